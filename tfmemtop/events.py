@@ -1,0 +1,320 @@
+"""The vocabulary: every message and reading, in one ordered stream.
+
+An event is one line of JSON whose ``type`` names its class below. ``t`` is seconds since the
+session began, on the engine's monotonic clock. Sizes are bytes, and ``None`` (JSON ``null``) where
+a value cannot be known. Devices are TensorFlow's logical ones, ``GPU:0``; ``index`` is NVML's.
+The stream runs live from the engine to its readers, into recordings, and back out of them.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from tfmemtop.settings import Settings
+
+FORMAT = 1
+"""Version of the stream's format; a reader refuses a stream with a higher one."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """Base of all events."""
+
+    t: float
+
+
+class Session(Event, tag="session"):
+    """The first event: who watches, where, since when."""
+
+    format: int
+    version: str
+    id: str
+    started: float  # seconds since the epoch, UTC
+    host: str
+    user: str
+    host_memory: int
+    cores: int
+    interval_s: float  # the hook's pace
+    command: list[str]  # empty when only watching
+    output_path: str | None = None  # where the script's output is kept
+
+
+class Run(Event, tag="run"):
+    """A start of the script."""
+
+    run: int  # 1, 2, …
+    pid: int
+    argv: list[str]
+    cwd: str
+    settings: Settings
+
+
+class RunEnd(Event, tag="run_end"):
+    """The end of a run: ``exit_code``, or ``signal`` if one ended it."""
+
+    run: int
+    exit_code: int | None
+    signal: int | None
+    oom_killed: bool = False  # by the kernel, for host memory
+
+
+class Stopping(Event, tag="stopping"):
+    """How far the ending of a run has come.
+
+    ``term``: asked to end, killed at ``deadline`` (in session seconds); ``kill``: killed;
+    ``releasing``: gone, its GPU memory not yet; ``released``: all is free again;
+    ``held``: given up waiting, ``detail`` says what is still held.
+    """
+
+    run: int
+    phase: Literal["term", "kill", "releasing", "released", "held"]
+    deadline: float | None = None
+    detail: str = ""
+
+
+class Device(Event, tag="device"):
+    """A GPU, as NVML names it."""
+
+    index: int
+    uuid: str
+    name: str
+    total: int | None
+    reserved: int | None  # by the driver, never available
+    mig: bool = False
+
+
+class DeviceProcess(msgspec.Struct, frozen=True, array_like=True):
+    """One process's share of one GPU: bytes held, percent of SMs and of memory bandwidth."""
+
+    pid: int
+    used: int | None
+    sm: int | None = None
+    bandwidth: int | None = None
+
+
+class DeviceReading(Event, tag="device_reading"):
+    """What NVML says of a GPU now."""
+
+    index: int
+    used: int | None  # without `reserved`
+    free: int | None
+    utilisation: int | None  # percent of time a kernel ran
+    bandwidth: int | None  # percent of time memory was read or written
+    power_w: float | None
+    temperature_c: int | None
+    processes: list[DeviceProcess]
+    processes_missing: str | None = None  # why per-process figures are not to be had
+
+
+class Process(Event, tag="process"):
+    """A process seen for the first time: one on a GPU, or of the run."""
+
+    pid: int
+    ppid: int
+    user: str
+    command: list[str]
+    started: float  # seconds since the epoch
+    run: int | None  # the run it belongs to
+    hooked_out: str | None = None  # why the hook could not get in, once that is known
+
+
+class ProcessReading(msgspec.Struct, frozen=True, array_like=True):
+    """CPU percent (100 = one core) and resident bytes of a process."""
+
+    pid: int
+    cpu: float | None
+    rss: int | None
+
+
+class ProcessReadings(Event, tag="process_readings"):
+    """All processes alive now; one that is missing here has gone."""
+
+    processes: list[ProcessReading]
+    host_used: int | None = None  # host memory in use
+    host_cpu: float | None = None  # percent of all cores
+
+
+class Environment(Event, tag="environment"):
+    """A process's environment, read on request; recordings keep only what steers TensorFlow."""
+
+    pid: int
+    variables: dict[str, str]
+    error: str | None = None
+
+
+class Hook(Event, tag="hook"):
+    """The agent inside a process says who it is, as soon as the script imports TensorFlow."""
+
+    pid: int
+    ppid: int
+    argv: list[str]
+    python: str  # version
+    executable: str
+    tensorflow: str | None = None  # version, once known
+    tensorflow_path: str | None = None  # folder of the package
+
+
+class HookEnd(Event, tag="hook_end"):
+    """The agent has gone: ``exit`` said goodbye, ``lost`` closed without, ``exec`` became another program."""
+
+    pid: int
+    reason: Literal["exit", "lost"]
+    dropped: int = 0  # readings the agent could not send
+
+
+class HookError(Event, tag="hook_error"):
+    """Something of ours failed inside the script; the script went on."""
+
+    pid: int
+    text: str
+
+
+class Requested(Event, tag="requested"):
+    """What the script asked TensorFlow for, and how that went."""
+
+    pid: int
+    call: str  # set_memory_growth, set_logical_device_configuration, set_visible_devices
+    arguments: str
+    file: str
+    line: int
+    error: str | None  # what it raised, as "ValueError: …"
+
+
+class Effective(Event, tag="effective"):
+    """What TensorFlow does for one logical device, once its devices are initialised."""
+
+    pid: int
+    device: str
+    physical: int | None  # CUDA's ordinal
+    uuid: str | None  # of the physical GPU, as NVML spells it
+    growth: bool | None
+    limit: int | None
+    allocator: str | None  # bfc, cuda_malloc_async
+    settled: list[str] = []  # what tfmemtop changed, as words
+
+
+class Allocator(Event, tag="allocator"):
+    """One reading of one allocator."""
+
+    pid: int
+    device: str
+    allocator: str | None
+    in_use: int | None
+    peak: int | None
+    pool: int | None
+    limit: int | None
+
+
+class OutOfMemory(Event, tag="out_of_memory"):
+    """An allocation failed for good; ``message`` is TensorFlow's own."""
+
+    pid: int
+    message: str
+    device: str | None = None
+    requested: int | None = None
+    operation: str | None = None
+
+
+class Output(Event, tag="output"):
+    """What the script wrote to its terminal. ``skipped`` bytes before it were left out, to keep pace."""
+
+    run: int
+    text: str
+    skipped: int = 0
+
+
+class Terminal(Event, tag="terminal"):
+    """The size of the script's terminal, in cells."""
+
+    columns: int
+    rows: int
+
+
+class Notice(Event, tag="notice"):
+    """Something the user should know about the watching itself; an empty text takes it back.
+
+    ``key`` names what it is about, so that a newer notice replaces an older one.
+    """
+
+    key: str
+    level: Literal["info", "warning", "error"]
+    text: str
+    remedy: str = ""
+
+
+AnyEvent = (
+    Session
+    | Run
+    | RunEnd
+    | Stopping
+    | Device
+    | DeviceReading
+    | Process
+    | ProcessReadings
+    | Environment
+    | Hook
+    | HookEnd
+    | HookError
+    | Requested
+    | Effective
+    | Allocator
+    | OutOfMemory
+    | Output
+    | Terminal
+    | Notice
+)
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
+    """Base of what a reader asks of the engine."""
+
+
+class Relaunch(Command, tag="relaunch"):
+    """End the run if it still goes, wait for its memory, start the next."""
+
+    argv: list[str]
+    settings: Settings
+    grace_s: float = 10.0
+
+
+class Stop(Command, tag="stop"):
+    """End the run: TERM, KILL after the grace. With ``quit`` the engine ends after it."""
+
+    grace_s: float = 10.0
+    quit: bool = False
+
+
+class Leave(Command, tag="leave"):
+    """The reader goes; the run goes on under its engine."""
+
+
+class Signal(Command, tag="signal"):
+    """Send a signal to processes."""
+
+    pids: list[int]
+    signal: int
+
+
+class Input(Command, tag="input"):
+    """Type into the script's terminal."""
+
+    text: str
+
+
+class Resize(Command, tag="resize"):
+    """Give the script's terminal a size, in cells."""
+
+    columns: int
+    rows: int
+
+
+class ReadEnvironment(Command, tag="read_environment"):
+    """Ask for an :class:`Environment` event."""
+
+    pid: int
+
+
+AnyCommand = Relaunch | Stop | Leave | Signal | Input | Resize | ReadEnvironment
+
+encode = msgspec.json.Encoder().encode
+decode_event = msgspec.json.Decoder(AnyEvent).decode
+decode_command = msgspec.json.Decoder(AnyCommand).decode

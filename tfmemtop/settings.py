@@ -1,0 +1,98 @@
+"""What a user can choose for a run, and how each choice is carried into the script.
+
+Two carriers: environment variables that TensorFlow itself reads, and ``TFMEMTOP_SETTINGS``, which
+the agent reads and applies in the one place where TensorFlow makes its GPU options final. Both are
+needed: the variables reach TF1 sessions, only the agent can combine growth with a limit.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from tfmemtop.units import format_bytes
+
+MIB = 1024 * 1024
+
+Growth = Literal["on", "off"]
+AllocatorName = Literal["bfc", "cuda_malloc_async"]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """One run's settings; ``None`` leaves the choice to the script.
+
+    ``memory_limit`` and ``cpu_pool`` are bytes, a multiple of 1 MiB in effect, since TensorFlow
+    counts limits in MiB. ``gpus`` are NVML indices, in the order TensorFlow shall see them; empty
+    hides every GPU. ``environment`` holds further variables, set over the user's own.
+    """
+
+    growth: Growth | None = None
+    memory_limit: int | None = None
+    allocator: AllocatorName | None = None
+    gpus: tuple[int, ...] | None = None
+    cpu_pool: int | None = None
+    environment: dict[str, str] = {}
+
+    def words(self) -> list[str]:
+        """The choices as short words, in a fixed order: ``["growth on", "limit 4.0 GiB"]``."""
+        words = []
+        if self.growth:
+            words.append(f"growth {self.growth}")
+        if self.memory_limit is not None:
+            words.append(f"limit {format_bytes(self.memory_limit)}")
+        if self.allocator:
+            words.append(self.allocator)
+        if self.gpus is not None:
+            words.append("GPUs " + ",".join(map(str, self.gpus)) if self.gpus else "no GPU")
+        if self.cpu_pool is not None:
+            words.append(f"CPU pool {format_bytes(self.cpu_pool)}")
+        words += [f"{name}={value}" for name, value in sorted(self.environment.items())]
+        return words
+
+
+def carry(settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
+    """Environment variables that carry *settings*, given the UUIDs of all GPUs in NVML's order.
+
+    Without a GPU the memory limit and the BFC allocator act on TensorFlow's CPU pool.
+
+    Raises:
+        ValueError: a setting names what this machine lacks; one sentence fit for the user.
+    """
+    variables: dict[str, str] = {}
+    if settings.growth is not None:
+        # TensorFlow takes exactly "true" or "false"; anything else it logs and ignores.
+        variables["TF_FORCE_GPU_ALLOW_GROWTH"] = "true" if settings.growth == "on" else "false"
+    if settings.gpus is not None:
+        for index in settings.gpus:
+            if index >= len(gpu_uuids):
+                have = f"this machine has {len(gpu_uuids)}" if gpu_uuids else "this machine has none"
+                raise ValueError(f"there is no GPU {index}: {have}")
+        # By UUID: CUDA orders by speed unless told otherwise, NVML by bus.
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpu_uuids[i] for i in settings.gpus) or "-1"
+    cpu_pool = settings.cpu_pool
+    if gpu_uuids:
+        if settings.allocator == "cuda_malloc_async":
+            variables["TF_GPU_ALLOCATOR"] = "cuda_malloc_async"
+        elif settings.allocator == "bfc":
+            variables["TF_GPU_ALLOCATOR"] = ""
+    elif settings.allocator == "cuda_malloc_async":
+        raise ValueError("cuda_malloc_async needs a GPU, and this machine has none")
+    else:
+        cpu_pool = cpu_pool if cpu_pool is not None else settings.memory_limit
+        if settings.allocator == "bfc":
+            variables["TF_CPU_ALLOCATOR_USE_BFC"] = "true"
+    if cpu_pool is not None:
+        variables["TF_CPU_ALLOCATOR_USE_BFC"] = "true"
+        variables["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = str(max(1, cpu_pool // MIB))
+    in_process = {"growth": settings.growth, "memory_limit": settings.memory_limit if gpu_uuids else None}
+    variables["TFMEMTOP_SETTINGS"] = msgspec.json.encode(in_process).decode()
+    return variables | settings.environment
+
+
+def launch_environment(base: Mapping[str, str], settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
+    """*base* (the user's pristine environment) with *settings* over it.
+
+    Raises:
+        ValueError: as :func:`carry`.
+    """
+    return dict(base) | carry(settings, gpu_uuids)

@@ -1,0 +1,66 @@
+"""Bytes and durations as people type and read them.
+
+Sizes are KiB-based throughout: ``1.0 GiB`` is 1 073 741 824 bytes.
+"""
+
+import re
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgtp])(?:i?b)?|b)?\s*", re.IGNORECASE)
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+
+UNKNOWN = "—"
+"""How a value that cannot be known is shown."""
+
+
+def format_bytes(count: int | None) -> str:
+    """``1536`` as ``1.5 KiB``; ``None`` as ``—``."""
+    return UNKNOWN if count is None else " ".join(_scaled(count))
+
+
+def format_short(count: int | None) -> str:
+    """``1536`` as ``1.5K``, at most six cells wide, for tables; ``None`` as ``—``."""
+    if count is None:
+        return UNKNOWN
+    number, unit = _scaled(count)
+    return number + unit[0]
+
+
+def _scaled(count: int) -> tuple[str, str]:
+    size, power = float(count), 0
+    # 1023.95 would print as 1024.0: step up as soon as the printed figure would.
+    while abs(size) >= 1023.95 and power < len(_UNITS) - 1:
+        size, power = size / 1024, power + 1
+    return (str(count) if power == 0 else f"{size:.1f}"), _UNITS[power]
+
+
+def parse_size(text: str, whole: int | None = None) -> int:
+    """Bytes meant by ``4G``, ``3500M``, ``1.5 GiB``, ``4096`` or, of *whole* bytes, ``50%``.
+
+    Raises:
+        ValueError: *text* is no size, is zero, or is a percentage and *whole* is unknown;
+            its message is one sentence fit for the user.
+    """
+    if match := _PERCENT.fullmatch(text):
+        share = float(match[1])
+        if not 0 < share <= 100:
+            raise ValueError(f"{text!r}: a percentage lies above 0 and at most 100")
+        if whole is None:
+            raise ValueError(f"{text!r}: the size of the whole is not known here; give a size such as 4G")
+        return int(whole * share / 100)
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no size; give one such as 4G, 3500M or 50%")
+    power = " kmgtp".index((match[2] or " ").lower())
+    size = int(float(match[1]) * 1024**power)
+    if size <= 0:
+        raise ValueError(f"{text!r}: a size must be above 0")
+    return size
+
+
+def format_duration(seconds: float) -> str:
+    """``3725`` as ``01:02:05``, from a day on as ``2d 03:04``."""
+    whole = max(0, int(seconds))
+    days, rest = divmod(whole, 86_400)
+    hours, minutes = rest // 3600, rest // 60 % 60
+    return f"{days}d {hours:02}:{minutes:02}" if days else f"{hours:02}:{minutes:02}:{rest % 60:02}"
