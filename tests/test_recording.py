@@ -1,0 +1,302 @@
+"""Recordings: what is written is read back, whatever happens to the writer or the file."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfmemtop import events as ev
+from tfmemtop.recording import Recording, RecordingError, Writer, read
+from tfmemtop.settings import Settings
+
+SESSION = ev.Session(
+    t=0.0,
+    format=ev.FORMAT,
+    version="0.1.0",
+    id="a1",
+    started=1.7e9,
+    host="box",
+    user="me",
+    host_memory=8 << 30,
+    cores=2,
+    interval_s=0.1,
+    command=["python", "train.py"],
+)
+
+_t = st.floats(0, 1e6)
+_bytes = st.none() | st.integers(0, 1 << 50)
+_text = st.text(max_size=20)
+_event = st.one_of(
+    st.builds(ev.Output, t=_t, run=st.just(1), text=_text),
+    st.builds(
+        ev.Allocator,
+        t=_t,
+        pid=st.just(7),
+        device=st.just("GPU:0"),
+        allocator=st.none() | _text,
+        in_use=_bytes,
+        peak=_bytes,
+        pool=_bytes,
+        limit=_bytes,
+    ),
+    st.builds(
+        ev.ProcessReadings, t=_t, processes=st.lists(st.builds(ev.ProcessReading, st.just(7), st.none(), _bytes))
+    ),
+    st.builds(ev.RunEnd, t=_t, run=st.just(1), exit_code=st.none() | st.integers(0, 255), signal=st.none()),
+)
+_events = st.lists(_event, max_size=12)
+
+
+def write(path: Path, events: list[ev.AnyEvent]) -> list[ev.AnyEvent]:
+    writer = Writer(path)
+    stream = [SESSION, *events]
+    for event in stream:
+        writer.write(event)
+    writer.close()
+    return stream
+
+
+def kept(path: Path) -> tuple[list[ev.AnyEvent], Recording]:
+    recording = read(path)
+    return list(recording.events()), recording
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recordings") / "run.jsonl"
+
+
+@given(_events)
+def test_what_is_written_is_read_back(path: Path, events: list[ev.AnyEvent]) -> None:
+    written = write(path, events)
+    found, recording = kept(path)
+    assert found == written
+    assert (recording.damaged, recording.unknown) == (0, 0)
+    assert recording.duration() == written[-1].t
+
+
+@given(_events, st.floats(0, 1))
+def test_a_cut_anywhere_loses_the_last_line_at_most(path: Path, events: list[ev.AnyEvent], where: float) -> None:
+    written = write(path, events)
+    data = path.read_bytes()
+    first = data.index(b"\n")
+    cut = data[: first + int(where * (len(data) - first))]
+    path.write_bytes(cut)
+    found, recording = kept(path)
+    assert found == written[: len(found)]
+    assert len(found) >= max(1, cut.count(b"\n"))
+    assert recording.damaged == 0, "a line that is still being written is no damage"
+
+
+@given(_events, st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=8))
+def test_damage_costs_no_line_but_the_damaged(
+    path: Path, events: list[ev.AnyEvent], hits: list[tuple[float, int]]
+) -> None:
+    written = write(path, events)
+    data = bytearray(path.read_bytes())
+    after_session = data.index(b"\n") + 1
+    touched = set()
+    for where, value in hits if len(data) > after_session else []:
+        place = after_session + int(where * (len(data) - after_session))
+        line = data.count(b"\n", 0, place)
+        touched |= {line, line + 1} if data[place] == ord("\n") else {line}
+        data[place] = value
+    path.write_bytes(data)
+    found, recording = kept(path)
+    for number, event in enumerate(written):
+        assert number in touched or event in found
+    assert recording.damaged + recording.unknown <= 2 * len(hits)
+
+
+def test_lines_of_a_later_version_of_the_format_are_counted_apart(path: Path) -> None:
+    write(path, [])
+    with path.open("ab") as file:
+        file.write(
+            b'{"type":"weather","t":1.0,"sun":true}\n{"type":"run_end","t":1.0}\n[[[[\n\n' + b"[" * 100_000 + b"\n"
+        )
+    found, recording = kept(path)
+    assert found == [SESSION]
+    assert (recording.unknown, recording.damaged) == (1, 3)
+
+
+def test_a_newer_format_is_refused_even_if_its_session_looks_otherwise(path: Path) -> None:
+    path.write_text('{"type":"session","format":2,"who":"?"}\n')
+    with pytest.raises(RecordingError) as caught:
+        read(path)
+    assert str(caught.value) == (
+        f"{path} was written by a newer tfmemtop (format 2; this one reads up to 1): upgrade tfmemtop"
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"hello\n", b'{"format":1}\n', b"\x00\xff\n", b'{"type":"run","t":0}\n'])
+def test_a_foreign_file_is_refused_in_one_line(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(RecordingError, match="is no tfmemtop recording") as caught:
+        read(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for odd in (pipe, tmp_path, tmp_path / "missing", Path("/dev/zero")):
+        with pytest.raises(RecordingError):
+            read(odd)
+    for odd in (pipe, tmp_path, tmp_path / "missing" / "run.jsonl"):
+        with pytest.raises(RecordingError, match="cannot record"):
+            Writer(odd)
+
+
+def test_a_foreign_file_is_not_overwritten_but_a_recording_is(tmp_path: Path) -> None:
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("years of work")
+    with pytest.raises(RecordingError, match="no tfmemtop recording; it was left alone"):
+        Writer(thesis)
+    assert thesis.read_text() == "years of work"
+    old = tmp_path / "old.jsonl"
+    write(old, [ev.Output(t=1, run=1, text="old")])
+    new = write(old, [])
+    assert kept(old)[0] == new
+
+
+def test_two_writers_do_not_share_a_file(tmp_path: Path) -> None:
+    first = Writer(tmp_path / "run.jsonl")
+    with pytest.raises(RecordingError, match="another tfmemtop is recording there"):
+        Writer(tmp_path / "run.jsonl")
+    first.close()
+    Writer(tmp_path / "run.jsonl").close()
+
+
+def test_a_recording_can_be_read_while_it_is_written(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "run.jsonl")
+    writer.write(SESSION)
+    writer.flush()
+    recording = read(writer.path)
+    stream = recording.events()
+    assert next(stream) == SESSION
+    news = ev.Output(t=2, run=1, text="news")
+    writer.write(news)
+    writer.flush()
+    assert list(recording.events()) == [SESSION, news]
+    writer.close()
+
+
+def test_a_killed_writer_leaves_everything_it_flushed(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    program = """
+import os, signal, sys
+from tests.test_recording import SESSION, Writer, ev
+writer = Writer(sys.argv[1])
+writer.write(SESSION)
+for n in range(1000):
+    writer.write(ev.Output(t=n, run=1, text="x" * 50))
+writer.flush()
+writer.write(ev.Output(t=1000, run=1, text="never flushed"))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    killed = subprocess.run([sys.executable, "-c", program, path], cwd=Path(__file__).parents[1], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    found, recording = kept(path)
+    assert [event.t for event in found] == [0, *range(1000)]
+    assert recording.damaged == 0
+
+
+def test_a_full_disk_ends_the_recording_at_a_whole_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    writer = Writer(path)
+    writer.write(SESSION)
+    writer.flush()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100, hard))
+    try:
+        for n in range(5):
+            writer.write(ev.Output(t=n, run=1, text="about 60 bytes in all"))
+        with pytest.raises(RecordingError, match="has stopped: File too large"):
+            writer.flush()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert writer.closed
+    writer.write(ev.Output(t=9, run=1, text="let go"))
+    writer.close()
+    assert path.read_bytes().endswith(b"}\n")
+    assert len(kept(path)[0]) == 2
+
+
+def test_a_device_that_is_always_full_says_so() -> None:
+    writer = Writer("/dev/full")
+    writer.write(SESSION)
+    with pytest.raises(RecordingError, match="recording to /dev/full has stopped: No space left on device"):
+        writer.close()
+
+
+def test_secrets_of_the_environment_are_not_recorded(tmp_path: Path) -> None:
+    variables = {
+        "TF_GPU_ALLOCATOR": "x",
+        "CUDA_VISIBLE_DEVICES": "0",
+        "AWS_SECRET_ACCESS_KEY": "s3cret",
+        "HOME": "/root",
+    }
+    path = tmp_path / "run.jsonl"
+    settings = Settings(environment={"WANDB_API_KEY": "s3cret", "XLA_FLAGS": "y"})
+    write(
+        path,
+        [
+            ev.Environment(t=1, pid=1, variables=variables),
+            ev.Run(t=2, run=1, pid=1, argv=["python"], cwd="/", settings=settings),
+        ],
+    )
+    assert "s3cret" not in path.read_text()
+    _, environment, run = kept(path)[0]
+    assert isinstance(environment, ev.Environment) and isinstance(run, ev.Run)
+    assert set(environment.variables) == {"TF_GPU_ALLOCATOR", "CUDA_VISIBLE_DEVICES"}
+    assert run.settings.environment == {"XLA_FLAGS": "y"}
+
+
+def test_the_allocator_line_is_as_documented(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    reading = ev.Allocator(
+        t=1.5, pid=42, device="GPU:0", allocator="GPU_0_bfc", in_use=1024, peak=2048, pool=4096, limit=None
+    )
+    write(path, [reading])
+    assert json.loads(path.read_text().splitlines()[1]) == {
+        "type": "allocator",
+        "t": 1.5,
+        "pid": 42,
+        "device": "GPU:0",
+        "allocator": "GPU_0_bfc",
+        "in_use": 1024,
+        "peak": 2048,
+        "pool": 4096,
+        "limit": None,
+    }
+
+
+def test_reading_a_large_recording_takes_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write(path, [])
+    line = ev.encode(ev.Output(t=1, run=1, text="x" * 4000)) + b"\n"
+    with path.open("ab") as file:
+        for _ in range(100):
+            file.write(line * 100)
+        file.write(b"z" * (20 << 20) + b"\n")
+        file.write(line)
+    program = """
+import resource, sys
+from tfmemtop.recording import read
+recording = read(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(sum(1 for _ in recording.events()), recording.damaged, recording.duration())
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["10002", "1", "1.0"]
+    assert int(done.stderr) < 80, "MiB more than before"
