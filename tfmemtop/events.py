@@ -22,7 +22,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     t: float
 
 
-class Session(Event, tag="session"):
+class Session(Event, tag="session", frozen=True):
     """The first event: who watches, where, since when."""
 
     format: int
@@ -38,7 +38,7 @@ class Session(Event, tag="session"):
     output_path: str | None = None  # where the script's output is kept
 
 
-class Run(Event, tag="run"):
+class Run(Event, tag="run", frozen=True):
     """A start of the script."""
 
     run: int  # 1, 2, …
@@ -48,7 +48,7 @@ class Run(Event, tag="run"):
     settings: Settings
 
 
-class RunEnd(Event, tag="run_end"):
+class RunEnd(Event, tag="run_end", frozen=True):
     """The end of a run: ``exit_code``, or ``signal`` if one ended it."""
 
     run: int
@@ -57,7 +57,7 @@ class RunEnd(Event, tag="run_end"):
     oom_killed: bool = False  # by the kernel, for host memory
 
 
-class Stopping(Event, tag="stopping"):
+class Stopping(Event, tag="stopping", frozen=True):
     """How far the ending of a run has come.
 
     ``term``: asked to end, killed at ``deadline`` (in session seconds); ``kill``: killed;
@@ -71,7 +71,7 @@ class Stopping(Event, tag="stopping"):
     detail: str = ""
 
 
-class Device(Event, tag="device"):
+class Device(Event, tag="device", frozen=True):
     """A GPU, as NVML names it."""
 
     index: int
@@ -91,7 +91,7 @@ class DeviceProcess(msgspec.Struct, frozen=True, array_like=True):
     bandwidth: int | None = None
 
 
-class DeviceReading(Event, tag="device_reading"):
+class DeviceReading(Event, tag="device_reading", frozen=True):
     """What NVML says of a GPU now."""
 
     index: int
@@ -105,7 +105,7 @@ class DeviceReading(Event, tag="device_reading"):
     processes_missing: str | None = None  # why per-process figures are not to be had
 
 
-class Process(Event, tag="process"):
+class Process(Event, tag="process", frozen=True):
     """A process seen for the first time: one on a GPU, or of the run."""
 
     pid: int
@@ -125,7 +125,7 @@ class ProcessReading(msgspec.Struct, frozen=True, array_like=True):
     rss: int | None
 
 
-class ProcessReadings(Event, tag="process_readings"):
+class ProcessReadings(Event, tag="process_readings", frozen=True):
     """All processes alive now; one that is missing here has gone."""
 
     processes: list[ProcessReading]
@@ -133,7 +133,7 @@ class ProcessReadings(Event, tag="process_readings"):
     host_cpu: float | None = None  # percent of all cores
 
 
-class Environment(Event, tag="environment"):
+class Environment(Event, tag="environment", frozen=True):
     """A process's environment, read on request; recordings keep only what steers TensorFlow."""
 
     pid: int
@@ -141,7 +141,7 @@ class Environment(Event, tag="environment"):
     error: str | None = None
 
 
-class Hook(Event, tag="hook"):
+class Hook(Event, tag="hook", frozen=True):
     """The agent inside a process says who it is, as soon as the script imports TensorFlow."""
 
     pid: int
@@ -153,7 +153,7 @@ class Hook(Event, tag="hook"):
     tensorflow_path: str | None = None  # folder of the package
 
 
-class HookEnd(Event, tag="hook_end"):
+class HookEnd(Event, tag="hook_end", frozen=True):
     """The agent has gone: ``exit`` said goodbye, ``lost`` closed without, ``exec`` became another program."""
 
     pid: int
@@ -161,14 +161,14 @@ class HookEnd(Event, tag="hook_end"):
     dropped: int = 0  # readings the agent could not send
 
 
-class HookError(Event, tag="hook_error"):
+class HookError(Event, tag="hook_error", frozen=True):
     """Something of ours failed inside the script; the script went on."""
 
     pid: int
     text: str
 
 
-class Requested(Event, tag="requested"):
+class Requested(Event, tag="requested", frozen=True):
     """What the script asked TensorFlow for, and how that went."""
 
     pid: int
@@ -179,7 +179,7 @@ class Requested(Event, tag="requested"):
     error: str | None  # what it raised, as "ValueError: …"
 
 
-class Effective(Event, tag="effective"):
+class Effective(Event, tag="effective", frozen=True):
     """What TensorFlow does for one logical device, once its devices are initialised."""
 
     pid: int
@@ -192,7 +192,7 @@ class Effective(Event, tag="effective"):
     settled: list[str] = []  # what tfmemtop changed, as words
 
 
-class Allocator(Event, tag="allocator"):
+class Allocator(Event, tag="allocator", frozen=True):
     """One reading of one allocator."""
 
     pid: int
@@ -204,7 +204,7 @@ class Allocator(Event, tag="allocator"):
     limit: int | None
 
 
-class OutOfMemory(Event, tag="out_of_memory"):
+class OutOfMemory(Event, tag="out_of_memory", frozen=True):
     """An allocation failed for good; ``message`` is TensorFlow's own."""
 
     pid: int
@@ -214,7 +214,7 @@ class OutOfMemory(Event, tag="out_of_memory"):
     operation: str | None = None
 
 
-class Output(Event, tag="output"):
+class Output(Event, tag="output", frozen=True):
     """What the script wrote to its terminal. ``skipped`` bytes before it were left out, to keep pace."""
 
     run: int
@@ -222,14 +222,14 @@ class Output(Event, tag="output"):
     skipped: int = 0
 
 
-class Terminal(Event, tag="terminal"):
+class Terminal(Event, tag="terminal", frozen=True):
     """The size of the script's terminal, in cells."""
 
     columns: int
     rows: int
 
 
-class Notice(Event, tag="notice"):
+class Notice(Event, tag="notice", frozen=True):
     """Something the user should know about the watching itself; an empty text takes it back.
 
     ``key`` names what it is about, so that a newer notice replaces an older one.
@@ -268,7 +268,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
     """Base of what a reader asks of the engine."""
 
 
-class Relaunch(Command, tag="relaunch"):
+class Relaunch(Command, tag="relaunch", frozen=True):
     """End the run if it still goes, wait for its memory, start the next."""
 
     argv: list[str]
@@ -276,38 +276,38 @@ class Relaunch(Command, tag="relaunch"):
     grace_s: float = 10.0
 
 
-class Stop(Command, tag="stop"):
+class Stop(Command, tag="stop", frozen=True):
     """End the run: TERM, KILL after the grace. With ``quit`` the engine ends after it."""
 
     grace_s: float = 10.0
     quit: bool = False
 
 
-class Leave(Command, tag="leave"):
+class Leave(Command, tag="leave", frozen=True):
     """The reader goes; the run goes on under its engine."""
 
 
-class Signal(Command, tag="signal"):
+class Signal(Command, tag="signal", frozen=True):
     """Send a signal to processes."""
 
     pids: list[int]
     signal: int
 
 
-class Input(Command, tag="input"):
+class Input(Command, tag="input", frozen=True):
     """Type into the script's terminal."""
 
     text: str
 
 
-class Resize(Command, tag="resize"):
+class Resize(Command, tag="resize", frozen=True):
     """Give the script's terminal a size, in cells."""
 
     columns: int
     rows: int
 
 
-class ReadEnvironment(Command, tag="read_environment"):
+class ReadEnvironment(Command, tag="read_environment", frozen=True):
     """Ask for an :class:`Environment` event."""
 
     pid: int
