@@ -1,0 +1,6 @@
+"""What is known now: a pure fold over events, and views of it for the screen."""
+
+from tfmemtop.state.fold import apply
+from tfmemtop.state.model import State
+
+__all__ = ["State", "apply"]

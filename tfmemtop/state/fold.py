@@ -1,0 +1,278 @@
+"""The fold: one event after another into the state. No I/O, no clock of its own."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tfmemtop import events
+from tfmemtop.state.model import (
+    OUTPUT_CHARACTERS,
+    CpuPool,
+    DeviceState,
+    Hooked,
+    OutputChunk,
+    ProcessState,
+    RunState,
+    State,
+)
+
+
+def apply(state: State, event: events.AnyEvent) -> None:
+    """Take *event* into *state*. Never raises for an event that decodes, whatever came before it."""
+    state.now = max(state.now, event.t)
+    _HANDLERS[type(event)](state, event)
+
+
+def _session(state: State, event: events.Session) -> None:
+    state.session = event
+
+
+def _run(state: State, event: events.Run) -> None:
+    # The last picture of the run before stays only until the next begins.
+    for pid in [pid for pid, process in state.processes.items() if process.gone]:
+        del state.processes[pid]
+    state.environments.clear()
+    state.runs.append(RunState(event.run, event.pid, event.argv, event.cwd, event.settings, started=event.t))
+
+
+def _run_of(state: State, number: int) -> RunState | None:
+    return next((run for run in reversed(state.runs) if run.run == number), None)
+
+
+def _run_end(state: State, event: events.RunEnd) -> None:
+    if run := _run_of(state, event.run):
+        run.ended, run.exit_code, run.signal = event.t, event.exit_code, event.signal
+        run.oom_killed = event.oom_killed
+
+
+def _stopping(state: State, event: events.Stopping) -> None:
+    if run := _run_of(state, event.run):
+        run.stopping = event
+
+
+def _device(state: State, event: events.Device) -> None:
+    if known := state.devices.get(event.index):
+        known.info = event
+    else:
+        state.devices[event.index] = DeviceState(event)
+        state.devices = dict(sorted(state.devices.items()))
+
+
+def _device_reading(state: State, event: events.DeviceReading) -> None:
+    device = state.devices.get(event.index)
+    if device is None:
+        return
+    device.reading = event
+    device.by_pid = {process.pid: process for process in event.processes}
+    _remember_device(state, device)
+    if (run := state.run) and run.going:
+        total = process_total(state, device)
+        if total is not None:
+            # Over all GPUs, as the limit of a card concerns each alone: the highest on any one.
+            run.peak_process_total = max(run.peak_process_total or 0, total)
+
+
+def _process(state: State, event: events.Process) -> None:
+    known = state.processes.get(event.pid)
+    if known and known.seen.started == event.started:
+        known.seen, known.gone = event, False
+    elif known:
+        # The hook's greeting may have come before the process was first seen.
+        state.processes[event.pid] = ProcessState(event, hooked=known.hooked if not known.seen.started else None)
+    else:
+        state.processes[event.pid] = ProcessState(event)
+
+
+def _process_readings(state: State, event: events.ProcessReadings) -> None:
+    state.host_used, state.host_cpu = event.host_used, event.host_cpu
+    for reading in event.processes:
+        if process := state.processes.get(reading.pid):
+            process.cpu, process.rss = reading.cpu, reading.rss
+    alive = {reading.pid for reading in event.processes}
+    run = state.run
+    for pid in [pid for pid in state.processes if pid not in alive]:
+        process = state.processes[pid]
+        if not process.seen.started:
+            continue  # known only through its hook so far
+        if process.hooked and run and process.seen.run == run.run:
+            process.gone = process.hooked.ended = True
+        else:
+            del state.processes[pid]
+
+
+def _environment(state: State, event: events.Environment) -> None:
+    state.environments = {event.pid: event}
+
+
+def _hook(state: State, event: events.Hook) -> None:
+    process = state.processes.get(event.pid)
+    if process is None:
+        run = state.run.run if state.run and state.run.going else None
+        seen = events.Process(
+            t=event.t, pid=event.pid, ppid=event.ppid, user="", command=event.argv, started=0.0, run=run
+        )
+        process = state.processes[event.pid] = ProcessState(seen)
+    if process.hooked and process.hooked.hello.tensorflow is None and not process.hooked.ended:
+        process.hooked.hello = event  # the second greeting, with TensorFlow's version
+    else:
+        process.hooked = Hooked(event)
+
+
+def _hooked(state: State, pid: int) -> Hooked | None:
+    process = state.processes.get(pid)
+    return process.hooked if process else None
+
+
+def _hook_end(state: State, event: events.HookEnd) -> None:
+    if hooked := _hooked(state, event.pid):
+        hooked.ended, hooked.dropped = True, max(hooked.dropped, event.dropped)
+
+
+def _hook_error(state: State, event: events.HookError) -> None:
+    key = f"hook-error-{event.pid}"
+    text = f"a part of the hook failed in process {event.pid}; the script goes on: {event.text}"
+    state.notices[key] = events.Notice(t=event.t, key=key, level="warning", text=text)
+
+
+def _requested(state: State, event: events.Requested) -> None:
+    if hooked := _hooked(state, event.pid):
+        hooked.requested.append(event)
+
+
+def _effective(state: State, event: events.Effective) -> None:
+    if hooked := _hooked(state, event.pid):
+        hooked.effective[event.device] = event
+
+
+def _allocator(state: State, event: events.Allocator) -> None:
+    hooked = _hooked(state, event.pid)
+    if hooked is None:
+        return
+    hooked.allocators[event.device] = event
+    if event.device.startswith("CPU"):
+        if state.cpu_pool is None:
+            state.cpu_pool = CpuPool()
+        in_use, pool = cpu_pool_use(state)
+        state.cpu_pool.history.add(event.t, (in_use, max(in_use, pool or 0)))
+    elif device := device_of(state, event.pid, event.device):
+        _remember_device(state, device)
+    run = state.run
+    if run and run.going and event.peak is not None:
+        run.peak_in_use = max(run.peak_in_use or 0, event.peak)
+
+
+def _out_of_memory(state: State, event: events.OutOfMemory) -> None:
+    if hooked := _hooked(state, event.pid):
+        hooked.out_of_memory.append(event)
+    if state.run and state.run.going:
+        state.run.out_of_memory += 1
+
+
+def _output(state: State, event: events.Output) -> None:
+    state.output.append(OutputChunk(state.output_count, event.run, event.text, event.skipped))
+    state.output_count += 1
+    state.output_characters += len(event.text)
+    while state.output_characters > OUTPUT_CHARACTERS and len(state.output) > 1:
+        state.output_characters -= len(state.output.popleft().text)
+
+
+def _terminal(state: State, event: events.Terminal) -> None:
+    state.terminal = event
+
+
+def _notice(state: State, event: events.Notice) -> None:
+    if event.text:
+        state.notices[event.key] = event
+    else:
+        state.notices.pop(event.key, None)
+
+
+def device_of(state: State, pid: int, logical: str) -> DeviceState | None:
+    """The physical GPU behind a process's logical device; ``None`` where that is not known."""
+    hooked = _hooked(state, pid)
+    effective = hooked.effective.get(logical) if hooked else None
+    if effective and effective.uuid:
+        return next((d for d in state.devices.values() if d.info.uuid == effective.uuid), None)
+    return next(iter(state.devices.values())) if len(state.devices) == 1 else None
+
+
+def of_run(state: State, pid: int) -> bool:
+    """Whether *pid* belongs to the newest run."""
+    process, run = state.processes.get(pid), state.run
+    return bool(process and run and process.seen.run == run.run)
+
+
+def process_total(state: State, device: DeviceState) -> int | None:
+    """Bytes the run's processes hold on *device* by NVML; ``None`` where NVML does not say."""
+    reading = device.reading
+    if reading is None or reading.processes_missing:
+        return None
+    total = 0
+    for process in reading.processes:
+        if of_run(state, process.pid):
+            if process.used is None:
+                return None
+            total += process.used
+    return total
+
+
+def allocators_on(state: State, device: DeviceState) -> list[events.Allocator]:
+    """The newest readings of all allocators of living processes on *device*."""
+    return [
+        reading
+        for pid, process in state.processes.items()
+        if process.hooked and not process.hooked.ended
+        for logical, reading in process.hooked.allocators.items()
+        if logical.startswith("GPU") and device_of(state, pid, logical) is device
+    ]
+
+
+def pool_use(readings: list[events.Allocator]) -> tuple[int, int | None]:
+    """Sums over *readings*: bytes in use, and bytes of the pools or ``None`` if any is not known."""
+    in_use = sum(reading.in_use or 0 for reading in readings)
+    pools = [reading.pool for reading in readings]
+    return in_use, None if None in pools else sum(pool for pool in pools if pool is not None)
+
+
+def cpu_pool_use(state: State) -> tuple[int, int | None]:
+    """:func:`pool_use` over the CPU pools of all living processes."""
+    return pool_use(
+        [
+            reading
+            for process in state.processes.values()
+            if process.hooked and not process.hooked.ended
+            for logical, reading in process.hooked.allocators.items()
+            if logical.startswith("CPU")
+        ]
+    )
+
+
+def _remember_device(state: State, device: DeviceState) -> None:
+    in_use, pool = pool_use(allocators_on(state, device))
+    pool_end = max(in_use, pool or 0)
+    # NVML is read less often than the allocators: an older total never undercuts a newer pool.
+    mine_end = max(pool_end, process_total(state, device) or 0)
+    used = device.reading.used if device.reading else None
+    device.history.add(state.now, (in_use, pool_end, mine_end, max(mine_end, used or 0)))
+
+
+_HANDLERS: dict[type[events.Event], Callable[[State, Any], None]] = {
+    events.Session: _session,
+    events.Run: _run,
+    events.RunEnd: _run_end,
+    events.Stopping: _stopping,
+    events.Device: _device,
+    events.DeviceReading: _device_reading,
+    events.Process: _process,
+    events.ProcessReadings: _process_readings,
+    events.Environment: _environment,
+    events.Hook: _hook,
+    events.HookEnd: _hook_end,
+    events.HookError: _hook_error,
+    events.Requested: _requested,
+    events.Effective: _effective,
+    events.Allocator: _allocator,
+    events.OutOfMemory: _out_of_memory,
+    events.Output: _output,
+    events.Terminal: _terminal,
+    events.Notice: _notice,
+}

@@ -1,0 +1,109 @@
+"""What the fold keeps: plain data, changed only by :mod:`tfmemtop.state.fold`."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from tfmemtop import events
+from tfmemtop.settings import Settings
+from tfmemtop.state.history import History
+
+OUTPUT_CHARACTERS = 256 * 1024
+REQUESTS_KEPT = 200
+
+
+@dataclass(slots=True)
+class Hooked:
+    """A process with our agent inside: what TensorFlow was asked for there, and what it does."""
+
+    hello: events.Hook
+    allocators: dict[str, events.Allocator] = field(default_factory=dict)  # by logical device
+    effective: dict[str, events.Effective] = field(default_factory=dict)
+    requested: deque[events.Requested] = field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
+    out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))
+    dropped: int = 0
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class ProcessState:
+    """A process on a GPU or of a run. ``gone`` ones are kept only while they belong to the last run."""
+
+    seen: events.Process
+    cpu: float | None = None
+    rss: int | None = None
+    gone: bool = False
+    hooked: Hooked | None = None
+
+
+@dataclass(slots=True)
+class DeviceState:
+    """A GPU. The history's samples are the ends of: in use, pool, the run's processes, all used."""
+
+    info: events.Device
+    reading: events.DeviceReading | None = None
+    by_pid: dict[int, events.DeviceProcess] = field(default_factory=dict)
+    history: History = field(default_factory=History)
+
+
+@dataclass(slots=True)
+class CpuPool:
+    """TensorFlow's BFC allocator for the CPU, where a process uses it. Samples: in use, pool."""
+
+    history: History = field(default_factory=History)
+
+
+@dataclass(slots=True)
+class RunState:
+    """A start of the script; ``ended`` is in session seconds, peaks are over the whole run, in bytes."""
+
+    run: int
+    pid: int
+    argv: list[str]
+    cwd: str
+    settings: Settings
+    started: float
+    ended: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    oom_killed: bool = False
+    stopping: events.Stopping | None = None
+    peak_in_use: int | None = None
+    peak_process_total: int | None = None
+    out_of_memory: int = 0
+
+    @property
+    def going(self) -> bool:
+        return self.ended is None
+
+
+@dataclass(slots=True)
+class OutputChunk:
+    number: int
+    run: int
+    text: str
+    skipped: int
+
+
+@dataclass(slots=True)
+class State:
+    """All that is known, as of ``now`` seconds into the session."""
+
+    now: float = 0.0
+    session: events.Session | None = None
+    devices: dict[int, DeviceState] = field(default_factory=dict)  # by NVML index
+    cpu_pool: CpuPool | None = None
+    processes: dict[int, ProcessState] = field(default_factory=dict)
+    runs: list[RunState] = field(default_factory=list)
+    notices: dict[str, events.Notice] = field(default_factory=dict)
+    environments: dict[int, events.Environment] = field(default_factory=dict)  # those asked for
+    output: deque[OutputChunk] = field(default_factory=deque)
+    output_characters: int = 0
+    output_count: int = 0  # chunks ever
+    terminal: events.Terminal | None = None
+    host_used: int | None = None
+    host_cpu: float | None = None
+
+    @property
+    def run(self) -> RunState | None:
+        """The newest run."""
+        return self.runs[-1] if self.runs else None

@@ -1,0 +1,90 @@
+"""Colours and glyphs, in one place.
+
+Only the terminal's own sixteen colours and its own background are used, so light and dark themes
+both hold; every meaning that a colour carries is also carried by a glyph or a word.
+"""
+
+from dataclasses import dataclass
+
+from rich.style import Style
+
+PLAIN = Style()
+DIM = Style(color="bright_black")
+BOLD = Style(bold=True)
+TITLE = Style(bold=True, color="cyan")
+RULE = Style(color="bright_black")
+KEY = Style(bold=True, color="cyan")
+GOOD = Style(color="green")
+WARNING = Style(color="yellow")
+ERROR = Style(bold=True, color="red")
+CHOSEN = Style(reverse=True)
+LIMIT = Style(color="red")
+PEAK = Style(color="bright_white", bold=True)
+
+LAYER = {
+    "in_use": Style(color="green"),
+    "cached": Style(color="yellow"),
+    "rest": Style(color="magenta"),
+    "others": Style(color="blue"),
+    "free": DIM,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """The characters drawn with: Unicode, or ``--ascii``."""
+
+    ascii: bool
+    fill: dict[str, str]  # by kind of layer
+    rule: str
+    limit: str
+    running: str
+    ended: str
+    dash: str
+    dot: str
+    up: str
+    down: str
+    branch: str
+    last_branch: str
+    trunk: str
+    ellipsis: str
+    ends: tuple[str, str]
+    more: str
+
+
+UNICODE = Glyphs(
+    ascii=False,
+    fill={"in_use": "█", "cached": "▓", "rest": "▒", "others": "░", "free": "·"},
+    rule="─",
+    limit="▏",
+    running="●",
+    ended="■",
+    dash="—",
+    dot="·",
+    up="▲",
+    down="▼",
+    branch="├─ ",
+    last_branch="└─ ",
+    trunk="│  ",
+    ellipsis="…",
+    ends=("▐", "▌"),
+    more="▾",
+)
+ASCII = Glyphs(
+    ascii=True,
+    fill={"in_use": "#", "cached": "=", "rest": "+", "others": "-", "free": "."},
+    rule="-",
+    limit="|",
+    running="*",
+    ended="#",
+    dash="-",
+    dot="-",
+    up="^",
+    down="v",
+    branch="|- ",
+    last_branch="`- ",
+    trunk="|  ",
+    ellipsis="~",
+    ends=("[", "]"),
+    more="v",
+)
