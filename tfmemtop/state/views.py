@@ -6,6 +6,7 @@ from tfmemtop import events
 from tfmemtop.state.fold import allocators_on, cpu_pool_use, device_of, of_run, pool_use, process_total
 from tfmemtop.state.history import History
 from tfmemtop.state.model import ProcessState, State
+from tfmemtop.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,18 @@ class DevicePanel:
     history: History
     kinds: tuple[str, ...]
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """The newest run in the header. ``phase``: running, stopping, releasing, ended; ``kill_in_s`` while stopping."""
+
+    command: str
+    run: int
+    phase: str
+    elapsed_s: float
+    kill_in_s: float | None
+    settings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,3 +264,44 @@ def allocators(state: State) -> list[AllocatorRow]:
                 )
             )
     return rows
+
+
+def run_status(state: State) -> RunStatus | None:
+    """The newest run, how it stands, and the settings in effect; ``None`` before the first."""
+    run = state.run
+    if run is None:
+        return None
+    stopping = run.stopping
+    phase, kill_in_s = ("running", None) if run.going else ("ended", None)
+    if stopping and stopping.phase in ("term", "kill") and run.going:
+        phase = "stopping"
+        kill_in_s = None if stopping.deadline is None else max(0.0, stopping.deadline - state.now)
+    elif stopping and stopping.phase == "releasing":
+        phase = "releasing"
+    elapsed_s = (run.ended if run.ended is not None else state.now) - run.started
+    return RunStatus(
+        command=" ".join(run.argv),
+        run=run.run,
+        phase=phase,
+        elapsed_s=elapsed_s,
+        kill_in_s=kill_in_s,
+        settings=tuple(settings_in_effect(state)),
+    )
+
+
+def settings_in_effect(state: State) -> list[str]:
+    """What TensorFlow does in the newest run, as words; before it says so, what the user chose."""
+    rows = [row for row in allocators(state) if of_run(state, row.pid)]
+    if not rows:
+        return state.run.settings.words() if state.run else []
+    words = []
+    growths = {row.growth for row in rows if row.growth is not None}
+    if len(growths) == 1:
+        words.append("growth on" if growths.pop() else "growth off")
+    elif growths:
+        words.append("growth differs")
+    limits = sorted({row.limit for row in rows if row.limit is not None})
+    if limits:
+        words.append("limit " + " ".join(format_bytes(limit) for limit in limits))
+    words += sorted({row.allocator for row in rows if row.allocator})
+    return words
