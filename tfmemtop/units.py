@@ -6,8 +6,8 @@ Sizes are KiB-based throughout: ``1.0 GiB`` is 1 073 741 824 bytes.
 import re
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgtp])(?:i?b)?|b)?\s*", re.IGNORECASE)
-_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+_SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*(?:([kmgtp])(?:i?b)?|b)?\s*", re.IGNORECASE)
+_PERCENT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*%\s*")
 
 UNKNOWN = "—"
 """How a value that cannot be known is shown."""
@@ -19,7 +19,7 @@ def format_bytes(count: int | None) -> str:
 
 
 def format_short(count: int | None) -> str:
-    """``1536`` as ``1.5K``, at most six cells wide, for tables; ``None`` as ``—``."""
+    """``1536`` as ``1.5K``, at most seven cells wide, for tables; ``None`` as ``—``."""
     if count is None:
         return UNKNOWN
     number, unit = _scaled(count)
@@ -47,12 +47,15 @@ def parse_size(text: str, whole: int | None = None) -> int:
             raise ValueError(f"{text!r}: a percentage lies above 0 and at most 100")
         if whole is None:
             raise ValueError(f"{text!r}: the size of the whole is not known here; give a size such as 4G")
-        return int(whole * share / 100)
+        return _above_0(text, int(whole * share / 100))
     match = _SIZE.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is no size; give one such as 4G, 3500M or 50%")
     power = " kmgtp".index((match[2] or " ").lower())
-    size = int(float(match[1]) * 1024**power)
+    return _above_0(text, int(float(match[1]) * 1024**power))
+
+
+def _above_0(text: str, size: int) -> int:
     if size <= 0:
         raise ValueError(f"{text!r}: a size must be above 0")
     return size
