@@ -1,0 +1,267 @@
+"""Where events come from: a living engine, or a recording replayed at the user's pace."""
+
+import asyncio
+import os
+import time
+from array import array
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from tfmemtop import recording
+from tfmemtop.events import Allocator, AnyCommand, AnyEvent, DeviceReading, ProcessReadings
+
+SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+
+_SLICE_EVENTS = 2000  # what the screen folds in about 20 ms, so that keys are never held up
+_SLICE_S = 0.02
+_TICK_S = 0.02  # readings closer together than this are one step
+_SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.03, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Time has gone back: what follows is to be folded into a fresh state."""
+
+
+Batch = list[AnyEvent] | Reset
+
+
+class Source(Protocol):
+    """A stream of events, and a way back for commands."""
+
+    @property
+    def live(self) -> bool:
+        """Whether commands reach a script."""
+        ...
+
+    def batches(self) -> AsyncIterator[Batch]:
+        """Events in order, as they come; the iteration ends when no more can come."""
+        ...
+
+    async def send(self, command: AnyCommand) -> None:
+        """Pass a command on; a source that is not live ignores it."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the source; the iteration ends."""
+        ...
+
+
+class Connection(Protocol):
+    """What a client of the engine offers."""
+
+    def events(self) -> AsyncIterator[list[AnyEvent]]: ...
+
+    async def send(self, command: AnyCommand) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class LiveSource:
+    """A connection to an engine; the iteration ends when the engine has gone."""
+
+    live = True
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Events as the engine sends them."""
+        async for batch in self._connection.events():
+            yield batch
+
+    async def send(self, command: AnyCommand) -> None:
+        """Pass a command to the engine."""
+        await self._connection.send(command)
+
+    async def close(self) -> None:
+        """Disconnect; the engine goes on as it has been told."""
+        await self._connection.close()
+
+
+class ReplaySource:
+    """A recording, at the user's pace, from its beginning.
+
+    Times are seconds of the recording. A seek folds every event between, since the state is a fold
+    over all of them: ``seeking`` is true until that is done, in slices of some 20 ms. An empty
+    batch says that only the position has moved. At its end a replay stays, paused.
+
+    Raises:
+        RecordingError: *path* cannot be read, or is no recording; also from :meth:`batches`.
+    """
+
+    live = False
+
+    def __init__(self, path: str | os.PathLike[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self.recording = recording.read(path)
+        self.length_s = self.recording.duration()
+        self.paused = False
+        self.speed = 1.0
+        self._clock = clock
+        self._position = 0.0  # at the time `_since` of the clock
+        self._since = clock()
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._damaged = 0
+        self._stepping = False
+        self._ticks = array("d")  # when readings were made, as far as they have been seen
+        self._rewind()
+
+    @property
+    def position_s(self) -> float:
+        """Where the replay is, or while ``seeking``, where it goes."""
+        return self._position
+
+    @property
+    def folded_s(self) -> float:
+        """Up to where events have been handed out."""
+        return self._folded
+
+    @property
+    def seeking(self) -> bool:
+        """Whether events before the position are still to come."""
+        return self._behind or self._stepping or (self._next is not None and self._due(self._next))
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the position is the recording's end."""
+        return self._position >= self.length_s
+
+    @property
+    def damaged(self) -> int:
+        """Lines left out so far because they could not be read."""
+        return self._damaged
+
+    def toggle_pause(self) -> None:
+        """Pause, or go on; at the end, from the beginning."""
+        self._advance()
+        if self.paused and self.at_end:
+            self.seek(0.0)
+        self.paused = not self.paused
+        self._wake.set()
+
+    def seek(self, position_s: float) -> None:
+        """Go to a time, within the recording."""
+        self._position = min(max(0.0, position_s), self.length_s)
+        self._behind, self._stepping = True, False
+        self._since = self._clock()
+        self._wake.set()
+
+    def seek_by(self, seconds: float) -> None:
+        """Go forward or back."""
+        self._advance()
+        self.seek(self._position + seconds)
+
+    def step(self, direction: int) -> None:
+        """Pause, and go to the next reading (+1) or the one before (-1)."""
+        self._advance()
+        self.paused = True
+        if direction > 0:
+            self._stepping = True
+            self._wake.set()
+            return
+        before = bisect_left(self._ticks, self._position - _TICK_S - 1e-6)
+        self.seek(self._ticks[before - 1] + _TICK_S if before else 0.0)
+
+    def faster(self) -> None:
+        """The next higher speed, if there is one."""
+        self._set_speed(+1)
+
+    def slower(self) -> None:
+        """The next lower speed, if there is one."""
+        self._set_speed(-1)
+
+    def _set_speed(self, change: int) -> None:
+        self._advance()
+        self.speed = SPEEDS[min(max(0, SPEEDS.index(self.speed) + change), len(SPEEDS) - 1)]
+        self._wake.set()
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Events up to the position, as it moves.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        while not self._closed:
+            self._wake.clear()
+            if not self.seeking:
+                self._advance()
+            if self._folded > self._position:
+                self._rewind()
+                yield Reset()
+            batch = self._slice()
+            yield batch
+            if self._closed:
+                return
+            if self.seeking:
+                await asyncio.sleep(0)  # keys first
+            else:
+                await self._wait()
+
+    async def send(self, command: AnyCommand) -> None:
+        """Nothing: what was recorded cannot be steered."""
+
+    async def close(self) -> None:
+        """End the iteration."""
+        self._closed = True
+        self._wake.set()
+
+    def _rewind(self) -> None:
+        self._events: Iterator[AnyEvent] = self.recording.events()
+        self._next: AnyEvent | None = next(self._events, None)
+        self._folded = 0.0
+        self._behind = True
+
+    def _advance(self) -> None:
+        """Move the position to where the clock has it."""
+        now = self._clock()
+        if not (self.paused or self._behind):
+            self._position = min(self._position + (now - self._since) * self.speed, self.length_s)
+            # A reading that was stamped out of order must not hold back the end.
+            self.paused = self.at_end
+        self._since = now
+
+    def _due(self, event: AnyEvent) -> bool:
+        return event.t <= self._position or self.at_end
+
+    def _slice(self) -> list[AnyEvent]:
+        """The next events up to the position, as many as can be folded without holding up the screen."""
+        batch: list[AnyEvent] = []
+        end = time.monotonic() + _SLICE_S
+        while self._next is not None:
+            event = self._next
+            reading = isinstance(event, DeviceReading | ProcessReadings | Allocator)
+            if not self._due(event):
+                if not self._stepping:
+                    break
+                self._position = min(event.t + _TICK_S * reading, self.length_s)
+                self._stepping = not reading
+            if len(batch) >= _SLICE_EVENTS or (len(batch) % 64 == 63 and time.monotonic() > end):
+                return batch
+            batch.append(event)
+            # The end lets out whatever is left, also what was stamped later than the last event.
+            self._folded = min(max(self._folded, event.t), self.length_s)
+            if reading and (not self._ticks or event.t > self._ticks[-1] + _TICK_S):
+                self._ticks.append(event.t)
+            self._next = next(self._events, None)
+        if self._stepping:
+            self._stepping = False
+            self._position = self.length_s
+        self._damaged = max(self._damaged, self.recording.damaged)
+        if self._behind:
+            self._behind = False
+            self._since = self._clock()
+        return batch
+
+    async def _wait(self) -> None:
+        """Until the next event is due, or the user has done something."""
+        timeout = None
+        if not self.paused:
+            ahead = self._next.t - self._position if self._next else 0.0
+            timeout = min(max(_SHORTEST_WAIT_S, ahead / self.speed), _LONGEST_WAIT_S)
+        try:
+            await asyncio.wait_for(self._wake.wait(), timeout)
+        except asyncio.TimeoutError:
+            pass
