@@ -1,0 +1,1 @@
+"""The built-in training that ``tfmemtop demo`` watches."""

@@ -1,0 +1,103 @@
+"""A small Keras training whose memory is worth watching; about a minute, on a GPU or on two cores.
+
+It knows nothing of tfmemtop: ``python train.py`` runs it as well. Each stage prints what it is
+about to do with memory, so that the figures beside it can be read as its effect.
+"""
+
+import gc
+import os
+import time
+from collections.abc import Iterator
+
+# TensorFlow's start-up chatter would scroll the demo's own words away; setdefault leaves a choice.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+IMAGE = (64, 64, 3)
+CLASSES = 10
+
+
+def build() -> keras.Model:
+    """A convolutional classifier: some 34 MiB of weights, and activations that grow with the batch."""
+    model = keras.Sequential(
+        [
+            keras.layers.Input(IMAGE),
+            keras.layers.Conv2D(16, 3, padding="same", activation="relu"),
+            keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
+            keras.layers.MaxPooling2D(),
+            keras.layers.Conv2D(64, 3, padding="same", activation="relu"),
+            keras.layers.MaxPooling2D(),
+            keras.layers.Conv2D(64, 3, padding="same", activation="relu"),
+            keras.layers.Flatten(),
+            keras.layers.Dense(512, activation="relu"),
+            keras.layers.Dense(CLASSES),
+        ]
+    )
+    model.compile(
+        optimizer="adam",
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+        jit_compile=False,  # compiling would take longer than the training
+    )
+    return model
+
+
+def batches(size: int) -> tf.data.Dataset:
+    """Synthetic pictures without end: noise, brightened by their class so that there is something to learn."""
+
+    def draw() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        random = np.random.default_rng(0)
+        while True:
+            labels = random.integers(0, CLASSES, size)
+            noise = random.random((size, *IMAGE), dtype=np.float32)
+            yield noise + labels[:, None, None, None].astype(np.float32) / CLASSES, labels
+
+    signature = (tf.TensorSpec((size, *IMAGE), tf.float32), tf.TensorSpec((size,), tf.int64))
+    return tf.data.Dataset.from_generator(draw, output_signature=signature).prefetch(1)
+
+
+def say(text: str) -> None:
+    """A line of the demo's own, told apart from the progress bars around it."""
+    print(f"\n== {text}", flush=True)
+
+
+def train(model: keras.Model, size: int, seconds: float) -> None:
+    """Three epochs with batches of *size*, made as long as to take *seconds* on this machine."""
+    data = batches(size)
+    model.fit(data, steps_per_epoch=1, shuffle=False, verbose=0)  # traces the step for this size
+    began = time.monotonic()
+    model.fit(data, steps_per_epoch=3, shuffle=False, verbose=0)
+    step = (time.monotonic() - began) / 3
+    model.fit(data, steps_per_epoch=max(1, min(2000, round(seconds / 3 / step))), epochs=3, shuffle=False)
+
+
+def main() -> None:
+    """The stages, one after the other."""
+    gpus = tf.config.list_physical_devices("GPU")
+    say(f"TensorFlow {tf.__version__} on {'the GPU' if gpus else 'the CPU'}")
+    model = build()
+    say("Batches of 8. The first step allocates the weights, their gradients and Adam's two copies.")
+    train(model, 8, 8)
+    say("Batches of 32: four times the activations. The pool grows in regions, each twice the one before.")
+    train(model, 32, 9)
+    say("Batches of 64.")
+    train(model, 64, 9)
+    say("Batches of 128: the peak of the training.")
+    train(model, 128, 9)
+    say("Validation in batches of 640: no gradients, but very large activations. Watch the peak.")
+    model.evaluate(batches(640), steps=4)
+    say("Back to batches of 8: in use falls, the pool does not. TensorFlow keeps what it once took.")
+    train(model, 8, 8)
+    say("The model is deleted: in use falls to almost nothing, and still the pool stays until the process ends.")
+    del model
+    keras.backend.clear_session()
+    gc.collect()
+    time.sleep(5)
+    say("Done.")
+
+
+if __name__ == "__main__":
+    main()
