@@ -1,0 +1,77 @@
+"""Text from outside, made fit for the screen: harmless, wrapped, cut. Pure."""
+
+import unicodedata
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+_BLANKS = frozenset("\t\n\v\f\r\x85\u2028\u2029")
+_UNSAFE = frozenset(("Cc", "Cf", "Cs", "Cn", "Zl", "Zp"))
+
+
+def harmless(text: str) -> str:
+    """*text* on one line, without characters that would steer the terminal or deceive the reader.
+
+    Line breaks and tabs become blanks; other control characters, surrogates and the invisible
+    ones that turn the direction of writing become ``?``. Variation selectors, whose width
+    terminals disagree on, are left out.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_safe, text))
+
+
+def _safe(character: str) -> str:
+    if character in _BLANKS:
+        return " "
+    if unicodedata.category(character) in _UNSAFE:
+        return "?"
+    return "" if "\ufe00" <= character <= "\ufe0f" else character
+
+
+def wrap(text: str, width: int, indent: str = "") -> list[str]:
+    """*text* in lines of at most *width* cells, broken at blanks; later lines begin with *indent*.
+
+    Words longer than a line are broken where it ends. At least one line.
+    """
+    room = max(1, width)
+    inner = max(1, room - cell_len(indent))
+    lines: list[str] = []
+    line = ""
+    for word in text.split():
+        joined = f"{line} {word}" if line.strip() else line + word
+        if cell_len(joined) <= room:
+            line = joined
+            continue
+        if line.strip():
+            lines.append(line)
+            line = indent if inner < room else ""
+        first, *rest = chop_cells(word, room - cell_len(line)) or [""]
+        line += first
+        for piece in [chunk for part in rest for chunk in chop_cells(part, inner)]:
+            lines.append(line)
+            line = (indent if inner < room else "") + piece
+    return [*lines, line]
+
+
+def cut_left(text: str, cells: int) -> str:
+    """*text* without its first *cells* cells; a blank stands for half of a wide character."""
+    if cells <= 0:
+        return text
+    total = cell_len(text)
+    if total <= cells:
+        return ""
+    if text.isascii():
+        return text[cells:]
+    gone = 0
+    for position, character in enumerate(text):
+        if gone >= cells and cell_len(character):
+            return " " * (gone - cells) + text[position:]
+        gone += cell_len(character)
+    return ""
+
+
+def exactly(text: str, width: int) -> str:
+    """*text* padded or cut to *width* cells."""
+    if text.isascii():
+        return text[:width].ljust(width)
+    return set_cell_size(text, width)
