@@ -1,0 +1,130 @@
+"""Histories: no peak is lost, layers never cross, memory is bounded, what is complete stays."""
+
+import sys
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfmemtop.state.history import BUCKETS, History, Sample
+
+SPANS_S = (60.0, 300.0, 900.0, 3600.0, 21_600.0, 86_400.0, 259_200.0)
+SIZES = st.lists(st.integers(0, 200 << 30), min_size=4, max_size=4).map(lambda sizes: tuple(sorted(sizes)))
+GAPS_S = st.one_of(st.floats(0, 0.5), st.floats(0, 100), st.floats(0, 100_000))
+READINGS = st.lists(st.tuples(GAPS_S, SIZES), min_size=1, max_size=60)
+
+
+def filled(readings: list[tuple[float, Sample]]) -> tuple[History, list[tuple[float, Sample]]]:
+    history, t, timed = History(), 0.0, []
+    for gap, sample in readings:
+        t += gap
+        history.add(t, sample)
+        timed.append((t, sample))
+    return history, timed
+
+
+@given(READINGS, st.sampled_from(SPANS_S), st.integers(1, 512), st.floats(0, 1000))
+def test_boundaries_never_cross_and_no_peak_is_lost(
+    readings: list[tuple[float, Sample]], span_s: float, count: int, idle_s: float
+) -> None:
+    history, timed = filled(readings)
+    end = timed[-1][0] + idle_s
+    columns = history.columns(span_s, count, end)
+    assert len(columns) == count
+    for column in columns:
+        assert column is None or all(lower <= upper for lower, upper in pairwise(column))
+    width = span_s / count
+    begin = (int(end / width) - count + 1) * width
+    for layer in range(4):
+        seen = [sample[layer] for t, sample in timed if t >= begin]
+        if seen:
+            assert max(column[layer] for column in columns if column) >= max(seen)
+        assert max((column[layer] for column in columns if column), default=0) <= max(s[layer] for _, s in timed)
+
+
+@given(READINGS, st.sampled_from(SPANS_S), st.integers(1, 512), READINGS)
+def test_a_complete_column_stays_as_it_is(
+    readings: list[tuple[float, Sample]], span_s: float, count: int, later: list[tuple[float, Sample]]
+) -> None:
+    history, timed = filled(readings)
+    t, width = timed[-1][0], span_s / count
+    complete = history.complete_before(span_s, width, t)
+    first = complete - count
+    before = history.read(span_s, width, first, complete)
+    for gap, sample in later:
+        t += gap
+        history.add(t, sample)
+        oldest = history.newest_column(width, t) - count + 1  # older ones may have been forgotten
+        if oldest < complete:
+            still = history.read(span_s, width, max(first, oldest), complete)
+            assert still == before[max(0, oldest - first) :]
+        assert history.complete_before(span_s, width, t) >= complete
+
+
+@given(READINGS, st.sampled_from(SPANS_S), st.integers(1, 300), st.integers(0, 299))
+def test_columns_are_the_same_read_at_once_or_apart(
+    readings: list[tuple[float, Sample]], span_s: float, count: int, cut: int
+) -> None:
+    history, timed = filled(readings)
+    width = span_s / count
+    stop = history.newest_column(width, timed[-1][0]) + 1
+    middle = stop - min(cut, count)
+    apart = history.read(span_s, width, stop - count, middle) + history.read(span_s, width, middle, stop)
+    assert apart == history.columns(span_s, count, timed[-1][0])
+
+
+def test_a_reading_holds_until_the_next_however_far_away() -> None:
+    history = History()
+    history.add(10.0, (5, 7))
+    assert history.columns(60, 60, 12.0)[-3:] == [(5, 7), (5, 7), (5, 7)]
+    assert history.columns(60, 60, 12.0)[:50] == [None] * 50
+    assert history.columns(60, 60, 1e6) == [(5, 7)] * 60
+    history.add(1e6, (1, 2))
+    assert history.columns(60, 60, 1e6) == [(5, 7)] * 59 + [(1, 2)]
+
+
+def test_the_gap_before_a_reading_that_reuses_a_bucket_keeps_what_held() -> None:
+    history = History()
+    history.add(0.0, (5,))
+    history.add(BUCKETS * 0.25, (1,))
+    assert history.columns(60, 60, BUCKETS * 0.25) == [(5,)] * 59 + [(1,)]
+
+
+def test_a_spike_of_a_tenth_of_a_second_is_seen_on_every_span() -> None:
+    history = History()
+    for tick in range(40_000):
+        history.add(tick / 10, (99, 100) if tick == 20_000 else (1, 2))
+    for span_s in SPANS_S:
+        if span_s >= 2_000:
+            assert (99, 100) in history.columns(span_s, 100, 4_000.0)
+
+
+def test_memory_is_the_same_after_days() -> None:
+    def size(history: History) -> int:
+        return sum(
+            sys.getsizeof(level.ids) + sys.getsizeof(level.highest) + sys.getsizeof(level.before)
+            for level in history._levels
+        )
+
+    history = History()
+    history.add(0.0, (1, 2, 3, 4))
+    fresh = size(history)
+    for tick in range(0, 7 * 86_400, 20):
+        history.add(float(tick), (tick, tick + 1, tick + 2, 1 << 40))
+    assert size(history) == fresh
+    assert fresh < 1_000_000
+
+
+def test_no_columns_and_no_readings() -> None:
+    assert History().columns(60, 0, 10.0) == []
+    assert History().columns(60, 3, 10.0) == [None] * 3
+
+
+def test_absurd_figures_of_a_damaged_recording_are_held_within_bounds() -> None:
+    history = History()
+    history.add(1e300, (-5, 1 << 80))
+    history.add(-1.0, (0, 1))
+    assert history.columns(60, 2, 1e300)[-1] == (0, 2**63 - 1)
+    with pytest.raises(ValueError, match="3 boundaries"):
+        history.add(1e300, (1, 2, 3))
