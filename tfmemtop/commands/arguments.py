@@ -54,13 +54,15 @@ _FLAGS = {"output": "-o", "memory_limit": "--memory-limit", "cpu_pool": "--cpu-p
 class Arguments:
     """What the user asked for; sizes are still text, since ``50%`` needs the machine to mean bytes.
 
-    ``command`` is the script's command line, empty when only watching; ``interval_s`` the hook's
-    pace; ``record`` where the events go; ``target`` what to attach to or to replay.
+    ``command`` is the script's command line, empty when only watching; ``growth`` what was said of
+    it, ``script`` included; ``interval_s`` the hook's pace; ``record`` where the events go;
+    ``target`` what to attach to or to replay.
     """
 
     subcommand: Subcommand
     settings: Settings
     command: tuple[str, ...] = ()
+    growth: str | None = None
     memory_limit: str | None = None
     cpu_pool: str | None = None
     interval_s: float = 0.1
@@ -147,6 +149,7 @@ def parse(argv: Sequence[str]) -> Arguments | Literal["help", "version"]:
         subcommand=subcommand,
         command=command,
         settings=_settings(found),
+        growth=found.growth,
         memory_limit=found.memory_limit,
         cpu_pool=found.cpu_pool,
         interval_s=_interval(found.interval),

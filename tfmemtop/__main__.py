@@ -1,0 +1,7 @@
+"""``python -m tfmemtop`` is ``tfmemtop``."""
+
+import sys
+
+from tfmemtop.cli import main
+
+sys.exit(main())

@@ -1,0 +1,59 @@
+"""The ``tfmemtop`` command: reads the command line, does what it says, gives the exit code.
+
+What is slow to import is imported by the one thing that needs it, so that ``--help``,
+``--version`` and ``--once`` start without Textual.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from tfmemtop import __version__
+from tfmemtop.commands.arguments import Arguments, parse, parser
+from tfmemtop.options import Refusal
+
+INTERRUPTED = 130
+
+_MODULES = {
+    "live": "tfmemtop.commands.live",
+    "demo": "tfmemtop.commands.live",
+    "record": "tfmemtop.commands.record",
+    "attach": "tfmemtop.commands.attach",
+    "replay": "tfmemtop.commands.replay",
+    "once": "tfmemtop.commands.once",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``tfmemtop`` with *argv* (the process's own without it) and return its exit code."""
+    try:
+        code = _main(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
+        return code
+    except Refusal as refusal:
+        # One line, whatever a file's name or an argument may hold.
+        print("tfmemtop:", " ".join(str(refusal).splitlines()), file=sys.stderr)
+        return refusal.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Who read us has enough; else the interpreter would complain when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + 13
+
+
+def _main(argv: Sequence[str]) -> int:
+    arguments = parse(argv)
+    if arguments == "help":
+        print(parser().format_help(), end="")
+        return 0
+    if arguments == "version":
+        print("tfmemtop", __version__)
+        return 0
+    run: Callable[[Arguments], int] = import_module(_MODULES[arguments.subcommand]).run
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""From what the user typed to what an engine is started with."""
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop.commands.arguments import Arguments
+from tfmemtop.commands.limits import Machine, resolve
+from tfmemtop.engine.launch import Launch
+from tfmemtop.options import Refusal
+from tfmemtop.settings import Settings
+
+DEMO = Path(__file__).parents[1] / "demo" / "train.py"
+DEMO_POOL = 2 << 30
+"""Bytes for the demo's pool on the CPU, about three times what it needs: a smaller limit can be tried."""
+
+
+def make_launch(arguments: Arguments, columns: int, rows: int) -> Launch:
+    """What to start: the command, where, in which environment, with which settings.
+
+    *columns* and *rows* are the terminal's, in cells.
+
+    Raises:
+        Refusal: a setting does not fit this machine, or the working directory is gone.
+    """
+    try:
+        cwd = str(Path.cwd())
+    except OSError as error:
+        raise Refusal(f"the working directory is not there: {error.strerror}") from error
+    demo = arguments.subcommand == "demo"
+    return Launch(
+        argv=[sys.executable, str(DEMO)] if demo else list(arguments.command),
+        cwd=cwd,
+        environment=dict(os.environ),
+        settings=_demo_settings(arguments) if demo else _settings(arguments),
+        interval_s=arguments.interval_s,
+        record=str(Path(cwd, arguments.record)) if arguments.record else None,
+        columns=columns,
+        rows=rows,
+    )
+
+
+def _settings(arguments: Arguments) -> Settings:
+    settings = arguments.settings
+    sizes = (arguments.memory_limit, arguments.cpu_pool)
+    if sizes == (None, None) and settings.gpus is None and settings.allocator is None:
+        return settings  # asking the driver would only delay the start
+    return resolve(arguments, _machine())
+
+
+def _demo_settings(arguments: Arguments) -> Settings:
+    machine = _machine()
+    settings = resolve(arguments, machine)
+    on_gpu = bool(machine.uuids) and settings.gpus != ()
+    if on_gpu:
+        # As TensorFlow comes, it would take the whole GPU at once, and there would be little to watch.
+        return msgspec.structs.replace(settings, growth="on") if arguments.growth is None else settings
+    if settings.cpu_pool is None and settings.memory_limit is None:
+        settings = msgspec.structs.replace(settings, cpu_pool=DEMO_POOL)
+    return settings
+
+
+def _machine() -> Machine:
+    import psutil
+
+    from tfmemtop.engine.nvml import list_gpus
+
+    gpus = list_gpus()
+    return Machine(
+        uuids=[gpu.uuid for gpu in gpus],
+        totals=[gpu.total for gpu in gpus],
+        host_memory=psutil.virtual_memory().total,
+    )

@@ -1,0 +1,62 @@
+"""What a typed size means on this machine, and whether the machine has that much."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from tfmemtop.commands.arguments import Arguments
+from tfmemtop.options import Refusal
+from tfmemtop.settings import MIB, Settings, carry
+from tfmemtop.units import format_bytes, parse_size
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The GPUs' UUIDs and memory in NVML's order, and the host's memory; bytes."""
+
+    uuids: Sequence[str]
+    totals: Sequence[int | None]
+    host_memory: int
+
+
+def resolve(arguments: Arguments, machine: Machine) -> Settings:
+    """The settings with sizes in bytes, checked against *machine*.
+
+    A share is one of the smallest GPU that the script may see; without a GPU, of host memory.
+
+    Raises:
+        Refusal: something is no size, or more than there is, or on a GPU that is not there.
+    """
+    settings = arguments.settings
+    visible = range(len(machine.uuids)) if settings.gpus is None else settings.gpus
+    try:
+        carry(settings, machine.uuids)
+        known = {index: total for index in visible if (total := machine.totals[index]) is not None}
+        if machine.uuids:
+            smallest = min(known, key=known.__getitem__, default=None)
+            whole = None if smallest is None else known[smallest]
+            owner = f"GPU {smallest}"
+        else:
+            whole, owner = machine.host_memory, "this machine"
+        return msgspec.structs.replace(
+            settings,
+            memory_limit=_size("--memory-limit", arguments.memory_limit, whole, owner),
+            cpu_pool=_size("--cpu-pool", arguments.cpu_pool, machine.host_memory, "this machine"),
+        )
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+
+
+def _size(flag: str, text: str | None, whole: int | None, owner: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        size = parse_size(text, whole)
+    except ValueError as error:
+        raise Refusal(f"{flag}: {error}") from error
+    if whole is not None and size > whole:
+        raise Refusal(f"{flag}: {text} is more than {owner} has, {format_bytes(whole)}")
+    if size < MIB:
+        raise Refusal(f"{flag}: {text} is less than 1 MiB, the smallest that TensorFlow can be given")
+    return size
