@@ -18,11 +18,9 @@ def hooked_out(state: State) -> Iterator[Finding]:
     """A process of the run uses TensorFlow, and the hook could not get in."""
     for pid, process in state.processes.items():
         if process.seen.hooked_out and process.hooked is None and of_run(state, pid):
-            yield Finding(
-                "warning",
-                f"Process {pid} uses TensorFlow without the hook: {process.seen.hooked_out}. It is watched from outside.",
-                "[Enter] on the process says more",
-            )
+            reason = process.seen.hooked_out
+            text = f"Process {pid} uses TensorFlow without the hook: {reason}. It is watched from outside."
+            yield Finding("warning", text, "[Enter] on the process says more")
 
 
 def script_settings_failed(state: State) -> Iterator[Finding]:

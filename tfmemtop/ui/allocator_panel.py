@@ -1,0 +1,88 @@
+"""What TensorFlow's allocators hold, what was asked for, and what took effect."""
+
+from pathlib import PurePath
+
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from tfmemtop.state.fold import of_run
+from tfmemtop.state.views import AllocatorRow, allocators
+from tfmemtop.ui.lines import Line, Panel, fit
+from tfmemtop.ui.palette import BOLD, DIM, GOOD, KEY, LAYER, PLAIN, WARNING
+from tfmemtop.units import format_short
+
+
+class AllocatorPanel(Panel):
+    """For each logical device its figures; below, the script's own requests, newest last."""
+
+    def build(self, width: int, height: int) -> list[Line]:
+        rows = allocators(self.state)
+        lines: list[Line] = [self.title_line(width, "Allocators" if len(rows) != 1 else self._title(rows[0]))]
+        if not rows:
+            return lines + self._waiting(width)
+        several = len({row.pid for row in rows}) > 1
+        for row in rows:
+            lines += self._allocator(row, width, named=len(rows) > 1, with_pid=several)
+        requests = self._requests(width)
+        room = height - len(lines)
+        if requests and room >= 2:
+            lines.append([Segment(" the script asked for", DIM)])
+            lines += requests[-(room - 1) :]
+        return lines
+
+    @staticmethod
+    def _title(row: AllocatorRow) -> str:
+        place = f" on GPU {row.gpu}" if row.gpu is not None else ""
+        return f"Allocator {row.device}{place}" + (f", {row.allocator}" if row.allocator else "")
+
+    def _allocator(self, row: AllocatorRow, width: int, named: bool, with_pid: bool) -> list[Line]:
+        lines: list[Line] = []
+        if named:
+            who = f" {self._title(row)}" + (f"  pid {row.pid}" if with_pid else "") + ("  ended" if row.ended else "")
+            lines.append([Segment(fit(who, width, self.glyphs), DIM if row.ended else BOLD)])
+        figures: Line = [
+            Segment(" in use ", DIM),
+            Segment(f"{format_short(row.in_use):>7}", LAYER["in_use"]),
+            Segment("  peak ", DIM),
+            Segment(f"{format_short(row.peak):>7}", PLAIN),
+            Segment("  pool ", DIM),
+            Segment(f"{format_short(row.pool):>7}", PLAIN),
+        ]
+        if row.cached is not None:
+            figures += [Segment("  cached ", DIM), Segment(f"{format_short(row.cached):>7}", LAYER["cached"])]
+        lines.append(figures)
+        growth = self.glyphs.dash if row.growth is None else "on" if row.growth else "off"
+        limit = format_short(row.limit)
+        lines.append([Segment(" limit ", DIM), Segment(f"{limit:>8}"), Segment("  growth ", DIM), Segment(growth)])
+        if row.settled:
+            words = fit(", ".join(row.settled), width - 14, self.glyphs)
+            lines.append([Segment(" by tfmemtop ", DIM), Segment(words, KEY)])
+        return lines
+
+    def _requests(self, width: int) -> list[Line]:
+        lines: list[Line] = []
+        for pid, process in self.state.processes.items():
+            if not (process.hooked and of_run(self.state, pid)):
+                continue
+            for request in process.hooked.requested:
+                where = f" {PurePath(request.file).name}:{request.line} "
+                mark, style = ("!", WARNING) if request.error else (" ", GOOD)
+                asked = f"{request.call}({request.arguments})" + (f"  {request.error}" if request.error else "")
+                text = fit(asked, width - cell_len(where) - 2, self.glyphs)
+                lines.append([Segment(mark, style), Segment(where, DIM), Segment(text)])
+        return lines
+
+    def _waiting(self, width: int) -> list[Line]:
+        run = self.state.run
+        hooked = [p for pid, p in self.state.processes.items() if p.hooked and of_run(self.state, pid)]
+        if run is None:
+            text = "none: tfmemtop sees inside a process only when it starts it"
+        elif hooked:
+            text = "TensorFlow is imported; its devices are not initialised yet"
+            if run.ended is None and not self.state.devices:
+                text += ", or the CPU uses no BFC pool ([A] bfc, or --cpu-pool, gives it one)"
+        elif run.going:
+            text = "the script has not imported TensorFlow yet"
+        else:
+            text = "the script ended without importing TensorFlow"
+        return [[Segment(" " + fit(text, width - 1, self.glyphs), DIM)]]

@@ -1,0 +1,319 @@
+"""The app: folds the events of a source into the state, and draws the state.
+
+Events are folded as they come; panels are redrawn at a pace of their own, so that a frame costs the
+same however fast readings arrive. What a user waits for (a run that starts or ends, output, the
+answer to a key) is drawn within a tenth of a second.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import on
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.widget import Widget
+
+from tfmemtop import events
+from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.state import State, apply
+from tfmemtop.state.views import processes
+from tfmemtop.ui.allocator_panel import AllocatorPanel
+from tfmemtop.ui.device_panel import DevicesPanel
+from tfmemtop.ui.header import Header
+from tfmemtop.ui.key_bar import KeyBar
+from tfmemtop.ui.keys import KEYS, Key
+from tfmemtop.ui.layout import arrange
+from tfmemtop.ui.output_panel import OutputPanel
+from tfmemtop.ui.palette import ASCII, UNICODE
+from tfmemtop.ui.process_table import ProcessTable
+from tfmemtop.ui.replay_bar import ReplayBar
+from tfmemtop.ui.source import ReplaySource, Reset, Source
+from tfmemtop.ui.steering import Steering
+from tfmemtop.ui.why_panel import WhyPanel
+
+TICK_S = 0.1
+PACES_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+_URGENT = (
+    events.Session,
+    events.Run,
+    events.RunEnd,
+    events.Stopping,
+    events.Device,
+    events.Hook,
+    events.Effective,
+    events.OutOfMemory,
+    events.Environment,
+    events.Notice,
+)
+
+
+class TfmemtopApp(App[Outcome]):
+    """The live screen, and with a :class:`ReplaySource` the same screen from a recording."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { layout: vertical; background: ansi_default; color: ansi_default; }
+    #lower { layout: horizontal; }
+    ModalScreen { background: transparent; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(self, source: Source, options: UiOptions) -> None:
+        super().__init__(ansi_color=True)
+        self.animation_level = "none"
+        self.source = source
+        self.options = options
+        self.state = State()
+        self.glyphs = ASCII if options.ascii else UNICODE
+        self.replay = source if isinstance(source, ReplaySource) else None
+        self.readonly = options.readonly or not source.live
+        self.steering = Steering(self)
+        self.frozen = False
+        self.pace_s = 1.0
+        self.engine_gone = False
+        self._since_drawn_s = 0.0
+        self._urgent = True
+        self._output_drawn = -1
+        self._shown = {"output": True, "allocators": True}
+        self.header = Header(glyphs=self.glyphs)
+        self.devices = DevicesPanel(glyphs=self.glyphs, id="devices")
+        self.table = ProcessTable(glyphs=self.glyphs, id="processes")
+        self.allocators = AllocatorPanel(glyphs=self.glyphs, id="allocators")
+        self.output = OutputPanel(glyphs=self.glyphs, id="output")
+        self.why = WhyPanel(glyphs=self.glyphs, id="why")
+        self.lower = Container(self.allocators, self.output, id="lower")
+        self.replay_bar = ReplayBar(self.replay, glyphs=self.glyphs) if self.replay else None
+        self.key_bar = KeyBar(glyphs=self.glyphs)
+        self.keys = [key for key in KEYS if self._has(key)]
+        self.key_bar.keys = [key for key in self.keys if key.footer]
+        for key in self.keys:
+            # In a replay its own keys come before a panel's: space plays, as in every player.
+            self._bindings.bind(key.keys, key.action, key.help, show=False, priority=key.replay)
+
+    def _has(self, key: Key) -> bool:
+        return (not key.replay or self.replay is not None) and not (key.steers and self.readonly)
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield self.devices
+        yield self.table
+        yield self.lower
+        yield self.why
+        if self.replay_bar:
+            yield self.replay_bar
+        yield self.key_bar
+
+    def on_mount(self) -> None:
+        self.table.focus()
+        self.run_worker(self._fold(), name="fold", exit_on_error=True)
+        self.set_interval(TICK_S, self._tick)
+
+    async def _fold(self) -> None:
+        async for batch in self.source.batches():
+            if isinstance(batch, Reset):
+                self.state = State()
+                self._output_drawn = -1
+                self._urgent = True
+                continue
+            for event in batch:
+                apply(self.state, event)
+                if isinstance(event, _URGENT):
+                    self._urgent = True
+            if self.replay:
+                self._urgent = True
+            if batch and self._since_drawn_s < 0:
+                self._tick()
+        self.engine_gone = True
+        self._urgent = True
+        if self.source.live:
+            self.steering.engine_went()
+
+    def _tick(self) -> None:
+        self._since_drawn_s += TICK_S
+        if self.frozen or self.state.session is None:
+            return
+        if self._urgent or self._since_drawn_s >= self.pace_s - TICK_S / 2:
+            self._urgent = False
+            self._since_drawn_s = 0.0
+            self.redraw()
+        elif self.state.output_count != self._output_drawn:
+            self._draw_output()
+
+    def redraw(self) -> None:
+        """Lay out, and draw every panel that is shown from the newest state."""
+        self._arrange()
+        self.header.next_words = self.steering.next_words()
+        self.header.marks = tuple(self._marks())
+        for panel in (self.header, self.devices, self.table, self.allocators, self.why, self.key_bar):
+            panel.show(self.state)
+        self._draw_output()
+        if self.replay_bar:
+            self.replay_bar.show(self.state)
+        for screen in self.screen_stack[1:]:
+            if refresh := getattr(screen, "refresh_state", None):
+                refresh(self.state)
+
+    def _draw_output(self) -> None:
+        self._output_drawn = self.state.output_count
+        self.output.show(self.state)
+
+    def _marks(self) -> Iterable[str]:
+        if self.replay:
+            yield "REPLAY"
+        elif self.options.readonly:
+            yield "READ-ONLY"
+        if self.frozen:
+            yield "FROZEN: Z goes on"
+        if self.engine_gone and self.source.live:
+            yield "ENGINE GONE"
+
+    def _arrange(self) -> None:
+        width, height = self.size
+        height -= 2 + (1 if self.replay_bar else 0)
+        has_run = self.state.run is not None
+        heights = arrange(
+            width,
+            height,
+            devices_wanted=self.devices.wanted_height(self.state, width, height),
+            processes=len(processes(self.state)),
+            why_wanted=self.why.wanted_height(self.state, width),
+            allocators=has_run and self._shown["allocators"],
+            output=has_run and self._shown["output"],
+        )
+        lower = heights.allocators if heights.side_by_side else heights.allocators + heights.output
+        _set_height(self.devices, heights.devices)
+        _set_height(self.table, heights.processes)
+        _set_height(self.lower, lower)
+        _set_height(self.why, heights.why)
+        direction = "horizontal" if heights.side_by_side else "vertical"
+        if str(self.lower.styles.layout) != f"<{direction}>":
+            self.lower.styles.layout = direction
+        for panel, lines in ((self.allocators, heights.allocators), (self.output, heights.output)):
+            _set_height(panel, lines)
+
+    def on_resize(self) -> None:
+        self._urgent = True
+        if self.state.session is not None:
+            self.call_after_refresh(self.redraw)
+
+    def send(self, command: events.AnyCommand) -> None:
+        """Pass *command* to the engine, unless nothing may be changed."""
+        if self.source.live and not self.engine_gone:
+            self.run_worker(self.source.send(command), name="send", exit_on_error=False)
+
+    # What keys and panels ask for.
+
+    def action_help(self) -> None:
+        self.steering.show_help()
+
+    def action_runs(self) -> None:
+        self.steering.show_runs()
+
+    def action_growth(self) -> None:
+        self.steering.cycle_growth()
+
+    def action_allocator(self) -> None:
+        self.steering.cycle_allocator()
+
+    def action_limit(self) -> None:
+        self.steering.ask_limit()
+
+    def action_gpus(self) -> None:
+        self.steering.ask_gpus()
+
+    def action_arguments(self) -> None:
+        self.steering.ask_arguments()
+
+    def action_relaunch(self) -> None:
+        self.steering.ask_relaunch()
+
+    def action_leave(self) -> None:
+        self.steering.ask_leave()
+
+    def action_toggle_output(self) -> None:
+        self._toggle("output")
+
+    def action_toggle_allocators(self) -> None:
+        self._toggle("allocators")
+
+    def _toggle(self, name: str) -> None:
+        self._shown[name] = not self._shown[name]
+        self.redraw()
+
+    def action_span(self, step: int) -> None:
+        self.devices.cycle_span(step)
+        self.redraw()
+
+    def action_scale(self) -> None:
+        self.devices.toggle_scale()
+        self.redraw()
+
+    def action_freeze(self) -> None:
+        self.frozen = not self.frozen
+        if self.frozen:
+            self.header.marks = tuple(self._marks())
+            self.header.show(self.state)
+        else:
+            self.redraw()
+
+    def action_pace(self, factor: float) -> None:
+        step = -1 if factor < 1 else 1
+        at = PACES_S.index(self.pace_s) + step
+        self.pace_s = PACES_S[min(max(0, at), len(PACES_S) - 1)]
+        self.notify(f"redrawn every {self.pace_s:g} s", timeout=2)
+
+    def action_filter(self) -> None:
+        self.table.focus()
+        self.table.action_filter()
+
+    def action_play(self) -> None:
+        if self.replay:
+            self.replay.toggle_pause()
+
+    def action_step(self, direction: int) -> None:
+        if self.replay:
+            self.replay.step(direction)
+
+    def action_seek(self, seconds: float) -> None:
+        if self.replay:
+            self.replay.seek_by(seconds)
+
+    def action_speed(self, factor: float) -> None:
+        if self.replay:
+            (self.replay.faster if factor > 1 else self.replay.slower)()
+
+    @on(KeyBar.Pressed)
+    async def _key_clicked(self, message: KeyBar.Pressed) -> None:
+        await self.run_action(message.action)
+
+    @on(ProcessTable.Details)
+    def _details(self, message: ProcessTable.Details) -> None:
+        self.steering.show_details(message.pid)
+
+    @on(ProcessTable.Signal)
+    def _signal(self, message: ProcessTable.Signal) -> None:
+        self.steering.ask_signal(message.pids)
+
+    @on(OutputPanel.Typed)
+    def _typed(self, message: OutputPanel.Typed) -> None:
+        if not self.readonly:
+            self.send(events.Input(text=message.text))
+
+    @on(OutputPanel.Resized)
+    def _output_resized(self, message: OutputPanel.Resized) -> None:
+        if not self.readonly:
+            self.send(events.Resize(columns=message.columns, rows=message.rows))
+
+
+def _set_height(widget: Widget, lines: int) -> None:
+    """Give *widget* that many lines, none hides it; touch its styles only if that changes them."""
+    if widget.display != (lines > 0):
+        widget.display = lines > 0
+    height = widget.styles.height
+    if lines > 0 and (height is None or height.value != lines or not height.is_cells):
+        widget.styles.height = lines
+
+
+__all__ = ["Binding", "TfmemtopApp"]

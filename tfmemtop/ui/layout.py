@@ -1,0 +1,56 @@
+"""How the panels share the screen's height. Pure.
+
+On a small screen the panels give way in this order: the findings keep two lines, the allocators go
+first, then the graph shrinks, then the process table, then the output; nothing overlaps.
+"""
+
+from dataclasses import dataclass
+
+SIDE_BY_SIDE = 110
+"""Columns from which allocators and output stand beside each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heights:
+    """Lines of each panel; 0 hides it. Allocators and output share ``lower`` where they stand side by side."""
+
+    devices: int
+    processes: int
+    allocators: int
+    output: int
+    why: int
+    side_by_side: bool
+
+
+def arrange(
+    width: int,
+    height: int,
+    *,
+    devices_wanted: int,
+    processes: int,
+    why_wanted: int,
+    allocators: bool,
+    output: bool,
+) -> Heights:
+    """Share *height* lines. *devices_wanted* and *why_wanted* are lines, *processes* rows of the table."""
+    side_by_side = width >= SIDE_BY_SIDE and allocators and output
+    allocators = allocators and (side_by_side or height >= 36 or not output)
+    why = min(why_wanted, 3 if height < 30 else max(3, height // 6))
+    room = max(0, height - why)
+    lower_share = 0 if not (allocators or output) else max(4, room * 2 // 5)
+    table = min(processes + 2, max(4, room // 4)) if lower_share else min(processes + 2, max(4, room // 2))
+    devices = room - lower_share - table
+    if devices > devices_wanted:
+        # What the devices do not need goes to the output, else to the table.
+        spare, devices = devices - devices_wanted, devices_wanted
+        if lower_share:
+            lower_share += spare
+        else:
+            table += spare
+    devices = max(0, devices)
+    if side_by_side:
+        return Heights(devices, table, lower_share, lower_share, why, True)
+    if allocators and output:
+        upper = min(7, lower_share // 3)
+        return Heights(devices, table, upper, lower_share - upper, why, False)
+    return Heights(devices, table, lower_share if allocators else 0, lower_share if output else 0, why, False)

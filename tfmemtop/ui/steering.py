@@ -1,0 +1,258 @@
+"""What the keys that change something do: the next run's settings, relaunching, leaving, dialogs."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tfmemtop import events
+from tfmemtop.options import Outcome
+from tfmemtop.state.model import RunState
+from tfmemtop.state.views import processes
+from tfmemtop.ui.choices import InputDialog, OptionsDialog
+from tfmemtop.ui.details import DetailsScreen
+from tfmemtop.ui.help import HelpDialog
+from tfmemtop.ui.next_run import NextRun, limit_suggestions, whole_memory
+from tfmemtop.ui.runs import RunsDialog
+from tfmemtop.ui.signals import SignalScreen
+from tfmemtop.units import format_bytes
+from tfmemtop.verdicts.ending import ending
+
+if TYPE_CHECKING:
+    from tfmemtop.ui.app import TfmemtopApp
+
+GRACE_S = 10.0
+"""Between TERM and KILL."""
+
+SIGNALLED = 128
+"""As in a shell: a script ended by signal n counts as exit code 128+n."""
+
+
+class Steering:
+    """The app's hand on the script. It keeps the next run until it is started."""
+
+    def __init__(self, app: "TfmemtopApp") -> None:
+        self._app = app
+        self._chosen: NextRun | None = None
+        self._leaving = False
+
+    @property
+    def next(self) -> NextRun | None:
+        """The next run: as chosen, else as the newest; ``None`` before the first."""
+        run = self._app.state.run
+        if self._chosen is not None:
+            return self._chosen
+        return NextRun(tuple(run.argv), run.settings) if run else None
+
+    def next_words(self) -> tuple[str, ...]:
+        """What the next run would do otherwise than the newest, as words."""
+        run, upcoming = self._app.state.run, self.next
+        return upcoming.changes(run.argv, run.settings) if run and upcoming else ()
+
+    def _choose(self, chosen: NextRun) -> None:
+        self._chosen = chosen
+        self._app.redraw()
+
+    def cycle_growth(self) -> None:
+        """G: growth of the next run."""
+        if upcoming := self.next:
+            if not self._app.state.devices:
+                self._app.notify("Growth is a setting of GPUs; this machine has none. [L] limits the CPU pool.")
+                return
+            self._choose(upcoming.with_growth_cycled())
+
+    def cycle_allocator(self) -> None:
+        """A: allocator of the next run."""
+        if upcoming := self.next:
+            self._choose(upcoming.with_allocator_cycled(bool(self._app.state.devices)))
+
+    def ask_limit(self) -> None:
+        """L: a limit, typed or picked."""
+        upcoming, state = self.next, self._app.state
+        if upcoming is None:
+            return
+        whole = whole_memory(state, upcoming.settings)
+        what = "each GPU" if state.devices else "the CPU pool"
+        self._ask(
+            title="Memory limit of the next run",
+            prompt=f"For {what}, of {format_bytes(whole)}: a size such as 4G or 3500M, or 50%",
+            value=_size_text(upcoming.settings.memory_limit),
+            suggestions=limit_suggestions(state),
+            change=lambda text: upcoming.with_limit(text, state),
+        )
+
+    def ask_gpus(self) -> None:
+        """V: which GPUs the next run may see."""
+        upcoming, state = self.next, self._app.state
+        if upcoming is None:
+            return
+        if not state.devices:
+            self._app.notify("This machine has no GPU to choose.")
+            return
+        gpus = upcoming.settings.gpus
+        each = [(str(index), f"only {device.info.name}") for index, device in state.devices.items()]
+        self._ask(
+            title="GPUs the next run may see",
+            prompt="Numbers as on this screen, in the order TensorFlow shall have them: 0,2",
+            value="" if gpus is None else ",".join(map(str, gpus)) or "none",
+            suggestions=[("", "as the script and its environment say"), *each[:16], ("none", "hide every GPU")],
+            change=lambda text: upcoming.with_gpus(text, state),
+        )
+
+    def ask_arguments(self) -> None:
+        """E: command line and environment of the next run."""
+        if upcoming := self.next:
+            self._ask(
+                title="Command line of the next run",
+                prompt="Variables may stand before the command: BATCH=64 python train.py --epochs 3",
+                value=upcoming.command_line(),
+                suggestions=[],
+                change=upcoming.with_command_line,
+            )
+
+    def _ask(
+        self,
+        *,
+        title: str,
+        prompt: str,
+        value: str,
+        suggestions: list[tuple[str, str]],
+        change: Callable[[str], NextRun],
+    ) -> None:
+        def wrong(text: str) -> str | None:
+            try:
+                change(text)
+            except ValueError as error:
+                return str(error)
+            return None
+
+        def done(text: str | None) -> None:
+            if text is not None:
+                self._choose(change(text))
+
+        dialog = InputDialog(
+            title, prompt, value=value, validate=wrong, suggestions=suggestions, glyphs=self._app.glyphs
+        )
+        self._app.push_screen(dialog, done)
+
+    def ask_relaunch(self) -> None:
+        """R: start the next run; asks if the newest still goes."""
+        run, upcoming = self._app.state.run, self.next
+        if run is None or upcoming is None:
+            self._app.notify("There is no script to relaunch: tfmemtop only watches.")
+            return
+        command = events.Relaunch(argv=list(upcoming.argv), settings=upcoming.settings, grace_s=GRACE_S)
+        if not run.going:
+            self._relaunch(command)
+            return
+        words = " · ".join(upcoming.settings.words()) or "the script's own settings"
+        alive = sum(1 for row in processes(self._app.state) if row.of_run and not row.gone)
+        options = [
+            (
+                "r",
+                "relaunch",
+                f"end run {run.run} ({_count(alive, 'process', 'processes')}), start run {run.run + 1} with {words}",
+            ),
+            ("Esc", "stay", "let it run"),
+        ]
+
+        def done(key: str | None) -> None:
+            if key == "r":
+                self._relaunch(command)
+
+        title = f"Run {run.run} is still running"
+        note = f"It is asked to end (TERM), and killed if it has not after {GRACE_S:.0f} s."
+        self._app.push_screen(OptionsDialog(title, options, note=note, glyphs=self._app.glyphs), done)
+
+    def _relaunch(self, command: events.Relaunch) -> None:
+        self._chosen = None
+        self._app.send(command)
+
+    def ask_leave(self) -> None:
+        """q: quit; asks what becomes of a running script."""
+        app, run = self._app, self._app.state.run
+        if not app.source.live or app.engine_gone or run is None or not run.going:
+            self._leave_at_rest()
+            return
+        if app.options.readonly:
+            app.exit(Outcome(0, left_running=True))
+            return
+        output = app.state.session.output_path if app.state.session else None
+        identity = app.state.session.id if app.state.session else ""
+        options = [
+            ("s", "stop it", f"TERM to its processes, KILL after {GRACE_S:.0f} s; then quit"),
+            ("l", "leave it running", f"tfmemtop attach {identity} brings the screen back"),
+            ("Esc", "stay", ""),
+        ]
+
+        def done(key: str | None) -> None:
+            if key == "s":
+                self._leaving = True
+                app.send(events.Stop(grace_s=GRACE_S, quit=True))
+            elif key == "l":
+                app.send(events.Leave())
+                app.exit(Outcome(0, left_running=True))
+
+        note = f"Its output is kept in {output}" if output else ""
+        app.push_screen(OptionsDialog("The script is still running", options, note=note, glyphs=app.glyphs), done)
+
+    def _leave_at_rest(self) -> None:
+        app, run = self._app, self._app.state.run
+        if app.source.live and not app.engine_gone and not app.options.readonly:
+            self._leaving = True
+            app.send(events.Stop(quit=True))
+        else:
+            app.exit(Outcome(_exit_code(run) if app.source.live else 0))
+
+    def engine_went(self) -> None:
+        """The engine closed the connection: as asked when leaving, else something to be told."""
+        app = self._app
+        if self._leaving:
+            app.exit(Outcome(_exit_code(app.state.run)))
+            return
+        text = "The engine has gone; what is shown is its last picture."
+        run = app.state.run
+        if run and not run.going:
+            text += f" The script {ending(run)}."
+        notice = events.Notice(t=app.state.now, key="engine", level="error", text=text, remedy="[q] quits")
+        app.state.notices[notice.key] = notice
+
+    def show_details(self, pid: int) -> None:
+        """Enter on a process."""
+        app = self._app
+        app.push_screen(DetailsScreen(lambda: app.state, pid, app.send, glyphs=app.glyphs))
+
+    def ask_signal(self, pids: list[int]) -> None:
+        """k on a process, or on those tagged."""
+        app = self._app
+        if app.readonly:
+            app.notify("Nothing can be changed from here.")
+            return
+        known = app.state.processes
+        names = [" ".join(known[pid].seen.command) if pid in known else "" for pid in pids]
+
+        def done(number: int | None) -> None:
+            if number is not None:
+                app.send(events.Signal(pids=list(pids), signal=number))
+
+        app.push_screen(SignalScreen(pids, names, glyphs=app.glyphs), done)
+
+    def show_help(self) -> None:
+        """F1."""
+        self._app.push_screen(HelpDialog(self._app.keys, glyphs=self._app.glyphs))
+
+    def show_runs(self) -> None:
+        """H."""
+        self._app.push_screen(RunsDialog(lambda: self._app.state, glyphs=self._app.glyphs))
+
+
+def _exit_code(run: RunState | None) -> int:
+    if run is None or run.going:
+        return 0
+    return SIGNALLED + run.signal if run.signal is not None else run.exit_code or 0
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _size_text(size: int | None) -> str:
+    return "" if size is None else f"{size // 2**20}M"

@@ -1,0 +1,52 @@
+"""Findings: what holds now, most serious first, each with what helps."""
+
+import re
+from textwrap import wrap
+
+from rich.segment import Segment
+
+from tfmemtop.state import State
+from tfmemtop.ui.lines import Line, Panel, fit
+from tfmemtop.ui.palette import DIM, ERROR, GOOD, KEY, PLAIN, WARNING
+from tfmemtop.verdicts import Finding, findings
+
+_MARKS = {"error": ("!", ERROR), "warning": ("!", WARNING), "info": ("i", GOOD)}
+_KEYS = re.compile(r"(\[[^\]]+\])")
+
+
+class WhyPanel(Panel):
+    """A title and the findings, wrapped; what does not fit is counted."""
+
+    def build(self, width: int, height: int) -> list[Line]:
+        found = findings(self.state)
+        lines: list[Line] = [self.title_line(width, "Why", f"{len(found)} findings" if len(found) > 1 else "")]
+        rows = [row for finding in found for row in self._rows(finding, width)]
+        room = height - 1
+        if len(rows) > room:
+            rows = rows[: max(0, room)]
+            if rows:
+                rows[-1] = [Segment(f"   {self.glyphs.more} more: enlarge the terminal, or hide a panel", DIM)]
+        return lines + rows
+
+    def wanted_height(self, state: State, width: int) -> int:
+        """Lines that all findings take, with the title; 0 if there is none."""
+        found = findings(state)
+        return 1 + sum(len(self._rows(finding, width)) for finding in found) if found and width else 0
+
+    def _rows(self, finding: Finding, width: int) -> list[Line]:
+        mark, style = _MARKS[finding.level]
+        text = wrap(finding.text, max(10, width - 4)) or [""]
+        rows: list[Line] = [[Segment(f" {mark} ", style), Segment(text[0], PLAIN)]]
+        rows += [[Segment("   "), Segment(line)] for line in text[1:]]
+        if finding.remedy:
+            remedy = self._remedy(fit(finding.remedy, max(10, width - 4), self.glyphs))
+            last = len(text[-1]) + 3
+            if last + 2 + len(finding.remedy) <= width:
+                rows[-1] += [Segment("  "), *remedy]
+            else:
+                rows.append([Segment("   "), *remedy])
+        return rows
+
+    @staticmethod
+    def _remedy(text: str) -> Line:
+        return [Segment(part, KEY if part.startswith("[") else DIM) for part in _KEYS.split(text) if part]
