@@ -1,0 +1,56 @@
+"""Waits until TensorFlow's context module is complete, then patches it."""
+
+import _thread
+import sys
+from types import ModuleType
+from typing import Any, Optional
+
+from .core import Agent, alone
+from .patches import patch
+
+CONTEXT = "tensorflow.python.eager.context"
+ERRORS = "tensorflow.python.framework.errors_impl"
+
+
+class Arrival:
+    """A finder that finds nothing: at each import it looks whether both modules are there.
+
+    No module is loaded differently for it, as a wrapped loader would do; TensorFlow imports hundreds
+    more after these two.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._once = _thread.allocate_lock()
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if self._once.locked():
+            return None
+        context, errors = _complete(CONTEXT), _complete(ERRORS)
+        if context is None or errors is None or not self._once.acquire(False):
+            return None
+        self._agent.quietly("greeting", self._agent.tensorflow_is_here, context)
+        self._agent.quietly("patching TensorFlow", patch, self._agent, context, errors)
+        return self._leave(name, path, target)
+
+    def _leave(self, name: str, path: Any, target: Any) -> Any:
+        """Leave ``sys.meta_path``, answering for the next finder, which the search under way will skip.
+
+        Another thread's search would skip one too: then this finder stays, and does nothing.
+        """
+        finders = sys.meta_path
+        if not alone() or self not in finders:
+            return None
+        place = finders.index(self)
+        following = getattr(finders[place + 1], "find_spec", None) if place + 1 < len(finders) else None
+        if following is None:
+            return None
+        del finders[place]
+        return following(name, path, target)
+
+
+def _complete(name: str) -> Optional[ModuleType]:
+    module = sys.modules.get(name)
+    if module is None or getattr(module.__spec__, "_initializing", False):
+        return None
+    return module

@@ -1,0 +1,173 @@
+"""What one process knows: its link to the monitor, its settings, its sampler."""
+
+import _thread
+import atexit
+import json
+import os
+import signal
+import sys
+from types import CodeType, ModuleType
+from typing import Any, Callable, Optional
+
+from .link import Link
+from .sampler import Sampler
+from .settle import Settings, parse_settings
+
+_TEXT = 16_384  # characters of a text, and of all arguments together, that are sent at most
+
+
+class Agent:
+    """One to a process. Everything it does for the script's threads goes through :meth:`quietly`."""
+
+    def __init__(self) -> None:
+        self.path = os.environ["TFMEMTOP_SOCKET"]
+        self.interval = 0.1
+        self.settings = Settings()
+        self.context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
+        self._start_over()
+        atexit.register(self._exit)
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _start_over(self) -> None:
+        self.pid = os.getpid()
+        self.link = Link(self.path)
+        self.greeted = False
+        self.sampler: Optional[Sampler] = None
+        self.inherited = False
+
+    def quietly(self, doing: str, function: Callable[..., Any], *args: Any) -> Any:
+        """``function(*args)``; what fails in it goes to the monitor, and ``None`` to the caller.
+
+        An exception that a signal handler of the script raised meanwhile is the script's, and passes.
+        """
+        try:
+            if os.getpid() != self.pid:
+                self._forked()
+            return function(*args)
+        except Exception as error:
+            if _from_signal_handler(error):
+                raise
+            self.report(doing, error)
+            return None
+
+    def report(self, doing: str, error: Exception) -> None:
+        """Tell the monitor what failed, and where."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        where = "" if trace is None else f" ({os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})"
+        self.send("hook_error", text=f"{doing}: {type(error).__name__}: {error}{where}")
+
+    def send(self, kind: str, **fields: Any) -> None:
+        """Send an event; it waits if the socket is full."""
+        if not self.greeted:
+            self.hello()
+        self.link.send(encode(kind, fields))
+
+    def offer(self, kind: str, **fields: Any) -> None:
+        """Send an event now, or drop and count it: a newer one will follow."""
+        self.link.offer(encode(kind, fields))
+
+    def hello(self) -> None:
+        """Say who this process is, with TensorFlow's version once that is known."""
+        self.greeted = True
+        version = folder = None
+        if self.context is not None:
+            version = self.context.pywrap_tf_session.get_version()
+            folder = os.path.dirname(sys.modules["tensorflow"].__file__ or "")
+        fields = {
+            "ppid": os.getppid(),
+            "argv": _arguments(),
+            "python": "{}.{}.{}".format(*sys.version_info[:3]),
+            "executable": sys.executable or "",
+            "tensorflow": version,
+            "tensorflow_path": folder,
+        }
+        self.link.send(encode("hook", fields))
+
+    def tensorflow_is_here(self, context: ModuleType) -> None:
+        """Read what the user chose; called once TensorFlow can be asked."""
+        self.context = context
+        self.hello()
+        self.quietly("reading TFMEMTOP_INTERVAL", self._read_interval)
+        self.quietly("reading TFMEMTOP_SETTINGS", self._read_settings)
+
+    def _read_interval(self) -> None:
+        self.interval = max(0.01, float(os.environ.get("TFMEMTOP_INTERVAL") or self.interval))
+
+    def _read_settings(self) -> None:
+        self.settings = parse_settings(os.environ.get("TFMEMTOP_SETTINGS") or "{}")
+
+    def initialised(self, options: Any, settled: "list[str]") -> None:
+        """TensorFlow's devices are there, made with the GPUOptions *options*: start to read them."""
+        if self.inherited or self.context is None:
+            return
+        if self.sampler is None:
+            self.sampler = Sampler(self, self.context)
+            self.sampler.start()
+        self.sampler.devices_changed(options, settled)
+
+    def _exit(self) -> None:
+        if os.getpid() == self.pid and self.greeted:
+            self.quietly("ending", self._say_goodbye)
+
+    def _say_goodbye(self) -> None:
+        if self.sampler is not None:
+            self.sampler.stop()
+        self.send("hook_end", reason="exit", dropped=self.link.dropped)
+        self.link.close()
+
+    def _forked(self) -> None:
+        """In a forked child: let go of the parent's line, which would hide the parent's end."""
+        link = self.link
+        self._start_over()
+        link.close()
+        current = None if self.context is None else self.context._context
+        # Another thread may have held the allocator's lock at the fork; nobody will release it here.
+        self.inherited = current is not None and current._context_handle is not None
+
+
+def encode(kind: str, fields: "dict[str, Any]") -> bytes:
+    """One packet. Texts are cut to what a packet can hold, and made fit for UTF-8."""
+    message = {"type": kind}
+    message.update((name, _clean(value)) for name, value in fields.items())
+    return json.dumps(message).encode()
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[:_TEXT].encode("utf-8", "backslashreplace").decode()
+    return [_clean(item) for item in value] if isinstance(value, list) else value
+
+
+def _arguments() -> "list[str]":
+    arguments: list[str] = []
+    room = _TEXT
+    for argument in getattr(sys, "orig_argv", None) or getattr(sys, "argv", []):
+        room -= len(argument)
+        if room < 0:
+            return [*arguments, "…"]
+        arguments.append(argument)
+    return arguments
+
+
+def _from_signal_handler(error: Exception) -> bool:
+    """Whether *error* came up through a Python signal handler of the script."""
+    handlers = set()
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        for call in (handler, getattr(handler, "__func__", None), type(handler).__dict__.get("__call__")):
+            code = getattr(call, "__code__", None)
+            if isinstance(code, CodeType):
+                handlers.add(code)
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def alone() -> bool:
+    """Whether no Python thread but the main one runs."""
+    return _thread._count() == 0

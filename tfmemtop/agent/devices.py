@@ -1,0 +1,125 @@
+"""Which logical devices there are, what they stand on, and how each allocator is read."""
+
+import os
+from typing import Any, Callable, NamedTuple, Optional
+
+from .settle import MIB
+
+
+class Reading(NamedTuple):
+    """Bytes; ``None`` where the reader cannot know."""
+
+    in_use: Optional[int]
+    peak: Optional[int]
+    pool: Optional[int] = None
+    limit: Optional[int] = None
+
+
+Reader = Callable[[Any], Reading]
+"""Reads one allocator, given TensorFlow's context handle. It must initialise nothing."""
+
+
+class Device(NamedTuple):
+    """A logical device as TensorFlow made it; ``limit`` is bytes, ``physical`` CUDA's ordinal."""
+
+    name: str  # GPU:0
+    allocator_name: Optional[str]  # GPU_0_bfc
+    physical: Optional[int]
+    growth: Optional[bool]
+    limit: Optional[int]
+    allocator: str
+    read: Reader
+
+
+def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], "dict[str, int]"]) -> "list[Device]":
+    """Logical devices of this process whose allocators can be read.
+
+    *context* is TensorFlow's, initialised; *options* the GPUOptions it was made with, if known.
+    """
+    server = context._server_def or context._collective_ops_server_def
+    prefix = "" if server is None else f"/job:{server.job_name}/replica:0/task:{server.task_index}/"
+    names = [device.name for device in context._logical_devices if device.name.startswith(prefix)]
+    gpus = [name for name in names if ":GPU:" in name]
+    places = gpu_places(options) if options is not None else []
+    if len(places) != len(gpus):
+        places = [(None, None)] * len(gpus)
+    asynchronous = os.environ.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async"
+    growth = {"true": True, "false": False}.get(
+        os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH", ""), None if options is None else bool(options.allow_growth)
+    )
+    devices = []
+    for index, (name, (physical, limit_mb)) in enumerate(zip(gpus, places)):
+        devices.append(
+            Device(
+                name=f"GPU:{index}",
+                allocator_name=None if asynchronous else f"GPU_{index}_bfc",
+                physical=physical,
+                growth=growth,
+                limit=None if limit_mb is None else int(limit_mb * MIB),
+                allocator="cuda_malloc_async" if asynchronous else "bfc",
+                read=_memory_info_reader(memory_info, name),
+            )
+        )
+    cpus = [name for name in names if name.endswith(":CPU:0")]
+    if cpus and os.environ.get("TF_CPU_ALLOCATOR_USE_BFC", "").lower() in ("true", "1"):
+        limit_text = os.environ.get("TF_CPU_BFC_MEM_LIMIT_IN_MB", "")
+        devices.append(
+            Device(
+                name="CPU:0",
+                allocator_name="bfc_cpu_allocator_for_gpu",
+                physical=None,
+                growth=True,  # TensorFlow lets this pool always grow
+                limit=int(limit_text) * MIB if limit_text.isdecimal() else None,
+                allocator="bfc",
+                read=_memory_info_reader(memory_info, cpus[0]),
+            )
+        )
+    return devices
+
+
+def gpu_places(options: Any) -> "list[tuple[Optional[int], Optional[float]]]":
+    """CUDA's ordinal and the limit in MiB of each logical GPU, in TensorFlow's order."""
+    visible = [int(ordinal) for ordinal in options.visible_device_list.split(",") if ordinal]
+    places = []
+    for index, physical in enumerate(visible):
+        made = options.experimental.virtual_devices
+        device = made[index] if index < len(made) else None
+        if device is None or not device.memory_limit_mb:
+            places.append((0, index, 0, physical, None))
+            continue
+        for part, limit in enumerate(device.memory_limit_mb):
+            order = device.device_ordinal[part] if part < len(device.device_ordinal) else 0
+            places.append((order, index, part, physical, limit))
+    # The script's own ordinals come first, then the order of the GPUs.
+    places.sort(key=lambda place: place[:3])
+    return [(physical, limit) for _, _, _, physical, limit in places]
+
+
+def _memory_info_reader(memory_info: Callable[[Any, str], "dict[str, int]"], name: str) -> Reader:
+    def read(handle: Any) -> Reading:
+        info = memory_info(handle, name)
+        return Reading(info["current"], info["peak"])
+
+    return read
+
+
+def gpu_uuid(ordinal: int) -> Optional[str]:
+    """The UUID of CUDA's device *ordinal* as NVML spells it, from the driver TensorFlow has loaded.
+
+    ``None`` if there is no such driver or device.
+    """
+    import ctypes
+
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return None
+    device = ctypes.c_int()
+    uuid, parent = (ctypes.c_ubyte * 16)(), (ctypes.c_ubyte * 16)()
+    if cuda.cuDeviceGet(ctypes.byref(device), ordinal) or cuda.cuDeviceGetUuid_v2(uuid, device):
+        return None
+    # Of a slice of a GPU this is the slice's, while the older call still gives the whole GPU's.
+    is_slice = not cuda.cuDeviceGetUuid(parent, device) and bytes(parent) != bytes(uuid)
+    digits = bytes(uuid).hex()
+    parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    return ("MIG-" if is_slice else "GPU-") + "-".join(parts)

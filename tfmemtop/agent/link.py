@@ -1,0 +1,145 @@
+"""The line to the monitor: a unix SOCK_SEQPACKET socket that never makes the script wait."""
+
+import _socket
+import _thread
+import errno
+import fcntl
+import os
+from collections import deque
+from typing import Optional
+
+QUEUE = 256
+"""Packets that wait while the socket is full; later ones are dropped and counted."""
+
+_FLAGS = _socket.MSG_DONTWAIT | _socket.MSG_NOSIGNAL  # the script may have let SIGPIPE kill it
+
+
+class Link:
+    """A connection to *path*, opened by the first packet. Once the monitor has gone it stays silent.
+
+    ``dropped`` counts packets that could not be sent. No method blocks or raises ``OSError``.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.dead = False
+        self.dropped = 0
+        self._socket: Optional[_socket.socket] = None
+        self._identity = (0, 0)
+        self._waiting: deque[bytes] = deque()
+        # Taken without waiting only: a signal's handler may come back here while its thread holds it.
+        self._sending = _thread.allocate_lock()
+
+    def send(self, packet: bytes) -> None:
+        """Send *packet*, or keep it until the socket has room."""
+        if self.dead:
+            return
+        if len(self._waiting) >= QUEUE:
+            self.dropped += 1
+            return
+        self._waiting.append(packet)
+        self.pump()
+
+    def offer(self, packet: bytes) -> None:
+        """Send *packet* now or drop it, since a newer one will follow."""
+        if self.dead:
+            return
+        self.pump()
+        if self._waiting or not self._sending.acquire(False):
+            self.dropped += 1
+            return
+        try:
+            if not self._try(packet):
+                self.dropped += 1
+        finally:
+            self._sending.release()
+
+    def pump(self) -> None:
+        """Send what waits, as far as the socket has room."""
+        # Whoever finds another thread sending may go: that one looks again after letting go.
+        while self._waiting and not self.dead and self._sending.acquire(False):
+            try:
+                while self._waiting:
+                    if not self._try(self._waiting[0]):
+                        return
+                    self._waiting.popleft()
+            finally:
+                self._sending.release()
+
+    def listen(self) -> None:
+        """Take what the monitor sent, to notice its end. It has nothing to say yet that acts."""
+        while self._socket is not None and not self.dead:
+            try:
+                if not (self._ours() and self._socket.recv(65536, _socket.MSG_DONTWAIT)):
+                    self.close()
+            except BlockingIOError:
+                return
+            except OSError:
+                self.close()
+
+    def close(self) -> None:
+        """End the line for good. A descriptor that the script has closed and reused is left alone."""
+        self.dead = True
+        self._waiting.clear()
+        line, self._socket = self._socket, None
+        if line is not None:
+            if self._is(line):
+                line.close()
+            else:
+                line.detach()
+
+    def _try(self, packet: bytes) -> bool:
+        """Whether *packet* is off the hands: sent, or never to be sent."""
+        try:
+            if self._socket is None:
+                self._open()
+            if self._socket is None or not self._ours():
+                self.close()
+                return True
+            self._socket.send(packet, _FLAGS)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno in (errno.ENOBUFS, errno.ENOMEM):
+                return False
+            if error.errno == errno.EMSGSIZE:
+                self.dropped += 1
+            else:
+                self.close()
+        return True
+
+    def _open(self) -> None:
+        """Connect, or raise ``BlockingIOError`` while the monitor is too busy to accept."""
+        low = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
+        try:
+            low.setblocking(False)
+            low.connect(self.path)
+            line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, _high(low.fileno()))
+        finally:
+            low.close()
+        line.setblocking(False)
+        status = os.fstat(line.fileno())
+        self._identity = status.st_dev, status.st_ino
+        self._socket = line
+
+    def _ours(self) -> bool:
+        return self._socket is not None and self._is(self._socket)
+
+    def _is(self, line: _socket.socket) -> bool:
+        """Whether the descriptor is still the one we opened: daemons close all and open others."""
+        try:
+            status = os.fstat(line.fileno())
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == self._identity
+
+
+def _high(descriptor: int) -> int:
+    """A copy of *descriptor* above those the script will see, so that its own keep their numbers."""
+    for least in (900, 200, 3):
+        try:
+            return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, least)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # beyond the limit of open files
+                raise
+    raise OSError(errno.EMFILE, "no descriptor left")

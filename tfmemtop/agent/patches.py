@@ -1,0 +1,140 @@
+"""The places in TensorFlow where tfmemtop listens, and the one where it acts."""
+
+import functools
+import sys
+from types import FrameType, ModuleType
+from typing import Any, Callable, Optional
+
+from .core import Agent
+from .exhausted import Exhaustion
+from .settle import settle
+
+RECORDED = ("set_memory_growth", "set_logical_device_configuration", "set_visible_devices")
+
+_LIBRARIES = {"tensorflow", "keras", "tf_keras", __name__.split(".")[0]}
+
+
+def patch(agent: Agent, context: ModuleType, errors: ModuleType) -> None:
+    """Wrap what is there of TensorFlow's methods; each that is missing is reported."""
+    for name in RECORDED:
+        agent.quietly(f"listening to Context.{name}", _record, agent, context.Context, name)
+    agent.quietly("listening to Context's options", _settle_options, agent, context.Context)
+    agent.quietly("listening to ResourceExhaustedError", _notice_exhaustion, agent, errors.ResourceExhaustedError)
+
+
+def _record(agent: Agent, owner: type, name: str) -> None:
+    """Report every call of *name* and its outcome; never change either."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            result = original(self, *args, **kwargs)
+        except BaseException as error:
+            _hide_our_frame(error)
+            agent.quietly(f"recording {name}", _report_call, agent, name, args, kwargs, error)
+            raise
+        agent.quietly(f"recording {name}", _report_call, agent, name, args, kwargs, None)
+        return result
+
+    setattr(owner, name, call)
+
+
+def _hide_our_frame(error: BaseException) -> None:
+    """Take the wrapper out of the traceback, which a bare ``raise`` then leaves as it is.
+
+    Python 3.9 and 3.10 raise again with the traceback as it was: there the wrapper's line remains.
+    """
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next
+
+
+def _report_call(
+    agent: Agent, name: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]", error: Optional[BaseException]
+) -> None:
+    file, line = _callers_line()
+    shown = [readable(value) for value in args]
+    shown += [f"{key}={readable(value)}" for key, value in kwargs.items()]
+    while shown and shown[-1] == "None":  # defaults that TensorFlow's public function passes on
+        shown.pop()
+    agent.send(
+        "requested",
+        call=name,
+        arguments=", ".join(shown),
+        file=file,
+        line=line,
+        error=None if error is None else f"{type(error).__name__}: {error}",
+    )
+
+
+def readable(value: Any) -> str:
+    """``PhysicalDevice(name='/physical_device:GPU:0', …)`` as ``GPU:0``, and the like."""
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return "[" + ", ".join(readable(item) for item in value) + "]"
+    if hasattr(value, "memory_limit"):
+        fields = {key.replace("experimental_", ""): getattr(value, key) for key in value._fields}
+        return "(" + ", ".join(f"{key}={item}" for key, item in fields.items() if item is not None) + ")"
+    name = getattr(value, "name", None)
+    if isinstance(name, str) and hasattr(value, "device_type"):
+        return name.replace("/physical_device:", "")
+    return value if isinstance(value, str) else repr(value)
+
+
+def _callers_line() -> "tuple[str, int]":
+    """File and line of the innermost frame that is neither TensorFlow's, Keras's nor ours."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).split(".")[0] not in _LIBRARIES:
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return "", 0
+
+
+def _settle_options(agent: Agent, owner: type) -> None:
+    """Make the user's settings win where TensorFlow makes its GPU options final."""
+    compute: Callable[[Any], Any] = owner._compute_gpu_options  # type: ignore[attr-defined]
+    initialise: Callable[[Any], Any] = owner._initialize_logical_devices  # type: ignore[attr-defined]
+    latest: list[Any] = [None]
+
+    @functools.wraps(compute)
+    def compute_gpu_options(self: Any) -> Any:
+        try:
+            options = compute(self)
+        except BaseException as error:
+            _hide_our_frame(error)
+            raise
+        agent.quietly("settling the GPU options", note, self, options)
+        return options
+
+    def note(context: Any, options: Any) -> None:
+        words = settle(options, agent.settings)
+        # TensorFlow reads the options again later, for functions; those no longer make devices.
+        if context._context_handle is None:
+            latest[0] = (options, words)
+
+    @functools.wraps(initialise)
+    def initialize_logical_devices(self: Any) -> Any:
+        try:
+            result = initialise(self)
+        except BaseException as error:
+            _hide_our_frame(error)
+            raise
+        # Only now: a thread of ours before TensorFlow's own would make Python warn of a fork.
+        agent.quietly("starting to read the allocators", agent.initialised, *(latest[0] or (None, [])))
+        return result
+
+    owner._compute_gpu_options = compute_gpu_options  # type: ignore[attr-defined]
+    owner._initialize_logical_devices = initialize_logical_devices  # type: ignore[attr-defined]
+
+
+def _notice_exhaustion(agent: Agent, error_class: type) -> None:
+    """Report allocation failures as TensorFlow makes its exception for them."""
+    original = error_class.__init__  # type: ignore[misc]
+    exhaustion = Exhaustion(agent)
+
+    @functools.wraps(original)
+    def __init__(self: Any, node_def: Any, op: Any, message: Any, *args: Any) -> None:  # OpError.__reduce__ reads it
+        original(self, node_def, op, message, *args)
+        agent.quietly("noticing an allocation failure", exhaustion.notice, message)
+
+    error_class.__init__ = __init__  # type: ignore[misc]
