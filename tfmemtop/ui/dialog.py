@@ -118,12 +118,16 @@ class OptionsDialog(Dialog[T]):
         self.dismiss(self.options[index].value)
 
     def on_key(self, event: events.Key) -> None:
-        if event.character:
-            for index in range(len(self.options)):
-                if self.key_of(index) == event.character:
-                    event.stop()
-                    self.take(index)
-                    return
+        if event.character and self.typed(event.character):
+            event.stop()
+
+    def typed(self, character: str) -> bool:
+        """Take the option whose key *character* is; False if there is none."""
+        for index in range(len(self.options)):
+            if self.key_of(index) == character:
+                self.take(index)
+                return True
+        return False
 
     def action_choose(self) -> None:
         if self.options:
@@ -208,7 +212,6 @@ class InputDialog(Dialog[str]):
         return None if self._picked is None else self._suggested_at + self._picked
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._field.focus()
         self._field.cursor_position = len(self._field.value)
 
