@@ -5,6 +5,7 @@ What is slow to import is imported by the one thing that needs it, so that ``--h
 """
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -29,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run ``tfmemtop`` with *argv* (the process's own without it) and return its exit code."""
     try:
         code = _main(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except Refusal as refusal:
         # One line, whatever a file's name or an argument may hold.
@@ -38,9 +40,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Who read us has enough; else the interpreter would complain when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + 13
+        _drop_stdout()
+        return 128 + signal.SIGPIPE  # who read us has enough
+    except OSError as error:
+        _drop_stdout()
+        about = f"{error.filename}: " if error.filename else ""
+        print(f"tfmemtop: {about}{error.strerror or error}", file=sys.stderr)
+        return 1
+
+
+def _drop_stdout() -> None:
+    """Let go of what cannot be written, which the interpreter would else try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _main(argv: Sequence[str]) -> int:

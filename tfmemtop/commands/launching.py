@@ -63,13 +63,14 @@ def _demo_settings(arguments: Arguments) -> Settings:
 
 
 def _machine() -> Machine:
-    import psutil
+    from tfmemtop.engine.nvml import Nvml
 
-    from tfmemtop.engine.nvml import list_gpus
-
-    gpus = list_gpus()
+    nvml = Nvml()
+    reading = nvml.read()
+    nvml.close()
     return Machine(
-        uuids=[gpu.uuid for gpu in gpus],
-        totals=[gpu.total for gpu in gpus],
-        host_memory=psutil.virtual_memory().total,
+        uuids=[gpu.uuid for gpu in reading.devices],
+        totals=[gpu.total for gpu in reading.devices],
+        host_memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        trouble=next((trouble.text for trouble in reading.troubles if trouble.level == "error"), ""),
     )

@@ -13,11 +13,15 @@ from tfmemtop.units import format_bytes, parse_size
 
 @dataclass(frozen=True)
 class Machine:
-    """The GPUs' UUIDs and memory in NVML's order, and the host's memory; bytes."""
+    """The GPUs' UUIDs and memory in NVML's order, and the host's memory; bytes.
+
+    ``trouble`` says why there may be GPUs that cannot be read.
+    """
 
     uuids: Sequence[str]
     totals: Sequence[int | None]
     host_memory: int
+    trouble: str = ""
 
 
 def resolve(arguments: Arguments, machine: Machine) -> Settings:
@@ -45,7 +49,8 @@ def resolve(arguments: Arguments, machine: Machine) -> Settings:
             cpu_pool=_size("--cpu-pool", arguments.cpu_pool, machine.host_memory, "this machine"),
         )
     except ValueError as error:
-        raise Refusal(str(error)) from error
+        trouble = f" ({machine.trouble})" if machine.trouble else ""
+        raise Refusal(f"{error}{trouble}") from error
 
 
 def _size(flag: str, text: str | None, whole: int | None, owner: str) -> int | None:
