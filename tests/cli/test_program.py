@@ -1,0 +1,123 @@
+"""The installed program, as a shell starts it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfmemtop import __version__
+from tfmemtop.events import Session, decode_event
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+
+
+def tfmemtop(
+    *arguments: str, stdout: int | None = subprocess.PIPE, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | (environment or {}),
+    )
+
+
+def test_help_and_version() -> None:
+    version = tfmemtop("--version")
+    assert (version.returncode, version.stdout, version.stderr) == (0, f"tfmemtop {__version__}\n", "")
+    shown = tfmemtop("--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    for word in ("attach [RUN]", "replay FILE", "--memory-limit SIZE", "--cpu-pool SIZE", "exit code"):
+        assert word in shown.stdout
+
+
+def test_python_m_is_the_same_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "tfmemtop", "-V"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"tfmemtop {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["python", "train.py"], "put -- before the command: tfmemtop -- python train.py"),
+        (["--"], "there is no command after --"),
+        (["replay", "/no/such/file"], "cannot read /no/such/file: No such file or directory"),
+        (["replay", "/etc/passwd"], "/etc/passwd is no tfmemtop recording"),
+        (["replay", "two\nlines"], "cannot read two lines: No such file or directory"),
+        (["--", "true"], "standard input is no terminal: use tfmemtop record"),
+        ([], "standard input is no terminal: use tfmemtop record"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
+    done = tfmemtop(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tfmemtop: " + said)
+    assert done.stderr.count("\n") == 1
+
+
+def test_attach_with_nothing_to_attach_to_says_so(tmp_path: Path) -> None:
+    done = tfmemtop("attach", environment={"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert done.returncode == 2
+    assert done.stderr.startswith("tfmemtop: nothing goes on")
+
+
+def test_one_reading_needs_no_terminal() -> None:
+    done = tfmemtop("--once")
+    assert done.returncode == 0
+    assert "GPU" in done.stdout and "COMMAND" in done.stdout
+
+
+def test_one_reading_as_events() -> None:
+    done = tfmemtop("--once", "--json")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert isinstance(decode_event(lines[0]), Session)
+    assert {"session", "process_readings"} <= {json.loads(line)["type"] for line in lines}
+    assert all(decode_event(line) for line in lines)
+
+
+@pytest.mark.parametrize("closed", ["| true", ">&-"])
+def test_one_reading_that_nobody_reads_ends_quietly(closed: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{PROGRAM} --once --json {closed}"], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert not [line for line in done.stderr.splitlines() if not line.startswith("tfmemtop: no NVIDIA driver")]
+
+
+def test_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = tfmemtop("--once", "--json", stdout=full.fileno())
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "tfmemtop: No space left on device"
+
+
+def test_ctrl_c_during_a_reading_is_130_without_a_word(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # Opening a pipe that nobody writes to is where it waits until it is interrupted.
+    program = f"""
+import os, sys
+from tfmemtop.engine.nvml import Nvml
+def read(self):
+    print("waiting", flush=True)
+    open({str(pipe)!r})
+Nvml.read = read
+from tfmemtop.cli import main
+sys.exit(main(["--once"]))
+"""
+    running = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "waiting\n"
+    running.send_signal(signal.SIGINT)
+    _, complaint = running.communicate(timeout=30)
+    assert (running.returncode, complaint) == (130, "")
