@@ -15,7 +15,7 @@ from tfmemtop.state.views import AllocatorRow, ProcessRow, allocators, processes
 from tfmemtop.ui.dialog import Dialog, Hint
 from tfmemtop.ui.lines import Line
 from tfmemtop.ui.palette import BOLD, DIM, ERROR, PLAIN, TITLE, UNICODE, WARNING, Glyphs
-from tfmemtop.ui.text import exactly, harmless, wrap
+from tfmemtop.ui.text import chop, exactly, harmless, wrap
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration
 
 _FIRST = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "KERAS_", "PYTHON", "LD_LIBRARY_PATH")
@@ -98,6 +98,10 @@ class _Page:
 
     def text(self, text: str, style: Style = PLAIN, indent: str = "") -> None:
         self.lines += _told(text, self.width, style, indent)
+
+    def verbatim(self, text: str, style: Style = PLAIN) -> None:
+        """*text* with all its blanks."""
+        self.lines += [[Segment(line, style)] for line in chop(harmless(text), self.width, "    ")]
 
 
 def _told(text: str, width: int, style: Style = PLAIN, indent: str = "") -> list[Line]:
@@ -250,9 +254,9 @@ def _environment(page: _Page, environment: events.Environment | None, gone: bool
     names = sorted(environment.variables)
     steering = [name for name in names if name.startswith(_FIRST)]
     for name in steering:
-        page.text(f"{name}={environment.variables[name]}", BOLD, "    ")
+        page.verbatim(f"{name}={environment.variables[name]}", BOLD)
     if steering and len(steering) < len(names):
         page.lines.append([])
     for name in names:
         if not name.startswith(_FIRST):
-            page.text(f"{name}={environment.variables[name]}", PLAIN, "    ")
+            page.verbatim(f"{name}={environment.variables[name]}")

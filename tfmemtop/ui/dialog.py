@@ -111,7 +111,7 @@ class OptionsDialog(Dialog[T]):
         """Move to the option of that index."""
         if self.options:
             self.chosen = clamp(index, 0, len(self.options) - 1)
-            self.redraw()
+            self.follow()
 
     def take(self, index: int) -> None:
         """Close with the option of that index."""
@@ -134,10 +134,13 @@ class OptionsDialog(Dialog[T]):
             self.take(self.chosen)
 
     def action_move(self, count: int) -> None:
-        self.select(self.chosen + count)
+        if self.chosen == 0 and count < 0:
+            self.scroll_lines(count)  # the text above may be out of view
+        else:
+            self.select(self.chosen + count)
 
     def action_page(self, count: int) -> None:
-        self.select(self.chosen + count * max(1, self._page - 1))
+        self.action_move(count * max(1, self._page - 1))
 
     def action_edge(self, side: int) -> None:
         self.select(len(self.options) if side > 0 else 0)
@@ -226,7 +229,7 @@ class InputDialog(Dialog[str]):
         if self.error is None:
             self.dismiss(submitted.value)
         else:
-            self.redraw()
+            self.follow()
 
     def action_move(self, count: int) -> None:
         if not self.suggestions:
@@ -243,4 +246,4 @@ class InputDialog(Dialog[str]):
         self._picked = index
         self._field.value = self.suggestions[index][0]
         self._field.cursor_position = len(self._field.value)
-        self.redraw()
+        self.follow()

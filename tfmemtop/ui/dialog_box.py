@@ -124,17 +124,24 @@ class Dialog(ModalScreen[T], Generic[T]):
         self._text.redraw()
         self._hints.redraw()
 
+    def follow(self) -> None:
+        """Draw anew, with the line of :meth:`kept_in_view` in view, wherever it was scrolled to."""
+        self._follow = True
+        self.redraw()
+
+    _follow = True
     _page = 1
     _fitted = (0, 0)
 
     def _scroll(self) -> None:
         kept = self.kept_in_view()
-        if kept is not None:
+        if kept is not None and self._follow:
             self.top = clamp(self.top, kept - self._page + 1, kept)
         self.top = clamp(self.top, 0, max(0, len(self.lines) - self._page))
 
     def scroll_lines(self, count: int) -> None:
-        """Scroll by *count* lines, down if it is positive."""
+        """Scroll by *count* lines, down if it is positive; what was kept in view may go out of it."""
+        self._follow = False
         self.top += count
         self._scroll()
         self._text.redraw()

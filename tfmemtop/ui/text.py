@@ -31,12 +31,12 @@ def _safe(character: str) -> str:
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
     """*text* in lines of at most *width* cells, broken at blanks; later lines begin with *indent*.
 
-    Words longer than a line are broken where it ends. At least one line.
+    Blanks before the text stay. Words longer than a line are broken where it ends. At least one line.
     """
     room = max(1, width)
     inner = max(1, room - cell_len(indent))
     lines: list[str] = []
-    line = ""
+    line = text[: len(text) - len(text.lstrip(" "))][: room - 1]
     for word in text.split():
         joined = f"{line} {word}" if line.strip() else line + word
         if cell_len(joined) <= room:
@@ -45,12 +45,22 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
         if line.strip():
             lines.append(line)
             line = indent if inner < room else ""
+            if cell_len(line + word) <= room:
+                line += word
+                continue
         first, *rest = chop_cells(word, room - cell_len(line)) or [""]
         line += first
         for piece in [chunk for part in rest for chunk in chop_cells(part, inner)]:
             lines.append(line)
             line = (indent if inner < room else "") + piece
     return [*lines, line]
+
+
+def chop(text: str, width: int, indent: str = "") -> list[str]:
+    """*text* in lines of at most *width* cells, broken wherever a line is full; later ones begin with *indent*."""
+    first = (chop_cells(text, max(1, width)) or [""])[0]
+    rest = text[len(first) :]
+    return [first, *(indent + part for part in chop_cells(rest, max(1, width - cell_len(indent))))] if rest else [first]
 
 
 def cut_left(text: str, cells: int) -> str:
