@@ -1,0 +1,184 @@
+"""The panel of the devices: who holds the memory of each GPU, or of TensorFlow's CPU pool.
+
+With room each device has a title, a bar, a legend and a graph; with less the graphs shrink, then
+go, then the legends become one; with little each device is a line, and with less these scroll.
+"""
+
+from enum import Enum
+from itertools import zip_longest
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual import events
+
+from tfmemtop.state import State
+from tfmemtop.state.views import DevicePanel, panels
+from tfmemtop.ui.bar import bar, legend, note_line, shared_legend, short_usage, usage
+from tfmemtop.ui.graph import SPANS, Graph, Mark, Scale
+from tfmemtop.ui.lines import Line, Panel, fit, width_of
+from tfmemtop.ui.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
+
+_GRAPH_LEAST = 3  # lines of a graph worth drawing, axis included
+_GRAPH_ALONE, _GRAPH_AMONG_OTHERS = 13, 7  # lines it likes
+_WORDS_MOST = 3  # lines of legend and note
+_BAR_LEAST, _BAR_LIKED = 4, 16  # cells
+_SEPARATOR = " · "
+
+
+class Layout(Enum):
+    """How much each device shows."""
+
+    GRAPH = "title, bar, legend and graph"
+    LEGEND = "title, bar and legend"
+    BAR = "title and bar, one legend for all"
+    LINE = "a line each"
+
+
+class DevicesPanel(Panel):
+    """All devices, one above the other."""
+
+    def __init__(self, *, glyphs: Glyphs = UNICODE, color: bool = True, id: str | None = None) -> None:
+        super().__init__(glyphs=glyphs, id=id)
+        self.span = 1
+        self.scale = Scale.CAPACITY
+        self._color = color
+        self._graphs: dict[str, Graph] = {}
+        self._offset = 0
+
+    def cycle_span(self, step: int) -> None:
+        """Let the graphs span the next longer (+1) or shorter (-1) time; beyond the ends nothing changes."""
+        self.span = min(max(0, self.span + step), len(SPANS) - 1)
+        self.redraw()
+
+    def toggle_scale(self) -> None:
+        """Scale the graphs to the next of: capacity, the highest use they show, the highest in use."""
+        scales = list(Scale)
+        self.scale = scales[(scales.index(self.scale) + 1) % len(scales)]
+        self.redraw()
+
+    def scroll_lines(self, count: int) -> None:
+        """Scroll by *count* devices, where not all have room."""
+        self._offset = max(0, self._offset + count)
+        self.redraw()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.scroll_lines(1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.scroll_lines(-1)
+
+    def wanted_height(self, state: State, width: int, available: int) -> int:
+        """How many of *available* lines serve the devices of *state* well; the rest is better used elsewhere."""
+        shown = panels(state)
+        graph = _GRAPH_ALONE if len(shown) == 1 else _GRAPH_AMONG_OTHERS
+        wanted = {
+            Layout.GRAPH: sum(2 + len(self._words(panel, width, _WORDS_MOST)) + graph for panel in shown),
+            Layout.LEGEND: 3 * len(shown),
+            Layout.BAR: 2 * len(shown) + 1,
+            Layout.LINE: len(shown) + 2,
+        }[_layout(len(shown), available)]
+        return min(wanted if shown else 2, available)
+
+    def build(self, width: int, height: int) -> list[Line]:
+        shown = panels(self.state)
+        for key in self._graphs.keys() - {panel.key for panel in shown}:
+            del self._graphs[key]
+        layout = _layout(len(shown), height)
+        if not shown:
+            hint = " no GPU here; TensorFlow's CPU pool appears as soon as a script uses it"
+            lines = [self.title_line(width, "GPUs"), [Segment(fit(hint, width, self.glyphs), DIM)]]
+        elif layout is Layout.LINE:
+            lines = self._a_line_each(shown, width, height)
+        else:
+            lines = self._stacked(shown, layout, width, height)
+        return [_exactly(line, width) for line in lines[:height]]
+
+    def _stacked(self, shown: list[DevicePanel], layout: Layout, width: int, height: int) -> list[Line]:
+        texts = [usage(panel) for panel in shown]
+        room = max(map(cell_len, texts))
+        lines: list[Line] = []
+        for index, (panel, text) in enumerate(zip(shown, texts, strict=True)):
+            # Each device has an even share of the height, the last ones what does not divide.
+            end = (index + 1) * height // len(shown)
+            lines.append(self.title_line(width, panel.title, _SEPARATOR.join(panel.facts)))
+            if width >= room + _BAR_LEAST:
+                drawn = bar(panel, width - room - 3, self.glyphs)
+                lines.append([Segment(" "), *drawn, Segment(f" {text:>{room}} ", BOLD)])
+            else:
+                lines.append(bar(panel, width, self.glyphs))
+            if layout is Layout.GRAPH:
+                lines += self._words(panel, width, min(_WORDS_MOST, end - len(lines) - _GRAPH_LEAST))
+                lines += self._graph(panel, width, end - len(lines))
+            elif layout is Layout.LEGEND:
+                lines += self._words(panel, width, 1)
+        if layout is Layout.BAR:
+            lines.append(shared_legend(self.glyphs, width))
+        return lines
+
+    def _words(self, panel: DevicePanel, width: int, rows: int) -> list[Line]:
+        """Legend and note, in at most *rows* lines; with one line the note only where there is no legend."""
+        note = [note_line(panel, width, self.glyphs)] if panel.note and (rows > 1 or not panel.layers) else []
+        return (legend(panel, width, rows - len(note), self.glyphs) if panel.layers else []) + note
+
+    def _graph(self, panel: DevicePanel, width: int, height: int) -> list[Line]:
+        graph = self._graphs.get(panel.key)
+        if graph is None:
+            graph = self._graphs[panel.key] = Graph(self.glyphs, braille=self._color)
+        marks = [Mark(run.started, f"run {run.run}") for run in self.state.runs]
+        # One column stays free on either side, as beside the bar.
+        drawn = graph.build(panel, self.state.now, marks, self.span, self.scale, width - 2, height)
+        return [[Segment(" "), *line] for line in drawn]
+
+    def _a_line_each(self, shown: list[DevicePanel], width: int, height: int) -> list[Line]:
+        titled = height > 1
+        rows = min(len(shown), height - titled)
+        self._offset = min(self._offset, len(shown) - rows)
+        above, below = self._offset, len(shown) - rows - self._offset
+        hidden = [f"{self.glyphs.up} {above} more"] * (above > 0) + [f"{self.glyphs.more} {below} more"] * (below > 0)
+        lines = [self.title_line(width, "GPUs", "  ".join(hidden))] if titled else []
+        names = [panel.title.replace("NVIDIA ", "") for panel in shown]
+        name_room = min(max(map(cell_len, names)), max(5, width // 4))
+        usages = [short_usage(panel) for panel in shown]
+        usage_room = max(map(cell_len, usages))
+        free = width - name_room - usage_room - 4
+        facts = _columns([panel.facts or (panel.note,) for panel in shown], free - _BAR_LIKED)
+        for index in range(above, above + rows):
+            panel = shown[index]
+            name = set_cell_size(fit(names[index], name_room, self.glyphs), name_room)
+            room = free - cell_len(facts[index])
+            line = [Segment(f" {name} ", PLAIN)]
+            line += bar(panel, room, self.glyphs) if room >= _BAR_LEAST else [Segment(" " * max(0, room))]
+            lines.append([*line, Segment(f" {usages[index]:>{usage_room}} ", BOLD), Segment(facts[index], DIM)])
+        if height >= len(lines) + 1:
+            lines.append(shared_legend(self.glyphs, width))
+        return lines
+
+
+def _layout(devices: int, height: int) -> Layout:
+    if height >= devices * (3 + _GRAPH_LEAST):
+        return Layout.GRAPH
+    if height >= devices * 3:
+        return Layout.LEGEND
+    return Layout.BAR if height >= devices * 2 + (devices > 1) else Layout.LINE
+
+
+def _columns(facts: list[tuple[str, ...]], room: int) -> list[str]:
+    """The facts of each device in one text, in columns, all equally wide: as many as have *room*."""
+    for chosen in (facts, [(row[0], row[-1]) for row in facts], [row[:1] for row in facts]):
+        columns = list(zip_longest(*chosen, fillvalue=""))
+        widths = [max(map(cell_len, column)) for column in columns]
+        if sum(widths) + 2 * len(widths) <= room:
+            rows = zip(*columns, strict=True)
+            return ["".join(f" {_padded(fact, wide)} " for fact, wide in zip(row, widths, strict=True)) for row in rows]
+    return [""] * len(facts)
+
+
+def _padded(fact: str, width: int) -> str:
+    """*fact* in *width* cells, its figure at the right: ``util   5%``."""
+    missing = " " * (width - cell_len(fact))
+    word, space, figure = fact.partition(" ")
+    return missing + fact if fact[:1].isdigit() else word + missing + space + figure
+
+
+def _exactly(line: Line, width: int) -> Line:
+    return line if width_of(line) == width else Segment.adjust_line_length(line, width)
