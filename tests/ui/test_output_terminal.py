@@ -1,0 +1,340 @@
+"""The terminal: what programs write is shown as terminals show it, whatever it is."""
+
+import codecs
+import fcntl
+import os
+import pty
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from tfmemtop.ui.lines import Line
+from tfmemtop.ui.terminal import TerminalScreen
+
+
+def shown(screen: TerminalScreen, offset: int = 0, height: int | None = None) -> list[str]:
+    return [text_of(line) for line in screen.lines(offset, height or screen.rows)]
+
+
+def text_of(line: Line) -> str:
+    return "".join(segment.text for segment in line)
+
+
+def after(text: str, columns: int = 20, rows: int = 5) -> TerminalScreen:
+    screen = TerminalScreen(columns, rows)
+    screen.feed(text)
+    return screen
+
+
+class Program:
+    """A program in a real pseudo-terminal, and the screen it writes to."""
+
+    def __init__(self, code: str, columns: int = 40, rows: int = 10) -> None:
+        self.screen = TerminalScreen(columns, rows)
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        environment = {**os.environ, "TERM": "xterm-256color", "PYTHONUTF8": "1"}
+        environment = {name: value for name, value in environment.items() if name not in ("LINES", "COLUMNS")}
+        self._process = subprocess.Popen(
+            ["bash", "-c", code],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(theirs)
+
+    def until(self, text: str) -> None:
+        """Read until *text* is on the screen."""
+        while not any(text in line for line in shown(self.screen)):
+            assert self._read(), f"{text!r} never came: {shown(self.screen)}"
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def end(self) -> list[str]:
+        """Read to the end, and give the lines then shown."""
+        while self._read():
+            pass
+        os.close(self._ours)
+        self._process.wait()
+        return shown(self.screen)
+
+    def _read(self) -> bool:
+        try:
+            written = os.read(self._ours, 700)  # cut wherever it falls
+        except OSError:
+            return False  # how Linux says that the other side has been closed
+        self.screen.feed(self._decode(written))
+        return bool(written)
+
+
+# Programs, through a real pseudo-terminal.
+
+
+def test_a_progress_bar_is_one_line_that_changes() -> None:
+    program = Program(r"for i in 1 2 3; do printf '\rstep %d/3 ###' $i; done; echo; echo done")
+    assert program.end()[:3] == ["step 3/3 ###", "done", ""]
+
+
+def test_a_bar_that_erases_itself() -> None:
+    program = Program(r"printf '\033[1m1/2\033[0m \033[32m━━\033[37m━━\033[0m\r\033[K\033[1m2/2\033[0m end'")
+    assert program.end()[0] == "2/2 end"
+    assert [str(segment.style) for segment in program.screen.lines(0, 1)[0]] == ["bold", "none"]
+
+
+@pytest.mark.skipif(shutil.which("tput") is None, reason="no tput on this machine")
+def test_tput_moves_and_colours() -> None:
+    program = Program("tput clear; tput cup 2 4; tput setaf 1; tput bold; printf x; tput sgr0")
+    assert program.end()[2] == "    x"
+    assert str(program.screen.lines(0, 10)[2][-1].style) == "bold red"
+
+
+@pytest.mark.skipif(shutil.which("less") is None, reason="no less on this machine")
+def test_a_pager_and_what_was_there_before_it() -> None:
+    program = Program("echo before; seq 50 > /dev/null; seq 50 | less; echo after")
+    program.until(":")
+    assert shown(program.screen)[:9] == [str(n) for n in range(1, 10)]
+    program.type("G")
+    program.until("50")
+    program.type("q")
+    assert program.end()[:2] == ["before", "after"]
+
+
+_CURSES = """
+import curses
+def main(screen):
+    screen.box(); screen.addstr(2, 3, "epoch 1", curses.A_REVERSE); screen.getkey()
+    screen.addstr(2, 9, "2"); screen.hline(4, 1, "=", 30); screen.getkey()
+print("before"); curses.wrapper(main); print("after")
+"""
+
+
+def test_a_curses_program(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(_CURSES)
+    program = Program(f"{sys.executable} {tmp_path}/program.py")
+    program.until("──┘")
+    assert "epoch 1" in shown(program.screen)[2]
+    assert shown(program.screen)[0].startswith("┌───") and shown(program.screen)[9].endswith("──┘")
+    program.type("x")
+    program.until("=" * 30)
+    assert "epoch 2" in shown(program.screen)[2]
+    program.type("x")
+    assert [line for line in program.end() if line] == ["before", "after"]
+
+
+def test_wide_characters_and_colours(tmp_path: Path) -> None:
+    code = "print('漢字 \\x1b[38;5;208morange\\x1b[0m e\\u0301'); print('\\x1b[38;2;1;2;3mtrue\\x1b[m')"
+    (tmp_path / "program.py").write_text(code)
+    program = Program(f"{sys.executable} {tmp_path}/program.py")
+    assert program.end()[:2] == ["漢字 orange é", "true"]
+    assert str(program.screen.lines(0, 10)[0][1].style) == "#ff8700"
+
+
+def test_a_full_screen_program_leaves_what_was_there() -> None:
+    screen = after("before\r\n\x1b[?1049h\x1b[2J\x1b[Hpage of less\x1b[5;1H:", 20, 5)
+    assert shown(screen)[0] == "page of less"
+    screen.feed("\x1b[?1049l after")
+    assert shown(screen)[:2] == ["before", " after"]
+
+
+# One behaviour each.
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("ab\x1b[>4;2mcd", "abcd"),  # xterm's key modes
+        ("\x1b[<1uab\x1b[=5u", "ab"),  # kitty's
+        ("\x1b]8;;https://x\x1b\\link\x1b]8;;\x07!", "link!"),
+        ("\x1b]0;title\x07ab", "ab"),
+        ("\x1bP1;2;q#0;2;0\x1b\\ab", "ab"),  # a sixel picture
+        ("\x1b[9Jab\x1b[7Kc", "abc"),  # ways to erase that do not exist
+        ("\x1b[1;2;3;4Aab", "ab"),  # too many parameters
+        ("\x1b[?6h\x1b[1dab", "ab"),  # origin mode without margins
+        ("\x1b[" + "1" * 5000 + "mab", "ab"),
+        ("a\x1b[3\nb", "a"),
+        ("x\x1b[5b!", "xxxxxx!"),  # repeat
+        ("\x1b(0qqq\x1b(Bq", "───q"),  # line drawing
+        ("a\tb\x1b[Zc", "a       c"),
+        ("ab\x1b[s cd\x1b[uX", "abXcd"),
+        ("\x1b7ab\x1b8X\x1b8Y", "Yb"),  # restored twice
+        ("ab\x00\x07c", "abc"),
+        ("❤️👩‍💻|", "❤👩💻|"),
+        ("\ud800", "\ufffd"),
+        ("อักษร", "อักษร"),
+    ],
+)
+def test_what_is_not_known_is_left_out_whole(written: str, expected: str) -> None:
+    assert shown(after(written))[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("1", "bold"),
+        ("2", "dim"),
+        ("1;2;22", "none"),
+        ("3;4", "italic underline"),
+        ("4:3", "underline"),
+        ("4;4:0", "none"),
+        ("31;44", "red on blue"),
+        ("93", "bright_yellow"),
+        ("105", "on bright_magenta"),
+        ("38;5;1", "red"),
+        ("38;5;12", "bright_blue"),
+        ("48;5;9", "on bright_red"),
+        ("38;5;208", "#ff8700"),
+        ("38:5:208", "#ff8700"),
+        ("38;2;1;2;3", "#010203"),
+        ("38:2::1:2:3", "#010203"),
+        ("38;2;999;0;0", "none"),
+        ("58;2;9;9;9;1", "bold"),
+        ("58:5:1", "none"),
+        ("31;38;5", "red"),
+        ("7;5", "reverse"),
+        ("31;", "none"),
+    ],
+)
+def test_colours_and_attributes(code: str, expected: str) -> None:
+    segment = after(f"\x1b[{code}mx").lines(0, 1)[0][0]
+    assert str(segment.style) == expected
+
+
+def test_scroll_back_keeps_what_has_scrolled_off_and_no_more_than_it_may() -> None:
+    screen = TerminalScreen(20, 3, history=10)
+    screen.feed("".join(f"line {n}\r\n" for n in range(30)))
+    assert shown(screen) == ["line 28", "line 29", ""]
+    assert shown(screen, 2) == ["line 26", "line 27", "line 28"]
+    assert shown(screen, 999)[0] == "line 18"
+    assert screen.most(3) == 10 and screen.scrolled_off == 28
+
+
+def test_a_narrower_screen_hides_and_a_wider_one_shows_again() -> None:
+    screen = after("0123456789\r\nabc", 12, 4)
+    screen.resize(5, 4)
+    assert shown(screen)[:2] == ["01234", "abc"]
+    screen.feed("d")
+    screen.resize(12, 4)
+    assert shown(screen)[:2] == ["0123456789", "abcd"]
+
+
+def test_a_lower_screen_moves_lines_into_the_scroll_back() -> None:
+    screen = after("a\r\nb\r\nc\r\nd", 10, 4)
+    screen.resize(10, 2)
+    assert shown(screen) == ["c", "d"]
+    assert shown(screen, 2) == ["a", "b"]
+    screen.feed("!")
+    assert shown(screen) == ["c", "d!"]
+
+
+def test_a_resize_while_a_program_fills_the_screen_keeps_what_is_behind_it() -> None:
+    screen = after("a\r\nb\r\nc\r\n\x1b[?1049hfull", 10, 4)
+    screen.resize(10, 2)
+    screen.feed("\x1b[?1049l")
+    assert shown(screen, 2, 4) == ["a", "b", "c", ""] or shown(screen, 0, 4) == ["a", "b", "c", ""]
+
+
+def test_a_view_lower_than_the_screen_shows_where_it_is_written() -> None:
+    screen = after("a\r\nb\r\nc", 10, 20)
+    assert shown(screen, 0, 2) == ["b", "c"]
+    assert screen.cursor(0, 2) == (1, 1)
+
+
+def test_a_view_higher_than_the_screen_shows_scroll_back_above_it() -> None:
+    screen = after("".join(f"{n}\r\n" for n in range(6)), 10, 2)
+    assert shown(screen, 0, 5) == ["2", "3", "4", "5", ""]
+
+
+def test_the_cursor_is_where_the_next_character_comes() -> None:
+    screen = after("ab\r\nc", 10, 4)
+    assert screen.cursor(0, 4) == (1, 1)
+    screen.feed("\x1b[?25l")
+    assert screen.cursor(0, 4) is None
+
+
+def test_a_rule_separates_runs_and_begins_anew() -> None:
+    screen = after("\x1b[?25l\x1b[31mold\r\n", 10, 4)
+    screen.rule([Segment("-- run 2 --")])
+    screen.feed("new")
+    assert shown(screen, 99, 6)[:3] == ["old", "-- run 2 -", "new"]
+    assert str(screen.lines(0, 4)[0][0].style) == "none"
+    assert screen.cursor(0, 4) is not None
+
+
+def test_a_note_takes_a_line_of_its_own() -> None:
+    screen = after("half a li", 30, 4)
+    screen.note("… 3.1 MiB left out")
+    screen.feed("on it goes")
+    assert shown(screen)[:3] == ["half a li", "… 3.1 MiB left out", "on it goes"]
+
+
+# Whatever comes.
+
+_pieces = st.lists(
+    st.one_of(
+        st.text(max_size=10),
+        st.sampled_from(
+            ["\x1b", "\x1b[", "\x1b]", "\x1bP", "\x1b\\", "\r", "\n", "\b", "\t", "\x9b", "漢", "👩‍💻", "🇩🇪"]
+        ),
+        st.from_regex(r"\x1b\[[<=>?]?[0-9;:]{0,6}[ $!]?[@-~]", fullmatch=True),
+        st.from_regex(r"\x1b\[[0-9]{0,2};?[0-9]{0,2}[A-HJKLMPSTXZdfr]", fullmatch=True),
+        st.from_regex(r"\x1b\[\?(1|3|5|6|7|25|47|1047|1048|1049|2004)[hl]", fullmatch=True),
+        st.from_regex(r"\x1b[ #%()]?[0-~]", fullmatch=True),
+    ),
+    max_size=30,
+)
+_size = st.tuples(st.integers(1, 12), st.integers(1, 5))
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.one_of(_pieces, _size), max_size=6), _size)
+def test_nothing_raises_and_every_line_fits(steps: list[list[str] | tuple[int, int]], size: tuple[int, int]) -> None:
+    screen = TerminalScreen(*size, history=20)
+    for step in steps:
+        if isinstance(step, tuple):
+            screen.resize(*step)
+        else:
+            screen.feed("".join(step))
+        for height in (1, screen.rows, 30):
+            for offset in (0, 3, 100):
+                lines = screen.lines(offset, height)
+                assert len(lines) <= height
+                assert all(sum(cell_len(segment.text) for segment in line) <= screen.columns for line in lines)
+                assert not any(ord(c) < 32 or "\ud800" <= c <= "\udfff" for line in lines for c in text_of(line))
+            cursor = screen.cursor(0, height)
+            assert cursor is None or (0 <= cursor[0] < screen.columns and 0 <= cursor[1] < height)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_pieces, st.data())
+def test_a_cut_anywhere_changes_nothing(pieces: list[str], data: st.DataObject) -> None:
+    text = "".join(pieces)
+    whole, cut = TerminalScreen(8, 4), TerminalScreen(8, 4)
+    whole.feed(text)
+    at = data.draw(st.integers(0, len(text)))
+    cut.feed(text[:at])
+    cut.lines(0, 4)  # drawn in between
+    cut.feed(text[at:])
+    assert cut.lines(0, 4) == whole.lines(0, 4)
+    assert cut.cursor(0, 4) == whole.cursor(0, 4)
+    assert cut.lines(50, 50) == whole.lines(50, 50)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(st.characters(codec="ascii", categories=["L", "N"]), max_size=8), max_size=20))
+def test_plain_lines_come_out_as_they_went_in(lines: list[str]) -> None:
+    screen = TerminalScreen(8, 3, history=100)
+    screen.feed("".join(f"{line}\r\n" for line in lines))
+    assert [text for text in shown(screen, 0, 200) if text] == [line for line in lines if line]
