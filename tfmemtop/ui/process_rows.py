@@ -20,7 +20,7 @@ MARKS = 3
 """Cells before the first column: tagged, kind of process, a blank."""
 
 COMMAND_CELLS = 24
-"""The room the command keeps while other columns may still go."""
+"""The room the command keeps while other columns may still go; on less than 80 cells less."""
 
 _CHOSEN_ELSEWHERE = Style(reverse=True, dim=True)
 _SORTED = Style(bold=True, reverse=True)
@@ -193,7 +193,7 @@ def lay_out(width: int, gpus: bool = True) -> Layout:
     def worth(column: Column) -> int:
         return column.priority - (100 if column.of_gpu and not gpus else 0)
 
-    while len(shown) > 1 and need(shown, COMMAND_CELLS) > width:
+    while len(shown) > 1 and need(shown, min(COMMAND_CELLS, width * 3 // 10)) > width:
         shown.remove(min(shown, key=worth))
     places = []
     x = MARKS

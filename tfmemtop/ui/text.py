@@ -21,9 +21,10 @@ def harmless(text: str) -> str:
 
 
 def _safe(character: str) -> str:
-    if character in _BLANKS:
+    category = unicodedata.category(character)
+    if character in _BLANKS or category == "Zs":
         return " "
-    if unicodedata.category(character) in _UNSAFE:
+    if category in _UNSAFE:
         return "?"
     return "" if "\ufe00" <= character <= "\ufe0f" else character
 
@@ -77,7 +78,7 @@ def cut_left(text: str, cells: int) -> str:
         if gone >= cells and cell_len(character):
             return " " * (gone - cells) + text[position:]
         gone += cell_len(character)
-    return ""
+    return " " * max(0, gone - cells)
 
 
 def exactly(text: str, width: int) -> str:

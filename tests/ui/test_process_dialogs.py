@@ -1,0 +1,217 @@
+"""Details and signals of processes: what they say, and that nothing is sent by accident."""
+
+from typing import Any
+
+import pytest
+from textual.app import App
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from tests.streams import GIB, MIB, fold
+from tests.ui.process_data import seen, small
+from tfmemtop import events
+from tfmemtop.state import State, apply
+from tfmemtop.ui.details import DetailsScreen, describe
+from tfmemtop.ui.dialog import Dialog
+from tfmemtop.ui.palette import ASCII, UNICODE, Glyphs
+from tfmemtop.ui.signals import SignalScreen
+
+CLOSED = "closed"
+
+
+class Host(App[None]):
+    """An empty app that keeps the results of dialogs."""
+
+    def __init__(self) -> None:
+        super().__init__(ansi_color=True)
+        self.results: list[object] = []
+
+
+async def open_dialog(pilot: Pilot[None], dialog: Dialog[int] | Dialog[None]) -> None:
+    def done(result: object) -> None:
+        assert isinstance(pilot.app, Host)
+        pilot.app.results.append(result)
+
+    await pilot.app.push_screen(dialog, done)
+    await pilot.pause()
+
+
+def screen_text(screen: Screen[Any]) -> list[str]:
+    width, height = screen.size
+    return ["".join(s.text for s in strip) for strip in screen._compositor.render_strips()][:height] or [" " * width]
+
+
+def page(state: State, pid: int, width: int = 100) -> str:
+    lines = ["".join(segment.text for segment in line) for line in describe(state, pid, width)]
+    assert all(len(line) <= width for line in lines)
+    return "\n".join(lines)
+
+
+def rich_state() -> State:
+    state = small()
+    stream: list[events.AnyEvent] = [
+        events.Requested(
+            t=3.1, pid=100, call="set_memory_growth", arguments="gpu, True", file="/a/train.py", line=12, error=None
+        ),
+        events.Requested(
+            t=3.2,
+            pid=100,
+            call="set_memory_growth",
+            arguments="gpu, False",
+            file="/a/train.py",
+            line=40,
+            error="RuntimeError: Physical devices cannot be modified after being initialized",
+        ),
+        events.Effective(
+            t=3.3,
+            pid=100,
+            device="GPU:0",
+            physical=0,
+            uuid="GPU-0",
+            growth=True,
+            limit=2 * GIB,
+            allocator="bfc",
+            settled=["memory limit 2.0 GiB"],
+        ),
+        events.OutOfMemory(
+            t=4.0, pid=100, message="failed to allocate memory [Op:AddV2]", requested=64 * MIB, operation="AddV2"
+        ),
+    ]
+    for event in stream:
+        apply(state, event)
+    return state
+
+
+def test_details_tell_who_what_was_asked_for_and_what_took_effect() -> None:
+    told = page(rich_state(), 100)
+    for part in (
+        "python train.py",
+        "TensorFlow    2.21.0",
+        "/usr/bin/python3",
+        "GPU 0         2.0 GiB held, SM 10 %, memory bandwidth 20 %",
+        "GPU 1         512.0 MiB held",
+        "bfc on GPU 0",
+        "in use 140.0 MiB, cached 886.0 MiB, pool 1.0 GiB, peak 300.0 MiB, limit 2.0 GiB",
+        "set_memory_growth(gpu, True)",
+        "/a/train.py:12",
+        "raised RuntimeError: Physical devices cannot be modified after being initialized",
+        "growth on, limit 2.0 GiB, bfc",
+        "set by tfmemtop: memory limit 2.0 GiB",
+        "asked for 64.0 MiB, by AddV2",
+        "failed to allocate memory [Op:AddV2]",
+    ):
+        assert part in told
+    assert "The hook" not in told  # it is in, there is nothing to say
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("Python was started with -I, which ignores PYTHONPATH", "without -I"),
+        ("Python was started with -S, which skips sitecustomize", "without -S"),
+        ("its environment was cleaned: PYTHONPATH no longer leads to the hook", "TFMEMTOP_ variables"),
+        ("it runs in app.pex, which loads no sitecustomize", "Python interpreter of its own"),
+        ("something else", "PYTHONPATH that tfmemtop gives it"),
+    ],
+)
+def test_a_hook_shut_out_is_named_with_its_remedy(reason: str, remedy: str) -> None:
+    state = small()
+    apply(state, events.Process(**{f: getattr(seen(300, run=1), f) for f in _FIELDS} | {"hooked_out": reason}))
+    told = page(state, 300)
+    assert f"Not inside this process: {reason}." in told
+    assert remedy in told
+
+
+_FIELDS = ("t", "pid", "ppid", "user", "command", "started", "run")
+
+
+def test_a_foreign_process_is_told_apart_from_one_without_tensorflow() -> None:
+    assert "did not start this process" in page(small(), 200)
+    assert "has not imported TensorFlow" in page(small(), 300)
+
+
+def test_what_steers_tensorflow_stands_first_and_control_characters_do_nothing() -> None:
+    state = small()
+    assert "being read" in page(state, 100)
+    variables = {"HOME": "/a", "TF_X": "1", "CUDA_VISIBLE_DEVICES": "0", "BAD": "a\x1b[2J  b", "XLA_FLAGS": "x" * 300}
+    apply(state, events.Environment(t=5.0, pid=100, variables=variables))
+    told = page(state, 100, 60)
+    places = [told.index(name) for name in ("CUDA_VISIBLE_DEVICES=0", "TF_X=1", "XLA_FLAGS=xxx", "BAD=", "HOME=/a")]
+    assert places == sorted(places)
+    assert "BAD=a?[2J  b" in told
+    assert told.count("x") >= 300
+    apply(state, events.Environment(t=6.0, pid=100, variables={}, error="permission denied"))
+    assert "could not be read: permission denied." in page(state, 100)
+
+
+def test_a_process_that_is_gone_says_so() -> None:
+    assert page(fold([]), 7) == "Process 7 has ended."
+
+
+@pytest.mark.parametrize("size", [(160, 48), (80, 24), (60, 16)])
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[int, int], glyphs: Glyphs) -> None:
+    state, sent = rich_state(), list[events.AnyCommand]()
+    async with Host().run_test(size=size) as pilot:
+        dialog = DetailsScreen(lambda: state, 100, sent.append, glyphs=glyphs)
+        await open_dialog(pilot, dialog)
+        assert sent == [events.ReadEnvironment(pid=100)]
+        assert any("Process 100" in line for line in screen_text(dialog))
+        apply(state, events.Environment(t=5.0, pid=100, variables={f"V{i}": "x" for i in range(60)} | {"ZZ": "last"}))
+        dialog.refresh_state(state)
+        await pilot.press("end")
+        assert any("ZZ=last" in line for line in screen_text(dialog))
+        assert "Esc close" in screen_text(dialog)[-_below(size) - 2]
+        await pilot.press("pageup", "home")
+        assert any("command" in line for line in screen_text(dialog))
+        await pilot.press("q")
+        assert isinstance(pilot.app, Host) and pilot.app.results == [None]
+
+
+def _below(size: tuple[int, int]) -> int:
+    """Lines below a box of nine tenths of the terminal."""
+    return size[1] - size[1] * 9 // 10 - (size[1] - size[1] * 9 // 10) // 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "number"),
+    [
+        (("enter",), 15),
+        (("down", "enter"), 9),
+        (("9", "enter"), 9),
+        (("1", "5", "enter"), 15),
+        (("1", "enter"), 1),
+        (("9", "2", "enter"), 2),
+        (("1", "8", "enter"), 18),
+        (("escape",), None),
+        (("q",), None),
+        (("9", "ctrl+c"), None),
+    ],
+)
+async def test_only_enter_sends_and_what_is_chosen(keys: tuple[str, ...], number: int | None) -> None:
+    async with Host().run_test(size=(80, 24)) as pilot:
+        await open_dialog(pilot, SignalScreen([100], ["python train.py"]))
+        app = pilot.app
+        assert isinstance(app, Host)
+        for key in keys[:-1]:
+            await pilot.press(key)
+            assert app.results == []
+        await pilot.press(keys[-1])
+        assert app.results == [number]
+
+
+async def test_whom_a_signal_goes_to_is_named_and_a_click_sends_nothing() -> None:
+    async with Host().run_test(size=(60, 16)) as pilot:
+        pids = list(range(1000, 1040))
+        dialog = SignalScreen(pids, [f"python w{pid}.py\x1b[2J" for pid in pids])
+        await open_dialog(pilot, dialog)
+        named = ""
+        for _ in range(20):
+            named += "".join(screen_text(dialog))
+            await pilot.press("up")
+        assert all(str(pid) in named for pid in pids)
+        assert "python w1000.py?[2J" in named and "To these 40 processes:" in named
+        assert "send SIGTERM to all 40" in named
+        assert "\x1b" not in named
+        await pilot.click(offset=(12, 11))
+        assert isinstance(pilot.app, Host) and pilot.app.results == []

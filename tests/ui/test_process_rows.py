@@ -1,0 +1,165 @@
+"""The process table's lines: what stands in which order and width, whatever the figures."""
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tests.ui.process_data import crowd, small
+from tfmemtop.state.views import ProcessRow, processes
+from tfmemtop.ui.lines import Line, width_of
+from tfmemtop.ui.palette import ASCII, UNICODE
+from tfmemtop.ui.process_rows import COLUMNS, Cursor, Order, Placed, header, lay_out, matching, row_line, sort, tree
+from tfmemtop.ui.text import chop, cut_left, harmless, wrap
+
+CROWD = processes(crowd())
+SMALL = processes(small())
+
+
+def text(line: Line) -> str:
+    return "".join(segment.text for segment in line)
+
+
+def names(width: int, gpus: bool = True) -> list[str]:
+    return [column.name for column, _, _ in lay_out(width, gpus).columns]
+
+
+def a_row(pid: int, ppid: int = 1, gpu: int | None = None, command: str = "x", **figures: int | None) -> ProcessRow:
+    known: dict[str, int | None] = dict.fromkeys(("gpu_memory", "sm", "bandwidth", "rss", "in_use", "pool", "peak"))
+    return ProcessRow(
+        pid=pid,
+        ppid=ppid,
+        gpu=gpu,
+        user="u",
+        cpu=None,
+        elapsed_s=None,
+        command=command,
+        of_run=False,
+        hooked=False,
+        gone=False,
+        hooked_out=None,
+        **(known | figures),
+    )
+
+
+def test_a_wide_table_has_every_column_and_a_narrow_one_the_telling_ones() -> None:
+    assert names(160) == [column.name for column in COLUMNS]
+    assert names(80) == ["GPU", "PID", "USER", "GPU-MEM", "%CPU", "TF-USE", "PEAK", "COMMAND"]
+    assert names(40) == ["PID", "GPU-MEM", "TF-USE", "COMMAND"]
+    assert {"PID", "TF-POOL", "TF-USE"} <= set(names(80, gpus=False))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    row=st.sampled_from(CROWD),
+    width=st.integers(20, 240),
+    branches=st.sampled_from(["", "│  ├─ ", "│  " * 60]),
+    cut=st.sampled_from([0, 1, 5, 500]),
+    cursor=st.sampled_from(["none", "here", "elsewhere"]),
+    glyphs=st.sampled_from([UNICODE, ASCII]),
+)
+def test_every_line_is_exactly_as_wide_as_the_table(row, width, branches, cut, cursor, glyphs) -> None:  # type: ignore[no-untyped-def]
+    layout = lay_out(width)
+    line = row_line(Placed(row, branches), layout, glyphs, cursor=cursor, tagged=True, cut=cut)
+    assert width_of(line) == width
+    assert width_of(header(layout, width, Order(), cut)) == width
+    assert all(character.isprintable() for character in text(line))
+
+
+def test_figures_stand_under_their_names() -> None:
+    layout = lay_out(160)
+    head = text(header(layout, 160, Order(), 0))
+    row = next(row for row in SMALL if row.pid == 100 and row.gpu == 0)
+    line = text(row_line(Placed(row), layout, UNICODE, cursor="none", tagged=False, cut=0))
+    for name, value in {
+        "GPU": "0",
+        "PID": "100",
+        "GPU-MEM": "2.0G",
+        "%SM": "10",
+        "%GMBW": "20",
+        "%CPU": "99.9",
+        "HOST-MEM": "3.0G",
+        "TF-USE": "140.0M",
+        "TF-POOL": "1.0G",
+        "PEAK": "300.0M",
+        "TIME": "00:00:13",
+    }.items():
+        end = head.index(f" {name} ") + len(name) + 1
+        assert line[:end].endswith(" " + value), name
+    assert line[head.index("COMMAND") :].rstrip() == "python train.py"
+    assert line.startswith(" ● ")
+
+
+def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:
+    layout = lay_out(160)
+    unknown = text(row_line(Placed(a_row(7)), layout, UNICODE, cursor="none", tagged=False, cut=0))
+    assert unknown.split() == ["—", "7", "u", *"—" * 9, "x"]
+    zeros = a_row(7, gpu=0, gpu_memory=0, in_use=0)
+    assert text(row_line(Placed(zeros), layout, UNICODE, cursor="none", tagged=False, cut=0)).split().count("0B") == 2
+
+
+@pytest.mark.parametrize("cursor", ["none", "here"])
+def test_marks_tell_tagged_ended_and_hooked_out(cursor: Cursor) -> None:
+    shown = {
+        row.pid: text(row_line(Placed(row), lay_out(160), UNICODE, cursor=cursor, tagged=True, cut=0)) for row in CROWD
+    }
+    assert shown[100].startswith("+● ")
+    assert shown[107].startswith("+■ ") and " ended " in shown[107]
+    assert shown[114].startswith("+! ")
+    assert shown[121].startswith("+· ")
+    assert shown[170].startswith("+  ")
+
+
+def test_the_default_order_is_by_gpu_then_by_memory() -> None:
+    order = [(row.gpu, row.pid) for row in sort(SMALL, Order())]
+    assert order == [(0, 200), (0, 100), (1, 100), (1, 250), (None, 300)]
+
+
+@given(st.sampled_from([column.name for column in COLUMNS]), st.booleans())
+def test_unknown_values_come_last_in_both_directions(name: str, inverted: bool) -> None:
+    column = next(column for column in COLUMNS if column.name == name)
+    ordered = sort(CROWD, Order(name, inverted))
+    assert sorted(row.pid for row in ordered) == sorted(row.pid for row in CROWD)
+    keys = [column.key(row) for row in ordered]
+    known = [key for key in keys if key is not None]
+    assert keys[: len(known)] == known
+    assert known == sorted(known, reverse=Order(name, inverted).falling)
+
+
+def test_a_filter_matches_pid_user_and_command_in_any_case() -> None:
+    def pids(wanted: str) -> set[int]:
+        return {row.pid for row in matching(SMALL, wanted)}
+
+    assert pids("SERVE") == pids("grace") == {200}
+    assert pids("25") == {250}
+    assert pids("") == {100, 200, 250, 300}
+    assert pids("nothing like it") == set()
+
+
+def test_the_tree_hangs_children_under_their_parents() -> None:
+    rows = [a_row(1, 0), a_row(5, 1), a_row(9, 5), a_row(6, 1), a_row(6, 1, gpu=2), a_row(3, 77)]
+    placed = [(item.row.pid, item.branches) for item in tree(rows, UNICODE)]
+    assert placed == [(1, ""), (5, "├─ "), (9, "│  └─ "), (6, "└─ "), (6, "   "), (3, "")]
+
+
+@given(st.lists(st.tuples(st.integers(1, 12), st.integers(0, 12)), max_size=30))
+def test_a_tree_shows_every_row_once_even_where_parents_form_a_ring(links: list[tuple[int, int]]) -> None:
+    rows = [a_row(pid, ppid) for pid, ppid in links]
+    assert sorted(item.row.pid for item in tree(rows, UNICODE)) == sorted(pid for pid, _ in links)
+
+
+@given(st.text(), st.integers(1, 40))
+@example("a\x1b[31m\r\n\x00\u202e\u200b\x9b2J", 4)
+def test_text_from_outside_is_harmless_and_fits(told: str, width: int) -> None:
+    safe = harmless(told)
+    assert all(character.isprintable() or unicodedata.category(character) == "Co" for character in safe)
+    for line in [*wrap(safe, width), *wrap(safe, width, "  "), *chop(safe, width, "  ")]:
+        assert cell_len(line) <= max(width, 4)
+    assert "".join(wrap(safe, width)).replace(" ", "") == "".join(safe.split())
+
+
+@given(st.text(st.sampled_from("ab漢字é")), st.integers(0, 12))
+def test_cutting_from_the_left_takes_that_many_cells(told: str, cells: int) -> None:
+    assert cell_len(cut_left(told, cells)) == max(0, cell_len(told) - cells)

@@ -1,0 +1,234 @@
+"""The process table under keys and mouse, on Textual's own screen."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual.app import App, ComposeResult
+from textual.events import MouseScrollDown
+from textual.pilot import Pilot
+
+from tests.streams import GIB, device, device_reading, fold, session
+from tests.ui.process_data import crowd, reading, seen, small
+from tfmemtop import events
+from tfmemtop.state import State, apply
+from tfmemtop.ui.process_table import ProcessTable
+
+
+class Screen(App[None]):
+    """An app of the table alone, which keeps what the table asks of it."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(ansi_color=True)
+        self.table = ProcessTable()
+        self.state = state
+        self.asked: list[object] = []
+
+    def compose(self) -> ComposeResult:
+        yield self.table
+
+    def on_mount(self) -> None:
+        self.table.focus()
+        self.table.show(self.state)
+
+    def on_process_table_details(self, message: ProcessTable.Details) -> None:
+        self.asked.append(("details", message.pid))
+
+    def on_process_table_signal(self, message: ProcessTable.Signal) -> None:
+        self.asked.append(("signal", message.pids))
+
+    def lines(self) -> list[str]:
+        return [self.table.render_line(y).text for y in range(self.table.size.height)]
+
+    def pids(self) -> list[int]:
+        return [int(line[3:].split()[1]) for line in self.lines()[2:] if line.strip()]
+
+    def chosen(self) -> int:
+        row = self.table.selected
+        assert row is not None
+        return row.pid
+
+
+@pytest.fixture
+async def pilot() -> AsyncIterator[Pilot[None]]:
+    async with Screen(small()).run_test(size=(120, 12)) as pilot:
+        await pilot.pause()
+        yield pilot
+
+
+def app_of(pilot: Pilot[None]) -> Screen:
+    assert isinstance(pilot.app, Screen)
+    return pilot.app
+
+
+async def test_title_header_and_rows(pilot: Pilot[None]) -> None:
+    title, head, first, *_ = app_of(pilot).lines()
+    assert " Processes 5 " in title and "sort GPU ▲" in title
+    assert head.split()[:4] == ["GPU", "PID", "USER", "GPU-MEM"]
+    assert first.split()[:4] == ["0", "200", "grace", "5.0G"]
+    assert app_of(pilot).pids() == [200, 100, 100, 250, 300]
+
+
+async def test_the_selection_follows_its_process_when_rows_reorder(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.press("down")
+    assert app.chosen() == 100
+    apply(app.state, reading(0, {100: 9 * GIB, 200: 5 * GIB}))
+    app.table.show(app.state)
+    assert app.pids()[:2] == [100, 200]
+    assert app.chosen() == 100
+    await pilot.press("end")
+    assert app.chosen() == 300
+    await pilot.press("up", "home")
+    assert app.chosen() == 100
+
+
+async def test_a_selected_process_that_vanishes_leaves_its_place_to_the_next(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.press("down", "down", "down")
+    assert app.chosen() == 250
+    apply(app.state, reading(1, {100: GIB}))
+    apply(
+        app.state,
+        events.ProcessReadings(t=9.0, processes=[events.ProcessReading(pid, 1.0, GIB) for pid in (100, 200, 300)]),
+    )
+    app.table.show(app.state)
+    assert app.chosen() == 300
+
+
+async def test_sorting_by_keys(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.press("f6")
+    assert "sort PID ▲" in app.lines()[0]
+    assert app.pids() == [100, 100, 200, 250, 300]
+    await pilot.press("I")
+    assert "sort PID ▼" in app.lines()[0]
+    assert app.pids() == [300, 250, 200, 100, 100]
+    await pilot.press("full_stop", "full_stop")
+    assert "sort GPU-MEM ▼" in app.lines()[0]
+    assert app.pids() == [200, 100, 100, 250, 300]
+    await pilot.press("comma")
+    assert "sort USER ▲" in app.lines()[0]
+
+
+async def test_a_filter_is_typed_kept_and_cleared(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.press("slash", *"kJ")
+    assert "filter: kJ▏" in app.lines()[0]
+    assert app.asked == []  # k is text here, no signal
+    assert "no process matches 'kJ'" in app.lines()[2]
+    await pilot.press("backspace", "backspace", *"GRACE", "enter")
+    assert " 1 of 5 " in app.lines()[0] and "filter: GRACE " in app.lines()[0]
+    assert app.pids() == [200]
+    await pilot.press("f4", "escape")
+    assert "filter" not in app.lines()[0]
+    assert len(app.pids()) == 5
+
+
+async def test_tree_shows_who_started_whom(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.press("t")
+    shown = [line for line in app.lines() if "worker" in line]
+    assert "└─ python worker.py" in shown[0]
+    assert app.pids() == [200, 100, 100, 300, 250]
+    await pilot.press("f5")
+    assert app.pids() == [200, 100, 100, 250, 300]
+
+
+async def test_signals_go_to_the_tagged_or_to_the_selected(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.press("k")
+    await pilot.press("space", "end", "space")
+    assert "2 tagged" in app.lines()[0]
+    assert app.lines()[2].startswith("+") and app.lines()[6].startswith("+")
+    await pilot.press("home", "f9", "U", "down", "k")
+    assert app.asked == [("signal", [200]), ("signal", [200, 300]), ("signal", [100])]
+    assert "tagged" not in app.lines()[0]
+
+
+async def test_a_process_that_ended_gets_no_signal(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    apply(app.state, events.ProcessReadings(t=9.0, processes=[]))
+    app.table.show(app.state)
+    assert app.chosen() == 100 and "■" in app.lines()[2] and "ended python train.py" in app.lines()[2]
+    await pilot.press("k")
+    assert app.asked == []
+
+
+async def test_enter_asks_for_details(pilot: Pilot[None]) -> None:
+    await pilot.press("down", "enter")
+    assert app_of(pilot).asked == [("details", 100)]
+
+
+async def test_the_mouse_selects_sorts_scrolls_and_opens(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.click(ProcessTable, offset=(30, 4))
+    assert app.chosen() == 100 and app.table.selected is not None and app.table.selected.gpu == 1
+    head = app.lines()[1]
+    await pilot.click(ProcessTable, offset=(head.index("%CPU"), 1))
+    assert "sort %CPU ▼" in app.lines()[0] and app.pids()[0] == 300
+    await pilot.click(ProcessTable, offset=(head.index("%CPU"), 1))
+    assert "sort %CPU ▲" in app.lines()[0]
+    await pilot.click(ProcessTable, offset=(30, 2), times=2)
+    assert app.asked == [("details", 200)]
+
+
+async def test_long_commands_move_sideways(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.press("right")
+    assert "COMMAND (from cell 8)" in app.lines()[1]
+    assert app.lines()[2].rstrip().endswith(" erve.py")
+    await pilot.press("left")
+    assert app.lines()[2].rstrip().endswith("python serve.py")
+
+
+async def test_only_what_fits_is_shown_and_the_wheel_looks_further() -> None:
+    app = Screen(crowd())
+    async with app.run_test(size=(160, 20)) as pilot:
+        await pilot.pause()
+        first = app.pids()
+        assert len(first) == 18
+        app.table.post_message(_wheel(app.table))
+        await pilot.pause()
+        assert app.pids()[:15] == first[3:]
+        await pilot.press("pagedown")
+        assert app.chosen() == first[17]
+        await pilot.press("end")
+        assert app.pids()[-1] == app.chosen()
+        app.table.show(fold([session()]))
+        assert app.lines()[2].strip() == "no process"
+
+
+def _wheel(table: ProcessTable) -> MouseScrollDown:
+    return MouseScrollDown(table, 5, 5, 0, 1, 0, False, False, False, 5, 5)
+
+
+async def test_no_figures_of_processes_says_why() -> None:
+    app = Screen(fold([session([]), device(), device_reading(2.0, {}, missing="not available in this container")]))
+    async with app.run_test(size=(80, 6)) as pilot:
+        await pilot.pause()
+        assert "not available in this container" in app.lines()[2]
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(20, 220), st.integers(3, 60), st.integers(0, 600), st.booleans(), st.sampled_from(["", "a", "zz"]))
+async def test_every_line_is_as_wide_as_the_screen(width: int, height: int, down: int, tree: bool, wanted: str) -> None:
+    app = Screen(crowd(120, 3))
+    async with app.run_test(size=(width, height)) as pilot:
+        await pilot.pause()
+        app.table.wanted, app.table.as_tree = wanted, tree
+        app.table.show(app.state)
+        app.table.action_move(down)
+        for y in range(height):
+            assert app.table.render_line(y).cell_length == width
+            assert "\x1b" not in app.table.render_line(y).text
+
+
+async def test_a_new_process_at_the_top_does_not_move_the_cursor_off_its_own(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.press("down", "down", "down")
+    apply(app.state, seen(50))
+    apply(app.state, reading(0, {50: 20 * GIB, 100: GIB, 200: GIB}))
+    app.table.show(app.state)
+    assert app.pids()[0] == 50 and app.chosen() == 250
