@@ -1,0 +1,206 @@
+"""The engine: puts the rooms' parts together, obeys commands, and knows when it is no longer needed."""
+
+import asyncio
+import os
+import signal
+import socket
+from pathlib import Path
+
+from tfmemtop.engine.ending import Ending
+from tfmemtop.engine.hooks import Hooks
+from tfmemtop.engine.output import OutputPump
+from tfmemtop.engine.procfs import read_environment, read_stat
+from tfmemtop.engine.readings import Readings
+from tfmemtop.engine.run import Runs, StartError
+from tfmemtop.engine.server import Server
+from tfmemtop.engine.stream import Stream
+from tfmemtop.engine.terminal import PseudoTerminal
+from tfmemtop.events import (
+    AnyCommand,
+    Environment,
+    Input,
+    ReadEnvironment,
+    Relaunch,
+    Resize,
+    Signal,
+    Stop,
+    Terminal,
+)
+
+LINGER_S = 2.0
+"""How long an engine waits for another reader once it is no longer needed."""
+UNSEEN_S = 3600.0
+"""How long it keeps the picture of a run that ended while nobody looked."""
+UNREAD_S = 10.0
+"""How long one that only watches waits for its first reader."""
+
+
+class Engine:
+    """One session, from its first run to the last reader's leaving."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        runs: Runs,
+        *,
+        hook_listener: socket.socket,
+        reader_listener: socket.socket,
+        terminal: PseudoTerminal,
+        output_path: Path,
+    ) -> None:
+        self._stream = stream
+        self._runs = runs
+        self._terminal = terminal
+        self._hooks = Hooks(stream, hook_listener)
+        self._server = Server(stream, reader_listener, self._obey)
+        self._output = OutputPump(stream, terminal, output_path)
+        self._readings = Readings(stream, runs, self._hooks)
+        self._ending = self._readings.ending = Ending(stream, runs, self._readings.devices)
+        self._stopping: asyncio.Task[None] | None = None
+        self._next: Relaunch | None = None
+        self._quit = False
+        self._done = asyncio.Event()
+        self._linger: asyncio.TimerHandle | None = None
+        self._seen_end = False
+
+    async def serve(self) -> None:
+        """Run until nobody needs the engine any more."""
+        self._loop = asyncio.get_running_loop()
+        self._runs.before_end = self._before_end
+        self._loop.add_signal_handler(signal.SIGCHLD, self._reap)
+        # Handlers, not SIG_IGN: what is ignored stays ignored in the script.
+        for number in (signal.SIGHUP, signal.SIGINT):
+            self._loop.add_signal_handler(number, lambda: None)
+        self._loop.add_signal_handler(signal.SIGTERM, self._obey, Stop(quit=True))
+        self._output.begin()
+        self._hooks.begin()
+        self._server.changed = self._consider
+        self._server.begin()
+        self._readings.swept = self._consider
+        self._readings.begin()
+        self._reap()  # it may have ended before anybody listened
+        self._consider()
+        try:
+            await self._done.wait()
+        finally:
+            self._readings.close()
+            self._hooks.close()
+            self._output.close()
+            await self._server.close()
+
+    def _before_end(self) -> None:
+        self._output.drain()
+        self._hooks.drain()
+
+    def _reap(self) -> None:
+        was = self._runs.running
+        self._runs.reap()
+        if was and not self._runs.running:
+            self._seen_end = self._server.readers > 0
+        self._readings.hurry()
+        self._consider()
+
+    def _obey(self, command: AnyCommand) -> None:
+        match command:
+            case Input():
+                self._output.write(command.text)
+            case Resize():
+                self._resize(command.columns, command.rows)
+            case Signal():
+                self._signal(command.pids, command.signal)
+            case ReadEnvironment():
+                self._read_environment(command.pid)
+            case Relaunch():
+                self._relaunch(command)
+            case Stop():
+                self._quit = self._quit or command.quit
+                self._next = None
+                self._end(command.grace_s)
+
+    def _relaunch(self, command: Relaunch) -> None:
+        try:
+            self._runs.prepare(command.argv, command.settings)
+        except (StartError, ValueError) as error:
+            # Before the present run is ended for nothing.
+            self._stream.notice("relaunch", "error", f"not relaunched: {error}")
+            return
+        self._stream.notice("relaunch", "info", "")
+        self._next = command
+        self._end(command.grace_s)
+
+    def _end(self, grace_s: float) -> None:
+        if self._stopping is not None and not self._stopping.done():
+            self._ending.hasten(grace_s)
+            return
+        self._stopping = self._loop.create_task(self._end_and_go_on(grace_s))
+
+    async def _end_and_go_on(self, grace_s: float) -> None:
+        if self._runs.number:
+            await self._ending.end(grace_s)
+        command, self._next = self._next, None
+        if command is not None and not self._quit:
+            self._start(command)
+        self._stopping = None
+        self._consider()
+
+    def _start(self, command: Relaunch) -> None:
+        self._output.drain()
+        self._output.run = self._runs.number + 1
+        self._ending.gpu_pids.clear()
+        self._ending.baseline.clear()
+        try:
+            self._runs.start(command.argv, command.settings)
+        except (StartError, ValueError) as error:
+            self._output.run = max(1, self._runs.number)
+            self._stream.notice("relaunch", "error", f"not relaunched: {error}")
+        self._seen_end = False
+        self._readings.hurry()
+
+    def _resize(self, columns: int, rows: int) -> None:
+        columns, rows = min(max(columns, 1), 9999), min(max(rows, 1), 9999)
+        if (columns, rows) != (self._terminal.columns, self._terminal.rows):
+            self._terminal.resize(columns, rows)
+            self._stream.publish(Terminal(t=0.0, columns=columns, rows=rows))
+
+    def _signal(self, pids: list[int], number: int) -> None:
+        for pid in pids:
+            try:
+                self._readings.host.signal(pid, number)
+            except (OSError, ValueError) as error:
+                text = error.strerror if isinstance(error, OSError) else str(error)
+                self._stream.notice("signal", "error", f"process {pid} got no signal {number}: {text}")
+            else:
+                self._stream.notice("signal", "info", "")
+
+    def _read_environment(self, pid: int) -> None:
+        try:
+            found = Environment(t=0.0, pid=pid, variables=read_environment(pid))
+        except OSError as error:
+            found = Environment(t=0.0, pid=pid, variables={}, error=error.strerror or str(error))
+        self._stream.publish(found)
+
+    def _consider(self) -> None:
+        """End, or end soon, if nothing runs and nobody reads."""
+        if self._quit and self._stopping is None:
+            self._done.set()
+            return
+        if self._server.readers or self._stopping is not None or self._busy():
+            if self._linger is not None:
+                self._linger.cancel()
+                self._linger = None
+            if self._server.readers and not self._runs.running:
+                self._seen_end = True
+        elif self._linger is None:
+            wait = LINGER_S if self._server.ever else UNREAD_S
+            if self._runs.number and not self._seen_end:
+                wait = UNSEEN_S
+            self._linger = self._loop.call_later(wait, self._done.set)
+
+    def _busy(self) -> bool:
+        """Whether the script runs, or what it left behind in our terminal, which would be hung up on."""
+        if self._runs.running:
+            return True
+        ours = os.getsid(0)
+        return any(
+            (stat := read_stat(pid)) is not None and stat.session == ours for pid in self._readings.host.of_runs()
+        )

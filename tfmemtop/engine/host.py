@@ -1,0 +1,207 @@
+"""The run's processes and those on the GPUs, as the host sees them."""
+
+import os
+import pwd
+import time
+from collections.abc import Collection, Set
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from tfmemtop.engine import shutout
+from tfmemtop.engine.procfs import Stat, all_pids, read_command, read_stat
+from tfmemtop.events import Process, ProcessReading, ProcessReadings
+
+_YOUNG_S = 5.0
+_FOREIGN_FOR_S = 60.0
+_SHUTOUT_AFTER_S = 3.0
+_SHUTOUT_LOOK_S = 4.0
+_SHUTOUT_LOOK_MOST_S = 60.0
+_SHUTOUT_SMALLEST = 60 * 1024 * 1024  # TensorFlow takes more than twice that
+
+
+class Sweep(NamedTuple):
+    """One look at all processes."""
+
+    processes: list[Process]  # new ones, and those of which more is known
+    readings: ProcessReadings
+    gone: list[int]
+    unknown: set[int]  # asked for, but not to be found
+
+
+class _Known:
+    """A process that is shown."""
+
+    def __init__(self, pid: int, stat: Stat, uid: int, run: int | None) -> None:
+        self.pid = pid
+        self.stat = stat
+        self.uid = uid
+        self.run = run
+        self.seen = time.monotonic()
+        self.command: list[str] = []
+        self.cpu_at: tuple[float, float] | None = None
+        self.hooked_out: str | None = None
+        self.look_at = self.seen
+        self.look_every = _SHUTOUT_LOOK_S
+        self.loaded_since: float | None = None
+
+
+class Host:
+    """Keeps account of processes between looks. Not thread-safe: one look at a time."""
+
+    def __init__(self, root: int, inject: Path) -> None:
+        self._root = root
+        self._inject = inject
+        self._known: dict[int, _Known] = {}
+        self._foreign: set[int] = set()
+        self._foreign_since = time.monotonic()
+        self._boot = psutil.boot_time()
+        self._users: dict[int, str] = {}
+        psutil.cpu_percent(None)
+
+    def sweep(self, wanted: Collection[int], run: int, hooked: Set[int]) -> Sweep:
+        """Look at the run's processes and at *wanted* ones; *run* is the present run's number."""
+        gone, stats = self._discover(set(wanted), run)
+        now = time.monotonic()
+        changed: list[Process] = []
+        readings = []
+        for pid, known in self._known.items():
+            stat = stats[pid]
+            readings.append(ProcessReading(pid=pid, cpu=_cpu_percent(known, stat, now), rss=stat.rss))
+            news = self._refresh_command(known, stat, now)
+            if known.run is not None and known.hooked_out is None and pid not in hooked:
+                news |= self._look_for_shutout(known, stat, now, hooked)
+            known.stat = stat
+            if news:
+                changed.append(self._describe(known))
+        memory = psutil.virtual_memory()
+        return Sweep(
+            changed,
+            ProcessReadings(
+                t=0.0,
+                processes=readings,
+                host_used=memory.total - memory.available,
+                host_cpu=psutil.cpu_percent(None),
+            ),
+            gone,
+            {pid for pid in wanted if pid not in self._known},
+        )
+
+    def of_runs(self) -> set[int]:
+        """Processes that descend from the engine, as of the last look."""
+        return {pid for pid, known in tuple(self._known.items()) if known.run is not None}
+
+    def signal(self, pid: int, number: int) -> None:
+        """Send a signal to a process that is shown.
+
+        Raises:
+            ProcessLookupError: it is not shown, or has gone.
+            OSError: the kernel refused.
+        """
+        known = self._known.get(pid)
+        stat = read_stat(pid)
+        if known is None or stat is None or stat.started != known.stat.started:
+            raise ProcessLookupError(None, "no such process")
+        os.kill(pid, number)
+
+    def _discover(self, wanted: set[int], run: int) -> tuple[list[int], dict[int, Stat]]:
+        now = time.monotonic()
+        pids = all_pids()
+        if now - self._foreign_since > _FOREIGN_FOR_S:
+            # A number may have been given to another process since.
+            self._foreign, self._foreign_since = set(), now
+        self._foreign &= pids
+        self._foreign -= wanted
+        stats: dict[int, Stat] = {}
+        gone = []
+        for pid, known in list(self._known.items()):
+            stat = read_stat(pid) if pid in pids else None
+            replaced = stat is not None and stat.started != known.stat.started
+            unwanted = known.run is None and pid not in wanted
+            if stat is None or stat.zombie or replaced or unwanted:
+                del self._known[pid]
+                gone.append(pid)
+            else:
+                stats[pid] = stat
+        new: dict[int, Stat] = {}
+        for pid in pids - self._known.keys() - self._foreign - {self._root}:
+            stat = read_stat(pid)
+            if stat is not None and not stat.zombie:
+                new[pid] = stat
+        for pid, stat in new.items():
+            of_run = self._run_of(stat.ppid, new, run)
+            if of_run is None and pid not in wanted:
+                self._foreign.add(pid)
+                continue
+            try:
+                uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116 (each second, for many)
+            except OSError:
+                continue
+            self._known[pid] = _Known(pid, stat, uid, of_run)
+            stats[pid] = stat
+        return gone, stats
+
+    def _run_of(self, ppid: int, new: dict[int, Stat], run: int) -> int | None:
+        for _ in range(len(new) + 1):
+            if ppid == self._root:
+                return run or None
+            if ppid in self._known:
+                return self._known[ppid].run
+            if ppid not in new:
+                return None
+            ppid = new[ppid].ppid
+        return None
+
+    def _refresh_command(self, known: _Known, stat: Stat, now: float) -> bool:
+        """Whether the command line is another: between fork and exec a process bears its parent's."""
+        if known.command and now - known.seen > _YOUNG_S and stat.name == known.stat.name:
+            return False
+        command = read_command(known.pid) or [f"[{stat.name}]"]
+        changed = command != known.command
+        known.command = command
+        return changed
+
+    def _look_for_shutout(self, known: _Known, stat: Stat, now: float, hooked: Set[int]) -> bool:
+        if now < known.look_at or stat.rss < _SHUTOUT_SMALLEST:
+            return False
+        if known.loaded_since is None:
+            parent = self._known.get(stat.ppid)
+            forked = parent is not None and parent.pid in hooked and parent.command == known.command
+            if not forked and shutout.has_tensorflow(known.pid):
+                known.loaded_since = now
+                known.look_at = now + _SHUTOUT_AFTER_S
+            else:
+                # Reading maps costs the kernel a millisecond: ever more rarely.
+                known.look_at = now + known.look_every
+                known.look_every = min(known.look_every * 2, _SHUTOUT_LOOK_MOST_S)
+            return False
+        known.hooked_out = shutout.reason(known.pid, self._inject)
+        return True
+
+    def _describe(self, known: _Known) -> Process:
+        return Process(
+            t=0.0,
+            pid=known.pid,
+            ppid=known.stat.ppid,
+            user=self._user(known.uid),
+            command=known.command,
+            started=self._boot + known.stat.started,
+            run=known.run,
+            hooked_out=known.hooked_out,
+        )
+
+    def _user(self, uid: int) -> str:
+        if uid not in self._users:
+            try:
+                self._users[uid] = pwd.getpwuid(uid).pw_name
+            except KeyError:
+                self._users[uid] = str(uid)
+        return self._users[uid]
+
+
+def _cpu_percent(known: _Known, stat: Stat, now: float) -> float | None:
+    before, known.cpu_at = known.cpu_at, (now, stat.cpu_s)
+    if before is None or now <= before[0]:
+        return None
+    return round(max(0.0, 100 * (stat.cpu_s - before[1]) / (now - before[0])), 1)

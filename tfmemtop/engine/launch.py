@@ -1,0 +1,212 @@
+"""Starting an engine, and finding those that run.
+
+Every session has a folder of its own that only its user can enter; the engine holds a lock on the
+folder's ``session.json`` for as long as it lives, so a session whose engine died is told from one
+that goes on without a process number that another process may have by now.
+"""
+
+import fcntl
+import os
+import secrets
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop.settings import Settings
+
+_SOCKET_PATH_LIMIT = 107
+_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine is started with; an empty *argv* only watches."""
+
+    argv: list[str]
+    cwd: str
+    environment: dict[str, str]  # the user's own, pristine
+    settings: Settings = Settings()
+    interval_s: float = 0.1  # the hook's pace
+    record: str | None = None  # path of a recording to write
+    columns: int = 80
+    rows: int = 24
+
+
+class Launched(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine's answer: where to reach it, or why it could not start, with a shell's exit code."""
+
+    id: str = ""
+    socket: str = ""
+    output_path: str | None = None
+    error: str | None = None
+    exit_code: int | None = None
+
+
+class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that goes on, as ``session.json`` describes it."""
+
+    id: str
+    pid: int  # the engine's
+    started: float  # seconds since the epoch
+    command: list[str]
+    cwd: str
+    socket: str
+    output_path: str | None
+
+
+class SessionFolder:
+    """The folder of one session, with its sockets; made by the engine, removed at its end."""
+
+    def __init__(self, id: str, path: Path) -> None:
+        self.id = id
+        self.path = path
+        self.engine_socket = path / "engine.sock"
+        self.hook_socket = path / "hook.sock"
+        self.log = path / "engine.log"
+        self._lock: int | None = None
+
+    def describe(self, info: SessionInfo) -> None:
+        """Write ``session.json`` and hold its lock from before it can be seen.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        draft = self.path / "session.json.new"
+        self._lock = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        os.write(self._lock, msgspec.json.encode(info))
+        draft.rename(self.path / "session.json")
+
+    def remove(self) -> None:
+        """Remove the folder and give up the lock; the output file lies elsewhere and stays."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def start(launch: Launch) -> Launched:
+    """Start an engine in a session of its own; it starts the script at once.
+
+    Errors, of the engine's own start too, come as ``Launched.error`` with an exit code.
+    """
+    environment = dict(os.environ)
+    package_parent = Path(__file__).parents[2]
+    if package_parent.name not in ("site-packages", "dist-packages"):
+        # Run from a checkout: the engine starts in "/", where that would not be found.
+        parts = [str(package_parent), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(part for part in parts if part)
+    try:
+        engine = subprocess.Popen(
+            [sys.executable, "-m", "tfmemtop.engine"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # "-m" puts the working directory on sys.path, where the user's files could shadow the engine's imports.
+            cwd="/",
+            env=environment,
+            start_new_session=True,
+            # What the user's shell opened for the script, as in <(…), passes through the engine to it.
+            close_fds=False,
+        )
+        assert engine.stdin and engine.stdout and engine.stderr
+        # Not communicate(): that would also wait for the engine's end.
+        with engine.stdin as asked, engine.stdout as answers, engine.stderr as complaints:
+            asked.write(msgspec.json.encode(launch) + b"\n")
+            asked.close()
+            answer, complaint = answers.read(), complaints.read()
+    except OSError as error:
+        return Launched(error=f"the engine cannot be started: {error}", exit_code=1)
+    # It goes on by itself: whoever starts it is not to wait for it, and not to be warned about that.
+    engine.returncode = 0 if engine.returncode is None else engine.returncode
+    try:
+        return msgspec.json.decode(answer, type=Launched)
+    except msgspec.DecodeError:
+        last = complaint.decode(errors="replace").strip().splitlines()[-1:] or ["no answer"]
+        return Launched(error=f"the engine cannot be started: {last[0]}", exit_code=1)
+
+
+def sessions_folder() -> Path:
+    """The 0700 folder that holds this user's sessions, made if it is missing.
+
+    Raises:
+        OSError: it cannot be made, or belongs to somebody else.
+    """
+    folders = [Path(tempfile.gettempdir()) / f"tfmemtop-{os.getuid()}", Path(f"/tmp/tfmemtop-{os.getuid()}")]
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and Path(runtime).is_dir() and os.access(runtime, os.W_OK):
+        folders.insert(0, Path(runtime) / "tfmemtop")
+    fitting = [f for f in folders if len(os.fsencode(f)) + len("/abcde/engine.sock") <= _SOCKET_PATH_LIMIT]
+    folder = fitting[0]
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to somebody else; set XDG_RUNTIME_DIR to a folder of your own")
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        folder.chmod(0o700)
+    return folder
+
+
+def output_folder() -> Path:
+    """Where scripts' outputs are kept, made if it is missing.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    state = os.environ.get("XDG_STATE_HOME") or ""
+    base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
+    folder = base / "tfmemtop"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def new_session() -> SessionFolder:
+    """A folder under a short new name.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    parent = sessions_folder()
+    while True:
+        id = "".join(secrets.choice(_ALPHABET) for _ in range(5))
+        try:
+            (parent / id).mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        return SessionFolder(id, parent / id)
+
+
+def sessions() -> list[SessionInfo]:
+    """The sessions that go on, oldest first; what dead engines left behind is removed.
+
+    Raises:
+        OSError: the folder of sessions cannot be read.
+    """
+    alive = []
+    for folder in sessions_folder().iterdir():
+        try:
+            lock = os.open(folder / "session.json", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            # Just being made, unless it is old.
+            if folder.is_dir() and time.time() - folder.stat().st_mtime > 60:
+                shutil.rmtree(folder, ignore_errors=True)
+            continue
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            try:
+                alive.append(msgspec.json.decode(os.read(lock, 1 << 20), type=SessionInfo))
+            except msgspec.DecodeError:
+                continue  # of another version of tfmemtop: not ours to show, nor to remove while it lives
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
+    return sorted(alive, key=lambda session: session.started)

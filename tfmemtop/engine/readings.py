@@ -1,0 +1,121 @@
+"""Once a second: the GPUs and the processes, read in threads, published in order."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from tfmemtop.engine.ending import Ending
+from tfmemtop.engine.hooks import Hooks
+from tfmemtop.engine.host import Host
+from tfmemtop.engine.nvml import Nvml
+from tfmemtop.engine.run import INJECT, Runs
+from tfmemtop.engine.stream import Stream
+from tfmemtop.events import DeviceReading
+
+PACE_S = 1.0
+_DRIVER_HANGS_S = 5.0
+_STRANGE_AFTER = 3
+
+
+class Readings:
+    """The two sources that have to be asked. A driver that hangs does not hold up the processes."""
+
+    def __init__(self, stream: Stream, runs: Runs, hooks: Hooks) -> None:
+        self._stream = stream
+        self._runs = runs
+        self._hooks = hooks
+        self._nvml = Nvml()
+        self.host = Host(os.getpid(), INJECT)
+        self._driver_thread = ThreadPoolExecutor(1, "nvml")
+        self._host_thread = ThreadPoolExecutor(1, "host")
+        self._on_gpus: set[int] = set()
+        self._strange: dict[int, int] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._woken = asyncio.Event()
+        self.ending: Ending | None = None
+        self.swept: Callable[[], None] = lambda: None
+
+    def begin(self) -> None:
+        """Start both; needs the running loop."""
+        self._tasks = [asyncio.ensure_future(self._watch_devices()), asyncio.ensure_future(self._watch_processes())]
+
+    def hurry(self) -> None:
+        """Look at the processes now: something has changed."""
+        self._woken.set()
+
+    def close(self) -> None:
+        """Stop; a call that hangs in the driver is left behind."""
+        for task in self._tasks:
+            task.cancel()
+        self._driver_thread.shutdown(wait=False, cancel_futures=True)
+        self._host_thread.shutdown(wait=False, cancel_futures=True)
+
+    async def devices(self) -> list[DeviceReading]:
+        """Read the GPUs now and publish that."""
+        call = asyncio.get_running_loop().run_in_executor(self._driver_thread, self._nvml.read)
+        done, _ = await asyncio.wait([call], timeout=_DRIVER_HANGS_S)
+        if not done:
+            self._stream.notice(
+                "driver", "error", "the NVIDIA driver does not answer", "see the kernel's log; a restart may be needed"
+            )
+        reading = await call
+        self._stream.notice("driver", "info", "")
+        for trouble in reading.troubles:
+            self._stream.notice(*trouble)
+        for device in reading.devices:
+            self._stream.publish(device)
+        self._on_gpus = {process.pid for one in reading.readings for process in one.processes}
+        for one in reading.readings:
+            self._stream.publish(one)
+        if self.ending is not None:
+            for one in reading.readings:
+                if one.used is not None:
+                    self.ending.baseline.setdefault(one.index, one.used)
+        return reading.readings
+
+    async def _watch_devices(self) -> None:
+        while True:
+            await self.devices()
+            await asyncio.sleep(PACE_S)
+
+    async def _watch_processes(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self._woken.clear()
+            sweep = await loop.run_in_executor(
+                self._host_thread,
+                self.host.sweep,
+                frozenset(self._on_gpus),
+                self._runs.number,
+                frozenset(self._hooks.seen),
+            )
+            for process in sweep.processes:
+                self._stream.publish(process)
+            self._stream.publish(sweep.readings)
+            for pid in sweep.gone:
+                self._hooks.forget(pid)
+            if self.ending is not None:
+                alive = {reading.pid for reading in sweep.readings.processes}
+                self.ending.gpu_pids |= self._on_gpus & alive & self.host.of_runs()
+            self._tell_strangers(sweep.unknown & self._on_gpus)
+            self.swept()
+            try:
+                await asyncio.wait_for(self._woken.wait(), PACE_S)
+                # A script that forks without pause is looked at no more than four times a second.
+                await asyncio.sleep(PACE_S / 4)
+            except asyncio.TimeoutError:
+                pass
+
+    def _tell_strangers(self, unknown: set[int]) -> None:
+        """Processes on a GPU that this process namespace does not have, as in a container."""
+        self._strange = {pid: self._strange.get(pid, 0) + 1 for pid in unknown}
+        if any(count >= _STRANGE_AFTER for count in self._strange.values()):
+            self._stream.notice(
+                "namespace",
+                "warning",
+                "the driver counts processes as the host does, this container otherwise: some cannot be told apart",
+                "start the container with --pid=host",
+            )
+        elif not unknown:
+            self._stream.notice("namespace", "info", "")

@@ -1,0 +1,190 @@
+"""Starting the script, and learning how it ended.
+
+Free of asyncio, so that the first run starts before anything slower is imported.
+"""
+
+import errno
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tfmemtop.engine.oom import OomCounter
+from tfmemtop.engine.stream import Stream
+from tfmemtop.engine.terminal import PseudoTerminal
+from tfmemtop.events import Run, RunEnd
+from tfmemtop.settings import Settings, launch_environment
+from tfmemtop.units import format_bytes
+
+INJECT = Path(__file__).parents[1] / "inject"
+
+
+class StartError(Exception):
+    """The script could not be started; the text is one line for the user, *exit_code* a shell's."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+class Runs:
+    """The runs of one session, one at a time; without a *terminal* the script has our own stdio."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        *,
+        cwd: str,
+        environment: dict[str, str],
+        interval_s: float,
+        hook_socket: Path,
+        terminal: PseudoTerminal | None,
+    ) -> None:
+        self._stream = stream
+        self._cwd = cwd
+        self._environment = environment
+        self._interval_s = interval_s
+        self._hook_socket = hook_socket
+        self._terminal = terminal
+        self._process: subprocess.Popen[bytes] | None = None
+        self._oom: OomCounter | None = None
+        self.number = 0
+        self.started = 0.0  # seconds since the epoch
+        self.end: RunEnd | None = None
+        self.ending = False  # we have asked it to end, so a KILL is ours
+        self.before_end: Callable[[], None] = lambda: None
+
+    @property
+    def running(self) -> bool:
+        """Whether the script itself has been started and not ended; its children may outlive it."""
+        return self._process is not None
+
+    @property
+    def pid(self) -> int | None:
+        """The script's process, while it runs."""
+        return self._process.pid if self._process else None
+
+    def prepare(self, argv: list[str], settings: Settings) -> dict[str, str]:
+        """The environment of a run, after checking all that can be checked before it is started.
+
+        Raises:
+            StartError: the settings do not fit this machine, or there is no such command.
+        """
+        environment = launch_environment(self._environment, settings, _gpus_for(settings))
+        _check_command(argv, self._cwd, environment)
+        python_path = [str(INJECT), *environment.get("PYTHONPATH", "").split(os.pathsep)]
+        # Empty parts would mean the working directory.
+        environment["PYTHONPATH"] = os.pathsep.join(part for part in python_path if part)
+        environment["TFMEMTOP_SOCKET"] = str(self._hook_socket)
+        environment["TFMEMTOP_INTERVAL"] = f"{self._interval_s:g}"
+        return environment
+
+    def start(self, argv: list[str], settings: Settings) -> None:
+        """Start the next run and publish it.
+
+        Raises:
+            StartError: it cannot be started.
+        """
+        environment = self.prepare(argv, settings)
+        try:
+            self._process = self._spawn(argv, environment)
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise _start_error(argv[0], error) from None
+            # A script without a first line that names its interpreter: shells run it with sh.
+            found = shutil.which(argv[0], path=environment.get("PATH")) or argv[0]
+            self._process = self._spawn(["/bin/sh", found, *argv[1:]], environment)
+        except subprocess.SubprocessError as error:
+            raise StartError(f"{argv[0]}: cannot be started: {error}", 126) from None
+        self._oom = OomCounter()
+        self.number += 1
+        self.started = time.time()
+        self.end = None
+        self.ending = False
+        self._stream.publish(
+            Run(t=0.0, run=self.number, pid=self._process.pid, argv=argv, cwd=self._cwd, settings=settings)
+        )
+
+    def reap(self) -> None:
+        """Collect every child that has ended; publish :class:`RunEnd` if the script is among them."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if self._process is not None and pid == self._process.pid:
+                self._finish(os.waitstatus_to_exitcode(status))
+
+    def _finish(self, code: int) -> None:
+        assert self._process is not None and self._oom is not None
+        self._process.returncode = code  # Popen would otherwise wait for a process that is gone
+        self._process = None
+        self.before_end()
+        # 137 is how a shell reports that its command was killed.
+        killed = code in (-9, 137) and not self.ending
+        self.end = RunEnd(
+            t=0.0,
+            run=self.number,
+            exit_code=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            oom_killed=killed and self._oom.rose(),
+        )
+        self._stream.publish(self.end)
+
+    def _spawn(self, argv: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        terminal = self._terminal
+        return subprocess.Popen(
+            argv,
+            cwd=self._cwd,
+            env=environment,
+            stdin=terminal.slave if terminal else None,
+            stdout=terminal.slave if terminal else None,
+            stderr=terminal.slave if terminal else None,
+            preexec_fn=terminal.take_over if terminal else None,
+            # Ours are close-on-exec; what the user's shell opened for the script is to reach it.
+            close_fds=False,
+        )
+
+
+def _gpus_for(settings: Settings) -> list[str]:
+    """The GPUs' UUIDs if *settings* need them: asking the driver costs time before the start."""
+    if settings.gpus is None and settings.memory_limit is None and settings.allocator is None:
+        return []
+    from tfmemtop.engine import nvml
+
+    gpus = nvml.list_gpus()
+    biggest = max((gpu.total or 0 for gpu in gpus), default=0)
+    if settings.memory_limit is not None and 0 < biggest < settings.memory_limit:
+        limit, card = format_bytes(settings.memory_limit), format_bytes(biggest)
+        raise StartError(f"a limit of {limit} is beyond the card: the largest GPU here has {card}", 2)
+    return [gpu.uuid for gpu in gpus]
+
+
+def _check_command(argv: list[str], cwd: str, environment: dict[str, str]) -> None:
+    if not argv or not argv[0]:
+        raise StartError("no command to start", 2)
+    if not Path(cwd).is_dir():
+        raise StartError(f"{cwd}: the working directory is not there", 2)
+    name = argv[0]
+    if "/" not in name:
+        if shutil.which(name, path=environment.get("PATH", os.defpath)) is None:
+            raise StartError(f"{name}: command not found", 127)
+        return
+    path = Path(cwd, name)
+    if not path.exists():
+        raise StartError(f"{name}: no such file", 127)
+    if path.is_dir():
+        raise StartError(f"{name}: is a directory", 126)
+    if not os.access(path, os.X_OK):
+        raise StartError(f"{name}: is not executable", 126)
+
+
+def _start_error(name: str, error: OSError) -> StartError:
+    if isinstance(error, FileNotFoundError):
+        # The file is there, as was checked: what is missing is what its first line names.
+        return StartError(f"{name}: the interpreter named in its first line is not there", 127)
+    return StartError(f"{name}: {error.strerror or error}", 126)

@@ -1,0 +1,192 @@
+"""Serves the stream to any number of readers, each at its own pace and none at the engine's cost."""
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from tfmemtop.engine.sockets import peer
+from tfmemtop.engine.stream import Stream
+from tfmemtop.events import (
+    Allocator,
+    AnyCommand,
+    AnyEvent,
+    DeviceReading,
+    Leave,
+    Notice,
+    Output,
+    ProcessReadings,
+    decode_command,
+    encode,
+)
+
+QUEUE = 4 * 1024 * 1024
+"""Bytes of samples that may wait for one reader before its oldest are dropped."""
+
+_QUEUE_WHOLE = 64 * 1024 * 1024
+_LINE = 1024 * 1024
+_WRITE = 256 * 1024
+_SAMPLES = (Allocator, DeviceReading, ProcessReadings, Output)
+
+
+class Reader:
+    """One connected reader: a queue of lines to it, and its commands."""
+
+    def __init__(self, stream: Stream, sock: socket.socket) -> None:
+        self._stream = stream
+        self.sock = sock
+        self._queue: deque[tuple[bytes, bool]] = deque()
+        self._waiting = 0
+        self._samples = 0
+        self._dropped = 0
+        self._more = asyncio.Event()
+        self.idle = asyncio.Event()
+
+    def push(self, event: AnyEvent) -> None:
+        """Queue *event*; too long a queue loses its oldest samples, and says so."""
+        line = encode(event) + b"\n"
+        sample = isinstance(event, _SAMPLES)
+        self._queue.append((line, sample))
+        self._waiting += len(line)
+        self._samples += len(line) if sample else 0
+        if self._samples > QUEUE:
+            self._drop()
+        self.idle.clear()
+        self._more.set()
+
+    async def write(self) -> None:
+        """Send what is queued until the connection ends.
+
+        Raises:
+            OSError: the reader has gone.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            if not self._queue:
+                self._more.clear()
+                self.idle.set()
+                await self._more.wait()
+            if self._waiting > _QUEUE_WHOLE:
+                raise ConnectionError("a reader that no longer reads")
+            lines = []
+            size = 0
+            while self._queue and size < _WRITE:
+                line, sample = self._queue.popleft()
+                self._waiting -= len(line)
+                self._samples -= len(line) if sample else 0
+                size += len(line)
+                lines.append(line)
+            await loop.sock_sendall(self.sock, b"".join(lines))
+
+    async def read(self, take: Callable[[AnyCommand], None]) -> None:
+        """Hand its commands to *take* until it leaves.
+
+        Raises:
+            OSError: the reader has gone.
+        """
+        loop = asyncio.get_running_loop()
+        buffer = bytearray()
+        while data := await loop.sock_recv(self.sock, 1 << 16):
+            buffer += data
+            *lines, rest = buffer.split(b"\n")
+            buffer = bytearray(rest)
+            if len(buffer) > _LINE:
+                buffer.clear()
+                lines.append(bytearray(b"a line without end"))
+            for line in lines:
+                try:
+                    command = decode_command(bytes(line))
+                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                    self._stream.notice("command", "warning", f"a screen sent a command that cannot be read: {error}")
+                    continue
+                if isinstance(command, Leave):
+                    return
+                take(command)
+
+    def _drop(self) -> None:
+        kept: deque[tuple[bytes, bool]] = deque()
+        for line, sample in self._queue:
+            if sample and self._samples > QUEUE // 2:
+                self._samples -= len(line)
+                self._waiting -= len(line)
+                self._dropped += 1
+            else:
+                kept.append((line, sample))
+        text = f"this screen could not keep up: {self._dropped} readings left out"
+        notice = Notice(t=self._stream.now(), key="slow_reader", level="warning", text=text)
+        line = encode(notice) + b"\n"
+        kept.append((line, False))
+        self._waiting += len(line)
+        self._queue = kept
+
+
+class Server:
+    """Accepts readers of the same user; each first gets the backlog, then all that happens."""
+
+    def __init__(self, stream: Stream, listener: socket.socket, take: Callable[[AnyCommand], None]) -> None:
+        self._stream = stream
+        self._listener = listener
+        self._take = take
+        self._readers: dict[Reader, asyncio.Task[None]] = {}
+        self.ever = False  # whether there has been a reader
+        self.changed: Callable[[], None] = lambda: None
+
+    def begin(self) -> None:
+        """Start accepting; needs the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._listener, self._accept)
+
+    @property
+    def readers(self) -> int:
+        """How many are connected."""
+        return len(self._readers)
+
+    async def close(self) -> None:
+        """Give readers a moment to get the last events, then disconnect them."""
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
+        if self._readers:
+            flushing = [asyncio.ensure_future(reader.idle.wait()) for reader in self._readers]
+            await asyncio.wait(flushing, timeout=1.0)
+            for waiting in flushing:
+                waiting.cancel()
+        tasks = list(self._readers.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return
+        sock.setblocking(False)
+        if peer(sock)[1] != os.getuid():
+            sock.close()
+            self._stream.notice("reader_peer", "warning", "another user tried to look at this session; refused")
+            return
+        reader = Reader(self._stream, sock)
+        for event in self._stream.backlog.events():
+            reader.push(event)
+        self._stream.listen(reader.push)
+        self._readers[reader] = self._loop.create_task(self._serve(reader))
+        self.ever = True
+        self.changed()
+
+    async def _serve(self, reader: Reader) -> None:
+        reading = asyncio.ensure_future(reader.read(self._take))
+        writing = asyncio.ensure_future(reader.write())
+        try:
+            await asyncio.wait([reading, writing], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._stream.forget(reader.push)
+            for task in (reading, writing):
+                task.cancel()
+            # That a reader has gone is no error, however it went.
+            await asyncio.gather(reading, writing, return_exceptions=True)
+            reader.sock.close()
+            del self._readers[reader]
+            self.changed()

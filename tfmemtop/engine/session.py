@@ -1,0 +1,35 @@
+"""The first words of a stream."""
+
+import os
+import pwd
+import socket
+import time
+
+import tfmemtop
+from tfmemtop.engine.launch import Launch
+from tfmemtop.events import FORMAT, Session
+
+
+def describe(launch: Launch, id: str, output_path: str | None) -> Session:
+    """Who watches, where, since when."""
+    return Session(
+        t=0.0,
+        format=FORMAT,
+        version=tfmemtop.__version__,
+        id=id,
+        started=time.time(),
+        host=socket.gethostname(),
+        user=_user(),
+        host_memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        cores=os.cpu_count() or 1,
+        interval_s=launch.interval_s,
+        command=launch.argv,
+        output_path=output_path,
+    )
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
