@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -104,8 +105,7 @@ class Order:
         return next(column.falling for column in COLUMNS if column.name == self.column) != self.inverted
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """A row with the branches before its command in the tree."""
 
     row: ProcessRow
@@ -233,7 +233,7 @@ def row_line(placed: Placed, layout: Layout, glyphs: Glyphs, *, cursor: Cursor, 
     parts: list[tuple[str, Style]] = [("+" if tagged else " ", WARNING), (mark + " ", mark_style)]
     for column, _, room in layout.columns:
         if column is COLUMNS[-1]:
-            parts += _command(placed, room, cut)
+            parts += _command("ended " + row.command if row.gone else row.command, placed.branches, room, cut)
             continue
         text = column.text(row)
         style = column.style
@@ -265,11 +265,11 @@ def _mark(row: ProcessRow, glyphs: Glyphs) -> tuple[str, Style]:
     return (glyphs.dot, PLAIN) if row.of_run else (" ", PLAIN)
 
 
-def _command(placed: Placed, room: int, cut: int) -> list[tuple[str, Style]]:
-    branches = exactly(placed.branches, min(len(placed.branches), room))
-    ended = "ended " if placed.row.gone else ""
-    left = room - len(branches)
-    return [(branches, DIM), (exactly(cut_left(ended + harmless(placed.row.command), cut), left), PLAIN)]
+@lru_cache(maxsize=2048)
+def _command(command: str, branches: str, room: int, cut: int) -> tuple[tuple[str, Style], tuple[str, Style]]:
+    """Branches and the command, *room* cells in all. Kept: commands do not change from frame to frame."""
+    branches = exactly(branches, min(len(branches), room))
+    return (branches, DIM), (exactly(cut_left(harmless(command), cut), room - len(branches)), PLAIN)
 
 
 def _merged(parts: Sequence[tuple[str, Style]], over: Style | None) -> Line:

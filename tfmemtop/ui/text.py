@@ -1,6 +1,7 @@
 """Text from outside, made fit for the screen: harmless, wrapped, cut. Pure."""
 
 import unicodedata
+from functools import lru_cache
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
@@ -8,6 +9,7 @@ _BLANKS = frozenset("\t\n\v\f\r\x85\u2028\u2029")
 _UNSAFE = frozenset(("Cc", "Cf", "Cs", "Cn", "Zl", "Zp"))
 
 
+@lru_cache(maxsize=4096)
 def harmless(text: str) -> str:
     """*text* on one line, without characters that would steer the terminal or deceive the reader.
 
@@ -34,10 +36,12 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
 
     Blanks before the text stay. Words longer than a line are broken where it ends. At least one line.
     """
-    room = max(1, width)
-    inner = max(1, room - cell_len(indent))
+    room = max(2, width)  # a wide character takes two
+    if room - cell_len(indent) < 2:
+        indent = ""
+    inner = room - cell_len(indent)
     lines: list[str] = []
-    line = text[: len(text) - len(text.lstrip(" "))][: room - 1]
+    line = text[: len(text) - len(text.lstrip(" "))][: room - 2]
     for word in text.split():
         joined = f"{line} {word}" if line.strip() else line + word
         if cell_len(joined) <= room:
@@ -45,7 +49,7 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
             continue
         if line.strip():
             lines.append(line)
-            line = indent if inner < room else ""
+            line = indent
             if cell_len(line + word) <= room:
                 line += word
                 continue
@@ -53,15 +57,15 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
         line += first
         for piece in [chunk for part in rest for chunk in chop_cells(part, inner)]:
             lines.append(line)
-            line = (indent if inner < room else "") + piece
+            line = indent + piece
     return [*lines, line]
 
 
 def chop(text: str, width: int, indent: str = "") -> list[str]:
     """*text* in lines of at most *width* cells, broken wherever a line is full; later ones begin with *indent*."""
-    first = (chop_cells(text, max(1, width)) or [""])[0]
-    rest = text[len(first) :]
-    return [first, *(indent + part for part in chop_cells(rest, max(1, width - cell_len(indent))))] if rest else [first]
+    first = (chop_cells(text, max(2, width)) or [""])[0]
+    rest = chop_cells(text[len(first) :], max(2, width - cell_len(indent)))
+    return [first, *(indent + part for part in rest)]
 
 
 def cut_left(text: str, cells: int) -> str:
