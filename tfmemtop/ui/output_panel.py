@@ -12,8 +12,9 @@ from textual.message import Message
 
 from tfmemtop.state import State
 from tfmemtop.state.model import OutputChunk
+from tfmemtop.ui.cells import width
 from tfmemtop.ui.keystrokes import encode, encode_paste
-from tfmemtop.ui.lines import Line, Panel, fit
+from tfmemtop.ui.lines import Line, Panel
 from tfmemtop.ui.palette import RULE, UNICODE, Glyphs
 from tfmemtop.ui.terminal import TerminalScreen
 from tfmemtop.units import format_bytes
@@ -21,6 +22,7 @@ from tfmemtop.units import format_bytes
 _FRAME_CHARACTERS = 64 * 1024  # what a frame can afford: some 20 ms
 _CATCH_UP_S = 0.03
 _WHEEL_LINES = 3
+_SHORTEST_PATH = 12
 _TWICE_S = 0.5  # between two escapes that belong together
 _CURSOR = Style(reverse=True)
 
@@ -157,7 +159,13 @@ class OutputPanel(Panel, can_focus=True):
             right = _first_fit(room, f"scrolled {lines} {self.glyphs.more}", f"{lines} {self.glyphs.more}")
         else:
             asks = "i types" if self.has_focus and self._accepts() else ""
-            right = _first_fit(room, f"{asks}  {self._path()}".strip(), asks or fit(self._path(), room, self.glyphs))
+            path = self._path()
+            if path and (short := room - cell_len(asks) - 2 * bool(asks)) >= _SHORTEST_PATH:
+                # Its end is what tells it from others.
+                path = path if len(path) <= short else self.glyphs.ellipsis + path[1 - short :]
+                right = f"{asks}  {path}".strip()
+            else:
+                right = asks
         return self.title_line(width, "Output", right, chosen=self.has_focus)
 
     # Scrolling.
@@ -236,9 +244,13 @@ def _first_fit(width: int, *texts: str) -> str:
 
 
 def _with_cursor(line: Line, x: int) -> Line:
-    before, under, after = Segment.divide([*line, Segment(" " * (x + 2))], [x, x + 1, x + 2 + _length(line)])
+    padded = [*line, Segment(" " * (x + 1))]
+    start = end = 0
+    for character in "".join(segment.text for segment in padded):
+        # An accent has no cell of its own, a wide character has two: the cursor covers it whole.
+        start, end = end, end + width(character)
+        if end > x:
+            break
+    total = sum(segment.cell_length for segment in padded)
+    before, under, after = Segment.divide(padded, [start, end, total])
     return [*before, *(Segment(segment.text, (segment.style or Style()) + _CURSOR) for segment in under), *after]
-
-
-def _length(line: Line) -> int:
-    return sum(segment.cell_length for segment in line)

@@ -39,7 +39,8 @@ class ReplayBar(Panel):
             lines = f"{source.damaged} damaged line{'s' * (source.damaged != 1)} left out"
             right += segments([(f"  {lines}", WARNING)])
         for key, word in _KEYS:
-            more = segments([("  ", PLAIN), (key, KEY), (f" {word}", PLAIN)])
+            shown = key.replace("←", "Left").replace("→", "Right") if self.glyphs.ascii else key
+            more = segments([("  ", PLAIN), (shown, KEY), (f" {word}", PLAIN)])
             if width_of(left) + _SHORTEST_TRACK + width_of(right) + width_of(more) <= width:
                 right += more
         start = width_of(left)

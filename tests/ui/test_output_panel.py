@@ -1,0 +1,343 @@
+"""The output panel as a user meets it: what it shows, how it scrolls, and when it types."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual import on
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.events import MouseScrollUp, Paste
+from textual.pilot import Pilot
+
+from tfmemtop import events as ev
+from tfmemtop.settings import Settings
+from tfmemtop.state import State, apply
+from tfmemtop.ui.keystrokes import encode, encode_paste
+from tfmemtop.ui.output_panel import OutputPanel
+
+SESSION = ev.Session(
+    t=0.0,
+    format=ev.FORMAT,
+    version="0.1.0",
+    id="a1",
+    started=1.7e9,
+    host="box",
+    user="me",
+    host_memory=8 << 30,
+    cores=2,
+    interval_s=0.1,
+    command=["python", "train.py"],
+    output_path="/home/me/.local/state/tfmemtop/a1.log",
+)
+
+
+class Desk(App[None]):
+    """An app with the panel, and with keys of its own that a script must not lose to it."""
+
+    BINDINGS = [Binding("q", "leave"), Binding("ctrl+c", "leave"), Binding("tab", "leave"), Binding("R", "leave")]  # noqa: RUF012
+
+    def __init__(self) -> None:
+        super().__init__(ansi_color=True)
+        self.panel = OutputPanel()
+        self.state = State()
+        self.typed: list[str] = []
+        self.sizes: list[tuple[int, int]] = []
+        self.left = 0
+
+    def compose(self) -> ComposeResult:
+        yield self.panel
+
+    def action_leave(self) -> None:
+        self.left += 1
+
+    @on(OutputPanel.Typed)
+    def _typed(self, message: OutputPanel.Typed) -> None:
+        self.typed.append(message.text)
+
+    @on(OutputPanel.Resized)
+    def _resized(self, message: OutputPanel.Resized) -> None:
+        self.sizes.append((message.columns, message.rows))
+
+    def take(self, *events: ev.AnyEvent) -> None:
+        for event in events:
+            apply(self.state, event)
+        self.panel.show(self.state)
+
+    def write(self, text: str, run: int = 1, skipped: int = 0) -> None:
+        self.take(ev.Output(t=1.0, run=run, text=text, skipped=skipped))
+
+    @property
+    def lines(self) -> list[str]:
+        return [self.panel.render_line(y).text.rstrip() for y in range(self.panel.size.height)]
+
+
+def run(number: int) -> ev.Run:
+    return ev.Run(t=1.0, run=number, pid=7, argv=["python"], cwd="/", settings=Settings())
+
+
+async def begun(app: Desk, pilot: Pilot[None]) -> None:
+    app.take(SESSION, run(1))
+    app.panel.focus()
+    await pilot.pause()
+
+
+async def test_it_shows_the_end_of_the_output_and_where_all_of_it_is_kept() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 6)):
+        app.take(SESSION, run(1))
+        app.write("".join(f"epoch {n}\r\n" for n in range(9)) + "step 1\rstep 2")
+        assert app.lines[1:] == ["epoch 5", "epoch 6", "epoch 7", "epoch 8", "step 2"]
+        assert "Output" in app.lines[0] and "a1.log" in app.lines[0]
+
+
+async def test_the_script_is_told_the_room_there_is() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 6)) as pilot:
+        app.take(SESSION)
+        await pilot.resize_terminal(40, 10)
+        await pilot.pause()
+        assert app.sizes[0] == (60, 5) and app.sizes[-1] == (40, 9)
+
+
+async def test_a_recorded_terminal_keeps_its_size_and_is_cropped() -> None:
+    app = Desk()
+    async with app.run_test(size=(20, 4)):
+        app.take(SESSION, ev.Terminal(t=0.0, columns=30, rows=10))
+        app.write("x" * 25 + "\r\nsecond\r\nthird\r\nfourth")
+        assert app.lines[1:] == ["second", "third", "fourth"]
+        app.write("\x1b[1;1H")
+        assert app.panel.terminal.columns == 30
+
+
+async def test_scrolled_it_stays_where_it_is_until_the_end_is_asked_for() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)) as pilot:
+        await begun(app, pilot)
+        app.write("".join(f"line {n}\r\n" for n in range(30)))
+        await pilot.press("pageup")
+        before = app.lines[1:]
+        assert before[0] == "line 24" and "scrolled 3 lines" in app.lines[0]
+        app.write("more\r\nand more\r\n")
+        assert app.lines[1:] == before and "scrolled 5 lines" in app.lines[0]
+        await pilot.press("home")
+        assert app.lines[1] == "line 0"
+        await pilot.press("end")
+        assert app.lines[1:] == ["line 29", "more", "and more", ""] and "scrolled" not in app.lines[0]
+
+
+async def test_the_wheel_scrolls() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)) as pilot:
+        await begun(app, pilot)
+        app.write("".join(f"line {n}\r\n" for n in range(30)))
+        await pilot._post_mouse_events([MouseScrollUp], app.panel, button=0)
+        assert "scrolled 3 lines" in app.lines[0]
+
+
+async def test_a_new_run_begins_below_a_rule() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 8)):
+        app.take(SESSION, run(1))
+        app.write("old\r\nlast words")
+        app.take(ev.RunEnd(t=2.0, run=1, exit_code=0, signal=None), run(2))
+        app.write("new", run=2)
+        assert app.lines[1] == "new"
+        app.panel.action_to_start()
+        assert app.lines[1:5] == ["old", "last words", "── run 2 ──", "new"]
+
+
+async def test_what_was_left_out_is_said_where_it_is_missing() -> None:
+    app = Desk()
+    async with app.run_test(size=(80, 6)):
+        app.take(SESSION, run(1))
+        app.write("begin\r\n")
+        app.write("end", skipped=3_250_586)
+        assert app.lines[1:4] == ["begin", f"… 3.1 MiB left out, whole in {SESSION.output_path}", "end"]
+
+
+async def test_hidden_it_is_not_fed_and_catches_up_when_shown() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)) as pilot:
+        app.take(SESSION, run(1))
+        app.panel.display = False
+        await pilot.pause()
+        for n in range(400):
+            app.write(f"{n:1000}\r\n")
+        assert app.panel.terminal.scrolled_off == 0
+        app.panel.display = True
+        await pilot.pause()
+        app.panel.show(app.state)
+        while app.panel._next < app.state.output_count:
+            await pilot.pause()
+        assert app.lines[-2].strip() == "399"
+        app.panel.action_to_start()
+        assert app.lines[1].startswith("… earlier output left out")
+
+
+async def test_a_replay_that_goes_back_begins_anew() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)):
+        app.take(SESSION, run(1))
+        app.write("late")
+        app.state = State()
+        app.take(SESSION, run(1))
+        app.write("early")
+        assert app.lines[1:] == ["early", "", "", ""]
+
+
+async def test_no_key_reaches_the_script_before_typing_has_begun() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)) as pilot:
+        await begun(app, pilot)
+        await pilot.press("x", "q", "ctrl+c", "down")
+        assert app.typed == [] and app.left == 2
+
+
+@pytest.mark.parametrize("key", ["enter", "i"])
+async def test_typing_reaches_the_script_and_nothing_else(key: str) -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)) as pilot:
+        await begun(app, pilot)
+        app.write("continue? ")
+        await pilot.press(key)
+        assert "typing" in app.lines[0] and "Ctrl-]" in app.lines[0]
+        await pilot.press("y", "q", "R", "space", "tab", "ctrl+c", "ctrl+d", "up", "backspace", "enter", "ä")
+        assert "".join(app.typed) == "yqR \t\x03\x04\x1b[A\x7f\rä" and app.left == 0
+        await pilot.press("ctrl+right_square_bracket")
+        assert "typing" not in app.lines[0]
+        await pilot.press("q")
+        assert app.left == 1
+
+
+async def test_the_cursor_shows_while_typing() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)) as pilot:
+        await begun(app, pilot)
+        app.write("name: ")
+
+        def reversed_columns() -> list[int]:
+            columns, x = [], 0
+            for segment in app.panel.render_line(1):
+                if segment.style and segment.style.reverse:
+                    columns.append(x)
+                x += segment.cell_length
+            return columns
+
+        assert reversed_columns() == []
+        await pilot.press("i")
+        assert reversed_columns() == [6]
+        app.write("Ada 漢\b\b")
+        assert reversed_columns() == [10]
+        assert app.lines[1] == "name: Ada 漢"
+
+
+async def test_one_escape_is_the_scripts_two_end_typing() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)) as pilot:
+        await begun(app, pilot)
+        await pilot.press("i", "escape", "x")
+        assert app.typed == ["\x1b", "x"] and app.panel.typing
+        await pilot.press("escape", "escape")
+        assert app.typed == ["\x1b", "x", "\x1b"] and not app.panel.typing
+
+
+async def test_a_paste_is_typed_and_marked_if_the_script_asked_for_it() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)) as pilot:
+        await begun(app, pilot)
+        app.panel.post_message(Paste("not yet"))
+        await pilot.press("i")
+        app.panel.post_message(Paste("a\nb"))
+        await pilot.pause()
+        app.write("\x1b[?2004h")
+        app.panel.post_message(Paste("c\x1b[201~d"))
+        await pilot.pause()
+        assert app.typed == ["a\rb", "\x1b[200~c[201~d\x1b[201~"]
+
+
+async def test_typing_ends_with_the_run_and_cannot_begin_without_one() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)) as pilot:
+        await begun(app, pilot)
+        await pilot.press("i")
+        app.take(ev.RunEnd(t=2.0, run=1, exit_code=0, signal=None))
+        assert not app.panel.typing
+        await pilot.press("i", "x")
+        assert not app.panel.typing and app.typed == []
+
+
+async def test_where_nothing_may_be_sent_typing_does_not_begin() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)) as pilot:
+        app.panel.can_type = False
+        await begun(app, pilot)
+        await pilot.press("enter", "x")
+        assert not app.panel.typing and app.typed == []
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (9, 3)])
+async def test_no_size_is_too_small(size: tuple[int, int]) -> None:
+    app = Desk()
+    async with app.run_test(size=size) as pilot:
+        await begun(app, pilot)
+        app.write("漢字 and more\r\n" * 9)
+        await pilot.press("i", "pageup")
+        assert all(len(line) <= size[0] for line in app.lines)
+
+
+async def test_no_line_is_drawn_anew_that_has_not_changed() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 5)):
+        app.take(SESSION, run(1))
+        app.write("one\r\ntwo\r\n")
+        strips = [app.panel.render_line(y) for y in range(5)]
+        app.write("three")
+        changed = [y for y in range(5) if app.panel.render_line(y) is not strips[y]]
+        assert changed == [3]
+
+
+@pytest.mark.parametrize(
+    ("key", "character", "sent"),
+    [
+        ("a", "a", "a"),
+        ("A", "A", "A"),
+        ("question_mark", "?", "?"),
+        ("+", "+", "+"),
+        ("space", " ", " "),
+        ("enter", "\r", "\r"),
+        ("ctrl+c", "\x03", "\x03"),
+        ("ctrl+z", "\x1a", "\x1a"),
+        ("ctrl+@", "\x00", "\x00"),
+        ("ctrl+backslash", "\x1c", "\x1c"),
+        ("alt+b", None, "\x1bb"),
+        ("alt+backspace", None, "\x1b\x7f"),
+        ("shift+tab", None, "\x1b[Z"),
+        ("up", None, "\x1b[A"),
+        ("ctrl+right", None, "\x1b[1;5C"),
+        ("shift+home", None, "\x1b[1;2H"),
+        ("delete", None, "\x1b[3~"),
+        ("pageup", None, "\x1b[5~"),
+        ("f1", None, "\x1bOP"),
+        ("f12", None, "\x1b[24~"),
+        ("ctrl+shift+f5", None, "\x1b[15;6~"),
+        ("super+a", None, None),
+        ("caps_lock", None, None),
+    ],
+)
+def test_keys_are_sent_as_a_terminal_sends_them(key: str, character: str | None, sent: str | None) -> None:
+    assert encode(key, character) == sent
+
+
+def test_arrows_take_the_form_a_program_asked_for() -> None:
+    assert encode("up", None, application_cursor=True) == "\x1bOA"
+    assert encode("ctrl+up", None, application_cursor=True) == "\x1b[1;5A"
+
+
+@given(st.text(max_size=30), st.none() | st.text(max_size=2), st.booleans())
+def test_no_key_event_raises(key: str, character: str | None, application: bool) -> None:
+    encode(key, character, application)
+
+
+@given(st.text())
+def test_a_paste_cannot_end_its_own_marks(text: str) -> None:
+    assert encode_paste(text, True).count("\x1b") == 2

@@ -1,0 +1,98 @@
+"""The replay's bar, over a real recording."""
+
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from textual.app import App, ComposeResult
+
+from tfmemtop import events as ev
+from tfmemtop.recording import Writer
+from tfmemtop.state import State
+from tfmemtop.ui.palette import ASCII, UNICODE, Glyphs
+from tfmemtop.ui.replay_bar import ReplayBar
+from tfmemtop.ui.source import ReplaySource, Reset
+
+SESSION = ev.Session(
+    t=0.0,
+    format=ev.FORMAT,
+    version="0.1.0",
+    id="a1",
+    started=1.7e9,
+    host="box",
+    user="me",
+    host_memory=8 << 30,
+    cores=2,
+    interval_s=0.1,
+    command=["python"],
+)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> ReplaySource:
+    path = tmp_path / "run.jsonl"
+    writer = Writer(path)
+    writer.write(SESSION)
+    for n in range(1, 301):
+        writer.write(ev.ProcessReadings(t=float(n), processes=[]))
+    writer.close()
+    with path.open("ab") as file:
+        file.write(b"{damaged\n")
+    return ReplaySource(path, clock=lambda: 0.0)
+
+
+class Desk(App[None]):
+    def __init__(self, source: ReplaySource, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(ansi_color=True)
+        self.bar = ReplayBar(source, glyphs=glyphs)
+
+    def compose(self) -> ComposeResult:
+        yield self.bar
+
+    @property
+    def line(self) -> str:
+        self.bar.show(State())
+        return self.bar.render_line(0).text.rstrip()
+
+
+async def settle(source: ReplaySource) -> None:
+    async for batch in source.batches():
+        if not isinstance(batch, Reset) and not source.seeking:
+            return
+
+
+async def test_it_shows_time_speed_and_what_can_be_done(source: ReplaySource) -> None:
+    app = Desk(source)
+    async with app.run_test(size=(100, 3)):
+        source.seek(150)
+        assert "seeking 0%" in app.line
+        await settle(source)
+        source.faster()
+        assert app.line.startswith(" ▶ 2× 00:02:30 ━") and "00:05:00" in app.line and "Space pause" in app.line
+        track = [c for c in app.line if c in "━●─"]
+        assert abs(track.index("●") - len(track) / 2) <= 1
+        source.toggle_pause()
+        assert app.line.startswith(" ▮▮ 2×")
+        source.seek(300)
+        await settle(source)
+        assert "at the end" in app.line and "1 damaged line left out" in app.line
+
+
+async def test_a_click_on_the_track_seeks(source: ReplaySource) -> None:
+    app = Desk(source)
+    async with app.run_test(size=(100, 3)) as pilot:
+        line = app.line
+        await pilot.click(app.bar, offset=(line.rindex("─"), 0))
+        assert source.position_s == source.length_s
+        await pilot.click(app.bar, offset=(line.index("●"), 0))
+        assert source.position_s == 0
+
+
+@pytest.mark.parametrize("columns", [1, 10, 20, 30, 40, 60, 80, 200])
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+async def test_it_fits_any_width(source: ReplaySource, columns: int, glyphs: Glyphs) -> None:
+    app = Desk(source, glyphs)
+    async with app.run_test(size=(columns, 3)):
+        source.seek(100)
+        assert cell_len(app.line) <= columns
+        assert not glyphs.ascii or app.line.isascii()
