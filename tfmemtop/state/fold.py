@@ -151,7 +151,7 @@ def _allocator(state: State, event: events.Allocator) -> None:
     if event.device.startswith("CPU"):
         if state.cpu_pool is None:
             state.cpu_pool = CpuPool()
-        in_use, pool = cpu_pool_use(state)
+        in_use, pool = pool_use(cpu_pool_readings(state))
         state.cpu_pool.history.add(event.t, (in_use, max(in_use, pool or 0)))
     elif device := device_of(state, event.pid, event.device):
         _remember_device(state, device)
@@ -233,17 +233,16 @@ def pool_use(readings: list[events.Allocator]) -> tuple[int, int | None]:
     return in_use, None if None in pools else sum(pool for pool in pools if pool is not None)
 
 
-def cpu_pool_use(state: State) -> tuple[int, int | None]:
-    """:func:`pool_use` over the CPU pools of all living processes."""
-    return pool_use(
-        [
-            reading
-            for process in state.processes.values()
-            if process.hooked and not process.hooked.ended
-            for logical, reading in process.hooked.allocators.items()
-            if logical.startswith("CPU")
-        ]
-    )
+def cpu_pool_readings(state: State) -> list[events.Allocator]:
+    """The newest readings of the CPU pools of all living processes; when none lives, the last picture."""
+    readings = [
+        (reading, process.hooked.ended)
+        for process in state.processes.values()
+        if process.hooked
+        for logical, reading in process.hooked.allocators.items()
+        if logical.startswith("CPU")
+    ]
+    return [reading for reading, ended in readings if not ended] or [reading for reading, _ in readings]
 
 
 def _remember_device(state: State, device: DeviceState) -> None:

@@ -1,9 +1,10 @@
 """Views of the state: what each panel shows, worked out, so that the screen does no arithmetic."""
 
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from tfmemtop import events
-from tfmemtop.state.fold import allocators_on, cpu_pool_use, device_of, of_run, pool_use, process_total
+from tfmemtop.state.fold import allocators_on, cpu_pool_readings, device_of, of_run, pool_use, process_total
 from tfmemtop.state.history import History
 from tfmemtop.state.model import ProcessState, State
 from tfmemtop.units import format_bytes
@@ -164,9 +165,11 @@ def _facts(reading: events.DeviceReading | None) -> tuple[str, ...]:
 
 def _cpu_panel(state: State) -> DevicePanel:
     assert state.cpu_pool is not None
-    in_use, pool = cpu_pool_use(state)
-    readings = [row for row in allocators(state) if row.device.startswith("CPU") and not row.ended]
-    limit = _sum_limits(readings)
+    readings = cpu_pool_readings(state)
+    in_use, pool = pool_use(readings)
+    pids = {reading.pid for reading in readings}
+    rows = [row for row in allocators(state) if row.device.startswith("CPU") and row.pid in pids]
+    limit = _sum_limits(rows)
     host = state.session.host_memory if state.session else None
     capacity = limit if limit is not None else host
     layers = [Layer("in_use", "in use", in_use)]
@@ -177,13 +180,13 @@ def _cpu_panel(state: State) -> DevicePanel:
     facts = [] if state.host_cpu is None else [f"host CPU {state.host_cpu:.0f}%"]
     return DevicePanel(
         key="cpu",
-        title="CPU pool",
+        title="CPU pool" + (", as it was when the script ended" if rows and all(row.ended for row in rows) else ""),
         facts=tuple(facts),
         capacity=capacity,
         used=max(in_use, pool or 0),
         layers=tuple(layers),
         limit=limit,
-        peak=max((row.peak for row in readings if row.peak is not None), default=None),
+        peak=max((row.peak for row in rows if row.peak is not None), default=None),
         history=state.cpu_pool.history,
         kinds=("in_use", "cached"),
     )
@@ -280,7 +283,7 @@ def run_status(state: State) -> RunStatus | None:
         phase = "releasing"
     elapsed_s = (run.ended if run.ended is not None else state.now) - run.started
     return RunStatus(
-        command=" ".join(run.argv),
+        command=" ".join([PurePath(run.argv[0]).name, *run.argv[1:]]) if run.argv else "",
         run=run.run,
         phase=phase,
         elapsed_s=elapsed_s,
@@ -303,5 +306,6 @@ def settings_in_effect(state: State) -> list[str]:
     limits = sorted({row.limit for row in rows if row.limit is not None})
     if limits:
         words.append("limit " + " ".join(format_bytes(limit) for limit in limits))
-    words += sorted({row.allocator for row in rows if row.allocator})
+    kinds = [p.hooked.effective.values() for pid, p in state.processes.items() if p.hooked and of_run(state, pid)]
+    words += sorted({effective.allocator for each in kinds for effective in each if effective.allocator})
     return words

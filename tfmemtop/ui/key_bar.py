@@ -8,11 +8,11 @@ from textual.message import Message
 
 from tfmemtop.ui.keys import Key
 from tfmemtop.ui.lines import Line, Panel
-from tfmemtop.ui.palette import DIM, KEY
+from tfmemtop.ui.palette import KEY
 
 
 class KeyBar(Panel):
-    """One line of keys and their words; on a narrow screen the words go before the keys."""
+    """One line of keys and their words; on a narrow screen those that are needed least are left out."""
 
     DEFAULT_CSS = "KeyBar { height: 1; }"
 
@@ -27,29 +27,24 @@ class KeyBar(Panel):
     _spots: tuple[tuple[int, int, str], ...] = ()
 
     def build(self, width: int, height: int) -> list[Line]:
-        words = [key.footer for key in self.keys]
-        if self._width(words) > width:
-            # Long words lose their end, all alike, until the line fits.
-            for length in range(9, 2, -1):
-                words = [key.footer[:length] for key in self.keys]
-                if self._width(words) <= width:
-                    break
+        keys = list(self.keys)
+        while keys and self._width(keys) > width:
+            keys.remove(max(keys, key=lambda key: key.rank))
         line: Line = [Segment(" ")]
         spots = []
         x = 1
-        for key, word in zip(self.keys, words, strict=True):
+        for key in keys:
+            word = key.footer
             taken = len(key.shown) + 1 + len(word)
             spots.append((x, x + taken, key.action))
-            line += [Segment(key.shown, KEY), Segment(f" {word}  ", DIM if key.steers and not self.enabled else None)]
+            line += [Segment(key.shown, KEY), Segment(f" {word}  ")]
             x += taken + 2
         self._spots = tuple(spots)
         return [line]
 
-    enabled: bool = True
-    """Whether keys that steer the script do anything."""
-
-    def _width(self, words: Sequence[str]) -> int:
-        return 1 + sum(len(key.shown) + len(word) + 3 for key, word in zip(self.keys, words, strict=True))
+    @staticmethod
+    def _width(keys: Sequence[Key]) -> int:
+        return 1 + sum(len(key.shown) + len(key.footer) + 3 for key in keys)
 
     def on_click(self, click: textual_events.Click) -> None:
         for start, end, action in self._spots:

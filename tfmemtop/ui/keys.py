@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """*keys* are Textual's names, the first one shown as *shown*; ``footer`` is its word there, if any."""
+    """*keys* are Textual's names, the first one shown as *shown*.
+
+    ``footer`` is its word in the last line, if it stands there; ``rank`` says how early it goes
+    from there when the screen is narrow, the highest first.
+    """
 
     keys: str
     shown: str
@@ -13,21 +17,22 @@ class Key:
     help: str
     footer: str = ""
     group: str = "screen"
+    rank: int = 0
     steers: bool = False  # changes the script; not with --readonly, not in a replay
     replay: bool = False  # in replays only
 
 
 KEYS: tuple[Key, ...] = (
     Key("f1,question_mark,h", "F1", "help", "all keys", "help"),
-    Key("R", "R", "relaunch", "relaunch the script with the next settings", "relaunch", "run", True),
-    Key("G", "G", "growth", "growth of the next run: on, off, as the script says", "growth", "run", True),
-    Key("L", "L", "limit", "memory limit of the next run", "limit", "run", True),
-    Key("A", "A", "allocator", "allocator of the next run", "allocator", "run", True),
-    Key("V", "V", "gpus", "GPUs the next run may see", "GPUs", "run", True),
-    Key("E", "E", "arguments", "command line and environment of the next run", "arguments", "run", True),
-    Key("H", "H", "runs", "the runs of this session, and how they ended", "runs", "run"),
-    Key("O", "O", "toggle_output", "show or hide the output; i types into it", "output"),
-    Key("M", "M", "toggle_allocators", "show or hide the allocators", "allocators"),
+    Key("R", "R", "relaunch", "relaunch the script with the next settings", "relaunch", "run", steers=True),
+    Key("G", "G", "growth", "growth of the next run: on, off, as the script says", "growth", "run", steers=True),
+    Key("L", "L", "limit", "memory limit of the next run", "limit", "run", steers=True),
+    Key("A", "A", "allocator", "allocator of the next run", "allocator", "run", steers=True),
+    Key("V", "V", "gpus", "GPUs the next run may see", "GPUs", "run", steers=True, rank=2),
+    Key("E", "E", "arguments", "command line and environment of the next run", "arguments", "run", steers=True, rank=4),
+    Key("H", "H", "runs", "the runs of this session, and how they ended", "runs", "run", rank=5),
+    Key("O", "O", "toggle_output", "show or hide the output; i types into it", "output", rank=6),
+    Key("M", "M", "toggle_allocators", "show or hide the allocators", "allocators", rank=7),
     Key("left_square_bracket", "[", "span(-1)", "graph: a shorter time"),
     Key("right_square_bracket", "]", "span(1)", "graph: a longer time"),
     Key("s", "s", "scale", "graph: scale to the whole card, or to what is used"),
@@ -35,7 +40,7 @@ KEYS: tuple[Key, ...] = (
     Key("plus,equals_sign", "+", "pace(0.5)", "redraw twice as often"),
     Key("minus", "-", "pace(2.0)", "redraw half as often"),
     Key("tab", "Tab", "app.focus_next", "go to the next panel"),
-    Key("slash,f4", "/", "filter", "filter the processes", "filter", "processes"),
+    Key("slash,f4", "/", "filter", "filter the processes", "filter", "processes", rank=3),
     Key("space", "Space", "play", "pause, or play on", "pause", "replay", replay=True),
     Key("comma", ",", "step(-1)", "step back", "", "replay", replay=True),
     Key("full_stop", ".", "step(1)", "step on", "step", "replay", replay=True),

@@ -7,8 +7,8 @@ from tfmemtop import events
 from tfmemtop.options import Outcome
 from tfmemtop.state.model import RunState
 from tfmemtop.state.views import processes
-from tfmemtop.ui.choices import InputDialog, OptionsDialog
 from tfmemtop.ui.details import DetailsScreen
+from tfmemtop.ui.dialog import InputDialog, Option, OptionsDialog
 from tfmemtop.ui.help import HelpDialog
 from tfmemtop.ui.next_run import NextRun, limit_suggestions, whole_memory
 from tfmemtop.ui.runs import RunsDialog
@@ -129,7 +129,7 @@ class Steering:
                 self._choose(change(text))
 
         dialog = InputDialog(
-            title, prompt, value=value, validate=wrong, suggestions=suggestions, glyphs=self._app.glyphs
+            title, text=[prompt], value=value, check=wrong, suggestions=suggestions, glyphs=self._app.glyphs
         )
         self._app.push_screen(dialog, done)
 
@@ -145,22 +145,19 @@ class Steering:
             return
         words = " · ".join(upcoming.settings.words()) or "the script's own settings"
         alive = sum(1 for row in processes(self._app.state) if row.of_run and not row.gone)
+        title = f"Run {run.run} is still running"
+        ending_it = f"end it ({_count(alive, 'process', 'processes')}), then start run {run.run + 1} with {words}"
         options = [
-            (
-                "r",
-                "relaunch",
-                f"end run {run.run} ({_count(alive, 'process', 'processes')}), start run {run.run + 1} with {words}",
-            ),
-            ("Esc", "stay", "let it run"),
+            Option("relaunch", value=True, description=ending_it, key="r"),
+            Option("stay", value=False, description="let it run", key="n"),
         ]
+        note = f"It is asked to end (TERM), and killed if it has not after {GRACE_S:.0f} s."
 
-        def done(key: str | None) -> None:
-            if key == "r":
+        def done(agreed: bool | None) -> None:
+            if agreed:
                 self._relaunch(command)
 
-        title = f"Run {run.run} is still running"
-        note = f"It is asked to end (TERM), and killed if it has not after {GRACE_S:.0f} s."
-        self._app.push_screen(OptionsDialog(title, options, note=note, glyphs=self._app.glyphs), done)
+        self._app.push_screen(OptionsDialog(title, options, text=[note], glyphs=self._app.glyphs), done)
 
     def _relaunch(self, command: events.Relaunch) -> None:
         self._chosen = None
@@ -177,22 +174,23 @@ class Steering:
             return
         output = app.state.session.output_path if app.state.session else None
         identity = app.state.session.id if app.state.session else ""
+        attach = f"tfmemtop attach {identity} brings the screen back"
         options = [
-            ("s", "stop it", f"TERM to its processes, KILL after {GRACE_S:.0f} s; then quit"),
-            ("l", "leave it running", f"tfmemtop attach {identity} brings the screen back"),
-            ("Esc", "stay", ""),
+            Option("leave it running", value="leave", description=attach, key="l"),
+            Option("stop it", value="stop", description=f"TERM, KILL after {GRACE_S:.0f} s; then quit", key="s"),
+            Option("stay", value="stay", description="go on watching", key="n"),
         ]
 
-        def done(key: str | None) -> None:
-            if key == "s":
+        def done(choice: str | None) -> None:
+            if choice == "stop":
                 self._leaving = True
                 app.send(events.Stop(grace_s=GRACE_S, quit=True))
-            elif key == "l":
+            elif choice == "leave":
                 app.send(events.Leave())
                 app.exit(Outcome(0, left_running=True))
 
-        note = f"Its output is kept in {output}" if output else ""
-        app.push_screen(OptionsDialog("The script is still running", options, note=note, glyphs=app.glyphs), done)
+        text = [f"Its output is kept in {output}"] if output else []
+        app.push_screen(OptionsDialog("The script is still running", options, text=text, glyphs=app.glyphs), done)
 
     def _leave_at_rest(self) -> None:
         app, run = self._app, self._app.state.run

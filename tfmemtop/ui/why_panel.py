@@ -18,15 +18,16 @@ class WhyPanel(Panel):
     """A title and the findings, wrapped; what does not fit is counted."""
 
     def build(self, width: int, height: int) -> list[Line]:
-        found = findings(self.state)
-        lines: list[Line] = [self.title_line(width, "Why", f"{len(found)} findings" if len(found) > 1 else "")]
-        rows = [row for finding in found for row in self._rows(finding, width)]
-        room = height - 1
-        if len(rows) > room:
-            rows = rows[: max(0, room)]
-            if rows:
-                rows[-1] = [Segment(f"   {self.glyphs.more} more: enlarge the terminal, or hide a panel", DIM)]
-        return lines + rows
+        rows: list[Line] = []
+        hidden = 0
+        for finding in findings(self.state):
+            lines = self._rows(finding, width)
+            # A finding is shown whole or not at all, but for the first.
+            if rows and len(rows) + len(lines) > height - 1:
+                hidden += 1
+            else:
+                rows += lines
+        return [self.title_line(width, "Why", f"{hidden} more {self.glyphs.more}" if hidden else ""), *rows]
 
     def wanted_height(self, state: State, width: int) -> int:
         """Lines that all findings take, with the title; 0 if there is none."""
