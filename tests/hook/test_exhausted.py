@@ -1,0 +1,34 @@
+"""TensorFlow's out-of-memory messages, as it words them."""
+
+import pytest
+
+from tfmemtop.agent.exhausted import parse
+
+DEVICE = "/job:localhost/replica:0/task:0/device:"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            "{{function_node __wrapped__Fill_device_" + DEVICE + "CPU:0}} OOM when allocating tensor with shape[200,3]"
+            " and type float on " + DEVICE + "CPU:0 by allocator bfc_cpu_allocator_for_gpu [Op:Fill] name: ",
+            ("CPU:0", 2_400, "Fill"),
+        ),
+        ("{{function_node __wrapped__AddV2}} failed to allocate memory [Op:AddV2] name: ", (None, None, "AddV2")),
+        (
+            "Graph execution error:\n\nOOM when allocating tensor with shape[] and type bfloat16 on " + DEVICE + "GPU:1"
+            " by allocator GPU_1_bfc\n\t [[{{node model/dense/MatMul}}]]\nHint: …",
+            ("GPU:1", 2, "model/dense/MatMul"),
+        ),
+        ("OOM when allocating tensor with shape[4] and type variant", (None, None, None)),
+        ("Out of memory while trying to allocate 4294967296 bytes. [Op:__inference_f]", (None, 1 << 32, "__inference_f")),
+        ("Out of memory allocating 64 bytes.", (None, 64, None)),
+    ],
+)  # fmt: skip
+def test_what_a_message_says(message: str, expected: tuple[object, ...]) -> None:
+    assert parse(message) == expected
+
+
+def test_another_resource_is_not_memory() -> None:
+    assert parse("Queue 'batch' is full") is None

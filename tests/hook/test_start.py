@@ -1,0 +1,137 @@
+"""Every Python of the watched command starts as it would without the hook; no TensorFlow here."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.hook.conftest import INJECT, Monitor, both, outcome, run, start
+
+Script = Callable[[str], str]
+
+LOOK = """
+import sys
+print(sys.path, sys.flags, sys.argv, __name__, [type(finder).__name__ for finder in sys.meta_path][-3:])
+print(sorted(name for name in sys.modules if "custom" in name or "tfmemtop" in name))
+print([entry for entry in sys.path_importer_cache if "inject" in entry])
+try:
+    import tfmemtop_agent, _tfmemtop_agent
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_one_file_to_import() -> None:
+    assert [path.name for path in INJECT.iterdir() if path.name != "__pycache__"] == ["sitecustomize.py"]
+
+
+@pytest.mark.parametrize("options", [[], ["-W", "error"], ["-s"], ["-B"], ["-X", "dev"], ["-O"], ["-bb"]])
+def test_a_script_sees_no_difference(monitor: Monitor, script: Script, options: list[str]) -> None:
+    bare, hooked = both(monitor, *options, script(LOOK), "a", "b c")
+    assert bare == hooked and bare.code == 0
+
+
+@pytest.mark.parametrize("arguments", [["-c", LOOK], ["-m", "platform"], ["-m", "no.such"], ["-"], ["nowhere.py"]])
+def test_nor_do_other_ways_to_start(monitor: Monitor, arguments: list[str]) -> None:
+    bare, hooked = start(None, *arguments), start(monitor, *arguments)
+    assert outcome(bare, LOOK) == outcome(hooked, LOOK)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print('mine', __name__, __file__); import sys; sys.marked = 1",
+        "raise ValueError('mine')",
+        "import no_such_module",
+        "raise ImportError('mine', name='sitecustomize')",
+        "import sys; sys.modules['sitecustomize'] = sys",
+        "def broken(:",
+    ],
+)
+def test_the_users_own_sitecustomize_runs(monitor: Monitor, tmp_path: Path, script: Script, source: str) -> None:
+    own = own_sitecustomize(tmp_path, source)
+    look = script("import sys; print(getattr(sys, 'marked', 0), sys.modules.get('sitecustomize'), sys.path[:2])")
+    bare, hooked = both(monitor, look, PYTHONPATH=own)
+    assert bare == hooked
+
+
+def test_a_sitecustomize_that_ends_python_ends_it(monitor: Monitor, tmp_path: Path) -> None:
+    bare, hooked = both(monitor, "-c", "", PYTHONPATH=own_sitecustomize(tmp_path, "raise SystemExit('mine')"))
+    assert bare.code == hooked.code == 1 and bare.err.endswith("SystemExit: mine\n")
+    assert hooked.err.endswith("SystemExit: mine\n")
+
+
+def own_sitecustomize(folder: Path, source: str) -> str:
+    own = folder / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text(source + "\n")
+    return str(own)
+
+
+@pytest.mark.parametrize("option", ["-I", "-E", "-S"])
+def test_options_that_shut_the_hook_out(monitor: Monitor, script: Script, option: str) -> None:
+    # Under -S no sitecustomize runs, which could take the hook's folder out of sys.path again.
+    bare, hooked = both(monitor, option, script("print('trained')" if option == "-S" else LOOK))
+    assert bare == hooked and bare.code == 0
+
+
+def test_it_leaves_no_trace_whatever_else_is_on_the_path(monitor: Monitor, script: Script, tmp_path: Path) -> None:
+    bare, hooked = both(monitor, script(LOOK), PYTHONPATH=f"{tmp_path}:")
+    assert bare == hooked and str(tmp_path) in bare.out
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.4", "3.6", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
+def test_it_stands_in_the_way_of_no_python(monitor: Monitor, script: Script, tmp_path: Path, version: str) -> None:
+    python = shutil.which(f"python{version}")
+    if python is None or outcome(start(None, "-c", "", python=python)).code != 0:
+        pytest.skip(f"no Python {version} here")
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.marked = 'mine'\n")
+    look = script("import sys; print(sys.marked, sys.path, sorted(sys.flags), 'sitecustomize' in sys.modules)")
+    bare = outcome(start(None, look, python=python, PYTHONPATH=str(tmp_path)))
+    assert bare == outcome(start(monitor, look, python=python, PYTHONPATH=str(tmp_path)))
+    assert "mine" in bare.out and not bare.err
+
+
+def test_a_mere_search_for_tensorflow_says_nothing(monitor: Monitor, script: Script) -> None:
+    search = script("import importlib.util; print(importlib.util.find_spec('tensorflow') is not None)")
+    assert run(monitor, search) == (0, "True\n", "")
+    assert not monitor.events
+
+
+def broken_tensorflow(folder: Path) -> str:
+    package = folder / "packages" / "tensorflow"
+    (package / "python").mkdir(parents=True)
+    (package / "__init__.py").write_text("from tensorflow.python import broken\n")
+    (package / "python" / "__init__.py").touch()
+    (package / "python" / "broken.py").write_text("raise ImportError('libcudart.so.12: cannot open')\n")
+    return str(package.parent)
+
+
+def test_a_broken_tensorflow_fails_as_ever(monitor: Monitor, script: Script, tmp_path: Path) -> None:
+    bare, hooked = both(monitor, script("import tensorflow"), "one", PYTHONPATH=broken_tensorflow(tmp_path))
+    assert bare == hooked and "libcudart" in bare.err
+    hello = monitor.wait_for(lambda event: event["type"] == "hook")
+    assert hello["argv"][-1] == "one" and hello["executable"] == sys.executable and hello["tensorflow"] is None
+    assert hello["python"] == sys.version.split()[0]
+    assert monitor.wait_for(lambda event: event["type"] == "hook_end")["reason"] == "exit"
+
+
+def test_a_broken_installation_of_ours_is_told_to_the_monitor(monitor: Monitor, script: Script, tmp_path: Path) -> None:
+    inject = tmp_path / "installed" / "inject"
+    shutil.copytree(INJECT, inject)
+    packages = broken_tensorflow(tmp_path)
+    bare = run(None, script("import tensorflow"), PYTHONPATH=packages)
+    hooked = run(
+        None, script("import tensorflow"), PYTHONPATH=f"{inject}:{packages}", TFMEMTOP_SOCKET=str(monitor.path)
+    )
+    assert bare == hooked
+    assert "could not be loaded" in monitor.wait_for(lambda event: event["type"] == "hook_error")["text"]
+
+
+@pytest.mark.parametrize("path", ["/nowhere/hook.sock", "/dev/null", "x" * 300, ""])
+def test_no_monitor_is_no_matter(script: Script, tmp_path: Path, path: str) -> None:
+    source, packages = script("import tensorflow"), broken_tensorflow(tmp_path)
+    hooked = run(None, source, PYTHONPATH=f"{INJECT}:{packages}", TFMEMTOP_SOCKET=path)
+    assert hooked == run(None, source, PYTHONPATH=packages)
