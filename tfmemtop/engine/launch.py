@@ -5,6 +5,7 @@ folder's ``session.json`` for as long as it lives, so a session whose engine die
 that goes on without a process number that another process may have by now.
 """
 
+import ctypes
 import fcntl
 import os
 import secrets
@@ -20,6 +21,7 @@ import msgspec
 
 from tfmemtop.settings import Settings
 
+_PR_SET_CHILD_SUBREAPER = 36
 _SOCKET_PATH_LIMIT = 107
 _ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 
@@ -115,20 +117,26 @@ def start(launch: Launch) -> Launched:
             close_fds=False,
         )
         assert engine.stdin and engine.stdout and engine.stderr
-        # Not communicate(): that would also wait for the engine's end.
-        with engine.stdin as asked, engine.stdout as answers, engine.stderr as complaints:
-            asked.write(msgspec.json.encode(launch) + b"\n")
-            asked.close()
-            answer, complaint = answers.read(), complaints.read()
+        with engine.stdin, engine.stdout, engine.stderr:
+            engine.stdin.write(msgspec.json.encode(launch) + b"\n")
+            engine.stdin.flush()
+            # One line, not to the end: that comes when the engine has let go, which is not to be waited for.
+            answer = engine.stdout.readline()
+            complaint = b"" if answer else engine.stderr.read()
     except OSError as error:
         return Launched(error=f"the engine cannot be started: {error}", exit_code=1)
     # It goes on by itself: whoever starts it is not to wait for it, and not to be warned about that.
-    engine.returncode = 0 if engine.returncode is None else engine.returncode
+    engine.returncode = 0
     try:
         return msgspec.json.decode(answer, type=Launched)
     except msgspec.DecodeError:
         last = complaint.decode(errors="replace").strip().splitlines()[-1:] or ["no answer"]
         return Launched(error=f"the engine cannot be started: {last[0]}", exit_code=1)
+
+
+def become_subreaper() -> None:
+    """Have orphans of the script come back to this process: they can be ended, and are reaped."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def sessions_folder() -> Path:
