@@ -8,9 +8,10 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.geometry import clamp
 from textual.widget import Widget
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from tfmemtop.ui.dialog_box import Dialog, Hint
 from tfmemtop.ui.lines import Line, fit
@@ -157,8 +158,14 @@ class InputDialog(Dialog[str]):
     InputDialog Input, InputDialog Input:focus {
         background: ansi_default;
         background-tint: transparent;
-        text-style: underline;
     }
+    InputDialog Input:ansi > .input--cursor {
+        background: ansi_default;
+        color: ansi_default;
+        text-style: reverse;  /* without colours too */
+    }
+    InputDialog Horizontal { height: 1; }
+    InputDialog Static { width: 2; color: ansi_cyan; text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         # Before the field's own: there Ctrl-C copies.
@@ -188,11 +195,11 @@ class InputDialog(Dialog[str]):
         self._field.cursor_blink = False
 
     def fields(self) -> list[Widget]:
-        return [self._field]
+        return [Horizontal(Static("> ", markup=False), self._field)]
 
     def hints(self) -> list[Hint]:
         arrows = [(f"{self.glyphs.up}{self.glyphs.down}", "pick")] if self.suggestions else []
-        return [("Enter", "take"), *arrows, ("Esc", "close")]
+        return [("Enter", "take"), *arrows, ("Esc", "close"), ("Ctrl-U", "clear")]
 
     def body(self, width: int) -> list[Line]:
         lines: list[Line] = [[Segment(line)] for part in self.text for line in wrap(harmless(part), width)]

@@ -1,0 +1,126 @@
+"""The dialogs all others are made of: a list to choose from, a line of text."""
+
+import pytest
+from textual.app import App
+from textual.pilot import Pilot
+
+from tfmemtop.ui.dialog import Dialog, InputDialog, Option, OptionsDialog
+from tfmemtop.ui.palette import ASCII, UNICODE, Glyphs
+
+OPTIONS = [
+    Option("on", "on", "takes memory as it needs it"),
+    Option("off", "off", "takes the whole card at the first allocation " * 3),
+    Option("as the script says", "script", key="s"),
+]
+
+
+class Host(App[None]):
+    """An empty app that keeps the results of dialogs."""
+
+    def __init__(self) -> None:
+        super().__init__(ansi_color=True)
+        self.results: list[str | None] = []
+
+
+async def opened(pilot: Pilot[None], dialog: Dialog[str]) -> list[str | None]:
+    app = pilot.app
+    assert isinstance(app, Host)
+    await app.push_screen(dialog, app.results.append)
+    await pilot.pause()
+    return app.results
+
+
+def shown(dialog: Dialog[str]) -> list[str]:
+    return [strip.text for strip in dialog._compositor.render_strips()]
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (60, 16)])
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+async def test_a_box_within_nine_tenths_of_the_terminal(size: tuple[int, int], glyphs: Glyphs) -> None:
+    async with Host().run_test(size=size) as pilot:
+        dialog = OptionsDialog("Growth [b]of[/b] the next run", OPTIONS, text=["word " * 200], glyphs=glyphs)
+        await opened(pilot, dialog)
+        lines = shown(dialog)
+        box = [line for line in lines if line.strip()]
+        assert len(box) <= size[1] * 9 // 10 and max(len(line.strip()) for line in box) <= size[0] * 9 // 10
+        assert "Growth [b]of[/b] the next run" in box[0]
+        assert box[-1].strip()[0] == ("+" if glyphs.ascii else "└")
+        assert "Enter take" in box[-2] and "Esc close" in box[-2]
+        if glyphs.ascii:
+            assert "".join(lines).isascii()
+
+
+@pytest.mark.parametrize(
+    ("keys", "result"),
+    [
+        (["enter"], "on"),
+        (["down", "enter"], "off"),
+        (["end", "up", "enter"], "off"),
+        (["2"], "off"),
+        (["s"], "script"),
+        (["9", "up", "enter"], "on"),
+        (["escape"], None),
+        (["ctrl+c"], None),
+    ],
+)
+async def test_choosing_with_keys(keys: list[str], result: str | None) -> None:
+    async with Host().run_test(size=(80, 24)) as pilot:
+        results = await opened(pilot, OptionsDialog("Growth", OPTIONS))
+        await pilot.press(*keys)
+        assert results == [result]
+
+
+async def test_choosing_with_the_mouse() -> None:
+    async with Host().run_test(size=(80, 24)) as pilot:
+        dialog = OptionsDialog("Growth", OPTIONS)
+        results = await opened(pilot, dialog)
+        line = next(y for y, text in enumerate(shown(dialog)) if "whole card" in text)
+        await pilot.click(offset=(20, line))
+        assert results == ["off"]
+
+
+async def test_the_chosen_option_of_many_stays_in_view_through_a_resize() -> None:
+    async with Host().run_test(size=(80, 24)) as pilot:
+        dialog = OptionsDialog("Many", [Option(f"number {n}", str(n)) for n in range(50)], chosen=30)
+        results = await opened(pilot, dialog)
+        assert any("number 30" in line for line in shown(dialog))
+        await pilot.resize_terminal(60, 16)
+        await pilot.pause()
+        assert any("number 30" in line for line in shown(dialog))
+        await pilot.press("end", "enter")
+        assert results == ["49"]
+
+
+def check(text: str) -> str | None:
+    return None if text.endswith("G") else f"{text!r} is no size; give one such as 4G"
+
+
+async def test_a_line_of_text_is_checked_until_it_is_right() -> None:
+    async with Host().run_test(size=(80, 24)) as pilot:
+        dialog = InputDialog("Limit", text=["A size."], value="4", check=check)
+        results = await opened(pilot, dialog)
+        await pilot.press("x", "enter")
+        assert results == []
+        assert any("'4x' is no size; give one such as 4G" in line for line in shown(dialog))
+        await pilot.press("backspace", "G")
+        assert not any("is no size" in line for line in shown(dialog))
+        await pilot.press("enter")
+        assert results == ["4G"]
+
+
+async def test_suggestions_fill_the_field() -> None:
+    async with Host().run_test(size=(60, 16)) as pilot:
+        dialog = InputDialog("Limit", suggestions=[("1G", "peak + 10 %"), ("8G", "half")], check=check)
+        results = await opened(pilot, dialog)
+        await pilot.press("down", "down")
+        assert any("> 8G" in line for line in shown(dialog))
+        await pilot.press("up", "enter")
+        assert results == ["1G"]
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+async def test_leaving_gives_nothing_even_from_within_the_field(key: str) -> None:
+    async with Host().run_test(size=(80, 24)) as pilot:
+        results = await opened(pilot, InputDialog("Limit", value="4G"))
+        await pilot.press("1", key)
+        assert results == [None]
