@@ -3,7 +3,6 @@
 The order is the point: the script is started before anything that it does not need is imported.
 """
 
-import ctypes
 import os
 import shutil
 import signal
@@ -24,13 +23,6 @@ from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.terminal import PseudoTerminal
 from tfmemtop.events import Terminal
 from tfmemtop.recording import RecordingError, Writer
-
-_PR_SET_CHILD_SUBREAPER = 36
-
-
-def become_subreaper() -> None:
-    """Have orphans of the script come back to this process: they can be ended, and are reaped."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def main() -> int:
@@ -62,7 +54,7 @@ def _serve(
     stream.publish(session)
     hook_listener = sockets.listen(folder.hook_socket, socket.SOCK_SEQPACKET)
     reader_listener = sockets.listen(folder.engine_socket, socket.SOCK_STREAM)
-    become_subreaper()
+    launching.become_subreaper()
     terminal = PseudoTerminal(launch.columns, launch.rows)
     stream.publish(Terminal(t=0.0, columns=launch.columns, rows=launch.rows))
     runs = Runs(
@@ -148,14 +140,15 @@ def _detach(log: Path) -> None:
 
 def _inherited() -> list[int]:
     """What the user's shell opened for the script: ours are not inheritable."""
-    found = []
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 (names, not paths)
-        try:
-            if int(name) > 2 and os.get_inheritable(int(name)):
-                found.append(int(name))
-        except OSError:
-            continue  # that of the listing itself, closed again
-    return found
+    names = map(int, os.listdir("/proc/self/fd"))  # noqa: PTH208 (numbers, not paths)
+    return [number for number in names if number > 2 and _is_inheritable(number)]
+
+
+def _is_inheritable(descriptor: int) -> bool:
+    try:
+        return os.get_inheritable(descriptor)
+    except OSError:
+        return False  # that of the listing itself, closed again
 
 
 if __name__ == "__main__":

@@ -31,14 +31,17 @@ class Client:
             if not data:
                 return
             *lines, rest = (rest + data).split(b"\n")
-            batch = []
-            for line in lines:
-                try:
-                    batch.append(decode_event(line))
-                except (msgspec.MsgspecError, UnicodeDecodeError):
-                    self.unread += 1
+            batch = [event for line in lines if (event := self._decode(line))]
             if batch:
                 yield batch
+
+    def _decode(self, line: bytes) -> AnyEvent | None:
+        try:
+            event: AnyEvent = decode_event(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            self.unread += 1
+            return None
+        return event
 
     async def send(self, command: AnyCommand) -> None:
         """Pass *command* to the engine.

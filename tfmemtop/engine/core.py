@@ -163,14 +163,17 @@ class Engine:
             self._stream.publish(Terminal(t=0.0, columns=columns, rows=rows))
 
     def _signal(self, pids: list[int], number: int) -> None:
-        for pid in pids:
-            try:
-                self._readings.host.signal(pid, number)
-            except (OSError, ValueError) as error:
-                text = error.strerror if isinstance(error, OSError) else str(error)
-                self._stream.notice("signal", "error", f"process {pid} got no signal {number}: {text}")
-            else:
-                self._stream.notice("signal", "info", "")
+        troubles = [trouble for pid in pids if (trouble := self._signal_one(pid, number))]
+        self._stream.notice("signal", "error" if troubles else "info", "; ".join(troubles))
+
+    def _signal_one(self, pid: int, number: int) -> str:
+        try:
+            self._readings.host.signal(pid, number)
+        except OSError as error:
+            return f"process {pid} got no signal {number}: {error.strerror}"
+        except ValueError as error:
+            return f"process {pid} got no signal: {error}"
+        return ""
 
     def _read_environment(self, pid: int) -> None:
         try:

@@ -117,12 +117,12 @@ def start(launch: Launch) -> Launched:
             close_fds=False,
         )
         assert engine.stdin and engine.stdout and engine.stderr
-        with engine.stdin, engine.stdout, engine.stderr:
-            engine.stdin.write(msgspec.json.encode(launch) + b"\n")
-            engine.stdin.flush()
-            # One line, not to the end: that comes when the engine has let go, which is not to be waited for.
-            answer = engine.stdout.readline()
-            complaint = b"" if answer else engine.stderr.read()
+        with engine.stdin as asked, engine.stdout as answers, engine.stderr as complaints:
+            asked.write(msgspec.json.encode(launch) + b"\n")
+            asked.flush()
+            # Not communicate(): that would also wait for the engine's end.
+            answer = answers.readline()
+            complaint = b"" if answer else complaints.read()
     except OSError as error:
         return Launched(error=f"the engine cannot be started: {error}", exit_code=1)
     # It goes on by itself: whoever starts it is not to wait for it, and not to be warned about that.

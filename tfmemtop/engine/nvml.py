@@ -225,16 +225,15 @@ class Nvml:
         self._sampled[index] = max([s.timeStamp for s in newest.values()], default=self._sampled.get(index, 0))
         return {pid: (min(s.smUtil, 100), min(s.memUtil, 100)) for pid, s in newest.items()}
 
-    def _first(self, handle: Any, *names: str) -> Any:
-        """What the first of several functions says that this driver has; ``None`` if none answers."""
+    def _first(self, handle: Any, newer: str, older: str) -> Any:
+        """What the newer of two functions says if this driver has it; ``None`` if neither answers."""
         library = self._library
-        for name in names:
-            try:
-                return getattr(library, name)(handle)
-            except library.NVMLError as error:
-                if getattr(error, "value", None) != library.NVML_ERROR_FUNCTION_NOT_FOUND:
-                    return None
-        return None
+        try:
+            return getattr(library, newer)(handle)
+        except library.NVMLError as error:
+            if getattr(error, "value", None) != library.NVML_ERROR_FUNCTION_NOT_FOUND:
+                return None
+        return self._try(getattr(library, older), handle)
 
     def _try(self, function: Callable[..., T], *arguments: Any) -> T | None:
         try:

@@ -1,0 +1,126 @@
+"""Real engines, in folders of their own, that do not outlive their test."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import pytest_asyncio
+
+from tfmemtop.engine.client import Client, connect
+from tfmemtop.engine.launch import Launch, Launched, start
+from tfmemtop.engine.procfs import descendants
+from tfmemtop.events import AnyEvent, Output
+
+E = TypeVar("E", bound=Any)
+PATIENCE_S = 20.0
+
+
+class Screen:
+    """A client that remembers what it has been told."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.events: list[AnyEvent] = []
+        self._batches = client.events()
+
+    async def until(self, kind: type[E], fits: Callable[[E], bool] = lambda _: True) -> E:
+        """The first event of *kind* that fits, of those told already or yet to come."""
+
+        async def search() -> E:
+            position = 0
+            while True:
+                for event in self.events[position:]:
+                    if isinstance(event, kind) and fits(event):
+                        return event
+                position = len(self.events)
+                self.events += await anext(self._batches)
+
+        return await asyncio.wait_for(search(), PATIENCE_S)
+
+    async def until_shown(self, text: str) -> None:
+        """Until the script's output has *text*."""
+        await self.until(Output, lambda _: text in self.shown)
+
+    async def until_closed(self) -> None:
+        """Until the engine has ended the connection."""
+
+        async def rest() -> None:
+            async for batch in self._batches:
+                self.events += batch
+
+        await asyncio.wait_for(rest(), PATIENCE_S)
+
+    def all(self, kind: type[E]) -> list[E]:
+        """All told so far of a kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def shown(self) -> str:
+        """The script's output so far."""
+        return "".join(event.text for event in self.all(Output))
+
+
+class Engines:
+    """Starts engines and connects to them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.screens: list[Screen] = []
+
+    def launch(self, *argv: str, **options: Any) -> Launched:
+        """Start an engine on a command."""
+        environment = options.pop("environment", dict(os.environ))
+        return start(
+            Launch(argv=list(argv), cwd=options.pop("cwd", str(self.folder)), environment=environment, **options)
+        )
+
+    async def run(self, *argv: str, **options: Any) -> Screen:
+        """Start an engine and look at it."""
+        launched = self.launch(*argv, **options)
+        assert launched.error is None, launched.error
+        return await self.look(launched.socket)
+
+    async def python(self, program: str, **options: Any) -> Screen:
+        """Run a Python program."""
+        return await self.run(sys.executable, "-u", "-c", program, **options)
+
+    async def look(self, socket: str) -> Screen:
+        """One more screen."""
+        screen = Screen(await connect(socket))
+        self.screens.append(screen)
+        return screen
+
+
+@pytest_asyncio.fixture
+async def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Engines]:
+    """Engines whose sessions lie in a folder of this test."""
+    runtime = tmp_path / "run"
+    runtime.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    started = Engines(tmp_path)
+    yield started
+    for screen in started.screens:
+        await screen.client.close()
+    for pid in _engines_of(runtime):
+        for victim in (*descendants(pid), pid):
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+
+
+def _engines_of(runtime: Path) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if name.isdigit():
+            with suppress(OSError):
+                environment = Path("/proc", name, "environ").read_bytes().split(b"\0")
+                command = Path("/proc", name, "cmdline").read_bytes()
+                if f"XDG_RUNTIME_DIR={runtime}".encode() in environment and b"tfmemtop.engine" in command:
+                    found.append(int(name))
+    return found

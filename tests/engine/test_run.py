@@ -1,0 +1,228 @@
+"""What a script meets under the engine, and how it ends."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engine.conftest import Engines
+from tfmemtop.engine.procfs import read_stat
+from tfmemtop.events import Input, Notice, Output, Process, Relaunch, Resize, Run, RunEnd, Session, Stop, Stopping
+from tfmemtop.events import Signal as SendSignal
+from tfmemtop.settings import Settings
+
+FOREVER = "import signal, time\nprint('up')\nwhile True: time.sleep(60)"
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "number"), [("exit 0", 0, None), ("exit 7", 7, None), ("kill -SEGV $$", None, 11)]
+)
+async def test_the_end_is_told_as_it_was(
+    engines: Engines, command: str, exit_code: int | None, number: int | None
+) -> None:
+    screen = await engines.run("sh", "-c", command)
+    end = await screen.until(RunEnd)
+    assert (end.exit_code, end.signal, end.oom_killed) == (exit_code, number, False)
+
+
+@pytest.mark.parametrize(
+    ("argv", "exit_code", "word"),
+    [
+        (["no-such-command-anywhere"], 127, "not found"),
+        (["./missing.sh"], 127, "no such file"),
+        (["./plain.txt"], 126, "not executable"),
+        (["./"], 126, "directory"),
+        (["./strange.sh"], 127, "interpreter"),
+    ],
+)
+async def test_what_cannot_be_started_has_a_shells_exit_code(
+    engines: Engines, argv: list[str], exit_code: int, word: str
+) -> None:
+    (engines.folder / "plain.txt").write_text("text")
+    strange = engines.folder / "strange.sh"
+    strange.write_text("#!/no/such/interpreter\n")
+    strange.chmod(0o755)
+    launched = engines.launch(*argv)
+    assert launched.exit_code == exit_code
+    assert word in (launched.error or "")
+    assert not list((engines.folder / "run" / "tfmemtop").iterdir())
+
+
+async def test_a_script_without_a_first_line_runs_as_in_a_shell(engines: Engines) -> None:
+    script = engines.folder / "run.sh"
+    script.write_text("echo ran $1\n")
+    script.chmod(0o755)
+    screen = await engines.run("./run.sh", "me")
+    await screen.until(RunEnd, lambda end: end.exit_code == 0)
+    assert "ran me" in screen.shown
+
+
+async def test_settings_that_do_not_fit_are_refused(engines: Engines) -> None:
+    launched = engines.launch("true", settings=Settings(gpus=(97,)))
+    assert launched.exit_code == 2
+    assert "no GPU 97" in (launched.error or "")
+
+
+async def test_the_terminal_is_a_terminal(engines: Engines) -> None:
+    screen = await engines.run("sh", "-c", "stty size; echo told >/dev/tty; read line; stty size", columns=101, rows=33)
+    await screen.until_shown("told")
+    assert "33 101" in screen.shown
+    await screen.client.send(Resize(columns=90, rows=20))
+    await screen.client.send(Input(text="\n"))
+    await screen.until(RunEnd)
+    assert "20 90" in screen.shown
+
+
+async def test_nothing_of_the_engine_leaks_into_the_script(engines: Engines) -> None:
+    program = (
+        "import os, signal\n"
+        "print('ignored', [s.name for s in signal.valid_signals() if isinstance(s, signal.Signals)"
+        " and signal.getsignal(s) is signal.SIG_IGN])\n"
+        "print('blocked', signal.pthread_sigmask(signal.SIG_BLOCK, []))\n"
+        "print('open', sorted(int(n) for n in os.listdir('/proc/self/fd'))[:4])\n"
+        "print('path', os.environ['PYTHONPATH'].split(':')[1:], 'XDG_RUNTIME_DIR' in os.environ)\n"
+    )
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": "/one:/two::"}
+    screen = await engines.python(program, environment=environment)
+    await screen.until(RunEnd)
+    # Python itself ignores these two.
+    assert "ignored ['SIGPIPE', 'SIGXFSZ']" in screen.shown
+    assert "blocked set()" in screen.shown
+    assert "open [0, 1, 2, 3]" in screen.shown  # 3 is the listing itself
+    assert "path ['/one', '/two'] False" in screen.shown
+
+
+async def test_what_the_shell_opened_reaches_the_script(engines: Engines) -> None:
+    reading, writing = os.pipe()
+    os.set_inheritable(reading, True)
+    os.write(writing, b"from outside\n")
+    os.close(writing)
+    screen = await engines.run("cat", f"/dev/fd/{reading}")
+    os.close(reading)
+    await screen.until(RunEnd)
+    assert "from outside" in screen.shown
+
+
+async def test_ctrl_c_typed_interrupts(engines: Engines) -> None:
+    screen = await engines.python(FOREVER)
+    await screen.until_shown("up")
+    await screen.client.send(Input(text="\x03"))
+    end = await screen.until(RunEnd)
+    assert end.signal == signal.SIGINT or end.exit_code == 1
+    assert "KeyboardInterrupt" in screen.shown
+
+
+async def test_children_left_behind_live_on_as_they_would_in_a_shell(engines: Engines) -> None:
+    screen = await engines.run("sh", "-c", "sleep 300 & echo child $!")
+    end = await screen.until(RunEnd)
+    child = int(screen.shown.split()[1])
+    assert end.exit_code == 0
+    process = await screen.until(Process, lambda process: process.command == ["sleep", "300"])
+    assert process.pid == child
+    assert read_stat(child) is not None
+
+
+async def test_stop_ends_group_daemons_and_grandchildren(engines: Engines) -> None:
+    command = "setsid sleep 301 & (sh -c 'sleep 302 & exec setsid sleep 303' &) ; sleep 304 & echo up; wait"
+    screen = await engines.run("sh", "-c", command)
+    names = {"301", "302", "303", "304"}
+    for name in names:
+        await screen.until(Process, lambda process, name=name: process.command == ["sleep", name])
+    await screen.client.send(Stop(grace_s=5.0))
+    await screen.until(Stopping, lambda stopping: stopping.phase == "released")
+    assert (await screen.until(RunEnd)).signal == signal.SIGTERM
+    for process in screen.all(Process):
+        stat = read_stat(process.pid)
+        assert stat is None or stat.zombie or stat.name != "sleep"
+
+
+async def test_one_that_ignores_term_is_killed_after_the_grace(engines: Engines) -> None:
+    screen = await engines.python("import signal\nsignal.signal(15, signal.SIG_IGN)\n" + FOREVER)
+    await screen.until_shown("up")
+    await screen.client.send(Stop(grace_s=0.3))
+    end = await screen.until(RunEnd)
+    await screen.until(Stopping, lambda stopping: stopping.phase == "released")
+    phases = [stopping.phase for stopping in screen.all(Stopping)]
+    assert (end.signal, end.oom_killed) == (signal.SIGKILL, False)
+    assert phases == ["term", "kill", "released"]
+    told = screen.all(Stopping)[0]
+    assert told.deadline == pytest.approx(told.t + 0.3, abs=0.1)
+
+
+async def test_a_stopped_script_can_be_ended(engines: Engines) -> None:
+    screen = await engines.python(FOREVER)
+    await screen.until_shown("up")
+    run = await screen.until(Run)
+    os.kill(run.pid, signal.SIGSTOP)
+    await screen.client.send(Stop(grace_s=10.0))
+    assert (await screen.until(RunEnd)).signal == signal.SIGTERM
+
+
+async def test_an_impatient_second_stop_shortens_the_grace(engines: Engines) -> None:
+    screen = await engines.python("import signal\nsignal.signal(15, signal.SIG_IGN)\n" + FOREVER)
+    await screen.until_shown("up")
+    await screen.client.send(Stop(grace_s=300.0))
+    await screen.until(Stopping)
+    await screen.client.send(Stop(grace_s=0.0))
+    assert (await screen.until(RunEnd)).signal == signal.SIGKILL
+
+
+async def test_relaunch_ends_the_run_and_starts_the_next_with_its_settings(engines: Engines) -> None:
+    program = "import os, sys, time\nprint(sys.argv[1], os.environ.get('TF_FORCE_GPU_ALLOW_GROWTH'))\ntime.sleep(300)"
+    argv = [sys.executable, "-u", "-c", program]
+    screen = await engines.run(*argv, "first")
+    await screen.until_shown("first None")
+    settings = Settings(growth="on", environment={"EXTRA": "1"})
+    await screen.client.send(Relaunch(argv=[*argv, "second"], settings=settings))
+    await screen.until_shown("second true")
+    first, second = screen.all(Run)
+    (end,) = screen.all(RunEnd)
+    released = next(s for s in screen.all(Stopping) if s.phase == "released")
+    assert (first.run, end.run, second.run, second.settings) == (1, 1, 2, settings)
+    assert end.t <= released.t <= second.t
+    assert {event.run for event in screen.all(Output) if "second" in event.text} == {2}
+
+
+async def test_relaunch_that_cannot_start_leaves_the_run_alone(engines: Engines) -> None:
+    screen = await engines.python(FOREVER)
+    run = await screen.until(Run)
+    await screen.client.send(Relaunch(argv=["no-such-command-anywhere"], settings=Settings()))
+    notice = await screen.until(Notice, lambda notice: notice.key == "relaunch")
+    assert "not found" in notice.text
+    assert read_stat(run.pid) is not None
+    assert not screen.all(Stopping)
+
+
+async def test_signals_go_to_shown_processes_only(engines: Engines) -> None:
+    screen = await engines.python(FOREVER)
+    run = await screen.until(Run)
+    await screen.until(Process, lambda process: process.pid == run.pid)
+    await screen.client.send(SendSignal(pids=[os.getpid()], signal=signal.SIGKILL))
+    notice = await screen.until(Notice, lambda notice: notice.key == "signal")
+    assert str(os.getpid()) in notice.text
+    await screen.client.send(SendSignal(pids=[run.pid], signal=signal.SIGUSR1))
+    assert (await screen.until(RunEnd)).signal == signal.SIGUSR1
+
+
+async def test_twenty_megabytes_are_all_in_the_file_and_their_end_on_screen(engines: Engines) -> None:
+    screen = await engines.python("for n in range(400_000): print(f'line {n:07} ' + 'x' * 38)\nprint('the end')")
+    await screen.until(RunEnd)
+    kept = _kept_output(await screen.until(Session))
+    assert len(kept.splitlines()) == 400_001
+    assert screen.shown.endswith("the end\r\n")
+    told = sum(len(event.text.encode()) + event.skipped for event in screen.all(Output))
+    assert told == len(kept)
+
+
+async def test_a_burst_comes_through_whole_and_characters_are_not_torn(engines: Engines) -> None:
+    screen = await engines.python("print('é🚀' * 15_000)\nprint('done')")
+    await screen.until(RunEnd)
+    assert screen.shown == "é🚀" * 15_000 + "\r\ndone\r\n"
+    assert not any(event.skipped for event in screen.all(Output))
+
+
+def _kept_output(session: Session) -> bytes:
+    assert session.output_path
+    return Path(session.output_path).read_bytes()

@@ -1,0 +1,107 @@
+"""Recording without a screen: the script keeps the caller's own stdio and terminal."""
+
+import asyncio
+import os
+import signal
+import socket
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop.engine.hooks import Hooks
+from tfmemtop.engine.launch import Launch, become_subreaper
+from tfmemtop.engine.readings import Readings
+from tfmemtop.engine.recorder import Recorder
+from tfmemtop.engine.run import Runs
+from tfmemtop.engine.session import describe
+from tfmemtop.engine.sockets import listen
+from tfmemtop.engine.stream import Stream
+from tfmemtop.events import RunEnd
+from tfmemtop.recording import Writer
+
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """How the run ended, and why the recording is not complete if it is not."""
+
+    end: RunEnd
+    trouble: str | None
+
+
+async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
+    """Run ``launch.argv`` in this process's own terminal and write the stream to *path*.
+
+    The script stays in the foreground group: Ctrl-C reaches it from the terminal, and we wait for
+    it. TERM, HUP, USR1 and USR2 sent to us are passed on. Call from the main thread of a process
+    that has no other children.
+
+    Raises:
+        RecordingError: *path* cannot be recorded to.
+        StartError: the script cannot be started.
+        ValueError: the settings do not fit this machine.
+        OSError: no place for the hook's socket.
+    """
+    loop = asyncio.get_running_loop()
+    stream = Stream()
+    writer = Writer(path)
+    with tempfile.TemporaryDirectory(prefix="tfmemtop-") as folder:
+        hook_socket = Path(folder, "hook.sock")
+        stream.publish(describe(launch, "record", None))
+        hooks = Hooks(stream, listen(hook_socket, socket.SOCK_SEQPACKET))
+        runs = Runs(
+            stream,
+            cwd=launch.cwd,
+            environment=launch.environment,
+            interval_s=launch.interval_s,
+            hook_socket=hook_socket,
+            terminal=None,
+        )
+        become_subreaper()
+        readings = Readings(stream, runs, hooks)
+        recorder = Recorder(stream, writer)
+        ended = asyncio.Event()
+
+        def reap() -> None:
+            runs.reap()
+            if runs.running:
+                readings.hurry()
+            else:
+                ended.set()
+
+        def pass_on(number: signal.Signals) -> None:
+            if runs.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(runs.pid, number)
+
+        handled = []
+        for number in (*_FORWARDED, *_FROM_THE_TERMINAL):
+            # One that is ignored, as under nohup, is to stay so in the script.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                forward = number in _FORWARDED
+                loop.add_signal_handler(number, pass_on if forward else _wait_for_the_script, number)
+                handled.append(number)
+        runs.before_end = hooks.drain
+        loop.add_signal_handler(signal.SIGCHLD, reap)
+        hooks.begin()
+        try:
+            runs.start(launch.argv, launch.settings)
+            recorder.begin()
+            readings.begin()
+            reap()
+            await ended.wait()
+        finally:
+            for number in (*handled, signal.SIGCHLD):
+                loop.remove_signal_handler(number)
+            readings.close()
+            hooks.close()
+            recorder.close()
+    assert runs.end is not None
+    return Recorded(end=runs.end, trouble=recorder.trouble)
+
+
+def _wait_for_the_script(_: signal.Signals) -> None:
+    """The terminal has sent it to the script too, which decides what becomes of it."""
