@@ -34,8 +34,9 @@ class RecordingError(Exception):
 class Writer:
     """Writes events to a file, a line each.
 
-    A file that is already there is overwritten if it is empty or itself a tfmemtop recording, and
-    left alone if it is anything else. A device such as ``/dev/null`` is written to.
+    A file that is already there is overwritten if it is empty or itself a tfmemtop recording, with
+    the first flush, and left alone if it is anything else. A device such as ``/dev/null`` is
+    written to.
 
     Raises:
         RecordingError: the file cannot be written, holds something else, or another tfmemtop is
@@ -47,6 +48,7 @@ class Writer:
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._written = 0  # bytes of whole lines in the file
+        self._stale = False  # the file still holds an older recording
         try:
             # Non-blocking, lest a named pipe without a reader holds up the start for ever.
             self._descriptor = os.open(
@@ -79,7 +81,8 @@ class Writer:
                     raise RecordingError(
                         f"cannot record to {self.path}: the file exists and is no tfmemtop recording; it was left alone"
                     )
-            os.ftruncate(self._descriptor, 0)
+            # Only once there is something to put in its place: the run may yet fail to start.
+            self._stale = True
 
     @property
     def closed(self) -> bool:
@@ -114,6 +117,9 @@ class Writer:
         self._buffered = 0
         done = 0
         try:
+            if self._stale:
+                os.ftruncate(self._descriptor, 0)
+                self._stale = False
             while done < len(data):
                 done += os.write(self._descriptor, data[done:])
         except OSError as error:
@@ -152,25 +158,30 @@ class Recording:
 
     ``damaged`` and ``unknown`` count the lines that the latest pass over :meth:`events` has left
     out so far: those that could not be read, and those of types this tfmemtop does not know.
+    ``offset`` is the byte in the file after the event that it gave last.
     """
 
     path: Path
     session: Session
     damaged: int = 0
     unknown: int = 0
+    offset: int = 0
 
-    def events(self) -> Iterator[AnyEvent]:
-        """All events in order, the session first, read as they are asked for.
+    def events(self, start: int = 0) -> Iterator[AnyEvent]:
+        """All events in order, the session first, read as they are asked for; or those from the byte *start* on.
 
         Raises:
             RecordingError: the file can no longer be read.
         """
         self.damaged = self.unknown = 0
+        self.offset = start
         try:
             with self.path.open("rb") as file:
+                file.seek(start)
                 for line in _lines(file):
                     event = self._event(line)
                     if event is not None:
+                        self.offset = file.tell()
                         yield event
         except OSError as error:
             raise RecordingError(f"cannot read {self.path}: {_reason(error)}") from error

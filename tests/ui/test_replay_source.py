@@ -60,7 +60,7 @@ class Player:
             self.source._wake.set()  # or the iteration waits for a key, or for the next event's time
             batch = await anext(self._batches)
             if isinstance(batch, Reset):
-                self.state, self.resets = State(), self.resets + 1
+                self.state, self.resets = batch.state, self.resets + 1
             else:
                 for event in batch:
                     apply(self.state, event)
@@ -97,7 +97,8 @@ def player(path: Path) -> Player:
 @pytest.fixture
 def damaged(path: Path, tmp_path: Path) -> Path:
     lines = path.read_bytes().splitlines(keepends=True)
-    lines[7] = b"\xff" + lines[7]
+    for number in (7, 30):
+        lines[number] = b"\xff" + lines[number]
     (tmp_path / "damaged.jsonl").write_bytes(b"".join(lines))
     return tmp_path / "damaged.jsonl"
 
@@ -177,15 +178,21 @@ async def test_at_its_end_it_stays_and_plays_again_from_the_beginning(player: Pl
     assert (await player.settle()) == expected(5)
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    st.lists(
-        st.one_of(st.floats(-5, 40).map(lambda t: ("seek", t)), st.sampled_from([-1, 1]).map(lambda d: ("step", d)))
-    )
+_moves = st.lists(
+    st.one_of(st.floats(-5, 40).map(lambda t: ("seek", t)), st.sampled_from([-1, 1]).map(lambda d: ("step", d)))
 )
-def test_wherever_it_goes_the_state_is_that_of_the_time(path: Path, moves: list[tuple[str, float]]) -> None:
+
+
+@settings(max_examples=60, deadline=None)
+@given(_moves, st.sampled_from([0, 1, 5, 50_000]))
+def test_wherever_it_goes_the_state_is_that_of_the_time(
+    path: Path, moves: list[tuple[str, float]], keep_every: int
+) -> None:
     async def go() -> None:
         player = Player(path)
+        if keep_every:
+            player.source.folded = lambda: player.state
+            player.source._spacing = keep_every
         player.source.toggle_pause()
         await player.settle()
         for kind, value in moves:
@@ -193,6 +200,20 @@ def test_wherever_it_goes_the_state_is_that_of_the_time(path: Path, moves: list[
             assert (await player.settle()) == expected(player.source.position_s)
 
     asyncio.run(go())
+
+
+async def test_going_back_in_a_long_recording_folds_a_part_of_it(tmp_path: Path) -> None:
+    many: list[ev.AnyEvent] = [SESSION, *(reading(n / 1000, n) for n in range(20_000))]
+    player = Player(record(tmp_path / "long.jsonl", many))
+    player.source.folded = lambda: player.state
+    player.source._spacing = 5000
+    player.source.seek(19)
+    await player.settle()
+    player.source.seek(18)
+    assert (await player.settle()).host_used == 18_000
+    assert player.resets == 1
+    folded_again = player.source._count - player.source._kept[-1].count
+    assert 0 <= folded_again <= 7000
 
 
 async def test_a_long_way_is_folded_in_slices(tmp_path: Path) -> None:
@@ -204,12 +225,15 @@ async def test_a_long_way_is_folded_in_slices(tmp_path: Path) -> None:
     assert player.source.seeking and player.source.folded_s < player.source.position_s
 
 
-async def test_damaged_lines_are_counted_once_however_often_it_is_played(damaged: Path) -> None:
+@pytest.mark.parametrize("keep", [False, True])
+async def test_damaged_lines_are_counted_once_however_often_it_is_played(damaged: Path, keep: bool) -> None:
     player = Player(damaged)
-    for position in (10, 0, 30):
+    player.source._spacing = 1
+    player.source.folded = (lambda: player.state) if keep else None
+    for position in (10, 0, 10, 4, 8, 3, 30):
         player.source.seek(position)
         await player.settle()
-    assert player.source.damaged == 1
+    assert player.source.damaged == 2
 
 
 async def test_closing_ends_the_iteration(player: Player) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import pickle
 import time
+import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,18 +13,34 @@ from typing import Protocol
 
 from tfmemtop import recording
 from tfmemtop.events import Allocator, AnyCommand, AnyEvent, DeviceReading, ProcessReadings
+from tfmemtop.state import State
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 _SLICE_EVENTS = 2000  # what the screen folds in about 20 ms, so that keys are never held up
 _SLICE_S = 0.02
 _TICK_S = 0.02  # readings closer together than this are one step
+_KEEP_EVERY = 50_000  # events: some 0.3 s to fold again
+_KEPT = 64  # states, of some 150 kB each
 _SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.03, 0.25
 
 
 @dataclass(frozen=True, slots=True)
+class _Kept:
+    """A state as it was after *count* events, the next of which begins at the byte *offset*."""
+
+    count: int
+    offset: int
+    folded_s: float
+    damaged: int
+    state: bytes  # compressed
+
+
+@dataclass(frozen=True, slots=True)
 class Reset:
-    """Time has gone back: what follows is to be folded into a fresh state."""
+    """Time has gone back: what follows is to be folded into ``state``."""
+
+    state: State
 
 
 Batch = list[AnyEvent] | Reset
@@ -88,6 +106,9 @@ class ReplaySource:
     over all of them: ``seeking`` is true until that is done, in slices of some 20 ms. An empty
     batch says that only the position has moved. At its end a replay stays, paused.
 
+    ``folded``, if set, gives the state that has taken every batch so far. It is kept now and then,
+    so that going back folds a part of a long recording instead of all of it.
+
     Raises:
         RecordingError: *path* cannot be read, or is no recording; also from :meth:`batches`.
     """
@@ -104,9 +125,13 @@ class ReplaySource:
         self._since = clock()
         self._wake = asyncio.Event()
         self._closed = False
-        self._damaged = 0
+        self.damaged = 0
+        """Lines left out so far because they could not be read."""
         self._stepping = False
         self._ticks = array("d")  # when readings were made, as far as they have been seen
+        self.folded: Callable[[], State] | None = None
+        self._kept: list[_Kept] = []
+        self._spacing = _KEEP_EVERY
         self._rewind()
 
     @property
@@ -128,11 +153,6 @@ class ReplaySource:
     def at_end(self) -> bool:
         """Whether the position is the recording's end."""
         return self._position >= self.length_s
-
-    @property
-    def damaged(self) -> int:
-        """Lines left out so far because they could not be read."""
-        return self._damaged
 
     def toggle_pause(self) -> None:
         """Pause, or go on; at the end, from the beginning."""
@@ -189,10 +209,9 @@ class ReplaySource:
             if not self.seeking:
                 self._advance()
             if self._folded > self._position:
-                self._rewind()
-                yield Reset()
-            batch = self._slice()
-            yield batch
+                yield Reset(self._rewind())
+            yield self._slice()
+            self._keep()
             if self._closed:
                 return
             if self.seeking:
@@ -208,11 +227,35 @@ class ReplaySource:
         self._closed = True
         self._wake.set()
 
-    def _rewind(self) -> None:
-        self._events: Iterator[AnyEvent] = self.recording.events()
-        self._next: AnyEvent | None = next(self._events, None)
-        self._folded = 0.0
+    def _rewind(self) -> State:
+        """Begin again from the newest state kept before the position, or from the beginning."""
+        kept = next((kept for kept in reversed(self._kept) if kept.folded_s <= self._position), None)
+        start = kept or _Kept(0, 0, 0.0, 0, b"")
+        self._events: Iterator[AnyEvent] = self.recording.events(start.offset)
+        self._count, self._folded, self._damaged_before = start.count, start.folded_s, start.damaged
         self._behind = True
+        self._fetch()
+        if kept is None:
+            return State()
+        state: State = pickle.loads(zlib.decompress(kept.state))
+        return state
+
+    def _fetch(self) -> None:
+        # Damaged lines after this event are met, and counted, on the way to the next.
+        self._offset, self._damaged_here = self.recording.offset, self._damaged_before + self.recording.damaged
+        self._next: AnyEvent | None = next(self._events, None)
+        self.damaged = max(self.damaged, self._damaged_before + self.recording.damaged)
+
+    def _keep(self) -> None:
+        """Keep the state, now that every event so far has been folded into it."""
+        newest = self._kept[-1].count if self._kept else 0
+        if self.folded is None or self._count < newest + self._spacing:
+            return
+        state = zlib.compress(pickle.dumps(self.folded(), pickle.HIGHEST_PROTOCOL), 1)
+        self._kept.append(_Kept(self._count, self._offset, self._folded, self._damaged_here, state))
+        if len(self._kept) >= _KEPT:
+            del self._kept[::2]
+            self._spacing *= 2
 
     def _advance(self) -> None:
         """Move the position to where the clock has it."""
@@ -245,11 +288,11 @@ class ReplaySource:
             self._folded = min(max(self._folded, event.t), self.length_s)
             if reading and (not self._ticks or event.t > self._ticks[-1] + _TICK_S):
                 self._ticks.append(event.t)
-            self._next = next(self._events, None)
+            self._count += 1
+            self._fetch()
         if self._stepping:
             self._stepping = False
             self._position = self.length_s
-        self._damaged = max(self._damaged, self.recording.damaged)
         if self._behind:
             self._behind = False
             self._since = self._clock()
