@@ -23,7 +23,8 @@ def format_short(count: int | None) -> str:
     if count is None:
         return UNKNOWN
     number, unit = _scaled(count)
-    return number + unit[0]
+    # From 1000 on the decimal would be the seventh cell.
+    return (number if len(number) < 6 else f"{float(number):.0f}") + unit[0]
 
 
 def _scaled(count: int) -> tuple[str, str]:

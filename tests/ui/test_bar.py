@@ -9,6 +9,7 @@ from tfmemtop.state.views import DevicePanel, Layer
 from tfmemtop.ui.bar import apportion, bar, legend, shared_legend, short_usage, usage
 from tfmemtop.ui.lines import Line, width_of
 from tfmemtop.ui.palette import ASCII, UNICODE
+from tfmemtop.units import format_short
 
 MIB, GIB = 1 << 20, 1 << 30
 KINDS = ("in_use", "cached", "rest", "others", "free")
@@ -89,19 +90,24 @@ def test_usage_says_the_unit_once_where_it_is_the_same() -> None:
 def test_the_legend_names_every_layer_and_leaves_out_the_least_needed_first() -> None:
     shown = panel(140 * MIB, 886 * MIB, 608 * MIB, GIB, 137 * GIB, capacity=140 * GIB, limit=4 * GIB)
     wide = text(legend(shown, 140, 1, UNICODE)[0])
-    assert wide.split() == (
-        "█ in use 140.0M ▓ cached 886.0M ▒ rest 608.0M ░ others 1.0G · free 137.0G limit ▏4.0G peak —".split()
-    )
+    said = "█ in use 140.0M ▓ cached 886.0M ▒ rest 608.0M ░ others 1.0G · free 137.0G limit ▏4.0G peak —"
+    assert " ".join(wide.split()) == said
     narrow = text(legend(shown, 80, 1, UNICODE)[0])
     assert "cached 886.0M" in narrow and "limit ▏4.0G" in narrow and "free" not in narrow
     assert len(legend(shown, 80, 2, UNICODE)) == 2
+
+
+@given(st.integers(0, 1 << 63))
+def test_a_short_size_keeps_to_its_six_cells(size: int) -> None:
+    assert len(format_short(size)) <= 6
 
 
 def test_a_pool_that_cannot_be_known_is_said_to_be_so() -> None:
     without = DevicePanel(
         "gpu0", "GPU 0", (), 8 * GIB, GIB, (Layer("in_use", "in use", GIB),), None, GIB, History(), KINDS[:4]
     )
-    assert text(legend(without, 100, 1, UNICODE)[0]).split() == "█ in use 1.0G ▓ cached — limit — peak 1.0G".split()
+    said = text(legend(without, 100, 1, UNICODE)[0])
+    assert " ".join(said.split()) == "█ in use 1.0G ▓ cached — limit — peak 1.0G"
 
 
 @given(st.lists(st.integers(0, 1 << 45), max_size=5), st.integers(1, 200), st.integers(1, 3))

@@ -33,7 +33,7 @@ _TEXTURE = {
 class Painter:
     """Paints columns of *rows* cells on a scale of 0 to *top* bytes; equal ones paint alike.
 
-    ``limit_row`` counts from the top; ``marked`` are the numbers of columns that carry a mark.
+    *limit* is in bytes; *marked* are the numbers of the columns that carry a mark.
     """
 
     glyphs: Glyphs
@@ -41,8 +41,14 @@ class Painter:
     kinds: tuple[str, ...]
     rows: int
     top: int
-    limit_row: int | None
+    limit: int | None
     marked: frozenset[int]
+
+    @property
+    def limit_row(self) -> int | None:
+        """The row, from the top, that the limit lies in; ``None`` where it is off the scale or not known."""
+        unit = self._limit_unit(1)
+        return None if unit is None else self.rows - 1 - unit
 
     def column(self, number: int, moments: Moments) -> tuple[str, str]:
         """Characters of column *number*, top first, and for each the code of its style."""
@@ -53,20 +59,46 @@ class Painter:
             for row, code in enumerate(codes):
                 if code == " ":
                     text[row], codes[row] = (":" if self.glyphs.ascii else "┊"), "m"
-        if self.limit_row is not None:
-            # Over the area every other cell, so that neither hides the other.
-            row, even = self.limit_row, number % 2 == 0
-            if even or (codes[row] == " " and not self.glyphs.ascii):
-                text[row], codes[row] = ("-" if self.glyphs.ascii else "╌"), "l"
+        self._draw_limit(number, text, codes)
         return "".join(text), "".join(codes)
 
+    def _limit_unit(self, per_row: int) -> int | None:
+        """The topmost of *per_row* units a row, bottom up, that a pool as large as the limit fills."""
+        if self.limit is None or not 0 <= self.limit <= self.top:
+            return None
+        dots = max(0, (2 * self.limit * self.rows * 4 + self.top) // (2 * self.top) - 1)
+        return dots * per_row // 4
+
+    def _draw_limit(self, number: int, text: list[str], codes: list[str]) -> None:
+        """A line through blank cells; in the area a dash here and there, and none at its foot, so that it stays seen."""
+        row, dot = self.limit_row, self._limit_unit(4)
+        if row is None or dot is None:
+            return
+        blank = codes[row] in " m"
+        if blank:
+            drawn = number % 2 == 0 or not self.glyphs.ascii
+        else:
+            drawn = number % 3 == 0 and row < self.rows - 1
+        if drawn and self.braille:
+            below = 0x2800 if blank else ord(text[row])
+            text[row] = chr(below | _DOTS[0][dot % 4] | _DOTS[1][dot % 4])
+        elif drawn:
+            text[row] = "-" if self.glyphs.ascii else "╌"
+        codes[row] = "l" if drawn else codes[row]
+
     def _heights(self, sample: Sample | None, units: int) -> list[int]:
-        """How many of *units* each layer takes; one that holds anything at least one."""
+        """How many of *units* each layer takes."""
         if sample is None:
             return [0] * len(self.kinds)
         ends = [min(end, self.top) for end in sample]
-        sizes = [upper - lower for lower, upper in pairwise([0, *ends])]
-        return apportion([*sizes, self.top - ends[-1]], units)[:-1]
+        if self.braille:
+            # A dot is little: every layer that holds anything gets one.
+            sizes = [upper - lower for lower, upper in pairwise([0, *ends])]
+            return apportion([*sizes, self.top - ends[-1]], units)[:-1]
+        # A whole cell is much: only the lowest layer gets one for nearly nothing.
+        least = min(1, units)
+        rounded = [max(least * (end > 0), (2 * end * units + self.top) // (2 * self.top)) for end in ends]
+        return [upper - lower for lower, upper in pairwise([0, *rounded])]
 
     def _layers(self, sample: Sample | None, units: int) -> str:
         """A code for each unit, bottom up, as far as the layers reach."""

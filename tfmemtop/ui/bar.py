@@ -52,8 +52,11 @@ def bar(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
         return [Segment(" " * max(0, width))] if width > 0 else []
     sizes = [max(0, layer.size) for layer in panel.layers]
     total = max(panel.capacity or 0, sum(sizes))
-    sizes.append(total - sum(sizes))
     kinds = [layer.kind for layer in panel.layers] + [""]
+    rest = total - sum(sizes)
+    if rest * inner < total and kinds[-2:-1] == ["free"]:
+        sizes[-1], rest = sizes[-1] + rest, 0  # less than a cell: no gap at the end of every bar
+    sizes.append(rest)
     # The one solid layer can end within a cell: it takes the cell it ends in.
     eighths = -(-sizes[0] * inner * 8 // total) if total and kinds[0] == "in_use" and not glyphs.ascii else 0
     cells = apportion(sizes, inner, first=-(-eighths // 8))
@@ -141,7 +144,7 @@ def note_line(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
 
 def _item(kind: str, label: str, size: int | None, glyphs: Glyphs) -> Line:
     # Sizes keep their width, so that nothing jumps sideways while they change.
-    figure = f" {format_short(size):>6}"
+    figure = f" {format_short(size):<6}"
     emphasis = {"in_use": BOLD, "free": DIM}.get(kind, PLAIN)
     return [Segment(glyphs.fill[kind], LAYER[kind]), Segment(f" {label}", DIM), Segment(figure, emphasis)]
 

@@ -18,7 +18,7 @@ from tfmemtop.ui.graph import SPANS, Graph, Mark, Scale
 from tfmemtop.ui.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
 
-_GRAPH_LEAST = 3  # lines of a graph worth drawing, axis included
+_GRAPH_LEAST = 4  # lines of a graph worth drawing, axis included
 _GRAPH_ALONE, _GRAPH_AMONG_OTHERS = 13, 7  # lines it likes
 _WORDS_MOST = 3  # lines of legend and note
 _BAR_LEAST, _BAR_LIKED = 4, 16  # cells
@@ -86,33 +86,36 @@ class DevicesPanel(Panel):
         layout = _layout(len(shown), height)
         if not shown:
             hint = " no GPU here; TensorFlow's CPU pool appears as soon as a script uses it"
-            lines = [self.title_line(width, "GPUs"), [Segment(fit(hint, width, self.glyphs), DIM)]]
+            empty = [self.title_line(width, "GPUs"), [Segment(fit(hint, width, self.glyphs), DIM)]]
+            lines = [_exactly(line, width) for line in empty]
         elif layout is Layout.LINE:
             lines = self._a_line_each(shown, width, height)
         else:
             lines = self._stacked(shown, layout, width, height)
-        return [_exactly(line, width) for line in lines[:height]]
+        return lines[:height]
 
     def _stacked(self, shown: list[DevicePanel], layout: Layout, width: int, height: int) -> list[Line]:
         texts = [usage(panel) for panel in shown]
         room = max(map(cell_len, texts))
         lines: list[Line] = []
         for index, (panel, text) in enumerate(zip(shown, texts, strict=True)):
-            # Each device has an even share of the height, the last ones what does not divide.
-            end = (index + 1) * height // len(shown)
-            lines.append(self.title_line(width, panel.title, _SEPARATOR.join(panel.facts)))
+            head = [self.title_line(width, panel.title, _SEPARATOR.join(panel.facts))]
             if width >= room + _BAR_LEAST:
                 drawn = bar(panel, width - room - 3, self.glyphs)
-                lines.append([Segment(" "), *drawn, Segment(f" {text:>{room}} ", BOLD)])
+                head.append([Segment(" "), *drawn, Segment(f" {text:>{room}} ", BOLD)])
             else:
-                lines.append(bar(panel, width, self.glyphs))
+                head.append(bar(panel, width, self.glyphs))
+            # Each device has an even share of the height, the last ones what does not divide.
+            left = (index + 1) * height // len(shown) - len(lines)
             if layout is Layout.GRAPH:
-                lines += self._words(panel, width, min(_WORDS_MOST, end - len(lines) - _GRAPH_LEAST))
-                lines += self._graph(panel, width, end - len(lines))
+                head += self._words(panel, width, min(_WORDS_MOST, left - 2 - _GRAPH_LEAST))
             elif layout is Layout.LEGEND:
-                lines += self._words(panel, width, 1)
+                head += self._words(panel, width, 1)
+            lines += [_exactly(line, width) for line in head]
+            if layout is Layout.GRAPH:
+                lines += self._graph(panel, width, left - len(head))
         if layout is Layout.BAR:
-            lines.append(shared_legend(self.glyphs, width))
+            lines.append(_exactly(shared_legend(self.glyphs, width), width))
         return lines
 
     def _words(self, panel: DevicePanel, width: int, rows: int) -> list[Line]:
@@ -127,7 +130,7 @@ class DevicesPanel(Panel):
         marks = [Mark(run.started, f"run {run.run}") for run in self.state.runs]
         # One column stays free on either side, as beside the bar.
         drawn = graph.build(panel, self.state.now, marks, self.span, self.scale, width - 2, height)
-        return [[Segment(" "), *line] for line in drawn]
+        return [[Segment(" "), *line, Segment(" ")] for line in drawn]
 
     def _a_line_each(self, shown: list[DevicePanel], width: int, height: int) -> list[Line]:
         titled = height > 1
@@ -151,7 +154,7 @@ class DevicesPanel(Panel):
             lines.append([*line, Segment(f" {usages[index]:>{usage_room}} ", BOLD), Segment(facts[index], DIM)])
         if height >= len(lines) + 1:
             lines.append(shared_legend(self.glyphs, width))
-        return lines
+        return [_exactly(line, width) for line in lines]
 
 
 def _layout(devices: int, height: int) -> Layout:

@@ -80,16 +80,15 @@ class Graph:
         span_s = SPANS[span][0]
         open_columns = self._follow(panel.history, span_s, cells, now)
         top = self._top(panel, scale, open_columns)
-        limit_row = _row(panel.limit, top, rows)
         marked = {int(min(mark.t, now) / (span_s / cells)): mark.name for mark in marks}
-        painter = Painter(self._glyphs, self._braille, panel.kinds, rows, top, limit_row, frozenset(marked))
+        painter = Painter(self._glyphs, self._braille, panel.kinds, rows, top, panel.limit, frozenset(marked))
         self._paint(painter)
         newest = [painter.column(self._next + index, moments) for index, moments in enumerate(open_columns)]
         lines = []
         for row in range(rows):
             text = (self._texts[row] + "".join(column[row] for column, _ in newest))[-cells:]
             codes = (self._codes[row] + "".join(column[row] for _, column in newest))[-cells:]
-            lines.append(self._figures(row, rows, top, panel.limit, limit_row) if gutter else [])
+            lines.append(self._figures(row, painter) if gutter else [])
             lines[-1] += [Segment(text[run.start() : run.end()], STYLES[run[1]]) for run in _RUN.finditer(codes)]
         first = self._next + len(open_columns) - cells
         places = {number - first: name for number, name in marked.items() if number >= first}
@@ -145,14 +144,15 @@ class Graph:
             self._texts[row] = (self._texts[row] + "".join(text))[-keep:]
             self._codes[row] = (self._codes[row] + "".join(code))[-keep:]
 
-    def _figures(self, row: int, rows: int, top: int, limit: int | None, limit_row: int | None) -> Line:
+    def _figures(self, row: int, painter: Painter) -> Line:
+        """What stands left of *row*: the top of the scale, its middle, the limit."""
         figure, style = "", DIM
         if row == 0:
-            figure = format_short(top)
-        elif row == limit_row:
-            figure, style = format_short(limit), LIMIT
-        elif rows >= 7 and row == _row(top // 2, top, rows):
-            figure = format_short(top // 2)
+            figure = format_short(painter.top)
+        elif row == painter.limit_row:
+            figure, style = format_short(painter.limit), LIMIT
+        elif painter.rows >= 7 and row == painter.rows // 2:
+            figure = format_short(painter.top // 2)
         line, tick = ("|", "+") if self._glyphs.ascii else ("│", "┤")
         return [Segment(f"{figure:>6} ", style), Segment(tick if figure else line, RULE)]
 
@@ -168,22 +168,17 @@ class Graph:
 
         put(cells - 5, " now ")
         put(1, f" {span} ")
-        put(len(span) + 5, f" {scale} ")
+        put(cells - 8 - len(scale), f" {scale} ")
         for at, name in sorted(marks.items()):
-            put(at, f"{'^' if self._glyphs.ascii else '╵'}{name} ")
+            tick = "^" if self._glyphs.ascii else "╵"
+            put(at, f"{tick}{name} ")
+            put(at, tick)  # nothing, where the name had room
         corner = "+" if self._glyphs.ascii else "└"
         left = [Segment(f"{'0':>6} ", DIM), Segment(corner, RULE)] if gutter else []
         text, codes = "".join(line), "".join("t" if used else "r" for used in taken)
         return left + [
             Segment(text[run.start() : run.end()], PLAIN if run[1] == "t" else RULE) for run in _RUN.finditer(codes)
         ]
-
-
-def _row(size: int | None, top: int, rows: int) -> int | None:
-    """The row, from the top, that *size* lies in; ``None`` if beyond *top*."""
-    if size is None or not 0 <= size <= top:
-        return None
-    return max(0, rows - 1 - size * rows // top)
 
 
 def _round_up(size: int) -> int:

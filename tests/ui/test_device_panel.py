@@ -1,0 +1,232 @@
+"""The devices' panel: nothing raises or is misaligned at any size or figure, and little room is used well."""
+
+from collections.abc import Sequence
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual.app import App, ComposeResult
+
+from tests.ui.synthetic_devices import GIB, MIB, begun, read, start_run, trained
+from tfmemtop import events
+from tfmemtop.state import State, apply
+from tfmemtop.state.history import History
+from tfmemtop.state.views import DevicePanel, Layer, panels
+from tfmemtop.ui import device_panel
+from tfmemtop.ui.device_panel import DevicesPanel
+from tfmemtop.ui.graph import Scale
+from tfmemtop.ui.lines import Line, width_of
+from tfmemtop.ui.palette import ASCII, UNICODE
+
+
+def shown(state: State, **options: bool) -> DevicesPanel:
+    panel = DevicesPanel(glyphs=ASCII if options.get("ascii") else UNICODE, color=options.get("color", True))
+    panel.show(state)
+    return panel
+
+
+def rows(lines: Sequence[Line]) -> list[str]:
+    return ["".join(segment.text for segment in line) for line in lines]
+
+
+def test_one_gpu_with_room_shows_title_bar_legend_graph_and_axis() -> None:
+    lines = rows(shown(trained()).build(120, 20))
+    assert len(lines) == 20
+    assert "GPU 0 NVIDIA H200" in lines[0] and "util 45% · mem 22% · 269 W · 42 °C" in lines[0]
+    assert lines[1].startswith(" ▐") and lines[1].endswith("of 140.4 GiB ")
+    assert "in use" in lines[2] and "cached" in lines[2] and "limit ▏4.0G" in lines[2] and "peak" in lines[2]
+    assert lines[3].startswith(" 140.4G ┤")
+    assert "-5 min" in lines[-1] and "run 2" in lines[-1]
+
+
+def test_with_less_height_graphs_go_first_then_legends_become_one_then_each_device_is_a_line() -> None:
+    panel = shown(trained(4, 100))
+    graphs, legends, bars, lines = (rows(panel.build(100, height)) for height in (28, 14, 9, 6))
+    assert sum("now" in line for line in graphs) == 4
+    assert sum("in use" in line for line in legends) == 4 and not any("now" in line for line in legends)
+    assert sum("in use" in line for line in bars) == 1 and sum("▐" in line for line in bars) == 4
+    assert [line[:6] for line in lines[1:5]] == [" GPU 0", " GPU 1", " GPU 2", " GPU 3"]
+    assert "util 45%" in lines[1] and "42 °C" in lines[1] and "/140.4G" in lines[1] and "in use" in lines[5]
+
+
+def test_sixteen_gpus_in_little_height_scroll_and_say_what_is_hidden() -> None:
+    panel = shown(trained(16, 30))
+    lines = rows(panel.build(100, 13))
+    assert len(lines) == 13 and "▾ 4 more" in lines[0] and "▲" not in lines[0]
+    assert [line.split("H200")[0].strip() for line in lines[1:]] == [f"GPU {index}" for index in range(12)]
+    assert len({line.index("▐") for line in lines[1:]}) == 1
+    panel.scroll_lines(3)
+    lines = rows(panel.build(100, 13))
+    assert "▲ 3 more" in lines[0] and "▾ 1 more" in lines[0] and lines[1].startswith(" GPU 3 ")
+    panel.scroll_lines(50)
+    assert rows(panel.build(100, 13))[-1].startswith(" GPU 15 ")
+    panel.scroll_lines(-1)
+    assert rows(panel.build(100, 13))[-1].startswith(" GPU 14 ")
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 2, 4, 8, 16])
+def test_the_height_wanted_is_never_more_than_there_is_and_is_put_to_use(gpus: int) -> None:
+    state = trained(gpus, 30)
+    panel = shown(state)
+    for available in range(70):
+        wanted = panel.wanted_height(state, 120, available)
+        assert wanted <= available
+        assert len(panel.build(120, wanted)) == wanted
+    assert panel.wanted_height(state, 120, 1000) < 200
+
+
+def test_span_and_scale_are_the_users_to_choose() -> None:
+    panel = shown(trained())
+    panel.cycle_span(+1)
+    assert "-15 min" in rows(panel.build(100, 20))[-1]
+    for _ in range(10):
+        panel.cycle_span(+1)
+    assert "-3 d" in rows(panel.build(100, 20))[-1]
+    for _ in range(10):
+        panel.cycle_span(-1)
+    assert "-1 min" in rows(panel.build(100, 20))[-1]
+    panel.toggle_scale()
+    assert "scale: highest use " in rows(panel.build(100, 20))[-1]
+    panel.toggle_scale()
+    panel.toggle_scale()
+    assert "scale: capacity" in rows(panel.build(100, 20))[-1]
+
+
+def test_what_is_not_known_is_said_not_guessed() -> None:
+    assert "no GPU here" in rows(shown(State()).build(80, 5))[1]
+    unread = rows(shown(begun(1)).build(80, 20))
+    assert "— of 140.4 GiB" in unread[1] and "no reading yet" in unread[2]
+    state = begun(1, total=None)
+    start_run(state, 1, 1.0)
+    read(state, 2.0, 0, in_use=GIB, pool=None, limit=None)
+    lines = rows(shown(state).build(100, 20))
+    assert "2.6 GiB of —" in lines[1]
+    assert "cached —" in lines[2] and "limit —" in lines[2]
+
+
+def test_missing_per_process_figures_are_explained() -> None:
+    state = begun(1)
+    reason = "this container does not show processes"
+    apply(
+        state,
+        events.DeviceReading(
+            t=1.0, index=0, used=GIB, free=100 * GIB, utilisation=None, bandwidth=None, power_w=None,
+            temperature_c=None, processes=[], processes_missing=reason,
+        ),
+    )  # fmt: skip
+    assert any(reason in line for line in rows(shown(state).build(100, 20)))
+
+
+def test_without_colour_layers_differ_by_glyph_and_in_ascii_by_ascii() -> None:
+    state = trained(scale=20, limit=40 * GIB)
+    plain = rows(shown(state, color=False).build(100, 30))
+    assert all(any(glyph in line for line in plain[3:-1]) for glyph in "█▓▒░")
+    assert not any("\u2800" <= cell <= "\u28ff" for line in plain for cell in line)
+    drawn = rows(shown(state, ascii=True).build(100, 30))
+    assert all(any(glyph in line for line in drawn[3:-1]) for glyph in "#=+-")
+
+
+def test_the_graph_of_a_device_starts_anew_with_a_new_state() -> None:
+    panel = shown(trained(scale=30))
+    before = rows(panel.build(100, 20))
+    panel.show(begun(1))
+    panel.build(100, 20)
+    panel.show(trained(scale=30))
+    assert rows(panel.build(100, 20)) == before
+
+
+async def test_the_wheel_scrolls_and_the_screen_shows_ascii_only() -> None:
+    class Screen(App[None]):
+        def compose(self) -> ComposeResult:
+            yield DevicesPanel(glyphs=ASCII)
+
+    app = Screen()
+    async with app.run_test(size=(80, 6)):
+        panel = app.query_one(DevicesPanel)
+        panel.show(trained(8, 30))
+        drawn = "".join(segment.text for y in range(6) for segment in panel.render_line(y))
+        assert drawn.isascii() and "GPU 0" in drawn
+        panel.scroll_lines(1)
+        assert "GPU 1" in panel.render_line(1).text
+
+
+TITLES = st.text(st.sampled_from("GPU 0NVIDIA火🔥é"), max_size=40)
+NUMBERS = st.none() | st.sampled_from([0, 1, GIB, 1 << 40]) | st.integers(0, 1 << 62)
+LAYERS = st.lists(st.integers(0, 1 << 42), max_size=5)
+
+
+@st.composite
+def any_panels(draw: st.DrawFn) -> list[DevicePanel]:
+    found = []
+    for number in range(draw(st.integers(0, 5))):
+        kinds = ("in_use", "cached", "rest", "others", "free")
+        sizes = draw(LAYERS)
+        history = History()
+        t = 0.0
+        for gap, one, two in draw(
+            st.lists(st.tuples(st.floats(0, 90), st.integers(0, 1 << 63), st.integers(0, 1 << 63)), max_size=4)
+        ):
+            t += gap
+            history.add(t, (one, one, one + two, one + two))
+        found.append(
+            DevicePanel(
+                key=f"gpu{number}",
+                title=draw(TITLES),
+                facts=tuple(draw(st.lists(st.sampled_from(["util 5%", "1234 W", "42 °C", "mem —"]), max_size=4))),
+                capacity=draw(NUMBERS),
+                used=draw(NUMBERS),
+                layers=tuple(Layer(kind, kind, size) for kind, size in zip(kinds, sizes, strict=False)),
+                limit=draw(NUMBERS),
+                peak=draw(NUMBERS),
+                history=history,
+                kinds=kinds[:4],
+                note=draw(st.sampled_from(["", "no reading yet", "per-process figures are not shown in 火 " * 5])),
+            )
+        )
+    return found
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    any_panels(),
+    st.integers(1, 200),
+    st.integers(1, 60),
+    st.sampled_from(list(Scale)),
+    st.sampled_from([{}, {"ascii": True}, {"color": False}]),
+    st.integers(0, 5),
+)
+def test_every_line_is_exactly_as_wide_as_the_panel(
+    found: list[DevicePanel], width: int, height: int, scale: Scale, options: dict[str, bool], scrolled: int
+) -> None:
+    panel = shown(State(now=60.0), **options)
+    panel.scale = scale
+    panel.scroll_lines(scrolled)
+    # The figures no session would produce are the point here: they come in place of the view.
+    with patch.object(device_panel, "panels", lambda state: found):
+        lines = panel.build(width, height)
+        assert panel.wanted_height(panel.state, width, height) <= height
+    assert len(lines) <= height
+    assert {width_of(line) for line in lines} <= {width}
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 3), st.integers(0, 5), st.integers(0, 5))
+def test_no_size_is_no_size(gpus: int, width: int, height: int) -> None:
+    lines = shown(trained(gpus, 20)).build(width, height)
+    assert len(lines) <= height and {width_of(line) for line in lines} <= {width}
+
+
+def test_the_panel_of_the_cpu_pool_stands_among_the_gpus() -> None:
+    state = begun(0)
+    start_run(state, 1, 1.0)
+    apply(
+        state,
+        events.Allocator(
+            t=2.0, pid=100, device="CPU:0", allocator="bfc", in_use=100 * MIB, peak=200 * MIB, pool=512 * MIB,
+            limit=GIB,
+        ),
+    )  # fmt: skip
+    assert [panel.key for panel in panels(state)] == ["cpu"]
+    lines = rows(shown(state).build(100, 20))
+    assert "CPU pool" in lines[0] and "512.0 MiB of 1.0 GiB" in lines[1] and "peak 200.0M" in lines[2]
