@@ -70,6 +70,8 @@ class TfmemtopApp(App[Outcome]):
         self.replay = source if isinstance(source, ReplaySource) else None
         self.readonly = options.readonly or not source.live
         self.steering = Steering(self)
+        if self.replay:
+            self.replay.folded = lambda: self.state
         self.frozen = False
         self.pace_s = 1.0
         self.engine_gone = False
@@ -82,6 +84,7 @@ class TfmemtopApp(App[Outcome]):
         self.table = ProcessTable(glyphs=self.glyphs, id="processes")
         self.allocators = AllocatorPanel(glyphs=self.glyphs, id="allocators")
         self.output = OutputPanel(glyphs=self.glyphs, id="output")
+        self.output.can_type = not self.readonly
         self.why = WhyPanel(glyphs=self.glyphs, id="why")
         self.lower = Container(self.allocators, self.output, id="lower")
         self.replay_bar = ReplayBar(self.replay, glyphs=self.glyphs) if self.replay else None
@@ -113,7 +116,7 @@ class TfmemtopApp(App[Outcome]):
     async def _fold(self) -> None:
         async for batch in self.source.batches():
             if isinstance(batch, Reset):
-                self.state = State()
+                self.state = batch.state
                 self._output_drawn = -1
                 self._urgent = True
                 continue
