@@ -17,6 +17,9 @@ import pytest
 
 INJECT = Path(__file__).parents[2] / "tfmemtop" / "inject"
 
+PYTHON = os.environ.get("TFMEMTOP_TEST_PYTHON") or sys.executable
+"""Runs the scripts; another than the tests' own to try the hook in it, as ``tests/matrix.py`` does."""
+
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"}
 """TensorFlow's GPU allocator on the CPU, as on a machine without a GPU."""
 
@@ -130,7 +133,7 @@ def environment(monitor: Monitor | None, **more: str) -> dict[str, str]:
     return variables
 
 
-def start(monitor: Monitor | None, *arguments: str, python: str = sys.executable, **more: str) -> subprocess.Popen[str]:
+def start(monitor: Monitor | None, *arguments: str, python: str = PYTHON, **more: str) -> subprocess.Popen[str]:
     """Start Python with *arguments*, hooked if there is a *monitor*; *more* are variables."""
     pipe = subprocess.PIPE
     return subprocess.Popen(

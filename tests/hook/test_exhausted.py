@@ -22,7 +22,7 @@ DEVICE = "/job:localhost/replica:0/task:0/device:"
             ("GPU:1", 2, "model/dense/MatMul"),
         ),
         ("OOM when allocating tensor with shape[4] and type variant", (None, None, None)),
-        ("Out of memory while trying to allocate 4294967296 bytes. [Op:__inference_f]", (None, 1 << 32, "__inference_f")),
+        ("Out of memory while trying to allocate 4294967296 bytes. [Op:__inference]", (None, 1 << 32, "__inference")),
         ("Out of memory allocating 64 bytes.", (None, 64, None)),
     ],
 )  # fmt: skip

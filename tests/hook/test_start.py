@@ -1,13 +1,12 @@
 """Every Python of the watched command starts as it would without the hook; no TensorFlow here."""
 
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.hook.conftest import INJECT, Monitor, both, outcome, run, start
+from tests.hook.conftest import INJECT, PYTHON, Monitor, both, outcome, run, start
 
 Script = Callable[[str], str]
 
@@ -113,8 +112,8 @@ def test_a_broken_tensorflow_fails_as_ever(monitor: Monitor, script: Script, tmp
     bare, hooked = both(monitor, script("import tensorflow"), "one", PYTHONPATH=broken_tensorflow(tmp_path))
     assert bare == hooked and "libcudart" in bare.err
     hello = monitor.wait_for(lambda event: event["type"] == "hook")
-    assert hello["argv"][-1] == "one" and hello["executable"] == sys.executable and hello["tensorflow"] is None
-    assert hello["python"] == sys.version.split()[0]
+    assert hello["argv"][-1] == "one" and hello["executable"] == PYTHON and hello["tensorflow"] is None
+    assert hello["python"] == run(None, "-c", "import platform; print(platform.python_version(), end='')").out
     assert monitor.wait_for(lambda event: event["type"] == "hook_end")["reason"] == "exit"
 
 

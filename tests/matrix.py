@@ -1,0 +1,53 @@
+"""The hook's tests against every pair of Python and TensorFlow that is supported; prints a table.
+
+Run by hand, with uv at hand: ``python tests/matrix.py [PYTHON:TENSORFLOW …]``. Each pair gets a
+virtual environment that is deleted again; the tests themselves run in the Python that runs this.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PAIRS = (
+    *("3.9:2.16", "3.9:2.20", "3.10:2.17", "3.11:2.18", "3.12:2.16", "3.12:2.18"),
+    *("3.12:2.19", "3.13:2.20", "3.10:2.21", "3.13:2.21"),
+)
+
+
+def attempt(python: str, tensorflow: str) -> str:
+    """The last line of the tests' report, or of what kept them from running."""
+    with tempfile.TemporaryDirectory(prefix="tfmemtop-matrix-") as folder:
+        for command in (
+            ["uv", "venv", "-q", "--python", python, folder, "--clear"],
+            ["uv", "pip", "install", "-q", "--python", folder, f"tensorflow=={tensorflow}.*"],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                return f"not installed: {done.stderr.strip().splitlines()[-1]}"
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-o", "addopts=", "-q", "tests/hook", "-p", "no:cacheprovider"],
+            cwd=Path(__file__).parents[1],
+            env={**os.environ, "TFMEMTOP_TEST_PYTHON": str(Path(folder, "bin", "python"))},
+            capture_output=True,
+            text=True,
+        )
+        failed = re.findall(r"^(?:FAILED|ERROR) .*", done.stdout, re.MULTILINE)
+        return "; ".join([done.stdout.strip().splitlines()[-1], *failed])
+
+
+def main() -> int:
+    """Try the pairs named on the command line, or all; 1 if one of them fails."""
+    bad = False
+    for pair in sys.argv[1:] or PAIRS:
+        python, _, tensorflow = pair.partition(":")
+        result = attempt(python, tensorflow)
+        bad |= "failed" in result or "error" in result or "not installed" in result
+        print(f"Python {python:5} TensorFlow {tensorflow:5} {result}", flush=True)
+    return int(bad)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
