@@ -162,6 +162,9 @@ def test_a_foreign_file_is_not_overwritten_but_a_recording_is(tmp_path: Path) ->
     assert thesis.read_text() == "years of work"
     old = tmp_path / "old.jsonl"
     write(old, [ev.Output(t=1, run=1, text="old")])
+    kept_as_it_was = old.read_bytes()
+    Writer(old).close()
+    assert old.read_bytes() == kept_as_it_was, "nothing has been written that could replace it"
     new = write(old, [])
     assert kept(old)[0] == new
 

@@ -1,0 +1,207 @@
+"""The installed program on a real terminal: what it refuses, what it ends with, what it leaves running."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tfmemtop import events as ev
+from tfmemtop.engine.launch import sessions
+from tfmemtop.recording import Writer, read
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+ALTERNATE_SCREEN = "\x1b[?1049h"
+
+Start = Callable[..., "pexpect.spawn[str]"]
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Folders of the test's own for sessions and outputs; no engine outlives it."""
+    # Not tmp_path: a socket's path has to be short.
+    with tempfile.TemporaryDirectory(prefix="tfm", dir="/tmp") as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        monkeypatch.setenv("TERM", "xterm-256color")
+        yield tmp_path
+        for session in sessions():
+            os.kill(session.pid, signal.SIGTERM)
+
+
+@pytest.fixture
+def start(home: Path) -> Iterator[Start]:
+    """Starts tfmemtop on a pty; its output so far is in ``before``."""
+    started: list[pexpect.spawn[str]] = []
+
+    def start(*arguments: str, size: tuple[int, int] = (100, 30), **environment: str) -> pexpect.spawn[str]:
+        columns, rows = size
+        child = pexpect.spawn(
+            PROGRAM,
+            list(arguments),
+            dimensions=(rows, columns),
+            env=os.environ | environment,
+            encoding="utf-8",
+            timeout=30,
+            cwd=str(home),
+        )
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        child.close(force=True)
+
+
+def ended(child: pexpect.spawn[str]) -> tuple[int | None, str]:
+    """The exit code and what was printed since the last expectation."""
+    child.expect(pexpect.EOF)
+    child.close()
+    return child.exitstatus, child.before or ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--", "no-such-command"], 127, "no-such-command: command not found"),
+        (["--", "./not-executable"], 126, "./not-executable: is not executable"),
+        (["--", "/tmp"], 126, "/tmp: is a directory"),
+        (["--memory-limit", "900T", "--", "true"], 2, "--memory-limit: 900T is more than"),
+        (["--memory-limit", "much", "--", "true"], 2, "--memory-limit: 'much' is no size"),
+        (["--gpus", "99", "--", "true"], 2, "there is no GPU 99: this machine has"),
+        (["--record", "not-executable", "--", "true"], 2, "the file exists and is no tfmemtop recording"),
+        (["replay", "not-executable"], 2, "not-executable is no tfmemtop recording"),
+    ],
+)
+def test_what_cannot_be_started_leaves_the_terminal_as_it_was(
+    start: Start, home: Path, arguments: list[str], code: int, said: str
+) -> None:
+    (home / "not-executable").write_text("years of work")
+    found, printed = ended(start(*arguments))
+    assert found == code
+    assert said in printed
+    assert printed.startswith("tfmemtop: ") and printed.count("\n") == 1
+    assert ALTERNATE_SCREEN not in printed
+    assert (home / "not-executable").read_text() == "years of work"
+
+
+def test_a_terminal_that_cannot_be_drawn_on_is_refused(start: Start) -> None:
+    code, printed = ended(start("--", "true", size=(59, 30)))
+    assert (code, "the terminal has 59×30 cells; the screen needs 60×16" in printed) == (2, True)
+    code, printed = ended(start("--", "true", size=(80, 15)))
+    assert (code, "the terminal has 80×15 cells" in printed) == (2, True)
+    code, printed = ended(start("--", "true", TERM="dumb"))
+    assert (code, "calls itself dumb" in printed) == (2, True)
+
+
+def test_the_exit_code_is_the_scripts_own(start: Start) -> None:
+    child = start("--", "sh", "-c", "echo out of the script; exit 3")
+    child.expect(re.escape(ALTERNATE_SCREEN))
+    child.expect("ended with exit code 3")
+    child.send("q")
+    code, printed = ended(child)
+    assert code == 3
+    assert "\x1b[?1049l" in printed, "the terminal is given back"
+    assert sessions() == []
+
+
+def test_a_script_ended_by_a_signal_is_128_and_its_number(start: Start) -> None:
+    child = start("--", "sh", "-c", "kill -SEGV $$")
+    child.expect("SIGSEGV")
+    child.send("q")
+    assert ended(child)[0] == 128 + signal.SIGSEGV
+
+
+def test_left_running_it_says_where_and_attach_brings_it_back(start: Start, home: Path) -> None:
+    child = start("--record", "run.jsonl", "--", "sh", "-c", "echo first words; read answer; echo got $answer; exit 7")
+    child.expect("first words")
+    child.send("q")
+    child.expect("The script is still running")
+    child.send("l")
+    child.expect(r"tfmemtop: still running as (\w+); output in (\S+); tfmemtop attach \1 brings the screen back\r\n")
+    assert isinstance(child.match, re.Match)
+    name, output = child.match.groups()
+    assert ended(child)[0] == 0
+    assert "first words" in Path(output).read_text()
+
+    again = start("attach")
+    again.expect("first words")
+    again.send("q")
+    again.expect("The script is still running")
+    again.send("s")
+    code, _ = ended(again)
+    assert code == 128 + signal.SIGTERM
+    recording = read(home / "run.jsonl")
+    assert recording.session.id == name
+    ends = [event for event in recording.events() if isinstance(event, ev.RunEnd)]
+    assert [end.signal for end in ends] == [signal.SIGTERM]
+    assert recording.damaged == 0
+
+
+def test_a_killed_monitor_leaves_the_script_alone(start: Start, home: Path) -> None:
+    goes_on = home / "pipe"
+    os.mkfifo(goes_on)
+    child = start("--", "sh", "-c", f"echo started; cat {goes_on} > went-on; exit 0")
+    child.expect("started")
+    child.kill(signal.SIGKILL)
+    child.expect(pexpect.EOF)
+    goes_on.write_text("still here")
+    again = start("attach")
+    again.expect("ended with exit code 0")
+    assert (home / "went-on").read_text() == "still here"
+    again.send("q")
+    assert ended(again)[0] == 0
+
+
+def test_watching_only_ends_with_0(start: Start) -> None:
+    child = start()
+    child.expect("Processes")
+    child.send("q")
+    assert ended(child)[0] == 0
+
+
+def test_a_replay_shows_what_was_recorded(start: Start, home: Path) -> None:
+    writer = Writer(home / "run.jsonl")
+    writer.write(
+        ev.Session(
+            t=0,
+            format=ev.FORMAT,
+            version="0.1.0",
+            id="a1",
+            started=1.7e9,
+            host="box",
+            user="me",
+            host_memory=8 << 30,
+            cores=2,
+            interval_s=0.1,
+            command=["python", "recorded.py"],
+        )
+    )
+    writer.write(ev.Device(t=0, index=0, uuid="GPU-a", name="NVIDIA Recorded", total=80 << 30, reserved=0))
+    writer.write(ev.Terminal(t=9, columns=80, rows=24))
+    writer.close()
+    child = start("replay", "run.jsonl")
+    child.expect("NVIDIA Recorded")
+    child.send("q")
+    assert ended(child)[0] == 0
+
+
+def test_the_demo_without_tensorflow_names_the_remedy(home: Path) -> None:
+    # A finder that knows no TensorFlow is what a Python without it amounts to.
+    program = """
+import importlib.util, sys
+from tfmemtop.commands import live
+live.find_spec = lambda name: None
+from tfmemtop.cli import main
+sys.exit(main(["demo"]))
+"""
+    child = pexpect.spawn(sys.executable, ["-c", program], env=dict(os.environ), encoding="utf-8", timeout=30)
+    code, printed = ended(child)
+    assert (code, printed) == (2, "tfmemtop: the demo needs TensorFlow: pip install 'tfmemtop[demo]'\r\n")
