@@ -70,21 +70,20 @@ class Painter:
         return dots * per_row // 4
 
     def _draw_limit(self, number: int, text: list[str], codes: list[str]) -> None:
-        """A line through blank cells; in the area a dash here and there, and none at its foot, so that it stays seen."""
+        """A line through blank cells; in the area a dash here and there, at its foot none: it must stay seen."""
         row, dot = self.limit_row, self._limit_unit(4)
         if row is None or dot is None:
             return
         blank = codes[row] in " m"
-        if blank:
-            drawn = number % 2 == 0 or not self.glyphs.ascii
-        else:
-            drawn = number % 3 == 0 and row < self.rows - 1
-        if drawn and self.braille:
+        every = (2 if self.glyphs.ascii else 1) if blank else 3
+        if number % every or (row == self.rows - 1 and not blank):
+            return
+        codes[row] = "l"
+        if self.braille:
             below = 0x2800 if blank else ord(text[row])
             text[row] = chr(below | _DOTS[0][dot % 4] | _DOTS[1][dot % 4])
-        elif drawn:
+        else:
             text[row] = "-" if self.glyphs.ascii else "╌"
-        codes[row] = "l" if drawn else codes[row]
 
     def _heights(self, sample: Sample | None, units: int) -> list[int]:
         """How many of *units* each layer takes."""
