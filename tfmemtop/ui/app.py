@@ -48,6 +48,8 @@ _URGENT = (
     events.Notice,
 )
 
+_REPLAY_ACTIONS = frozenset(key.action.partition("(")[0] for key in KEYS if key.replay)
+
 
 class TfmemtopApp(App[Outcome]):
     """The live screen, and with a :class:`ReplaySource` the same screen from a recording."""
@@ -270,6 +272,12 @@ class TfmemtopApp(App[Outcome]):
     def action_filter(self) -> None:
         self.table.focus()
         self.table.action_filter()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The replay's keys come first, but not while text is being typed or a dialog is open."""
+        if self.replay and action in _REPLAY_ACTIONS:
+            return not self.table.typing and len(self.screen_stack) == 1
+        return True
 
     def action_play(self) -> None:
         if self.replay:
