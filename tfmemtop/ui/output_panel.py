@@ -120,7 +120,7 @@ class OutputPanel(Panel, can_focus=True):
             taken += len(chunk.text)
         if self._offset:
             # Scrolled back, the same lines stay in sight while others come.
-            self._offset += self.terminal.scrolled_off - self._seen_off
+            self._offset = max(0, self._offset + self.terminal.scrolled_off - self._seen_off)
         self._seen_off = self.terminal.scrolled_off
         if waiting and not self._catching_up:
             self._catching_up = True

@@ -16,6 +16,7 @@ from tfmemtop.ui.cells import render, width
 from tfmemtop.ui.lines import Line
 
 _PENS = 256
+_RECENT = 200  # rows that a screen that grows takes back
 _MARKS = 8  # code points in one cell
 _ALTERNATE = {47, 1047, 1049}
 _CURSOR_MODES = {1048, 1049}
@@ -45,7 +46,8 @@ class CompleteScreen(Screen):  # type: ignore[misc]
 
     def __init__(self, columns: int, rows: int, history: int) -> None:
         self.history: deque[Line] = deque(maxlen=history)
-        self.pushed = 0  # lines that ever went into the history
+        self.pushed = 0  # lines that ever went into the history, less those that came back
+        self._recent: deque[Any] = deque(maxlen=_RECENT)  # the rows behind the history's newest lines
         self._pens: dict[Char, _Pen] = {}
         self._main: tuple[dict[int, Any], Any] | None = None  # rows and cursor, while the alternate screen shows
         self._last = ""
@@ -150,7 +152,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
     def index(self) -> None:
         top, bottom = self.margins or Margins(0, self.lines - 1)
         if self.cursor.y == bottom and top == 0 and self._main is None:
-            self.push(render(self.buffer.get(0, {})))
+            self.push_row(self.buffer.get(0, {}))
         super().index()
 
     def next_line(self) -> None:
@@ -181,8 +183,15 @@ class CompleteScreen(Screen):  # type: ignore[misc]
             self.cursor.x = max((stop for stop in self.tabstops if stop < self.cursor.x), default=0)
 
     def push(self, line: Line) -> None:
-        """Put a line at the end of the history."""
+        """Put a line of our own at the end of the history."""
         self.history.append(line)
+        self._recent.append(None)
+        self.pushed += 1
+
+    def push_row(self, row: Any) -> None:
+        """Put a row of the screen at the end of the history."""
+        self.history.append(render(row))
+        self._recent.append(row)
         self.pushed += 1
 
     def put(self, text: str) -> None:
@@ -214,6 +223,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
             self.cursor.attrs = attributes
         if how == 3:
             self.history.clear()
+            self._recent.clear()
 
     # modes
 
@@ -267,17 +277,23 @@ class CompleteScreen(Screen):  # type: ignore[misc]
             self.save_cursor()
 
     def resize(self, lines: int | None = None, columns: int | None = None) -> None:
-        """Change the size; lines that no longer fit go into the history."""
+        """Change the size; lines that no longer fit go into the history, and come back from it."""
         lines, columns = lines or self.lines, columns or self.columns
         for buffer, cursor, main in self._buffers():
-            surplus = max(0, cursor.y + 1 - lines)
-            for y in range(surplus):
-                if main:
-                    self.push(render(buffer.get(y, {})))
-            rows = {y - surplus: row for y, row in buffer.items() if surplus <= y < surplus + lines}
+            shift = -max(0, cursor.y + 1 - lines)
+            rows = {y + shift: row for y, row in buffer.items() if 0 <= y + shift < lines}
+            if main:
+                for y in range(-shift):
+                    self.push_row(buffer.get(y, {}))
+                if cursor.y == self.lines - 1:
+                    while self.lines + shift < lines and self.history and self._recent and self._recent[-1] is not None:
+                        self.history.pop()
+                        self.pushed -= 1
+                        shift += 1
+                        rows = {0: self._recent.pop(), **{y + 1: row for y, row in rows.items()}}
             buffer.clear()
             buffer.update(rows)
-            cursor.y -= surplus
+            cursor.y += shift
             cursor.x = min(cursor.x, columns)
         self._cropped |= columns < self.columns
         self.lines, self.columns = lines, columns

@@ -34,7 +34,7 @@ class TerminalScreen:
 
     @property
     def scrolled_off(self) -> int:
-        """Lines that ever scrolled off the top."""
+        """Lines that ever scrolled off the top, less those that a larger screen took back."""
         return self._screen.pushed
 
     @property
@@ -65,7 +65,7 @@ class TerminalScreen:
         if not self._rows[used - 1]:
             used -= 1
         for y in range(used):
-            screen.push(render(screen.buffer.get(y, {})))
+            screen.push_row(screen.buffer.get(y, {}))
         screen.push(line)
         screen.reset()
         self._parser = Parser(screen)
