@@ -1,0 +1,97 @@
+"""The script's output: how fast the terminal takes it, and what a frame of the panel costs.
+
+The engine passes on 16 KiB every 50 ms at most, 0.33 MB/s. Run it as
+``python -m tests.bench.bench_output``.
+"""
+
+import asyncio
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+from textual.app import App, ComposeResult
+
+from tfmemtop import events as ev
+from tfmemtop.settings import Settings
+from tfmemtop.state import State, apply
+from tfmemtop.ui.output_panel import OutputPanel
+from tfmemtop.ui.terminal import TerminalScreen
+
+SLOWEST_MB_S = 1.0
+BUDGET_MS = 15.0
+SIZE = (100, 24)
+CHUNK = 16 * 1024
+
+_LOG = "2026-01-01 12:00:00.{n:06} I tensorflow/core/common_runtime/bfc_allocator.cc:{n}] one line of the log\r\n"
+_BAR = (
+    "\r\x1b[1m{n}/1875\x1b[0m \x1b[32m━━━━━━━━━━━━━\x1b[0m\x1b[37m━━━━━━━\x1b[0m \x1b[1m3s\x1b[0m 2ms/step - "
+    "accuracy: 0.9{n} - loss: 0.3{n}"
+)
+_COLOURS = "\x1b[38;5;{n}m\x1b[48;2;1;2;3mx\x1b[0m{n}\r\n"
+WRITINGS = {"log lines": _LOG, "progress bars": _BAR, "short coloured lines": _COLOURS}
+
+
+def _text(pattern: str, size: int) -> str:
+    text = "".join(pattern.format(n=n) for n in range(size // len(pattern) + 1))
+    return text[:size]
+
+
+def speed(pattern: str, size: int = 1_000_000) -> float:
+    """MB/s that the terminal takes, in chunks as they come."""
+    text = _text(pattern, size)
+    screen = TerminalScreen(*SIZE)
+    begun = time.thread_time()
+    for at in range(0, len(text), CHUNK):
+        screen.feed(text[at : at + CHUNK])
+        screen.lines(0, SIZE[1])
+    return size / (time.thread_time() - begun) / 1e6
+
+
+def _median_ms(work: Callable[[], object], rounds: int = 40) -> float:
+    taken = []
+    for _ in range(rounds):
+        begun = time.thread_time()
+        work()
+        taken.append((time.thread_time() - begun) * 1e3)
+    return statistics.median(taken)
+
+
+class _Screen(App[None]):
+    def compose(self) -> ComposeResult:
+        yield OutputPanel()
+
+
+async def frames() -> dict[str, float]:
+    """Median milliseconds of CPU that a frame takes."""
+    state = State()
+    app = _Screen(ansi_color=True)
+    async with app.run_test(size=(SIZE[0], SIZE[1] + 1)):
+        panel = app.query_one(OutputPanel)
+        apply(state, ev.Run(t=0.0, run=1, pid=7, argv=["python"], cwd="/", settings=Settings()))
+        panel.show(state)
+
+        def write(text: str) -> None:
+            apply(state, ev.Output(t=1.0, run=1, text=text))
+            panel.show(state)
+
+        flood, bar = _text(_LOG, CHUNK), _text(_BAR, 120)
+        result = {
+            "nothing new": _median_ms(lambda: panel.show(state)),
+            "a progress bar": _median_ms(lambda: write(bar)),
+        }
+        return result | {"16 KiB of log": _median_ms(lambda: write(flood))}
+
+
+def main() -> int:
+    speeds = {name: speed(pattern) for name, pattern in WRITINGS.items()}
+    costs = asyncio.run(frames())
+    for name, value in speeds.items():
+        print(f"{name:<24} {value:7.2f} MB/s   at least {SLOWEST_MB_S}")
+    for name, value in costs.items():
+        print(f"{name:<24} {value:7.2f} ms     at most {BUDGET_MS}")
+    return int(min(speeds.values()) < SLOWEST_MB_S or max(costs.values()) > BUDGET_MS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
