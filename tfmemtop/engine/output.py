@@ -15,6 +15,7 @@ CHUNK = 16 * 1024
 
 _BURST = 256 * 1024  # up to here a burst is told in full, a little later; beyond, only its newest end
 _READS_A_TURN = 64
+_READ = 16 * 1024  # the kernel hands out a quarter of that at once
 _INPUT = 64 * 1024
 
 
@@ -26,6 +27,8 @@ class OutputPump:
         self._master = terminal.master
         self._file: int | None = None
         self._unwritten = bytearray()
+        self._buffer = bytearray(_READ)
+        self._view = memoryview(self._buffer)
         self._pending = bytearray()
         self._skipped = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -82,9 +85,10 @@ class OutputPump:
 
     def _read(self) -> bool:
         try:
-            data = os.read(self._master, 1 << 16)
+            count = os.readv(self._master, (self._buffer,))
         except BlockingIOError:
             return False
+        data = self._view[:count]
         if self._file is not None:
             self._unwritten += data
             if len(self._unwritten) > _BURST:
