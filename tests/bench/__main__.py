@@ -1,0 +1,30 @@
+"""All measurements, or those named: ``python -m tests.bench [NAME…] [--quick]`` prints a markdown table."""
+
+import argparse
+import sys
+from importlib import import_module
+
+from tests.bench.table import machine, table
+
+NAMES = ("overhead",)
+
+
+def main() -> int:
+    """Print the table; 1 if something is over its bound."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all if none")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter runs: a first look")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(NAMES):
+        parser.error(f"there is no {', '.join(sorted(unknown))}")
+    print(f"Machine: {machine()}.", file=sys.stderr)
+    rows = []
+    for name in arguments.names or NAMES:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        rows += import_module(f"tests.bench.{name}").measure(arguments.quick)
+    print(table(rows))
+    return int(any(row.within is False for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""What a bench hands back, and the table that is made of it."""
+
+import platform
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; ``within`` is None where there is nothing to keep to."""
+
+    what: str
+    at_most: str
+    measured: str
+    how: str
+    within: bool | None = None
+
+
+def table(rows: Iterable[Row]) -> str:
+    """A markdown table; what is over its bound is bold."""
+    lines = ["| what | at most | measured | how |", "| --- | --- | --- | --- |"]
+    for row in rows:
+        measured = f"**{row.measured}**" if row.within is False else row.measured
+        lines.append(f"| {row.what} | {row.at_most} | {measured} | {row.how} |")
+    return "\n".join(lines)
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """``1.002 (0.998 to 1.011)``: the median, and the lowest and the highest of *values*."""
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def has_gpu() -> bool:
+    """Whether the driver offers a GPU."""
+    return any(Path("/dev").glob("nvidia[0-9]*"))
+
+
+def machine() -> str:
+    """The machine in words, without its name."""
+    cores = len(psutil.Process().cpu_affinity())
+    gpu = f", {_gpu_name()}" if has_gpu() else ", no GPU"
+    load = f"{psutil.getloadavg()[0]:.1f}"
+    return f"{cores} cores, CPython {platform.python_version()}{gpu}; load average {load} at the start"
+
+
+def _gpu_name() -> str:
+    for information in Path("/proc/driver/nvidia/gpus").glob("*/information"):
+        for line in information.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name == "Model":
+                return value.strip()
+    return "a GPU"

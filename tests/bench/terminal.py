@@ -1,0 +1,87 @@
+"""A program on a pty of a given size, whose drawing is read as fast as a terminal would read it."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+import pexpect
+
+TFMEMTOP = (sys.executable, "-m", "tfmemtop")
+
+_KEPT = 1 << 20
+
+
+class Terminal:
+    """Runs *command* on a pty of *columns* by *rows* until the block ends, then hangs up.
+
+    ``began`` is the moment before it was started, on ``time.perf_counter``.
+    """
+
+    def __init__(
+        self, command: Sequence[str], columns: int, rows: int, environment: Mapping[str, str] | None = None
+    ) -> None:
+        environment = dict(os.environ if environment is None else environment) | {"TERM": "xterm-256color"}
+        self._drawn = bytearray()
+        self._news = threading.Condition()
+        self._closed = False
+        self.received = 0
+        self.began = time.perf_counter()
+        self._child = pexpect.spawn(command[0], list(command[1:]), dimensions=(rows, columns), env=environment)
+        self._child.delaybeforesend = None
+        self.pid: int = self._child.pid
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._child.child_fd, 1 << 16)
+            except OSError:
+                data = b""
+            with self._news:
+                self._closed = not data
+                self.received += len(data)
+                self._drawn += data
+                del self._drawn[:-_KEPT]
+                self._news.notify_all()
+            if not data:
+                return
+
+    def wait_for(self, text: str, timeout_s: float = 30.0) -> float:
+        """The seconds since ``began`` after which *text* was drawn.
+
+        Raises:
+            RuntimeError: it was not; the message ends with what was.
+        """
+        wanted = text.encode()
+        with self._news:
+            self._news.wait_for(lambda: wanted in self._drawn or self._closed, timeout_s)
+            if wanted not in self._drawn:
+                raise RuntimeError(f"{text!r} was not drawn: …{bytes(self._drawn[-2000:]).decode(errors='replace')}")
+        return time.perf_counter() - self.began
+
+    def press(self, keys: str) -> None:
+        self._child.send(keys)
+
+    def wait_closed(self, timeout_s: float) -> float:
+        """The seconds since ``began`` after which the program let go of the terminal.
+
+        Raises:
+            RuntimeError: it did not.
+        """
+        with self._news:
+            if not self._news.wait_for(lambda: self._closed, timeout_s):
+                raise RuntimeError(f"still running: …{bytes(self._drawn[-2000:]).decode(errors='replace')}")
+        return time.perf_counter() - self.began
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._child.isalive():
+            self._child.terminate(force=True)
+        self._reader.join(5)
+        self._child.close(force=True)
