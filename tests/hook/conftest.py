@@ -23,7 +23,7 @@ PYTHON = os.environ.get("TFMEMTOP_TEST_PYTHON") or sys.executable
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"}
 """TensorFlow's GPU allocator on the CPU, as on a machine without a GPU."""
 
-PATIENCE_S = 120
+PATIENCE_S = 60
 
 Event = dict[str, Any]
 

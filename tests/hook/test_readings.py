@@ -167,3 +167,23 @@ def test_a_monitor_that_does_not_read_holds_nothing_up(monitor: Monitor, script:
     dropped = monitor.wait_for(lambda event: event["type"] == "hook_end")["dropped"]
     assert dropped > 0
     assert len(monitor.of("requested")) + dropped >= 3000
+
+
+def test_a_library_that_replaces_threads_does_not_get_the_sampler(monitor: Monitor, script: Script) -> None:
+    """gevent and eventlet put greenlets in the place of threads."""
+    source = """
+import _thread, sys
+
+def greenlet(function, arguments):
+    raise RuntimeError("no threads here")
+
+_thread.start_new_thread = greenlet
+import tensorflow as tf
+tf.zeros([8])
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+    process = start(monitor, script(source))
+    monitor.wait_for(lambda event: event["type"] == "allocator")
+    assert outcome(process, "\n")[:2] == (0, "ready\n")
+    assert not monitor.of("hook_error")

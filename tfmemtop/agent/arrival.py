@@ -1,11 +1,11 @@
 """Waits until TensorFlow's context module is complete, then patches it."""
 
-import _thread
 import sys
 from types import ModuleType
 from typing import Any, Optional
 
-from .core import Agent, alone
+from . import threads
+from .core import Agent
 from .patches import patch
 
 CONTEXT = "tensorflow.python.eager.context"
@@ -21,7 +21,7 @@ class Arrival:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._once = _thread.allocate_lock()
+        self._once = threads.allocate_lock()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if self._once.locked():
@@ -39,7 +39,7 @@ class Arrival:
         Another thread's search would skip one too: then this finder stays, and does nothing.
         """
         finders = sys.meta_path
-        if not alone() or self not in finders:
+        if not threads.alone() or self not in finders:
             return None
         place = finders.index(self)
         following = getattr(finders[place + 1], "find_spec", None) if place + 1 < len(finders) else None

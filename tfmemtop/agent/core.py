@@ -1,7 +1,7 @@
 """What one process knows: its link to the monitor, its settings, its sampler."""
 
-import _thread
 import atexit
+import functools
 import json
 import os
 import signal
@@ -26,7 +26,7 @@ class Agent:
         self.context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
         self._start_over()
         atexit.register(self._exit)
-        os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(after_in_child=functools.partial(self.quietly, "starting over in a fork", bool))
 
     def _start_over(self) -> None:
         self.pid = os.getpid()
@@ -42,7 +42,7 @@ class Agent:
         """
         try:
             if os.getpid() != self.pid:
-                self._forked()
+                self._let_go()
             return function(*args)
         except Exception as error:
             if _from_signal_handler(error):
@@ -103,8 +103,9 @@ class Agent:
         if self.inherited or self.context is None:
             return
         if self.sampler is None:
-            self.sampler = Sampler(self, self.context)
-            self.sampler.start()
+            sampler = Sampler(self, self.context)
+            sampler.start()
+            self.sampler = sampler
         self.sampler.devices_changed(options, settled)
 
     def _exit(self) -> None:
@@ -117,8 +118,8 @@ class Agent:
         self.send("hook_end", reason="exit", dropped=self.link.dropped)
         self.link.close()
 
-    def _forked(self) -> None:
-        """In a forked child: let go of the parent's line, which would hide the parent's end."""
+    def _let_go(self) -> None:
+        """In a forked child: close the parent's line, which would hide the parent's end, and start over."""
         link = self.link
         self._start_over()
         link.close()
@@ -166,8 +167,3 @@ def _from_signal_handler(error: Exception) -> bool:
             return True
         trace = trace.tb_next
     return False
-
-
-def alone() -> bool:
-    """Whether no Python thread but the main one runs."""
-    return _thread._count() == 0

@@ -110,16 +110,16 @@ def gpu_uuid(ordinal: int) -> Optional[str]:
     """
     import ctypes
 
-    try:
-        cuda = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
-    except OSError:
-        return None
     device = ctypes.c_int()
     uuid, parent = (ctypes.c_ubyte * 16)(), (ctypes.c_ubyte * 16)()
-    if cuda.cuDeviceGet(ctypes.byref(device), ordinal) or cuda.cuDeviceGetUuid_v2(uuid, device):
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        if cuda.cuDeviceGet(ctypes.byref(device), ordinal) or cuda.cuDeviceGetUuid_v2(uuid, device):
+            return None
+        # Of a slice of a GPU this is the slice's, while the older call still gives the whole GPU's.
+        is_slice = not cuda.cuDeviceGetUuid(parent, device) and bytes(parent) != bytes(uuid)
+    except (OSError, AttributeError):  # not loaded, or too old to know the call
         return None
-    # Of a slice of a GPU this is the slice's, while the older call still gives the whole GPU's.
-    is_slice = not cuda.cuDeviceGetUuid(parent, device) and bytes(parent) != bytes(uuid)
     digits = bytes(uuid).hex()
     parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
     return ("MIG-" if is_slice else "GPU-") + "-".join(parts)

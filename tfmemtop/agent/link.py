@@ -1,12 +1,13 @@
 """The line to the monitor: a unix SOCK_SEQPACKET socket that never makes the script wait."""
 
 import _socket
-import _thread
 import errno
 import fcntl
 import os
 from collections import deque
 from typing import Optional
+
+from . import threads
 
 QUEUE = 256
 """Packets that wait while the socket is full; later ones are dropped and counted."""
@@ -28,7 +29,7 @@ class Link:
         self._identity = (0, 0)
         self._waiting: deque[bytes] = deque()
         # Taken without waiting only: a signal's handler may come back here while its thread holds it.
-        self._sending = _thread.allocate_lock()
+        self._sending = threads.allocate_lock()
 
     def send(self, packet: bytes) -> None:
         """Send *packet*, or keep it until the socket has room."""
@@ -60,9 +61,10 @@ class Link:
         while self._waiting and not self.dead and self._sending.acquire(False):
             try:
                 while self._waiting:
-                    if not self._try(self._waiting[0]):
+                    packet = self._waiting.popleft()
+                    if not self._try(packet):
+                        self._waiting.appendleft(packet)
                         return
-                    self._waiting.popleft()
             finally:
                 self._sending.release()
 

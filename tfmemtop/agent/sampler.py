@@ -1,11 +1,11 @@
 """The thread that reads the allocators, at the monitor's pace."""
 
-import _thread
 import os
 import signal
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from . import threads
 from .devices import Device, gpu_uuid, local_devices
 
 if TYPE_CHECKING:
@@ -26,18 +26,19 @@ class Sampler:
         self._generation = self._seen = 0
         self._devices: list[Device] = []
         self._stopping = False
-        self._wake = _thread.allocate_lock()
+        self._wake = threads.allocate_lock()
         self._wake.acquire()
-        self._ended = _thread.allocate_lock()
+        self._ended = threads.allocate_lock()
 
     def start(self) -> None:
         """Start the thread. The script's signals keep going to the script's own threads."""
         # Blocked before it starts, since it inherits this: a signal that only the thread took would
         # not interrupt the main thread's waiting.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OWN_FAULTS)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OWN_FAULTS)
             self._ended.acquire()
-            _thread.start_new_thread(self._run, ())
+            threads.start_new_thread(self._run, ())
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -26,20 +26,35 @@ class _Arrival:
     many libraries make, is no import.
     """
 
+    def __init__(self, *threads):  # type: (object) -> None
+        self._threads = threads
+
     def find_spec(self, name, path=None, target=None):  # type: (str, object, object) -> object
         if name == "tensorflow.python":
-            # In place, never removed: a search that walks the list would skip a finder.
-            place = sys.meta_path.index(self)  # type: ignore[arg-type]
             try:
-                sys.meta_path[place] = _load_agent().arrive()  # type: ignore[attr-defined]
+                # In place, never removed: a search that walks the list would skip a finder.
+                place = sys.meta_path.index(self)  # type: ignore[arg-type]
+                sys.meta_path[place] = _load_agent().arrive(*self._threads)  # type: ignore[attr-defined]
             except Exception as error:
                 self.find_spec = _find_nothing  # type: ignore[method-assign]
+                if not _is_ours(error):
+                    raise
                 _report(error)
         return None
 
 
 def _find_nothing(name, path=None, target=None):  # type: (str, object, object) -> object
     return None
+
+
+def _is_ours(error):  # type: (Exception) -> bool
+    """Whether *error* arose in loading the agent, and not in a signal handler of the script meanwhile."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    source = "" if trace is None else trace.tb_frame.f_code.co_filename
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return source.startswith((home + os.sep, "<frozen importlib"))
 
 
 def _load_agent():  # type: () -> object
@@ -78,5 +93,7 @@ def _report(error):  # type: (Exception) -> None
 
 
 if sys.version_info >= (3, 9) and os.environ.get("TFMEMTOP_SOCKET"):
-    sys.meta_path.insert(0, _Arrival())  # type: ignore[arg-type]
+    import _thread
+
+    sys.meta_path.insert(0, _Arrival(_thread.start_new_thread, _thread.allocate_lock))  # type: ignore[arg-type]
 _step_aside()

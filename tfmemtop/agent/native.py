@@ -1,0 +1,236 @@
+"""The native library through ctypes: loaded on the monitor's word, checked before it is trusted."""
+
+import binascii
+import ctypes
+import os
+import stat
+from typing import Any, Callable, NamedTuple, Optional
+
+from .devices import Reading
+
+VERSION = 1
+HERTZ = 1000
+CELLS = 2048
+"""Cells of one map at most."""
+
+GPU, PINNED, CPU = 0, 1, 2
+"""Kinds of allocators, of which only GPUs have an index above 0."""
+
+_DONE, _NO_MAP = 1, -3
+
+_TRIALS = 400
+_AGREEMENTS = 5
+
+PublicReader = Callable[[], Reading]
+"""In use and peak as TensorFlow's public API gives them."""
+
+
+class NotTrusted(Exception):
+    """The library is not what it should be; the text says why."""
+
+
+class _Stats(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        *((name, ctypes.c_int64) for name in ("in_use", "peak", "pool", "peak_pool", "limit", "allocations")),
+        *((name, ctypes.c_int64) for name in ("largest_allocation", "physical", "has_map")),
+        ("name", ctypes.c_char * 64),
+    ]
+
+
+class _Growth(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("at_ns", "before", "after")]
+
+
+class _Taken(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("now", _Stats),
+        *((name, ctypes.c_int64) for name in ("high", "samples", "growths", "lost")),
+        ("growth", _Growth * 64),
+    ]
+
+
+class _Region(ctypes.Structure):
+    _fields_ = [
+        ("address", ctypes.c_uint64),
+        *((name, ctypes.c_int64) for name in ("size", "in_use", "chunks", "chunks_in_use", "cells")),
+    ]
+
+
+class _Bin(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("size", "chunks", "chunks_in_use", "bytes", "bytes_in_use")]
+
+
+class _Biggest(ctypes.Structure):
+    _fields_ = [("address", ctypes.c_uint64), ("size", ctypes.c_int64), ("requested", ctypes.c_int64)]
+
+
+class _Map(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("only_region", ctypes.c_uint64),
+        *((name, ctypes.c_int64) for name in ("cells_wanted", "pool", "in_use", "chunks", "chunks_in_use")),
+        *((name, ctypes.c_int64) for name in ("largest_free", "regions_found", "cost_ns")),
+        *((name, ctypes.c_int64) for name in ("cells", "regions", "bins", "biggests")),
+        ("cell", ctypes.c_uint8 * CELLS),
+        ("region", _Region * 512),
+        ("bin", _Bin * 32),
+        ("sizes", ctypes.c_int64 * 64),
+        ("biggest", _Biggest * 20),
+    ]
+
+
+class Growth(NamedTuple):
+    """A pool that grew or shrank: seconds of CLOCK_MONOTONIC, bytes."""
+
+    at: float
+    before: int
+    after: int
+
+
+class Taken(NamedTuple):
+    """A reading and what happened since the one before; ``lost`` counts growths beyond those told."""
+
+    reading: Reading
+    name: str
+    physical: Optional[int]
+    growths: "list[Growth]"
+    lost: int
+
+
+class Native:
+    """The loaded library. After a fork it must not be called, and refuses to do anything.
+
+    Raises:
+        NotTrusted: the file may be written by others, cannot be loaded, or is of another version.
+    """
+
+    def __init__(self, path: str) -> None:
+        found = os.stat(path)
+        if found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o022 or not stat.S_ISREG(found.st_mode):
+            raise NotTrusted("others may write to it")
+        try:
+            self._library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+            version = self._library.tfmemtop_version()
+        except (OSError, AttributeError) as error:
+            raise NotTrusted(str(error)) from None
+        if version != VERSION:
+            raise NotTrusted(f"it is of version {version}, not {VERSION}")
+        # One of each for all readings, which one thread makes.
+        self._taken = _Taken(size=ctypes.sizeof(_Taken), now=_Stats(size=ctypes.sizeof(_Stats)))
+        self._map: Optional[_Map] = None
+
+    def gpus(self) -> int:
+        """How many GPU allocators TensorFlow has made."""
+        return max(0, int(self._library.tfmemtop_gpus()))
+
+    def take(self, kind: int, index: int) -> Optional[Taken]:
+        """Read one allocator; ``None`` if TensorFlow has not made it, or it keeps no figures."""
+        taken = self._taken
+        if self._library.tfmemtop_take(kind, index, ctypes.byref(taken)) != _DONE:
+            return None
+        now = taken.now
+        reading = Reading(
+            in_use=now.in_use,
+            peak=now.peak,
+            pool=_known(now.pool),
+            limit=_known(now.limit),
+            peak_pool=_known(now.peak_pool),
+            allocations=now.allocations,
+            high=taken.high,
+        )
+        growths = [Growth(one.at_ns / 1e9, one.before, one.after) for one in taken.growth[: taken.growths]]
+        return Taken(reading, now.name.decode("utf-8", "replace"), _known(now.physical), growths, taken.lost)
+
+    def check(self, kind: int, index: int, public: Optional[PublicReader]) -> None:
+        """Compare with *public* while the script goes on allocating; without it, ask for plausible figures.
+
+        Raises:
+            NotTrusted: the figures are not those of this allocator.
+        """
+        stats = _Stats(size=ctypes.sizeof(_Stats))
+        agreed = 0
+        for _ in range(_TRIALS):
+            before = public() if public is not None else None
+            if self._library.tfmemtop_stats(kind, index, ctypes.byref(stats)) != _DONE:
+                raise NotTrusted("it does not find the allocator")
+            after = public() if public is not None else None
+            _check_plausible(stats)
+            if before is None or after is None:
+                return
+            # A figure that did not move around ours must be ours.
+            if before == after and (stats.in_use, stats.peak) == (before.in_use, before.peak):
+                agreed += 1
+            if agreed == _AGREEMENTS:
+                return
+        raise NotTrusted(
+            f"in use and peak are {stats.in_use} and {stats.peak}, by TensorFlow's own account "
+            f"{after.in_use if after else None} and {after.peak if after else None}"
+        )
+
+    def start_sampler(self) -> None:
+        """Start the thread that watches what was read between two readings.
+
+        Raises:
+            NotTrusted: it cannot be started.
+        """
+        if self._library.tfmemtop_sampler_start(HERTZ) != _DONE:
+            raise NotTrusted("its thread cannot be started")
+
+    def stop_sampler(self) -> None:
+        """Stop that thread, waiting a twentieth of a second at most."""
+        self._library.tfmemtop_sampler_stop()
+
+    def map(self, kind: int, index: int, region: Optional[int]) -> "Optional[dict[str, Any]]":
+        """The fields of a MemoryMap event; ``None`` if this allocator has no map.
+
+        With *region*, its address, all cells are spent on that one.
+        """
+        if self._map is None:
+            self._map = _Map(size=ctypes.sizeof(_Map))
+        found = self._map
+        found.only_region, found.cells_wanted = region or 0, CELLS
+        if self._library.tfmemtop_map(kind, index, ctypes.byref(found)) != _DONE:
+            return None
+        regions = [
+            [one.address, one.size, one.in_use, one.chunks, one.chunks_in_use, one.cells]
+            for one in found.region[: found.regions]
+        ]
+        bins = [
+            [number, one.size, one.chunks, one.chunks_in_use, one.bytes, one.bytes_in_use]
+            for number, one in enumerate(found.bin[: found.bins])
+            if one.chunks
+        ]
+        sizes = list(found.sizes)
+        while sizes and not sizes[-1]:
+            sizes.pop()
+        return {
+            "region": region,
+            "pool": found.pool,
+            "in_use": found.in_use,
+            "chunks": found.chunks,
+            "chunks_in_use": found.chunks_in_use,
+            "largest_free": found.largest_free,
+            "regions_found": found.regions_found,
+            "cells": binascii.b2a_base64(bytes(found.cell[: found.cells]), newline=False).decode(),
+            "regions": regions,
+            "bins": bins,
+            "sizes": sizes,
+            "biggest": [[one.address, one.size, one.requested] for one in found.biggest[: found.biggests]],
+            "cost_us": found.cost_ns // 1000,
+        }
+
+
+def _known(value: int) -> Optional[int]:
+    return None if value < 0 else value
+
+
+def _check_plausible(stats: _Stats) -> None:
+    pool, limit, peak_pool = _known(stats.pool), _known(stats.limit), _known(stats.peak_pool)
+    rising = [0, stats.in_use, *(figure for figure in (pool, peak_pool) if figure is not None)]
+    if rising != sorted(rising) or stats.peak < stats.in_use or (limit and pool is not None and pool > limit):
+        raise NotTrusted(
+            f"its figures cannot be: in use {stats.in_use}, peak {stats.peak}, pool {pool}, "
+            f"peak pool {peak_pool}, limit {limit}"
+        )

@@ -1,0 +1,15 @@
+"""Threads and locks as the interpreter has them, whatever a library has put in their place.
+
+gevent and eventlet, once they have patched ``_thread``, would run the sampler as one of their
+greenlets, which waits while TensorFlow computes. The hook kept the real functions before the script began.
+"""
+
+import _thread
+
+start_new_thread = _thread.start_new_thread
+allocate_lock = _thread.allocate_lock
+
+
+def alone() -> bool:
+    """Whether no Python thread but the main one runs."""
+    return _thread._count() == 0
