@@ -1,0 +1,116 @@
+"""Building the library: once for a TensorFlow, kept where nobody else can write, refused in one sentence."""
+
+import json
+import os
+import shlex
+import stat
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tfmemtop.probe.build import Built, build
+
+
+def command(tensorflow: Path, **variables: str) -> Built:
+    """As the engine builds: in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tfmemtop.probe.build", str(tensorflow), version("tensorflow")],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Built(**json.loads(done.stdout))
+
+
+@pytest.fixture
+def quick_compiler(tmp_path: Path, library: Path) -> Path:
+    """A compiler that hands out what the real one has built, and counts how often."""
+    compiler = tmp_path / "a compiler"
+    compiler.write_text(
+        f"""#!/bin/sh
+[ "$1" = --version ] && echo quick 1 && exit
+echo built >> {shlex.quote(str(tmp_path / "log"))}
+while [ "$1" != -o ]; do shift; done
+cp {shlex.quote(str(library))} "$2"
+"""
+    )
+    compiler.chmod(0o700)
+    return compiler
+
+
+def test_built_once_and_then_found(tensorflow_folder: Path, library: Path, cache: Path) -> None:
+    before = library.stat()
+    again = command(tensorflow_folder, XDG_CACHE_HOME=str(cache))
+    assert (again.state, again.path) == ("built", str(library))
+    assert library.stat().st_ino == before.st_ino
+    assert stat.S_IMODE(before.st_mode) == 0o600
+    assert stat.S_IMODE(library.parent.stat().st_mode) == 0o700
+    assert sorted(path.name for path in library.parent.iterdir()) == ["lock", library.name]
+
+
+def test_another_compiler_builds_another(tensorflow_folder: Path, library: Path, quick_compiler: Path) -> None:
+    cache = quick_compiler.parent
+    variables = {"XDG_CACHE_HOME": str(cache), "CXX": shlex.quote(str(quick_compiler))}
+    first = Path(command(tensorflow_folder, **variables).path)
+    assert first.name != library.name and first.read_bytes() == library.read_bytes()
+    command(tensorflow_folder, **variables)
+    log = cache / "log"
+    assert log.read_text() == "built\n"
+    first.chmod(0o666)  # whoever it was could have written something else
+    command(tensorflow_folder, **variables)
+    assert log.read_text() == "built\nbuilt\n" and stat.S_IMODE(first.stat().st_mode) == 0o600
+
+
+def test_old_libraries_go(tensorflow_folder: Path, library: Path, quick_compiler: Path) -> None:
+    folder = quick_compiler.parent / "tfmemtop"
+    folder.mkdir(mode=0o755)
+    for number in range(20):
+        old = folder / f"probe-{number}.so"
+        old.touch()
+        os.utime(old, (number, number))
+    built = command(tensorflow_folder, XDG_CACHE_HOME=str(folder.parent), CXX=shlex.quote(str(quick_compiler)))
+    kept = {path.name for path in folder.glob("probe-*.so")}
+    assert Path(built.path).name in kept and len(kept) == 16 and "probe-3.so" not in kept and "probe-19.so" in kept
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_no_compiler(tensorflow_folder: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    built = build(tensorflow_folder, "2.21.0")
+    assert built == Built("unavailable", "", "there is no C++ compiler", "install g++")
+    apt = tmp_path / "apt-get"
+    apt.touch()
+    apt.chmod(0o700)
+    assert build(tensorflow_folder, "2.21.0").remedy == "apt-get install g++"
+
+
+def test_no_headers_and_no_library(tensorflow_folder: Path, tmp_path: Path) -> None:
+    assert "no libtensorflow_framework.so.2" in build(tmp_path, "2.21.0").text
+    (tmp_path / "libtensorflow_framework.so.2").symlink_to(tensorflow_folder / "libtensorflow_framework.so.2")
+    built = build(tmp_path, "2.21.0")
+    assert built.state == "unavailable" and "C++ headers" in built.text and "pip" in built.remedy
+
+
+def test_headers_that_do_not_fit(tensorflow_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "libtensorflow_framework.so.2").symlink_to(tensorflow_folder / "libtensorflow_framework.so.2")
+    header = tmp_path / "include/tensorflow/core/common_runtime/bfc_allocator.h"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    built = build(tmp_path, "2.99.0")
+    assert built.state == "failed" and "process_state.h: No such file" in built.text
+    assert [path.name for path in (tmp_path / "tfmemtop").iterdir()] == ["lock"]
+
+
+def test_a_cache_of_somebody_else(tensorflow_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "tfmemtop").symlink_to(tmp_path / "elsewhere")
+    built = build(tensorflow_folder, "2.21.0")
+    assert built.state == "failed" and "XDG_CACHE_HOME" in built.text

@@ -1,0 +1,1 @@
+"""The native library that reads TensorFlow's allocators, and how it is built on demand."""
