@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -127,9 +128,8 @@ async def test_children_left_behind_live_on_as_they_would_in_a_shell(engines: En
 async def test_stop_ends_group_daemons_and_grandchildren(engines: Engines) -> None:
     command = "setsid sleep 301 & (sh -c 'sleep 302 & exec setsid sleep 303' &) ; sleep 304 & echo up; wait"
     screen = await engines.run("sh", "-c", command)
-    names = {"301", "302", "303", "304"}
-    for name in names:
-        await screen.until(Process, lambda process, name=name: process.command == ["sleep", name])
+    for name in ("301", "302", "303", "304"):
+        await screen.until(Process, partial(_is_sleep, name))
     await screen.client.send(Stop(grace_s=5.0))
     await screen.until(Stopping, lambda stopping: stopping.phase == "released")
     assert (await screen.until(RunEnd)).signal == signal.SIGTERM
@@ -226,3 +226,7 @@ async def test_a_burst_comes_through_whole_and_characters_are_not_torn(engines: 
 def _kept_output(session: Session) -> bytes:
     assert session.output_path
     return Path(session.output_path).read_bytes()
+
+
+def _is_sleep(seconds: str, process: Process) -> bool:
+    return process.command == ["sleep", seconds]

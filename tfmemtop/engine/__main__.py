@@ -88,26 +88,17 @@ def _serve(
     from tfmemtop.engine.core import Engine
     from tfmemtop.engine.recorder import Recorder
 
-    async def serve() -> None:
-        engine = Engine(
-            stream,
-            runs,
-            hook_listener=hook_listener,
-            reader_listener=reader_listener,
-            terminal=terminal,
-            output_path=output_path,
-        )
-        recorder = Recorder(stream, writer) if writer else None
-        if recorder:
-            recorder.begin()
-        try:
-            await engine.serve()
-        finally:
-            if recorder:
-                recorder.close()
-
+    engine = Engine(
+        stream,
+        runs,
+        hook_listener=hook_listener,
+        reader_listener=reader_listener,
+        terminal=terminal,
+        output_path=output_path,
+        recorder=Recorder(stream, writer) if writer else None,
+    )
     try:
-        asyncio.run(serve())
+        asyncio.run(engine.serve())
     except Exception:
         traceback.print_exc()
     finally:

@@ -11,6 +11,7 @@ from tfmemtop.engine.hooks import Hooks
 from tfmemtop.engine.output import OutputPump
 from tfmemtop.engine.procfs import read_environment, read_stat
 from tfmemtop.engine.readings import Readings
+from tfmemtop.engine.recorder import Recorder
 from tfmemtop.engine.run import Runs, StartError
 from tfmemtop.engine.server import Server
 from tfmemtop.engine.stream import Stream
@@ -47,10 +48,12 @@ class Engine:
         reader_listener: socket.socket,
         terminal: PseudoTerminal,
         output_path: Path,
+        recorder: Recorder | None = None,
     ) -> None:
         self._stream = stream
         self._runs = runs
         self._terminal = terminal
+        self._recorder = recorder
         self._hooks = Hooks(stream, hook_listener)
         self._server = Server(stream, reader_listener, self._obey)
         self._output = OutputPump(stream, terminal, output_path)
@@ -72,6 +75,8 @@ class Engine:
         for number in (signal.SIGHUP, signal.SIGINT):
             self._loop.add_signal_handler(number, lambda: None)
         self._loop.add_signal_handler(signal.SIGTERM, self._obey, Stop(quit=True))
+        if self._recorder:
+            self._recorder.begin()
         self._output.begin()
         self._hooks.begin()
         self._server.changed = self._consider
@@ -86,6 +91,9 @@ class Engine:
             self._readings.close()
             self._hooks.close()
             self._output.close()
+            if self._recorder:
+                # Before the readers are let go: one that has seen the end finds the recording whole.
+                self._recorder.close()
             await self._server.close()
 
     def _before_end(self) -> None:

@@ -66,6 +66,10 @@ class Hooks:
                     continue  # full or going: the reading side notices an end
         return taken
 
+    def connected(self) -> set[int]:
+        """Processes whose hooks are connected, or whose children hold on to the socket."""
+        return {connection.pid for connection in self._connections.values()}
+
     def forget(self, pid: int) -> None:
         """Close what a process that is gone has left open, in children that inherited it."""
         for connection in list(self._connections.values()):

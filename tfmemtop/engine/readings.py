@@ -9,6 +9,7 @@ from tfmemtop.engine.ending import Ending
 from tfmemtop.engine.hooks import Hooks
 from tfmemtop.engine.host import Host
 from tfmemtop.engine.nvml import Nvml
+from tfmemtop.engine.procfs import read_stat
 from tfmemtop.engine.run import INJECT, Runs
 from tfmemtop.engine.stream import Stream
 from tfmemtop.events import DeviceReading
@@ -93,10 +94,10 @@ class Readings:
             for process in sweep.processes:
                 self._stream.publish(process)
             self._stream.publish(sweep.readings)
-            for pid in sweep.gone:
+            alive = {reading.pid for reading in sweep.readings.processes}
+            for pid in (*sweep.gone, *(pid for pid in self._hooks.connected() - alive if _is_gone(pid))):
                 self._hooks.forget(pid)
             if self.ending is not None:
-                alive = {reading.pid for reading in sweep.readings.processes}
                 self.ending.gpu_pids |= self._on_gpus & alive & self.host.of_runs()
             self._tell_strangers(sweep.unknown & self._on_gpus)
             self.swept()
@@ -119,3 +120,8 @@ class Readings:
             )
         elif not unknown:
             self._stream.notice("namespace", "info", "")
+
+
+def _is_gone(pid: int) -> bool:
+    stat = read_stat(pid)
+    return stat is None or stat.zombie

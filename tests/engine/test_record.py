@@ -1,0 +1,98 @@
+"""Recording without a screen, as the command line does it, in a process of its own."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+
+from tfmemtop.events import Allocator, Hook, Run, RunEnd, Session
+from tfmemtop.recording import read
+
+RECORD = """
+import asyncio, os, sys
+from tfmemtop.engine.launch import Launch
+from tfmemtop.engine.record import record
+launch = Launch(argv=sys.argv[2:], cwd=os.getcwd(), environment=dict(os.environ))
+done = asyncio.run(record(launch, sys.argv[1]))
+print("recorded", done.end.exit_code, done.end.signal, done.trouble, file=sys.stderr)
+"""
+UP = "import time\nprint('up', flush=True)\ntime.sleep(300)"
+
+
+def recording(path: Path, *argv: str) -> list[str]:
+    return [sys.executable, "-c", RECORD, str(path), *argv]
+
+
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_stdio_is_untouched_and_the_stream_complete(tmp_path: Path) -> None:
+    path = tmp_path / "run.tfm"
+    done = subprocess.run(
+        recording(path, "sh", "-c", "cat; echo err >&2; test -t 1; exit 6"),
+        input=b"through\n",
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.stdout == b"through\n"
+    assert done.stderr == b"err\nrecorded 6 None None\n"
+    events = list(read(path).events())
+    assert isinstance(events[0], Session)
+    assert [event.argv[0] for event in events if isinstance(event, Run)] == ["sh"]
+    assert [event.exit_code for event in events if isinstance(event, RunEnd)] == [6]
+
+
+def test_ctrl_c_reaches_the_script_once_and_is_waited_for(tmp_path: Path) -> None:
+    program = (
+        "import time\nprint('up', flush=True)\nwhile True:\n try: time.sleep(300)\n"
+        " except KeyboardInterrupt:\n  print('caught', flush=True)\n  raise SystemExit(9)"
+    )
+    command, *arguments = recording(tmp_path / "r", sys.executable, "-c", program)
+    # As at a prompt, whatever has started the tests.
+    with pexpect.spawn(command, arguments, timeout=30, preexec_fn=_heed_interrupts) as terminal:
+        terminal.expect("up\r\n")
+        terminal.sendintr()
+        terminal.expect("caught\r\n")
+        terminal.expect("recorded 9 None None")
+        terminal.expect(pexpect.EOF)
+
+
+def test_term_is_passed_on(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        recording(tmp_path / "r", sys.executable, "-c", UP), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as recorder:
+        assert recorder.stdout and recorder.stderr
+        assert recorder.stdout.readline() == b"up\n"
+        recorder.terminate()
+        assert recorder.stderr.read() == b"recorded None 15 None\n"
+
+
+def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    program = "import signal; print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+    command = ["nohup", *recording(tmp_path / "r", sys.executable, "-c", program)]
+    done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=30, check=False)
+    assert done.stdout == b"True\n"
+
+
+async def test_tensorflow_is_recorded_from_its_hook(tmp_path: Path) -> None:
+    program = (
+        "import tensorflow as tf, time\nx = tf.ones((1024, 1024))\n"
+        "end = time.monotonic() + 0.5\nwhile time.monotonic() < end: x = x @ x * 1e-3\n"
+    )
+    path = tmp_path / "run.tfm"
+    environment = dict(os.environ) | {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"}
+    process = await asyncio.create_subprocess_exec(
+        *recording(path, sys.executable, "-c", program), env=environment, stderr=subprocess.DEVNULL
+    )
+    assert await asyncio.wait_for(process.wait(), 60) == 0
+    events = list(read(path).events())
+    hook = [event for event in events if isinstance(event, Hook)][-1]
+    readings = [event for event in events if isinstance(event, Allocator)]
+    assert hook.executable == sys.executable
+    assert max(reading.in_use or 0 for reading in readings) >= 4 * 1024 * 1024
