@@ -1,5 +1,8 @@
 """What is printed without a screen: the table of --once, the list of attach, the summary of a recorded run."""
 
+import os
+import re
+
 import pytest
 
 from tfmemtop import events as ev
@@ -64,7 +67,9 @@ def test_the_table_says_why_processes_are_missing() -> None:
 
 
 def session(id: str, *command: str) -> SessionInfo:
-    return SessionInfo(id=id, pid=1, started=1.7e9, command=list(command), cwd="/", socket="/s", output_path=None)
+    return SessionInfo(
+        id=id, pid=os.getpid(), started=1.7e9, command=list(command), cwd="/", socket="/s", output_path=None
+    )
 
 
 def test_attach_takes_the_only_session_or_the_one_that_is_meant() -> None:
@@ -80,8 +85,8 @@ def test_attach_lists_the_sessions_when_it_cannot_choose(capsys: pytest.CaptureF
         choose(found, None)
     listed = capsys.readouterr().err.splitlines()
     assert len(listed) == 2
-    assert "abc12" in listed[0] and "python 'my train.py'" in listed[0]
-    assert "abd34" in listed[1] and "(watching only)" in listed[1]
+    assert re.fullmatch(r"  abc12  ended     started .+ ago  python 'my train.py'", listed[0])
+    assert re.fullmatch(r"  abd34  watching  started .+ ago  \(watching only\)", listed[1])
     with pytest.raises(Refusal, match="several sessions begin with 'ab'"):
         choose(found, "ab")
     with pytest.raises(Refusal, match="no session is called 'x'"):

@@ -8,6 +8,7 @@ from tfmemtop.commands.arguments import Arguments
 from tfmemtop.commands.live import show
 from tfmemtop.commands.screen import terminal_size
 from tfmemtop.engine.launch import Launched, SessionInfo, sessions
+from tfmemtop.engine.procfs import descendants
 from tfmemtop.options import Refusal
 from tfmemtop.units import format_duration
 
@@ -56,4 +57,6 @@ def _list(found: list[SessionInfo]) -> None:
     now = time.time()
     for session in found:
         what = shlex.join(session.command) if session.command else "(watching only)"
-        print(f"  {session.id}  for {format_duration(now - session.started)}  {what}", file=sys.stderr)
+        state = "running" if descendants(session.pid) else "ended" if session.command else "watching"
+        since = format_duration(now - session.started)
+        print(f"  {session.id}  {state:<8}  started {since} ago  {what}", file=sys.stderr)
