@@ -106,6 +106,15 @@ async def test_what_the_shell_opened_reaches_the_script(engines: Engines) -> Non
     assert "from outside" in screen.shown
 
 
+async def test_what_is_no_utf8_is_passed_on_or_refused(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODD", os.fsdecode(b"a\xffb"))
+    screen = await engines.python("import os; print(os.environb[b'ODD'])")
+    await screen.until(RunEnd)
+    assert "b'a\\xffb'" in screen.shown
+    launched = engines.launch("echo", os.fsdecode(b"\xff"))
+    assert (launched.exit_code, "UTF-8" in (launched.error or "")) == (2, True)
+
+
 async def test_ctrl_c_typed_interrupts(engines: Engines) -> None:
     screen = await engines.python(FOREVER)
     await screen.until_shown("up")

@@ -60,7 +60,7 @@ def _serve(
     runs = Runs(
         stream,
         cwd=launch.cwd,
-        environment=launch.environment,
+        environment=launch.environment | launching.variables_beyond_json(),
         interval_s=launch.interval_s,
         hook_socket=folder.hook_socket,
         terminal=terminal,

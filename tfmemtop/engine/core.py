@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import traceback
 from pathlib import Path
 
 from tfmemtop.engine.ending import Ending
@@ -143,13 +144,18 @@ class Engine:
         self._stopping = self._loop.create_task(self._end_and_go_on(grace_s))
 
     async def _end_and_go_on(self, grace_s: float) -> None:
-        if self._runs.number:
-            await self._ending.end(grace_s)
-        command, self._next = self._next, None
-        if command is not None and not self._quit:
-            self._start(command)
-        self._stopping = None
-        self._consider()
+        try:
+            if self._runs.number:
+                await self._ending.end(grace_s)
+            command, self._next = self._next, None
+            if command is not None and not self._quit:
+                self._start(command)
+        except Exception as error:
+            traceback.print_exc()
+            self._stream.notice("ending", "error", f"ending the run has failed: {type(error).__name__}: {error}")
+        finally:
+            self._stopping = None
+            self._consider()
 
     def _start(self, command: Relaunch) -> None:
         self._output.drain()

@@ -15,6 +15,7 @@ _LOOK_S = 0.1
 _KILL_WAIT_S = 5.0
 _RELEASE_WAIT_S = 20.0
 _RELEASE_LOOK_S = 0.25
+_DRIVER_WAIT_S = 10.0
 _NEAR = 64 * 1024 * 1024
 
 
@@ -67,17 +68,24 @@ class Ending:
         await self._release(ours)
 
     async def _release(self, ours: set[int]) -> None:
-        readings = await self._read_devices()
-        if readings and self._held(readings, ours):
-            self._say("releasing")
-            give_up = self._stream.now() + _RELEASE_WAIT_S
-            while held := self._held(readings, ours):
-                if self._stream.now() > give_up:
-                    self._say("held", detail=held)
-                    return
-                await asyncio.sleep(_RELEASE_LOOK_S)
-                readings = await self._read_devices()
+        give_up = self._stream.now() + _RELEASE_WAIT_S
+        waiting = False
+        while held := await self._look(ours):
+            if self._stream.now() > give_up:
+                self._say("held", detail=held)
+                return
+            if not waiting:
+                waiting = True
+                self._say("releasing")
+            await asyncio.sleep(_RELEASE_LOOK_S)
         self._say("released")
+
+    async def _look(self, ours: set[int]) -> str:
+        try:
+            readings = await asyncio.wait_for(self._read_devices(), _DRIVER_WAIT_S)
+        except asyncio.TimeoutError:
+            return "the driver does not answer, so what is still held cannot be known"
+        return self._held(readings, ours)
 
     def _held(self, readings: list[DeviceReading], ours: set[int]) -> str:
         for reading in readings:

@@ -97,6 +97,11 @@ def start(launch: Launch) -> Launched:
 
     Errors, of the engine's own start too, come as ``Launched.error`` with an exit code.
     """
+    if not all(map(_is_text, (*launch.argv, launch.cwd))):
+        return Launched(error="the command line or the working directory is not valid UTF-8", exit_code=2)
+    # Variables that are no text cannot stand in JSON; the engine inherits them and passes them on.
+    texts = {name: value for name, value in launch.environment.items() if _is_text(name + value)}
+    launch = msgspec.structs.replace(launch, environment=texts)
     environment = dict(os.environ)
     package_parent = Path(__file__).parents[2]
     if package_parent.name not in ("site-packages", "dist-packages"):
@@ -132,6 +137,19 @@ def start(launch: Launch) -> Launched:
     except msgspec.DecodeError:
         last = complaint.decode(errors="replace").strip().splitlines()[-1:] or ["no answer"]
         return Launched(error=f"the engine cannot be started: {last[0]}", exit_code=1)
+
+
+def variables_beyond_json() -> dict[str, str]:
+    """What of this process's environment :func:`start` could not write into the launch."""
+    return {name: value for name, value in os.environ.items() if not _is_text(name + value)}
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def become_subreaper() -> None:

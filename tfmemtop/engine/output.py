@@ -22,9 +22,10 @@ _INPUT = 64 * 1024
 class OutputPump:
     """Reads the pty of a session and writes to it."""
 
-    def __init__(self, stream: Stream, terminal: PseudoTerminal, path: Path | None) -> None:
+    def __init__(self, stream: Stream, terminal: PseudoTerminal, path: Path) -> None:
         self._stream = stream
         self._master = terminal.master
+        self._path: Path | None = path  # None once it has been given up
         self._file: int | None = None
         self._unwritten = bytearray()
         self._buffer = bytearray(_READ)
@@ -35,11 +36,6 @@ class OutputPump:
         self._tick: asyncio.TimerHandle | None = None
         self._input = bytearray()
         self.run = 1
-        if path is not None:
-            try:
-                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            except OSError as error:
-                self._give_up_file(error)
 
     def begin(self) -> None:
         """Start reading; needs the running loop."""
@@ -89,7 +85,7 @@ class OutputPump:
         except BlockingIOError:
             return False
         data = self._view[:count]
-        if self._file is not None:
+        if self._path is not None:
             self._unwritten += data
             if len(self._unwritten) > _BURST:
                 self._flush_file()
@@ -133,8 +129,13 @@ class OutputPump:
             self._loop.remove_writer(self._master)
 
     def _flush_file(self) -> None:
+        if not self._unwritten or self._path is None:
+            return
         try:
-            while self._file is not None and self._unwritten:
+            if self._file is None:
+                # Not before there is something to keep: who only watches leaves no empty file.
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            while self._unwritten:
                 del self._unwritten[: os.write(self._file, self._unwritten)]
         except OSError as error:
             self._give_up_file(error)
@@ -143,6 +144,7 @@ class OutputPump:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+        self._path = None
         self._unwritten.clear()
         self._stream.notice(
             "output_file",

@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+import traceback
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tfmemtop.engine.ending import Ending
@@ -17,6 +18,7 @@ from tfmemtop.events import DeviceReading
 PACE_S = 1.0
 _DRIVER_HANGS_S = 5.0
 _STRANGE_AFTER = 3
+_AFTER_FAILURE_S = 5.0
 
 
 class Readings:
@@ -39,7 +41,10 @@ class Readings:
 
     def begin(self) -> None:
         """Start both; needs the running loop."""
-        self._tasks = [asyncio.ensure_future(self._watch_devices()), asyncio.ensure_future(self._watch_processes())]
+        self._tasks = [
+            asyncio.ensure_future(self._keep_on("GPUs", self._watch_devices)),
+            asyncio.ensure_future(self._keep_on("processes", self._watch_processes)),
+        ]
 
     def hurry(self) -> None:
         """Look at the processes now: something has changed."""
@@ -74,6 +79,23 @@ class Readings:
                 if one.used is not None:
                     self.ending.baseline.setdefault(one.index, one.used)
         return reading.readings
+
+    async def _keep_on(self, what: str, watch: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await self._attempt(what, watch)
+            await asyncio.sleep(_AFTER_FAILURE_S)
+
+    async def _attempt(self, what: str, watch: Callable[[], Awaitable[None]]) -> None:
+        """A failure nobody foresaw costs a few seconds of readings, not the session."""
+        try:
+            await watch()
+        except Exception as error:
+            traceback.print_exc()
+            self._stream.notice(
+                f"readings {what}",
+                "error",
+                f"reading the {what} has failed and is tried again: {type(error).__name__}: {error}",
+            )
 
     async def _watch_devices(self) -> None:
         while True:
