@@ -34,7 +34,8 @@ def _tick(state: State, t: float, gpus: int) -> None:
 def _frames(state: State, gpus: int, span: int, scale: Scale) -> tuple[float, float]:
     """Milliseconds of CPU: the median frame as time goes on, and the first frame, everything anew."""
     panel = DevicesPanel()
-    panel.span, panel.scale, panel.state = span, scale, state
+    panel.scale, panel.state = scale, state
+    panel.cycle_span(span - panel.span)
     taken = []
     t = state.now
     for _ in range(60):

@@ -96,13 +96,14 @@ class AllocatorRow:
 
 def panels(state: State) -> list[DevicePanel]:
     """One panel for each GPU, then one for the CPU pool where TensorFlow uses it."""
-    found = [_gpu_panel(state, index) for index in state.devices]
+    rows = allocators(state)
+    found = [_gpu_panel(state, index, rows) for index in state.devices]
     if state.cpu_pool is not None:
-        found.append(_cpu_panel(state))
+        found.append(_cpu_panel(state, rows))
     return found
 
 
-def _gpu_panel(state: State, index: int) -> DevicePanel:
+def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePanel:
     device = state.devices[index]
     reading, info = device.reading, device.info
     readings = allocators_on(state, device)
@@ -135,7 +136,7 @@ def _gpu_panel(state: State, index: int) -> DevicePanel:
         capacity=info.total,
         used=used,
         layers=tuple(layers),
-        limit=_sum_limits([row for row in allocators(state) if row.gpu == index and not row.ended]),
+        limit=_sum_limits([row for row in rows if row.gpu == index and not row.ended]),
         peak=max((r.peak for r in readings if r.peak is not None), default=None),
         history=device.history,
         kinds=("in_use", "cached", "rest", "others"),
@@ -163,12 +164,12 @@ def _facts(reading: events.DeviceReading | None) -> tuple[str, ...]:
     return tuple(facts)
 
 
-def _cpu_panel(state: State) -> DevicePanel:
+def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
     assert state.cpu_pool is not None
     readings = cpu_pool_readings(state)
     in_use, pool = pool_use(readings)
     pids = {reading.pid for reading in readings}
-    rows = [row for row in allocators(state) if row.device.startswith("CPU") and row.pid in pids]
+    rows = [row for row in all_rows if row.device.startswith("CPU") and row.pid in pids]
     limit = _sum_limits(rows)
     host = state.session.host_memory if state.session else None
     capacity = limit if limit is not None else host

@@ -82,7 +82,7 @@ class TfmemtopApp(App[Outcome]):
         self._output_drawn = -1
         self._shown = {"output": True, "allocators": True}
         self.header = Header(glyphs=self.glyphs)
-        self.devices = DevicesPanel(glyphs=self.glyphs, id="devices")
+        self.devices = DevicesPanel(glyphs=self.glyphs, color=options.color, id="devices")
         self.table = ProcessTable(glyphs=self.glyphs, id="processes")
         self.allocators = AllocatorPanel(glyphs=self.glyphs, id="allocators")
         self.output = OutputPanel(glyphs=self.glyphs, id="output")
@@ -236,6 +236,19 @@ class TfmemtopApp(App[Outcome]):
 
     def action_leave(self) -> None:
         self.steering.ask_leave()
+
+    async def action_quit(self) -> None:
+        """Ctrl-Q, which Textual binds before all else: it must ask too, and is the script's while one types."""
+        if self.output.typing:
+            self.send(events.Input(text="\x11"))
+        else:
+            self.steering.ask_leave()
+
+    def action_type(self) -> None:
+        self._shown["output"] = True
+        self.redraw()
+        self.output.focus()
+        self.output.action_type()
 
     def action_toggle_output(self) -> None:
         self._toggle("output")

@@ -39,15 +39,22 @@ class DevicesPanel(Panel):
 
     def __init__(self, *, glyphs: Glyphs = UNICODE, color: bool = True, id: str | None = None) -> None:
         super().__init__(glyphs=glyphs, id=id)
-        self.span = 1
+        self._span: int | None = None
         self.scale = Scale.CAPACITY
         self._color = color
         self._graphs: dict[str, Graph] = {}
         self._offset = 0
 
+    @property
+    def span(self) -> int:
+        """Index of the graphs' span: the user's choice, else a minute until that is full, then five."""
+        if self._span is not None:
+            return self._span
+        return 0 if self.state.now <= SPANS[0][0] else 1
+
     def cycle_span(self, step: int) -> None:
         """Let the graphs span the next longer (+1) or shorter (-1) time; beyond the ends nothing changes."""
-        self.span = min(max(0, self.span + step), len(SPANS) - 1)
+        self._span = min(max(0, self.span + step), len(SPANS) - 1)
         self.redraw()
 
     def toggle_scale(self) -> None:

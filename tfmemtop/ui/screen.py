@@ -152,7 +152,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
     def index(self) -> None:
         top, bottom = self.margins or Margins(0, self.lines - 1)
         if self.cursor.y == bottom and top == 0 and self._main is None:
-            self.push_row(self.buffer.get(0, {}))
+            self.push_row(self.buffer[0])
         super().index()
 
     def next_line(self) -> None:
@@ -284,7 +284,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
             rows = {y + shift: row for y, row in buffer.items() if 0 <= y + shift < lines}
             if main:
                 for y in range(-shift):
-                    self.push_row(buffer.get(y, {}))
+                    self.push_row(buffer[y])
                 if cursor.y == self.lines - 1:
                     while self.lines + shift < lines and self.history and self._recent and self._recent[-1] is not None:
                         self.history.pop()
