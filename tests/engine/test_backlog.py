@@ -1,0 +1,60 @@
+"""What is kept for late readers: bounded, in order, and with every peak that matters."""
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfmemtop.engine.backlog import POINTS, Backlog
+from tfmemtop.events import Allocator, Output, Process, ProcessReading, ProcessReadings, Run
+from tfmemtop.settings import Settings
+
+
+def reading(t: float, in_use: int, pid: int = 1) -> Allocator:
+    return Allocator(t=t, pid=pid, device="GPU:0", allocator="bfc", in_use=in_use, peak=None, pool=None, limit=None)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=50), st.integers(1, 200))
+def test_a_curve_keeps_its_highest_and_its_newest_in_bounded_space(pattern: list[int], repeats: int) -> None:
+    backlog = Backlog()
+    told = [reading(float(t), in_use) for t, in_use in enumerate(pattern * repeats)]
+    for event in told:
+        backlog.add(event)
+    kept = backlog.events()
+    assert len(kept) <= POINTS + 2
+    assert kept[-1] == told[-1]
+    assert max(e.in_use or 0 for e in kept if isinstance(e, Allocator)) == max(pattern)
+    times = [event.t for event in kept]
+    assert times == sorted(set(times))
+
+
+def test_a_day_of_readings_is_thinned_evenly() -> None:
+    backlog = Backlog()
+    for t in range(86_400):
+        backlog.add(reading(float(t), 1))
+    times = [event.t for event in backlog.events()]
+    assert POINTS / 2 <= len(times) <= POINTS + 2
+    assert max(b - a for a, b in pairwise(times)) <= 2 * 86_400 / (POINTS / 2)
+
+
+def test_output_kept_is_the_newest_and_says_what_was_left_out() -> None:
+    backlog = Backlog()
+    backlog.add(Run(t=0.0, run=1, pid=1, argv=["x"], cwd="/", settings=Settings()))
+    written = [f"{n:08}\n" for n in range(40_000)]
+    for n, line in enumerate(written):
+        backlog.add(Output(t=float(n), run=1, text=line))
+    kept = [event for event in backlog.events() if isinstance(event, Output)]
+    text = "".join(event.text for event in kept)
+    assert "".join(written).endswith(text)
+    assert 32 * 1024 < len(text) <= 64 * 1024
+    assert sum(event.skipped for event in kept) + len(text) == sum(map(len, written))
+
+
+def test_processes_that_came_and_went_are_forgotten() -> None:
+    backlog = Backlog()
+    for pid in range(5000):
+        backlog.add(Process(t=float(pid), pid=pid, ppid=0, user="u", command=["sh"], started=0.0, run=1))
+        alive = [ProcessReading(pid=pid, cpu=None, rss=None)]
+        backlog.add(ProcessReadings(t=float(pid), processes=alive))
+    assert [event.pid for event in backlog.events() if isinstance(event, Process)] == [4999]
