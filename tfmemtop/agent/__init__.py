@@ -3,6 +3,8 @@
 Loaded by path by ``inject/sitecustomize.py`` when the script imports TensorFlow; Python 3.9 and later,
 standard library only. Nothing here may change what the script does, prints or catches, so the threads
 and sockets are those of the C modules: no list of threads shows them, no library has patched them.
+
+Once loaded, its modules are taken out of ``sys.modules``: they import one another at their top, never later.
 """
 
 from typing import Any
