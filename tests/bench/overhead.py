@@ -1,95 +1,155 @@
-"""What a training pays for being watched: seconds a step under tfmemtop against bare."""
+"""What a training pays for being watched: seconds a step under tfmemtop against bare.
 
-import json
+The same script runs four times over: bare, bare once more, under ``tfmemtop record`` and under the
+live screen. They take turns of a second; who has no turn is stopped, its tfmemtop with it. So each
+ratio is of neighbouring seconds, and other load on the machine falls on all alike. Bare against
+bare says how much of a ratio is chance.
+"""
+
 import os
+import random
+import signal
+import socket
 import statistics
 import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from tests.bench.table import Row, has_gpu, spread
-from tests.bench.terminal import TFMEMTOP, Terminal
+import psutil
+
+from tests.bench.table import Row, has_gpu, likely
+from tests.bench.terminal import TFMEMTOP, Terminal, private_sessions
 
 SCRIPT = Path(__file__).parent / "scripts" / "steps.py"
 BOUND = 1.01
-LIMIT_S = 180.0
+START_S, TURN_S, END_S = 180.0, 30.0, 30.0
 
 _POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "2048"}
 _GROWTH = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}
 _KINDS = {"keras": "a Keras training step", "eager": "an eager loop"}
+_PACE = ("--interval", "0.1")
 
-Figures = dict[str, float]
+
+class _Turns:
+    """One running script; it and all that belongs to it stand still except in its turn."""
+
+    def __init__(self, pid: int, connection: socket.socket) -> None:
+        self._top = psutil.Process(pid)
+        self._connection = connection
+        self._file = connection.makefile("rw")
+        self.send(signal.SIGSTOP)
+
+    def send(self, number: int) -> None:
+        """Signal every process of this manner, the outermost first."""
+        for process in [self._top, *self._top.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+
+    def end(self) -> None:
+        """Let it go on to its end."""
+        self._file.close()
+        self._connection.close()
+        self.send(signal.SIGCONT)
+
+    def take(self, kind: str) -> float:
+        """Seconds that a step of *kind* took in this turn."""
+        self.send(signal.SIGCONT)
+        try:
+            print(kind, file=self._file, flush=True)
+            return float(self._file.readline())
+        finally:
+            self.send(signal.SIGSTOP)
 
 
-class _Runs:
-    """Starts the script in one manner or another; gives its median seconds a step, by kind."""
+@contextmanager
+def _connected(path: Path) -> Iterator[tuple[list[str], socket.socket]]:
+    """The script's command line, and the socket at which it will connect."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(1)
+        listener.settimeout(START_S)
+        yield [sys.executable, str(SCRIPT), str(path)], listener
 
-    def __init__(self, folder: Path, seconds: float) -> None:
-        self.folder = folder
-        self.environment: Mapping[str, str] = {
-            **os.environ,
-            **(_GROWTH if has_gpu() else _POOL),
-            "TF_CPP_MIN_LOG_LEVEL": "2",
-        }
-        self.figures = folder / "figures.json"
-        self.command = [sys.executable, str(SCRIPT), str(self.figures), str(seconds)]
 
-    def bare(self) -> Figures:
-        return self._run(self.command)
+def _accept(listener: socket.socket, pid: int, stack: ExitStack) -> _Turns:
+    connection, _ = listener.accept()
+    connection.settimeout(TURN_S)
+    turns = _Turns(pid, connection)
+    stack.callback(turns.end)
+    return turns
 
-    def recorded(self) -> Figures:
-        recording = self.folder / "steps.jsonl"
-        recording.unlink(missing_ok=True)
-        figures = self._run([*TFMEMTOP, "record", "-o", str(recording), "--interval", "0.1", "--", *self.command])
-        if b'"allocator"' not in recording.read_bytes():
-            raise RuntimeError("no allocator was read: what was measured is not what it says")
-        return figures
 
-    def watched(self) -> Figures:
-        script = [*self.command]
-        with Terminal([*TFMEMTOP, "--interval", "0.1", "--", *script], 160, 48, self.environment) as terminal:
-            terminal.wait_for("exit code 0", LIMIT_S)
-            terminal.press("q")
-            terminal.wait_closed(30)
-        return self._read()
+def _piped(command: list[str], environment: dict[str, str], stack: ExitStack) -> int:
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    stack.callback(_await, process)
+    return process.pid
 
-    def _run(self, command: list[str]) -> Figures:
-        subprocess.run(command, env=self.environment, capture_output=True, check=True, timeout=LIMIT_S)
-        return self._read()
 
-    def _read(self) -> Figures:
-        blocks: dict[str, list[float]] = json.loads(self.figures.read_text())
-        self.figures.unlink()
-        return {kind: statistics.median(taken) for kind, taken in blocks.items()}
+def _await(process: "subprocess.Popen[bytes]") -> None:
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _generation(folder: Path, rounds: int, chance: random.Random) -> dict[str, dict[str, list[float]]]:
+    """Start all four, give each *rounds* turns of each kind: kind → manner → seconds a step."""
+    environment = {**os.environ, **(_GROWTH if has_gpu() else _POOL), "TF_CPP_MIN_LOG_LEVEL": "2"}
+    recording = folder / "steps.jsonl"
+    taken: dict[str, dict[str, list[float]]] = {kind: {} for kind in _KINDS}
+    with ExitStack() as stack:
+        started: dict[str, tuple[socket.socket, int]] = {}
+        for manner in ("bare", "bare again", "record", "the live screen"):
+            command, listener = stack.enter_context(_connected(folder / f"{len(started)}.sock"))
+            if manner == "the live screen":
+                terminal = Terminal([*TFMEMTOP, *_PACE, "--", *command], 160, 48, environment)
+                pid = stack.enter_context(terminal).pid
+            else:
+                record = [*TFMEMTOP, "record", "-o", str(recording), *_PACE, "--"] if manner == "record" else []
+                pid = _piped([*record, *command], environment, stack)
+            started[manner] = listener, pid
+        turns = {manner: _accept(listener, pid, stack) for manner, (listener, pid) in started.items()}
+        for _ in range(rounds):
+            for kind in _KINDS:
+                for manner in chance.sample(sorted(turns), len(turns)):
+                    taken[kind].setdefault(manner, []).append(turns[manner].take(kind))
+    if recording.read_bytes().count(b'"allocator"') < rounds:
+        raise RuntimeError("hardly an allocator was read: what was measured is not what it says")
+    return taken
 
 
 def measure(quick: bool) -> list[Row]:
-    """Bare, recorded, bare, watched, and so on; each against the mean of the bare runs around it."""
-    rounds, seconds = (1, 2.5) if quick else (4, 4.0)
-    with tempfile.TemporaryDirectory(prefix="tfmemtop-bench-") as folder:
-        runs = _Runs(Path(folder), seconds)
-        bare = [runs.bare()]
-        watched: dict[str, list[tuple[int, Figures]]] = {"record": [], "the live screen": []}
-        for _ in range(rounds):
-            for manner, start in (("record", runs.recorded), ("the live screen", runs.watched)):
-                watched[manner].append((len(bare), start()))
-                bare.append(runs.bare())
+    """Ratios within each round, against the mean of the round's two bare turns."""
+    generations, rounds = (1, 6) if quick else (3, 11)
+    chance = random.Random(1)
+    ratios: dict[tuple[str, str], list[float]] = {}
+    step_s: dict[str, list[float]] = {kind: [] for kind in _KINDS}
+    for _ in range(generations):
+        with private_sessions() as folder:
+            taken = _generation(folder, rounds, chance)
+        for kind, manners in taken.items():
+            bare = [(a + b) / 2 for a, b in zip(manners["bare"], manners["bare again"], strict=True)]
+            step_s[kind] += bare
+            for manner in ("record", "the live screen"):
+                pairs = zip(manners[manner], bare, strict=True)
+                ratios.setdefault((kind, manner), []).extend(watched / alone for watched, alone in pairs)
+            pairs = zip(manners["bare again"], manners["bare"], strict=True)
+            ratios.setdefault((kind, "bare"), []).extend(again / alone for again, alone in pairs)
     rows = []
     for kind, what in _KINDS.items():
-        step_ms = statistics.median(figures[kind] for figures in bare) * 1e3
-        between = [b[kind] / a[kind] for a, b in zip(bare, bare[1:], strict=False)]
-        for manner, taken in watched.items():
-            ratios = [f[kind] / ((bare[at - 1][kind] + bare[at][kind]) / 2) for at, f in taken]
+        for manner in ("record", "the live screen"):
+            found = ratios[kind, manner]
             rows.append(
                 Row(
-                    f"{what} ({step_ms:.1f} ms) under {manner}, 10 readings a second, against bare",
+                    f"{what} ({statistics.median(step_s[kind]) * 1e3:.1f} ms) under {manner} at 10 readings a second"
+                    ", against bare",
                     f"{BOUND}×",
-                    f"{spread(ratios, 3)}×",
-                    f"{len(ratios)} paired runs, each between two bare ones, medians of {seconds / 0.5:.0f} blocks; "
-                    f"bare against the bare before it: {spread(between, 3)}×",
-                    statistics.median(ratios) <= BOUND,
+                    f"{likely(found, 3)}×",
+                    f"{len(found)} rounds of neighbouring turns of 0.5 s, {generations} starts of each; "
+                    f"chance, as bare against bare: {likely(ratios[kind, 'bare'], 3)}×",
+                    statistics.median(found) <= BOUND,
                 )
             )
     return rows

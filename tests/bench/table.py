@@ -1,5 +1,6 @@
 """What a bench hands back, and the table that is made of it."""
 
+import math
 import platform
 import statistics
 from collections.abc import Iterable, Sequence
@@ -32,6 +33,15 @@ def table(rows: Iterable[Row]) -> str:
 def spread(values: Sequence[float], digits: int) -> str:
     """``1.002 (0.998 to 1.011)``: the median, and the lowest and the highest of *values*."""
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def likely(values: Sequence[float], digits: int) -> str:
+    """``1.002 (1.000 to 1.004)``: the median, and where with 95 % it lies; all of *values* if they are few."""
+    ordered, count = sorted(values), len(values)
+    outside = max(0, math.floor(count / 2 - 0.98 * math.sqrt(count)) - 1) if count > 5 else 0
+    return (
+        f"{statistics.median(ordered):.{digits}f} ({ordered[outside]:.{digits}f} to {ordered[-1 - outside]:.{digits}f})"
+    )
 
 
 def has_gpu() -> bool:

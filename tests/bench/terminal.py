@@ -1,17 +1,43 @@
 """A program on a pty of a given size, whose drawing is read as fast as a terminal would read it."""
 
 import os
+import signal
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 
 import pexpect
 
+from tfmemtop.engine.launch import sessions
+
 TFMEMTOP = (sys.executable, "-m", "tfmemtop")
 
 _KEPT = 1 << 20
+
+
+@contextmanager
+def private_sessions() -> Iterator[Path]:
+    """A new folder, which is also where tfmemtop keeps its sessions and outputs until the block ends."""
+    names = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME")
+    before = {name: os.environ.get(name) for name in names}
+    # Under /tmp whatever TMPDIR says: a socket's path has to be short.
+    with tempfile.TemporaryDirectory(prefix="tfm", dir="/tmp") as folder:
+        os.environ.update(dict.fromkeys(names, folder))
+        try:
+            yield Path(folder)
+        finally:
+            for session in sessions():
+                os.kill(session.pid, signal.SIGTERM)
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
 
 class Terminal:
@@ -31,7 +57,8 @@ class Terminal:
         self.began = time.perf_counter()
         self._child = pexpect.spawn(command[0], list(command[1:]), dimensions=(rows, columns), env=environment)
         self._child.delaybeforesend = None
-        self.pid: int = self._child.pid
+        assert self._child.pid is not None
+        self.pid = self._child.pid
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

@@ -1,19 +1,19 @@
-"""Seconds per step of a Keras training and of an eager loop, block after block, as JSON into a file.
+"""A Keras training and an eager loop, a block of either whenever the bench asks for one.
 
-``python steps.py FILE SECONDS``: so many seconds of each, in blocks of half a second. A block is
+``python steps.py SOCKET``: reads ``keras`` or ``eager`` from the unix socket, answers with the
+seconds that a step took in a block of half a second; ends when the socket is closed. A block is
 longer than the time between readings, so that what a reading costs falls into every block.
 """
 
-import json
+import socket
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import keras
 import tensorflow as tf
 
-BLOCK_S = 0.5
+SETTLE_S, BLOCK_S = 0.2, 0.5
 
 
 def training_step(on_gpu: bool) -> Callable[[], object]:
@@ -35,7 +35,7 @@ def training_step(on_gpu: bool) -> Callable[[], object]:
 
 
 def eager_step() -> Callable[[], object]:
-    """A handful of small operations, each waited for by Python."""
+    """A handful of small operations, and their result in Python."""
     matrix = tf.random.uniform((64, 64)) / 64.0
 
     def step() -> object:
@@ -47,25 +47,26 @@ def eager_step() -> Callable[[], object]:
     return step
 
 
-def blocks(step: Callable[[], object], seconds: float) -> list[float]:
-    """Seconds per step in each block, after one block to warm up."""
-    for _ in range(3):
+def repeat(step: Callable[[], object], seconds: float) -> float:
+    """Seconds per step."""
+    begun, steps, passed = time.perf_counter(), 0, 0.0
+    while passed < seconds:
         step()
-    taken = []
-    for _ in range(max(2, round(seconds / BLOCK_S)) + 1):
-        begun, steps = time.perf_counter(), 0
-        while (passed := time.perf_counter() - begun) < BLOCK_S:
-            step()
-            steps += 1
-        taken.append(passed / steps)
-    return taken[1:]
+        steps += 1
+        passed = time.perf_counter() - begun
+    return passed / steps
 
 
 def main() -> None:
-    path, seconds = Path(sys.argv[1]), float(sys.argv[2])
-    on_gpu = bool(tf.config.list_physical_devices("GPU"))
-    figures = {"keras": blocks(training_step(on_gpu), seconds), "eager": blocks(eager_step(), seconds)}
-    path.write_text(json.dumps(figures))
+    steps = {"keras": training_step(bool(tf.config.list_physical_devices("GPU"))), "eager": eager_step()}
+    for step in steps.values():
+        repeat(step, 1.0)
+    with socket.socket(socket.AF_UNIX) as connection, connection.makefile("rw") as asked:
+        connection.connect(sys.argv[1])
+        for kind in asked:
+            step = steps[kind.strip()]
+            repeat(step, SETTLE_S)
+            print(repeat(step, BLOCK_S), file=asked, flush=True)
 
 
 if __name__ == "__main__":
