@@ -244,6 +244,10 @@ class TfmemtopApp(App[Outcome]):
         else:
             self.steering.ask_leave()
 
+    def action_help_quit(self) -> None:
+        """Ctrl-C, to which Textual gives a hint of its own."""
+        self.steering.ask_leave()
+
     def action_type(self) -> None:
         self._shown["output"] = True
         self.redraw()

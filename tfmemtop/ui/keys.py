@@ -49,5 +49,5 @@ KEYS: tuple[Key, ...] = (
     Key("right", "→", "seek(5.0)", "5 seconds on", "seek", "replay", replay=True),
     Key("less_than_sign", "<", "speed(0.5)", "half as fast", "", "replay", replay=True),
     Key("greater_than_sign", ">", "speed(2.0)", "twice as fast", "speed", "replay", replay=True),
-    Key("q,f10,ctrl+c", "q", "leave", "quit; asks what becomes of a running script", "quit"),
+    Key("q,f10", "q", "leave", "quit; asks what becomes of a running script", "quit"),
 )
