@@ -1,0 +1,43 @@
+"""Draws the README's pictures from the tests' recordings: ``python -m screenshots.make``."""
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from screenshots.picture import picture
+from tests.ui.recorded import screen
+from tfmemtop.options import UiOptions
+
+HERE = Path(__file__).parent
+
+PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {}
+"""File name: recording, moment in seconds, columns and rows, keys pressed."""
+
+
+async def draw(
+    name: str, t: float, size: tuple[int, int], keys: Sequence[str], options: UiOptions | None = None
+) -> str:
+    """The picture of recording *name* at *t* seconds after *keys*."""
+    app = screen(name, t, options)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        app.redraw()
+        await pilot.press(*keys)
+        await pilot.pause()
+        app.redraw()
+        await pilot.pause()
+        return picture(app.screen._compositor.render_strips(), size[0])
+
+
+def main() -> None:
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    for file, (name, t, size, keys) in PICTURES.items():
+        (HERE / f"{file}.svg").write_text(asyncio.run(draw(name, t, size, keys)))
+        print(f"{file}.svg")
+
+
+if __name__ == "__main__":
+    main()
