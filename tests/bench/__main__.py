@@ -2,11 +2,12 @@
 
 import argparse
 import sys
+import traceback
 from importlib import import_module
 
-from tests.bench.table import machine, table
+from tests.bench.table import Row, machine, table
 
-NAMES = ("overhead",)
+NAMES = ("overhead", "start", "frame", "watching", "memory", "flood")
 
 
 def main() -> int:
@@ -18,10 +19,15 @@ def main() -> int:
     if unknown := set(arguments.names) - set(NAMES):
         parser.error(f"there is no {', '.join(sorted(unknown))}")
     print(f"Machine: {machine()}.", file=sys.stderr)
-    rows = []
+    rows: list[Row] = []
     for name in arguments.names or NAMES:
         print(f"{name} …", file=sys.stderr, flush=True)
-        rows += import_module(f"tests.bench.{name}").measure(arguments.quick)
+        try:
+            rows += import_module(f"tests.bench.{name}").measure(arguments.quick)
+        except Exception as error:
+            # The rest of a long measurement is not lost for it.
+            traceback.print_exc()
+            rows.append(Row(name, "", f"failed: {type(error).__name__}", "see above", within=False))
     print(table(rows))
     return int(any(row.within is False for row in rows))
 

@@ -33,6 +33,8 @@ def private_sessions() -> Iterator[Path]:
         finally:
             for session in sessions():
                 os.kill(session.pid, signal.SIGTERM)
+            while sessions():  # an engine ends its script first
+                time.sleep(0.05)
             for name, value in before.items():
                 if value is None:
                     del os.environ[name]
@@ -41,7 +43,7 @@ def private_sessions() -> Iterator[Path]:
 
 
 class Terminal:
-    """Runs *command* on a pty of *columns* by *rows* until the block ends, then hangs up.
+    """Runs *command* on a pty of *columns* by *rows*, *environment* over ours; at the block's end hangs up.
 
     ``began`` is the moment before it was started, on ``time.perf_counter``.
     """
@@ -49,7 +51,7 @@ class Terminal:
     def __init__(
         self, command: Sequence[str], columns: int, rows: int, environment: Mapping[str, str] | None = None
     ) -> None:
-        environment = dict(os.environ if environment is None else environment) | {"TERM": "xterm-256color"}
+        environment = {**os.environ, **(environment or {}), "TERM": "xterm-256color"}
         self._drawn = bytearray()
         self._news = threading.Condition()
         self._closed = False

@@ -1,0 +1,99 @@
+"""A synthetic machine, as the events that an engine would send of it."""
+
+import math
+from collections.abc import Iterator
+
+from tfmemtop import events
+from tfmemtop.settings import Settings
+
+MIB, GIB = 1 << 20, 1 << 30
+SCRIPT = 1000
+"""The pid of the run's first process."""
+
+_TOTAL, _RESERVED = 140 * GIB, 615 * MIB
+
+
+class Machine:
+    """*gpus* GPUs and *processes* processes, evenly on them; the run has a hooked one on each GPU.
+
+    Without a GPU the run's process has TensorFlow's pool for the CPU.
+    """
+
+    def __init__(self, gpus: int, processes: int) -> None:
+        self.gpus = gpus
+        self.pids = list(range(SCRIPT, SCRIPT + processes))
+        self.hooked = self.pids[: max(1, gpus)]
+
+    def beginning(self) -> Iterator[events.AnyEvent]:
+        """All up to the first readings."""
+        command = ["python", "train.py", "--epochs", "100"]
+        yield events.Session(
+            t=0.0, format=events.FORMAT, version="0", id="bench", started=1.7e9, host="box", user="ada",
+            host_memory=2048 * GIB, cores=128, interval_s=0.1, command=command,
+        )  # fmt: skip
+        yield events.Terminal(t=0.0, columns=100, rows=20)
+        yield events.Run(t=0.1, run=1, pid=SCRIPT, argv=command, cwd="/home/ada", settings=Settings())
+        for index in range(self.gpus):
+            yield events.Device(
+                t=0.2, index=index, uuid=f"GPU-{index}", name="NVIDIA H200", total=_TOTAL, reserved=_RESERVED
+            )
+        for pid in self.pids:
+            of_run = pid in self.hooked
+            words = [*command, f"--rank={pid - SCRIPT}"] if of_run else ["python", f"serve_{pid}.py", "--port", "80"]
+            yield events.Process(
+                t=0.3, pid=pid, ppid=SCRIPT if of_run and pid != SCRIPT else 1, user="ada" if of_run else "grace",
+                command=words, started=1.7e9 - pid, run=1 if of_run else None,
+            )  # fmt: skip
+        for index, pid in enumerate(self.hooked):
+            yield from self.greeting(0.4, pid, index)
+
+    def greeting(self, t: float, pid: int, gpu: int) -> Iterator[events.AnyEvent]:
+        """What a hook says once TensorFlow is there."""
+        yield events.Hook(
+            t=t, pid=pid, ppid=1, argv=["train.py"], python="3.12.3", executable="python", tensorflow="2.21.0"
+        )
+        uuid = f"GPU-{gpu}" if self.gpus else None
+        yield events.Effective(
+            t=t, pid=pid, device=self._logical, physical=0 if self.gpus else None, uuid=uuid, growth=True, limit=None,
+            allocator="bfc",
+        )  # fmt: skip
+
+    @property
+    def _logical(self) -> str:
+        return "GPU:0" if self.gpus else "CPU:0"
+
+    def allocators(self, t: float) -> Iterator[events.Allocator]:
+        """A reading of each hooked process's pool."""
+        for index, pid in enumerate(self.hooked):
+            in_use = int((20 + 15 * math.sin(t / 7 + index)) * GIB)
+            yield events.Allocator(
+                t=t, pid=pid, device=self._logical, allocator=f"GPU_{index}_bfc", in_use=in_use, peak=35 * GIB,
+                pool=40 * GIB, limit=100 * GIB,
+            )  # fmt: skip
+
+    def readings(self, t: float) -> Iterator[events.AnyEvent]:
+        """What is read once a second: every GPU, then the processes."""
+        for index in range(self.gpus):
+            used, shares = 0, []
+            for place in range(index, len(self.pids), self.gpus):
+                held = 42 * GIB if place < self.gpus else int((1.5 + math.sin(t / 5 + place)) * GIB)
+                shares.append(events.DeviceProcess(self.pids[place], held, int(t + place) % 100, 20))
+                used += held
+            yield events.DeviceReading(
+                t=t, index=index, used=used, free=_TOTAL - _RESERVED - used, utilisation=int(50 + 40 * math.sin(t)),
+                bandwidth=22, power_w=400 + 100 * math.sin(t + index), temperature_c=int(50 + 10 * math.sin(t / 9)),
+                processes=shares,
+            )  # fmt: skip
+        yield events.ProcessReadings(
+            t=t,
+            processes=[
+                events.ProcessReading(pid, 50 + 40 * math.sin(t + pid), int((4 + math.sin(t / 3 + pid)) * GIB))
+                for pid in self.pids
+            ],
+            host_used=int((500 + 20 * math.sin(t)) * GIB),
+            host_cpu=40 + 10 * math.sin(t),
+        )
+
+    def printing(self, t: float) -> events.Output:
+        """A line of a progress bar."""
+        return events.Output(t=t, run=1, text=f"\r{int(t):6}/86400 ━━━━━━━━━━━━━━━━ loss: {math.sin(t):.4f}")

@@ -1,0 +1,128 @@
+"""Whether a day of watching grows: 24 simulated hours of events, folded as screen and engine fold them.
+
+One script with an allocator read ten times a second, one GPU and a few processes once a second, a
+line of output a second, and every ten minutes a child that uses TensorFlow and ends. Each side in a
+process of its own, so that its resident memory is its own.
+"""
+
+import asyncio
+import gc
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import psutil
+
+from tests.bench.frame import DrawingApp, Feed
+from tests.bench.machine import SCRIPT, Machine
+from tests.bench.table import Row
+from tfmemtop import events
+from tfmemtop.engine.backlog import Backlog
+from tfmemtop.options import UiOptions
+from tfmemtop.state import State, apply
+
+HOUR_S, DAY_S = 3600, 86_400
+BOUND_MB = 2.0
+CHILD_EVERY_S, CHILD_LIVES_S = 600, 60
+PROCESSES = 5
+SIZE = (160, 48)
+
+Growth = tuple[float, float]
+"""MB after the first simulated hour, and MB more after the day."""
+
+
+def _second(machine: Machine, second: int) -> Iterator[events.AnyEvent]:
+    number, age = divmod(second, CHILD_EVERY_S)
+    child = 100_000 + number
+    if age == 0:
+        machine.pids.append(child)
+        machine.hooked.append(child)
+        yield events.Process(
+            t=second, pid=child, ppid=SCRIPT, user="ada", command=["python", "evaluate.py"], started=1.7e9 + second,
+            run=1,
+        )  # fmt: skip
+        yield from machine.greeting(second, child, 0)
+    elif age == CHILD_LIVES_S:
+        machine.pids.remove(child)
+        machine.hooked.remove(child)
+        yield events.HookEnd(t=second, pid=child, reason="exit")
+    for tenth in range(10):
+        yield from machine.allocators(second + tenth / 10)
+    yield from machine.readings(second + 0.95)
+    yield machine.printing(second + 0.97)
+
+
+def _resident_mb() -> float:
+    gc.collect()
+    return float(psutil.Process().memory_info().rss) / 1e6
+
+
+def _fold(take: Callable[[events.AnyEvent], None], step: int) -> Growth:
+    """Every *step*-th second of the day."""
+    machine = Machine(1, PROCESSES)
+    for event in machine.beginning():
+        take(event)
+    after_an_hour = 0.0
+    for second in range(0, DAY_S, step):
+        for event in _second(machine, second):
+            take(event)
+        if second == HOUR_S:
+            after_an_hour = _resident_mb()
+    return after_an_hour, _resident_mb() - after_an_hour
+
+
+def state(step: int) -> Growth:
+    """The screen's state."""
+    kept = State()
+    return _fold(lambda event: apply(kept, event), step)
+
+
+def backlog(step: int) -> Growth:
+    """What the engine keeps for screens that come late."""
+    return _fold(Backlog().add, step)
+
+
+async def _screen(step: int) -> Growth:
+    machine, feed = Machine(1, PROCESSES), Feed()
+    app = DrawingApp(feed, UiOptions())
+    async with app.run_test(size=SIZE) as pilot:
+        await feed.queue.put(list(machine.beginning()))
+        while len(app.state.processes) < PROCESSES:
+            await pilot.pause()
+        app.frozen = True  # frames are drawn here only, not at the app's own pace
+        after_an_hour = 0.0
+        for second in range(0, DAY_S, step):
+            for event in _second(machine, second):
+                apply(app.state, event)
+            if second % 60 == 0:
+                app.redraw()
+                await asyncio.sleep(0.02)
+            if second == HOUR_S:
+                after_an_hour = _resident_mb()
+        return after_an_hour, _resident_mb() - after_an_hour
+
+
+def screen(step: int) -> Growth:
+    """The whole screen, which draws a frame every simulated minute."""
+    return asyncio.run(_screen(step))
+
+
+def measure(quick: bool) -> list[Row]:
+    """Growth from the first simulated hour to the end of the day."""
+    step = 10 if quick else 1
+    rows = []
+    for side in (state, backlog, screen):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
+            after_an_hour, grown = other.submit(side, step).result()
+        rows.append(
+            Row(
+                f"growth of the {'engine' if side is backlog else 'screen'} over a simulated 24 h"
+                f", {(side.__doc__ or '').rstrip('.')[0].lower()}{(side.__doc__ or '').rstrip('.')[1:]}",
+                f"flat (+{BOUND_MB:.0f} MB)",
+                f"{grown:+.1f} MB",
+                f"resident memory after 24 h less that after 1 h ({after_an_hour:.0f} MB), "
+                + (f"every {step}th second only" if step > 1 else "1.0 million events"),
+                grown <= BOUND_MB,
+            )
+        )
+    return rows

@@ -1,0 +1,81 @@
+"""What the hook adds to the start of Python, and how soon the first screen is there."""
+
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.bench.table import Row, likely, spread
+from tests.bench.terminal import Terminal, private_sessions
+from tfmemtop.engine.run import INJECT
+
+BOUND_MS = 3.0
+BOUND_S = 0.5
+TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
+
+
+def _python_s(environment: dict[str, str]) -> float:
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "pass"], env=environment, check=True)
+    return time.perf_counter() - begun
+
+
+def _hook(pairs: int) -> Row:
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with private_sessions() as folder:
+        hooked = {
+            **bare,
+            "PYTHONPATH": str(INJECT),
+            "TFMEMTOP_SOCKET": str(folder / "hook.sock"),
+            "TFMEMTOP_INTERVAL": "0.1",
+            "TFMEMTOP_SETTINGS": '{"growth":null,"memory_limit":null}',
+        }
+        _python_s(bare), _python_s(hooked)  # the files are in memory from here on
+        added_ms, alone_ms = [], []
+        for number in range(pairs):
+            taken = {}
+            for name in ("bare", "hooked") if number % 2 else ("hooked", "bare"):
+                taken[name] = _python_s(bare if name == "bare" else hooked)
+            added_ms.append((taken["hooked"] - taken["bare"]) * 1e3)
+            alone_ms.append(taken["bare"] * 1e3)
+    added = statistics.median(added_ms)
+    return Row(
+        "`python -c pass` with the hook against without",
+        f"+{BOUND_MS:.0f} ms",
+        f"+{likely(added_ms, 1)} ms",
+        f"{pairs} pairs in turning order, median of differences; without {statistics.median(alone_ms):.0f} ms",
+        added <= BOUND_MS,
+    )
+
+
+def _first_screen_s() -> tuple[float, float]:
+    """Seconds from the start of tfmemtop to its first frame, and to the script's first act."""
+    with private_sessions() as folder:
+        stamp = folder / "began"
+        script = f"date +%s.%N >{shlex.quote(str(stamp))}; : first-screen; exec sleep 60"
+        begun = time.time()
+        with Terminal([TFMEMTOP, "--", "sh", "-c", script], 120, 40) as terminal:
+            screen_s = terminal.wait_for("sh -c")
+            return screen_s, float(stamp.read_text()) - begun
+
+
+def _first_screen(times: int) -> Row:
+    _first_screen_s()
+    screens, scripts = zip(*(_first_screen_s() for _ in range(times)), strict=True)
+    before = sum(script < screen for screen, script in zip(screens, scripts, strict=True))
+    return Row(
+        "first screen after `tfmemtop -- sh -c …` is typed, 120×40, and the script starts before",
+        f"{BOUND_S} s",
+        f"{spread(screens, 2)} s; the script starts at {statistics.median(scripts):.2f} s, "
+        f"before the screen in {before} of {times}",
+        f"{times} starts in a pty, until the header with the command is drawn; median (lowest to highest)",
+        statistics.median(screens) <= BOUND_S and before == times,
+    )
+
+
+def measure(quick: bool) -> list[Row]:
+    """Both, warm: one start of each before those that count."""
+    return [_hook(40 if quick else 200), _first_screen(5 if quick else 20)]

@@ -1,0 +1,75 @@
+"""What watching itself takes, CPU and memory: screen and engine together, one script, at their own pace."""
+
+import re
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from tests.bench.table import Row, has_gpu, spread
+from tests.bench.terminal import TFMEMTOP, Terminal, private_sessions
+from tfmemtop.engine.launch import sessions
+
+SCRIPT = Path(__file__).parent / "scripts" / "light.py"
+BOUND_PERCENT = 2.0
+BOUND_MB = 110
+_SETTLE_S = 5.0
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _memory_mb(process: psutil.Process) -> tuple[float, float]:
+    """Proportional and resident set, MB: what is shared with others counts in part, or whole."""
+    rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+    found = re.search(r"^Pss:\s+(\d+) kB", rollup, re.MULTILINE)
+    if found is None:
+        raise RuntimeError("this kernel gives no proportional set size")
+    return int(found[1]) * 1024 / 1e6, process.memory_info().rss / 1e6
+
+
+def measure(quick: bool) -> list[Row]:
+    """Windows of ten seconds, once the script has begun to be read."""
+    windows, window_s = (2, 5.0) if quick else (6, 10.0)
+    pool = {} if has_gpu() else {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "1024"}
+    environment = {**pool, "TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    with private_sessions():
+        command = [*TFMEMTOP, "--interval", "0.1", "--", sys.executable, str(SCRIPT)]
+        with Terminal(command, 160, 48, environment) as terminal:
+            terminal.wait_for("peak", 120)
+            time.sleep(_SETTLE_S)
+            screen, engine = psutil.Process(terminal.pid), psutil.Process(sessions()[0].pid)
+            percents: dict[str, list[float]] = {"screen": [], "engine": [], "both": []}
+            for _ in range(windows):
+                begun, before = time.perf_counter(), (_cpu_s(screen), _cpu_s(engine))
+                time.sleep(window_s)
+                passed, after = time.perf_counter() - begun, (_cpu_s(screen), _cpu_s(engine))
+                of_each = [100 * (b - a) / passed for a, b in zip(before, after, strict=True)]
+                for name, percent in zip(percents, (*of_each, sum(of_each)), strict=True):
+                    percents[name].append(percent)
+            memory = {"screen": _memory_mb(screen), "engine": _memory_mb(engine)}
+    proportional, resident = (sum(sizes) for sizes in zip(*memory.values(), strict=True))
+    what = "one GPU" if has_gpu() else "no GPU but the CPU pool"
+    median = sorted(percents["both"])[windows // 2]
+    return [
+        Row(
+            f"CPU of screen and engine together at 1 Hz, {what}, one script read 10 times a second, 160×48",
+            f"{BOUND_PERCENT:.0f} % of a core",
+            f"{spread(percents['both'], 1)} %",
+            f"{windows} windows of {window_s:.0f} s; screen {spread(percents['screen'], 1)}, "
+            f"engine {spread(percents['engine'], 1)}",
+            median <= BOUND_PERCENT,
+        ),
+        Row(
+            "memory of the two together",
+            f"{BOUND_MB} MB",
+            f"{proportional:.0f} MB",
+            f"PSS after {_SETTLE_S + windows * window_s:.0f} s; "
+            + ", ".join(f"{name} {pss:.0f} (resident {rss:.0f})" for name, (pss, rss) in memory.items())
+            + f"; resident together, what they share counted twice: {resident:.0f}",
+            proportional <= BOUND_MB,
+        ),
+    ]
