@@ -202,6 +202,93 @@ class Allocator(Event, tag="allocator", frozen=True):
     peak: int | None
     pool: int | None
     limit: int | None
+    # From here on known only with the probe.
+    peak_pool: int | None = None
+    allocations: int | None = None
+    high: int | None = None  # highest in use since the reading before, to the millisecond
+
+
+class PoolGrowth(Event, tag="pool_growth", frozen=True):
+    """A pool took memory for itself, or gave some back, ``at`` seconds into the session, to the millisecond."""
+
+    pid: int
+    device: str
+    at: float
+    before: int
+    after: int
+
+
+class Region(msgspec.Struct, frozen=True, array_like=True):
+    """A piece of address space that a pool took at once. ``cells`` of the map are its."""
+
+    address: int
+    size: int
+    in_use: int
+    chunks: int
+    chunks_in_use: int
+    cells: int
+
+
+class Bin(msgspec.Struct, frozen=True, array_like=True):
+    """All chunks from ``size`` bytes up to the next bin's."""
+
+    number: int
+    size: int
+    chunks: int
+    chunks_in_use: int
+    bytes: int
+    bytes_in_use: int
+
+
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """A chunk in use, and how much of it was asked for."""
+
+    address: int
+    size: int
+    requested: int
+
+
+class MemoryMap(Event, tag="memory_map", frozen=True):
+    """How a pool's address space is used.
+
+    ``cells`` holds a byte for each cell, region after region: the share in use, 0 nothing, 255 all.
+    With ``region``, its address, all cells are of that one. ``sizes[i]`` counts chunks in use of
+    2**i bytes up to twice that. ``moment`` is ``out_of_memory`` for what TensorFlow wrote down when
+    an allocation failed. ``missing`` says why there is no map.
+    """
+
+    pid: int
+    device: str
+    moment: Literal["live", "out_of_memory"] = "live"
+    region: int | None = None
+    pool: int = 0
+    in_use: int = 0
+    chunks: int = 0
+    chunks_in_use: int = 0
+    largest_free: int = 0
+    fragmentation: float = 0.0  # share of the free bytes that lie outside the largest free chunk
+    regions_found: int = 0  # of which at most 512 are listed
+    cells: bytes = b""
+    regions: list[Region] = []
+    bins: list[Bin] = []
+    sizes: list[int] = []
+    biggest: list[Chunk] = []
+    cost_us: int | None = None  # of reading it, in the script's process
+    pace_s: float | None = None  # time to the next one, stretched where reading costs much
+    missing: str | None = None
+
+
+class Probe(Event, tag="probe", frozen=True):
+    """How far the native library is that looks into the pools of one process.
+
+    ``building``, ``built`` (it waits for TensorFlow's devices), ``loaded`` (checked, and in use),
+    ``unavailable`` (something is missing that ``remedy`` brings), ``failed``.
+    """
+
+    pid: int
+    state: Literal["building", "built", "loaded", "unavailable", "failed"]
+    text: str = ""
+    remedy: str = ""
 
 
 class OutOfMemory(Event, tag="out_of_memory", frozen=True):
@@ -257,6 +344,9 @@ AnyEvent = (
     | Requested
     | Effective
     | Allocator
+    | PoolGrowth
+    | MemoryMap
+    | Probe
     | OutOfMemory
     | Output
     | Terminal
@@ -313,7 +403,19 @@ class ReadEnvironment(Command, tag="read_environment", frozen=True):
     pid: int
 
 
-AnyCommand = Relaunch | Stop | Leave | Signal | Input | Resize | ReadEnvironment
+class MapWanted(Command, tag="map_wanted", frozen=True):
+    """Ask for :class:`MemoryMap` events of one pool until told otherwise; the reader's latest wish counts.
+
+    ``pace_s`` ``None`` takes the wish back. With ``region``, its address, all cells are of that one.
+    """
+
+    pid: int
+    device: str
+    pace_s: float | None = 1.0
+    region: int | None = None
+
+
+AnyCommand = Relaunch | Stop | Leave | Signal | Input | Resize | ReadEnvironment | MapWanted
 
 encode = msgspec.json.Encoder().encode
 decode_event = msgspec.json.Decoder(AnyEvent).decode

@@ -86,6 +86,12 @@ class Monitor:
             assert event is not None
             return event
 
+    def say(self, pid: int, message: Event) -> None:
+        """Send *message* to the hook of *pid*."""
+        with self._arrived:
+            line = next(line for line, sender in self._lines.items() if sender == pid)
+        line.send(json.dumps(message).encode())
+
     def of(self, kind: str, pid: int | None = None) -> list[Event]:
         """The events of *kind* so far, of *pid* or of all."""
         with self._arrived:

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.conftest import engines
+from tests.hook.conftest import monitor, script
 from tfmemtop.probe.build import build
+
+__all__ = ["engines", "library", "monitor", "script", "tensorflow_folder"]
 
 
 @pytest.fixture(scope="session")
@@ -17,14 +21,7 @@ def tensorflow_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="session")
-def library(tensorflow_folder: Path, cache: Path) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(cache))
-        built = build(tensorflow_folder, version("tensorflow"))
+def library(tensorflow_folder: Path) -> Path:
+    built = build(tensorflow_folder, version("tensorflow"))
     assert built.state == "built", built
     return Path(built.path)

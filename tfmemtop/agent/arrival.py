@@ -1,4 +1,4 @@
-"""Waits until TensorFlow's context module is complete, then patches it."""
+"""Waits until TensorFlow's modules are complete, then patches them."""
 
 import sys
 from types import ModuleType
@@ -6,32 +6,37 @@ from typing import Any, Optional
 
 from . import threads
 from .core import Agent
-from .patches import patch
+from .patches import patch, patch_session
 
 CONTEXT = "tensorflow.python.eager.context"
 ERRORS = "tensorflow.python.framework.errors_impl"
+SESSION = "tensorflow.python.client.session"
 
 
 class Arrival:
-    """A finder that finds nothing: at each import it looks whether both modules are there.
+    """A finder that finds nothing: at each import it looks whether the modules are there.
 
     No module is loaded differently for it, as a wrapped loader would do; TensorFlow imports hundreds
-    more after these two.
+    more after these.
     """
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._once = threads.allocate_lock()
+        self._then = threads.allocate_lock()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if self._once.locked():
-            return None
-        context, errors = _complete(CONTEXT), _complete(ERRORS)
-        if context is None or errors is None or not self._once.acquire(False):
-            return None
-        self._agent.quietly("greeting", self._agent.tensorflow_is_here, context)
-        self._agent.quietly("patching TensorFlow", patch, self._agent, context, errors)
-        return self._leave(name, path, target)
+        if not self._once.locked():
+            context, errors = _complete(CONTEXT), _complete(ERRORS)
+            if context is not None and errors is not None and self._once.acquire(False):
+                self._agent.quietly("greeting", self._agent.tensorflow_is_here, context)
+                self._agent.quietly("patching TensorFlow", patch, self._agent, context, errors)
+        elif not self._then.locked():
+            session = _complete(SESSION)
+            if session is not None and self._then.acquire(False):
+                self._agent.quietly("listening to sessions", patch_session, self._agent, session)
+                return self._leave(name, path, target)
+        return None
 
     def _leave(self, name: str, path: Any, target: Any) -> Any:
         """Leave ``sys.meta_path``, answering for the next finder, which the search under way will skip.

@@ -24,6 +24,7 @@ class Agent:
         self.interval = 0.1
         self.settings = Settings()
         self.context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
+        self.sessions = False  # whether there has been a TF1-style session
         self._start_over()
         atexit.register(self._exit)
         os.register_at_fork(after_in_child=functools.partial(self.quietly, "starting over in a fork", bool))
@@ -100,13 +101,23 @@ class Agent:
 
     def initialised(self, options: Any, settled: "list[str]") -> None:
         """TensorFlow's devices are there, made with the GPUOptions *options*: start to read them."""
-        if self.inherited or self.context is None:
-            return
-        if self.sampler is None:
+        sampler = self._sampler()
+        if sampler is not None:
+            sampler.devices_changed(options, settled)
+
+    def session_made(self, growth: Optional[bool]) -> None:
+        """A TF1-style session has made devices: they are read natively, once that is possible."""
+        sampler = self._sampler()
+        self.sessions = True
+        if sampler is not None:
+            sampler.session_made(growth)
+
+    def _sampler(self) -> Optional[Sampler]:
+        if self.sampler is None and not self.inherited and self.context is not None:
             sampler = Sampler(self, self.context)
             sampler.start()
             self.sampler = sampler
-        self.sampler.devices_changed(options, settled)
+        return self.sampler
 
     def _exit(self) -> None:
         if os.getpid() == self.pid and self.greeted:
@@ -125,7 +136,7 @@ class Agent:
         link.close()
         current = None if self.context is None else self.context._context
         # Another thread may have held the allocator's lock at the fork; nobody will release it here.
-        self.inherited = current is not None and current._context_handle is not None
+        self.inherited = self.sessions or (current is not None and current._context_handle is not None)
 
 
 def encode(kind: str, fields: "dict[str, Any]") -> bytes:

@@ -13,6 +13,9 @@ class Reading(NamedTuple):
     peak: Optional[int]
     pool: Optional[int] = None
     limit: Optional[int] = None
+    peak_pool: Optional[int] = None
+    allocations: Optional[int] = None
+    high: Optional[int] = None  # highest in use since the reading before
 
 
 Reader = Callable[[Any], Reading]
@@ -28,7 +31,7 @@ class Device(NamedTuple):
     growth: Optional[bool]
     limit: Optional[int]
     allocator: str
-    read: Reader
+    read: Optional[Reader]  # None where TensorFlow's public API has no access
 
 
 def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], "dict[str, int]"]) -> "list[Device]":
@@ -43,25 +46,22 @@ def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], 
     places = gpu_places(options) if options is not None else []
     if len(places) != len(gpus):
         places = [(None, None)] * len(gpus)
-    asynchronous = os.environ.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async"
-    growth = {"true": True, "false": False}.get(
-        os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH", ""), None if options is None else bool(options.allow_growth)
-    )
+    growth = growth_by_environment(None if options is None else bool(options.allow_growth))
     devices = []
     for index, (name, (physical, limit_mb)) in enumerate(zip(gpus, places)):
         devices.append(
             Device(
                 name=f"GPU:{index}",
-                allocator_name=None if asynchronous else f"GPU_{index}_bfc",
+                allocator_name=None if asynchronous() else f"GPU_{index}_bfc",
                 physical=physical,
                 growth=growth,
                 limit=None if limit_mb is None else int(limit_mb * MIB),
-                allocator="cuda_malloc_async" if asynchronous else "bfc",
+                allocator="cuda_malloc_async" if asynchronous() else "bfc",
                 read=_memory_info_reader(memory_info, name),
             )
         )
     cpus = [name for name in names if name.endswith(":CPU:0")]
-    if cpus and os.environ.get("TF_CPU_ALLOCATOR_USE_BFC", "").lower() in ("true", "1"):
+    if cpus and uses_cpu_pool():
         limit_text = os.environ.get("TF_CPU_BFC_MEM_LIMIT_IN_MB", "")
         devices.append(
             Device(
@@ -75,6 +75,21 @@ def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], 
             )
         )
     return devices
+
+
+def uses_cpu_pool() -> bool:
+    """Whether TensorFlow's CPU device allocates from a pool."""
+    return os.environ.get("TF_CPU_ALLOCATOR_USE_BFC", "").lower() in ("true", "1")
+
+
+def asynchronous() -> bool:
+    """Whether TensorFlow leaves its GPUs' memory to CUDA's own pool."""
+    return os.environ.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async"
+
+
+def growth_by_environment(asked: Optional[bool]) -> Optional[bool]:
+    """Growth as TensorFlow settles it, which lets the environment win over what was *asked*."""
+    return {"true": True, "false": False}.get(os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH", ""), asked)
 
 
 def gpu_places(options: Any) -> "list[tuple[Optional[int], Optional[float]]]":

@@ -68,16 +68,21 @@ class Link:
             finally:
                 self._sending.release()
 
-    def listen(self) -> None:
-        """Take what the monitor sent, to notice its end. It has nothing to say yet that acts."""
+    def listen(self) -> "list[bytes]":
+        """What the monitor has sent; that it has gone is noticed here too."""
+        packets: list[bytes] = []
         while self._socket is not None and not self.dead:
             try:
-                if not (self._ours() and self._socket.recv(65536, _socket.MSG_DONTWAIT)):
-                    self.close()
+                packet = self._socket.recv(65536, _socket.MSG_DONTWAIT) if self._ours() else b""
             except BlockingIOError:
-                return
+                break
             except OSError:
+                packet = b""
+            if packet:
+                packets.append(packet)
+            else:
                 self.close()
+        return packets
 
     def close(self) -> None:
         """End the line for good. A descriptor that the script has closed and reused is left alone."""

@@ -22,6 +22,28 @@ def patch(agent: Agent, context: ModuleType, errors: ModuleType) -> None:
     agent.quietly("listening to ResourceExhaustedError", _notice_exhaustion, agent, errors.ResourceExhaustedError)
 
 
+def patch_session(agent: Agent, session: ModuleType) -> None:
+    """Notice TF1-style sessions, which make devices without the eager context."""
+    owner: Any = session.BaseSession
+    original: Callable[..., None] = owner.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            original(self, *args, **kwargs)
+        except BaseException as error:
+            _hide_our_frame(error)
+            raise
+        agent.quietly("noticing a session", note, self)
+
+    def note(made: Any) -> None:
+        if not made._target:  # else its devices are another process's
+            config = made._config
+            agent.session_made(config is not None and bool(config.gpu_options.allow_growth))
+
+    owner.__init__ = __init__
+
+
 def _record(agent: Agent, owner: type, name: str) -> None:
     """Report every call of *name* and its outcome; never change either."""
     original = getattr(owner, name)

@@ -2,11 +2,13 @@
 
 import os
 import signal
+import time
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from . import threads
 from .devices import Device, gpu_uuid, local_devices
+from .pools import PINNED_NAME, Pools
 
 if TYPE_CHECKING:
     from .core import Agent
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 _OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 
 _GOODBYE_S = 0.5  # the longest the script's end waits for a reading under way
+_LISTEN_S = 1.0  # the longest the monitor waits to be heard, however rare the readings
 
 
 class Sampler:
@@ -25,6 +28,9 @@ class Sampler:
         self._made: tuple[Any, list[str]] = (None, [])
         self._generation = self._seen = 0
         self._devices: list[Device] = []
+        self._pools = Pools(agent)
+        self._sessions = False
+        self._session_growth: Optional[bool] = None
         self._stopping = False
         self._wake = threads.allocate_lock()
         self._wake.acquire()
@@ -47,6 +53,10 @@ class Sampler:
         self._made = options, settled
         self._generation += 1
 
+    def session_made(self, growth: Optional[bool]) -> None:
+        """A TF1-style session has made devices, with *growth* as its configuration asks."""
+        self._sessions, self._session_growth = True, growth
+
     def stop(self) -> None:
         """Take a last reading and end, waiting half a second at most."""
         self._stopping = True
@@ -59,48 +69,83 @@ class Sampler:
 
     def _run(self) -> None:
         agent, pid = self._agent, self._agent.pid
+        next_reading = 0.0
         try:
             while os.getpid() == pid:
                 stopping = self._stopping
-                agent.quietly("reading the allocators", self._tick)
-                agent.link.listen()
+                if stopping or time.monotonic() >= next_reading:
+                    next_reading = time.monotonic() + agent.interval
+                    agent.quietly("reading the allocators", self._tick)
+                agent.quietly("reading the memory maps", self._pools.read_maps)
+                for packet in agent.link.listen():
+                    agent.quietly("obeying the monitor", self._pools.obey, packet)
                 if stopping or agent.link.dead:
                     break
-                self._wake.acquire(True, agent.interval)
+                self._wake.acquire(True, self._pause(next_reading))
         finally:
+            if os.getpid() == pid:
+                agent.quietly("stopping the native sampler", self._pools.stop)
             self._ended.release()
+
+    def _pause(self, next_reading: float) -> float:
+        next_map = self._pools.next_map()
+        until = next_reading if next_map is None else min(next_reading, next_map)
+        return min(max(0.001, until - time.monotonic()), _LISTEN_S)
 
     def _tick(self) -> None:
         # Locals only: a reference kept would keep the script's context from being deleted.
         current = self._context._context
         handle = None if current is None else current._context_handle
-        if handle is None:
-            return
-        if self._seen != self._generation:
+        if handle is not None and self._seen != self._generation:
             self._seen = self._generation
             self._look_again(current)
+        elif handle is None and self._sessions:
+            self._look_for_sessions()
+        elif handle is None:
+            return
         self._agent.link.pump()
         for device in list(self._devices):
             try:
-                reading = device.read(handle)
+                self._read(device, handle)
             except Exception as error:
                 self._devices.remove(device)
                 self._agent.report(f"reading {device.name}", error)
-                continue
-            self._agent.offer("allocator", device=device.name, allocator=device.allocator_name, **reading._asdict())
+        pinned = self._pools.pinned()
+        if pinned is not None:
+            self._agent.offer("allocator", device=PINNED_NAME, allocator=pinned.name, **pinned.reading._asdict())
+        self._pools.settle()
+
+    def _read(self, device: Device, handle: Any) -> None:
+        taken = self._pools.read(device, handle)
+        if taken is not None:
+            reading, name = taken.reading, taken.name or device.allocator_name
+        elif device.read is not None and handle is not None:
+            reading, name = device.read(handle), device.allocator_name
+        else:
+            return
+        self._agent.offer("allocator", device=device.name, allocator=name, **reading._asdict())
 
     def _look_again(self, context: Any) -> None:
         options, settled = self._made
         self._devices = []
         self._devices = local_devices(context, options, self._context.pywrap_tfe.TFE_GetMemoryInfo)
         for device in self._devices:
-            self._agent.send(
-                "effective",
-                device=device.name,
-                physical=device.physical,
-                uuid=None if device.physical is None else gpu_uuid(device.physical),
-                growth=device.growth,
-                limit=device.limit,
-                allocator=device.allocator,
-                settled=settled if device.name.startswith("GPU") else [],
-            )
+            self._tell(device, settled if device.name.startswith("GPU") else [])
+
+    def _look_for_sessions(self) -> None:
+        known = {device.name for device in self._devices}
+        for device in self._pools.of_sessions(self._session_growth, known):
+            self._devices.append(device)
+            self._tell(device, [])
+
+    def _tell(self, device: Device, settled: "list[str]") -> None:
+        self._agent.send(
+            "effective",
+            device=device.name,
+            physical=device.physical,
+            uuid=None if device.physical is None else gpu_uuid(device.physical),
+            growth=device.growth,
+            limit=device.limit,
+            allocator=device.allocator,
+            settled=settled,
+        )

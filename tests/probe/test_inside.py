@@ -1,0 +1,207 @@
+"""What the probe tells from inside a real training, on TensorFlow's BFC allocator for the CPU."""
+
+import base64
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.hook.conftest import Event, Monitor, outcome, start
+
+Script = Callable[[str], str]
+
+MIB = 1 << 20
+
+
+def load(monitor: Monitor, pid: int, library: Path) -> Event:
+    """Hand the library over as the engine does, and wait for the verdict."""
+    monitor.wait_for(lambda event: event["type"] in ("hook", "allocator") and event["pid"] == pid)
+    monitor.say(pid, {"do": "load", "path": str(library)})
+    return monitor.wait_for(lambda event: event["type"] == "probe" and event["pid"] == pid)
+
+
+STEPS = """
+import json, os, sys, time
+import tensorflow as tf
+kept = tf.zeros([1 << 20])
+print("begun", flush=True)
+for line in sys.stdin:
+    step = line.strip()
+    if step == "spike":
+        # 500 MiB, which nothing writes to, held for 5 ms.
+        spike = tf.raw_ops.Empty(shape=[125 << 20], dtype=tf.float32, init=False)
+        time.sleep(0.005)
+        del spike
+    elif step == "map":
+        # Used and free pieces one after the other.
+        pieces = [tf.zeros([64 << 10]) for _ in range(100)]
+        del pieces[::2]
+    print(json.dumps(tf.config.experimental.get_memory_info("CPU:0")), flush=True)
+"""
+
+
+def test_pool_figures_spikes_growth_and_map(monitor: Monitor, script: Script, library: Path) -> None:
+    process = start(monitor, script(STEPS), TF_CPU_BFC_MEM_LIMIT_IN_MB="2048", TFMEMTOP_INTERVAL="0.1")
+    assert process.stdout is not None and process.stdin is not None
+    pid, stdin, stdout = process.pid, process.stdin, process.stdout
+    assert stdout.readline() == "begun\n"
+    without = monitor.wait_for(lambda event: event["type"] == "allocator")
+    assert without["pool"] is None
+    assert load(monitor, pid, library)["state"] == "loaded"
+
+    def step(name: str) -> Event:
+        stdin.write(name + "\n")
+        stdin.flush()
+        return dict(json.loads(stdout.readline()))
+
+    first = monitor.wait_for(lambda event: event["type"] == "allocator" and event["pool"] is not None)
+    assert first["allocator"] == "bfc_cpu_allocator_for_gpu" and first["limit"] == 2048 * MIB
+    assert first["in_use"] <= first["peak"] <= first["peak_pool"] == first["pool"] and first["allocations"] > 0
+
+    def spikes() -> int:
+        return sum((event["high"] or 0) >= 500 * MIB for event in monitor.of("allocator"))
+
+    for number in range(1, 11):
+        printed = step("spike")
+        readings = len(monitor.of("allocator"))
+        # Two readings later it is told, if ever.
+        monitor.wait_for(lambda _, least=readings + 2: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
+        # Each is told once, or twice if a reading fell into its very milliseconds.
+        assert number <= spikes() <= 2 * number
+        assert printed["current"] < 500 * MIB <= printed["peak"]
+    (growth,) = monitor.of("pool_growth")
+    assert growth["before"] == first["pool"] and growth["after"] - growth["before"] == 512 * MIB
+
+    printed = step("map")
+    monitor.say(pid, {"do": "maps", "wanted": [[None, None, 0.05]]})
+    found = monitor.wait_for(lambda event: event["type"] == "memory_map" and event["in_use"] == printed["current"])
+    check_map(found)
+    assert found["chunks"] > 50 and found["chunks_in_use"] >= 50 and 0 < found["fragmentation"] < 1
+    assert found["pool"] == growth["after"] and growth["after"] - growth["before"] in [r[1] for r in found["regions"]]
+    assert found["biggest"][0][1] == found["biggest"][0][2] == 4 * MIB
+    assert found["sizes"][18] >= 49  # pieces of 256 KiB
+
+    region = max(found["regions"], key=lambda region: region[1])
+    monitor.say(pid, {"do": "maps", "wanted": [["CPU:0", region[0], 0.05]]})
+    zoomed = monitor.wait_for(lambda event: event["type"] == "memory_map" and event["region"] == region[0])
+    check_map(zoomed)
+    assert [one[5] for one in zoomed["regions"] if one[5]] == [2048]
+
+    monitor.say(pid, {"do": "maps", "wanted": []})
+    assert outcome(process).code == 0
+    assert monitor.of("hook_end") and not monitor.of("hook_error")
+
+
+def check_map(found: Event) -> None:
+    """Every part of a map says the same."""
+    cells = base64.b64decode(found["cells"])
+    regions = found["regions"]
+    assert len(cells) == sum(region[5] for region in regions) <= 2048
+    for whole, part in (("pool", 1), ("in_use", 2), ("chunks", 3), ("chunks_in_use", 4)):
+        assert found[whole] == sum(region[part] for region in regions)
+    for whole, part in (("chunks", 2), ("chunks_in_use", 3), ("pool", 4), ("in_use", 5)):
+        assert found[whole] == sum(one[part] for one in found["bins"])
+    assert sum(found["sizes"]) == found["chunks_in_use"] and found["regions_found"] == len(regions)
+    at = 0
+    for region in regions:
+        own = cells[at : at + region[5]]
+        at += region[5]
+        if own:
+            cell = region[1] / len(own)
+            assert abs(sum(own) / 255 * cell - region[2]) <= cell * len(own) / 255
+            assert (set(own) == {255}) == (region[1] == region[2]) and (set(own) == {0}) == (region[2] == 0)
+
+
+SESSION = """
+import sys
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+with tf.Session() as session:
+    kept = session.run(tf.zeros([1 << 20]))
+    print("begun", flush=True)
+    sys.stdin.readline()
+    variable = tf.Variable(tf.zeros([8 << 20]))
+    session.run(variable.initializer)
+    print("held", flush=True)
+    sys.stdin.readline()
+    session.run(variable.initializer)
+"""
+
+
+def test_a_session_of_tensorflow_1(monitor: Monitor, script: Script, library: Path) -> None:
+    process = start(monitor, script(SESSION))
+    assert process.stdout is not None and process.stdin is not None
+    assert process.stdout.readline() == "begun\n"
+    assert load(monitor, process.pid, library)["state"] == "loaded"
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "held\n"
+    reading = monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 32 * MIB)
+    assert reading["pool"] >= reading["in_use"] and reading["device"] == "CPU:0"
+    (effective,) = monitor.of("effective")
+    assert effective["limit"] == 512 * MIB
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
+
+
+WAITING = """
+import sys
+import tensorflow as tf
+kept = tf.zeros([1 << 20])
+print("begun", flush=True)
+sys.stdin.readline()
+"""
+
+
+def compile_impostor(folder: Path, source: str) -> Path:
+    path = folder / "impostor.so"
+    subprocess.run(["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", path], input=source.encode(), check=True)
+    path.chmod(0o600)
+    return path
+
+
+LIAR = """
+#include <cstring>
+extern "C" {
+unsigned tfmemtop_version() { return %s; }
+int tfmemtop_gpus() { return 0; }
+int tfmemtop_stats(int kind, int index, long* out) { out[1] = 42; out[2] = 43; out[3] = 44; out[4] = 45; return 1; }
+int tfmemtop_sampler_stop() { return 1; }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [(LIAR % 1, "in use and peak are 42 and 43"), (LIAR % 99, "version 99"), ("int nothing;", "undefined symbol")],
+)
+def test_a_library_that_fails_its_check_is_never_called_again(
+    monitor: Monitor, script: Script, tmp_path: Path, source: str, why: str
+) -> None:
+    impostor = compile_impostor(tmp_path, source)
+    process = start(monitor, script(WAITING))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    verdict = load(monitor, process.pid, impostor)
+    assert verdict["state"] == "failed" and why in verdict["text"]
+    seen = len(monitor.of("allocator"))
+    monitor.wait_for(lambda _: len(monitor.of("allocator")) > seen + 2)
+    assert outcome(process, "\n").code == 0
+    assert all(event["pool"] is None for event in monitor.of("allocator")) and not monitor.of("hook_error")
+
+
+def test_a_library_that_others_may_write_is_not_loaded(
+    monitor: Monitor, script: Script, library: Path, tmp_path: Path
+) -> None:
+    open_to_all = tmp_path / "probe.so"
+    open_to_all.write_bytes(library.read_bytes())
+    open_to_all.chmod(0o666)
+    process = start(monitor, script(WAITING))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    assert "others may write" in load(monitor, process.pid, open_to_all)["text"]
+    monitor.say(process.pid, {"do": "what"})
+    monitor.say(process.pid, {})
+    assert "obeying the monitor" in monitor.wait_for(lambda event: event["type"] == "hook_error")["text"]
+    assert outcome(process, "\n").code == 0
