@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "demo": set(),
     "state": {"events", "settings", "units"},
     "verdicts": {"state", "events", "settings", "units"},
-    "engine": {"events", "settings", "units", "recording", "summary"},
+    "engine": {"events", "settings", "units", "recording", "summary", "probe"},
     "ui": {"state", "settings", "verdicts", "units", "events", "options", "recording", "engine.client"},
     "commands": {"engine", "events", "settings", "units", "options", "recording", "summary", "ui.main"},
     "cli": {"commands", "options"},

@@ -1,5 +1,6 @@
 """What the user sees follows from the events, and only from them."""
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,3 +153,58 @@ def test_events_in_any_order_fold_and_draw(stream: list[events.AnyEvent]) -> Non
     processes(state)
     allocators(state)
     run_status(state)
+
+
+def cpu_history(state: State) -> list[tuple[int, ...] | None]:
+    assert state.cpu_pool is not None
+    return state.cpu_pool.history.columns(8.0, 8, state.now)
+
+
+def test_a_spike_between_two_readings_is_in_the_history() -> None:
+    quiet = s.allocator(2.1, 100, in_use=100, pool=1000, name="CPU:0")
+    spiky = msgspec.structs.replace(s.allocator(3.1, 100, in_use=100, pool=1000, name="CPU:0"), high=900)
+    stream: list[events.AnyEvent] = [s.session(), s.run(), s.hook(1.1, 100), quiet, spiky]
+    stream.append(s.allocator(4.1, 100, in_use=100, pool=1000, name="CPU:0"))
+    assert [column and column[0] for column in cpu_history(s.fold(stream))[-3:]] == [100, 900, 100]
+
+
+def test_a_spike_on_a_gpu_rises_above_what_was_in_use() -> None:
+    spiky = msgspec.structs.replace(s.allocator(3.1, 100, in_use=140 * MIB, pool=1026 * MIB), high=1000 * MIB)
+    state = s.fold([*training(pool=1026 * MIB), spiky])
+    columns = state.devices[0].history.columns(8.0, 8, state.now)
+    assert columns[-1] is not None and columns[-1][:3] == (1000 * MIB, 1026 * MIB, 1634 * MIB)
+    assert layers(state)["in use"] == 140 * MIB
+
+
+def test_pinned_host_memory_is_on_no_gpu() -> None:
+    pinned = s.allocator(2.2, 100, in_use=GIB, peak=2 * GIB, pool=GIB, name="HOST:0")
+    state = s.fold([*training(pool=1026 * MIB), pinned])
+    assert layers(state) == layers(s.fold(training(pool=1026 * MIB)))
+    assert state.run is not None and state.run.peak_in_use == 908 * MIB
+    rows = {row.device: row for row in allocators(state)}
+    assert rows["HOST:0"].gpu is None and rows["HOST:0"].pool == GIB and rows["GPU:0"].gpu == 0
+    assert {row.in_use for row in processes(state) if row.pid == 100} == {140 * MIB}
+
+
+def test_the_newest_map_of_each_sort_is_kept() -> None:
+    def memory_map(t: float, **fields: object) -> events.MemoryMap:
+        return msgspec.convert({"t": t, "pid": 100, "device": "GPU:0", **fields}, events.MemoryMap)
+
+    growth = events.PoolGrowth(t=2.4, pid=100, device="GPU:0", at=2.35, before=0, after=GIB)
+    state = s.fold(
+        [
+            *training(),
+            growth,
+            memory_map(3.0, chunks=1),
+            memory_map(4.0, chunks=2, region=4096),
+            memory_map(5.0, chunks=3),
+            memory_map(6.0, chunks=4, moment="out_of_memory"),
+            events.Probe(t=7.0, pid=100, state="loaded"),
+            events.Probe(t=7.0, pid=101, state="loaded"),
+        ]
+    )
+    hooked = state.processes[100].hooked
+    assert hooked is not None and hooked.probe is not None and hooked.probe.state == "loaded"
+    pool = hooked.pools["GPU:0"]
+    assert pool.map and pool.zoom and pool.exhausted and list(pool.growths) == [growth]
+    assert (pool.map.chunks, pool.zoom.chunks, pool.exhausted.chunks) == (3, 2, 4)

@@ -41,13 +41,14 @@ _SUITS: dict[str, tuple[str, ...]] = {
     "gpus": _LAUNCH,
     "cpu_pool": _LAUNCH,
     "interval": _LAUNCH,
+    "no_probe": _LAUNCH,
     "record": ("live", "demo"),
     "output": ("record",),
     "readonly": _SCREEN,
     "ascii": _SCREEN,
     "json": ("once",),
 }
-_FLAGS = {"output": "-o", "memory_limit": "--memory-limit", "cpu_pool": "--cpu-pool"}
+_FLAGS = {"output": "-o", "memory_limit": "--memory-limit", "cpu_pool": "--cpu-pool", "no_probe": "--no-probe"}
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Arguments:
     """What the user asked for; sizes are still text, since ``50%`` needs the machine to mean bytes.
 
     ``command`` is the script's command line, empty when only watching; ``growth`` what was said of
-    it, ``script`` included; ``interval_s`` the hook's pace; ``record`` where the events go;
-    ``target`` what to attach to or to replay.
+    it, ``script`` included; ``interval_s`` the hook's pace; ``probe`` whether to look into the pools;
+    ``record`` where the events go; ``target`` what to attach to or to replay.
     """
 
     subcommand: Subcommand
@@ -66,6 +67,7 @@ class Arguments:
     memory_limit: str | None = None
     cpu_pool: str | None = None
     interval_s: float = 0.1
+    probe: bool = True
     record: Path | None = None
     target: str | None = None
     json: bool = False
@@ -101,6 +103,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--gpus", metavar="LIST", help="GPUs the script may see, as 0,2; none hides them all")
     run.add_argument("--cpu-pool", metavar="SIZE", help="put the CPU on a BFC pool of this size")
     run.add_argument("--interval", metavar="SECONDS", help="time between two readings, 0.02 to 60 (default 0.1)")
+    run.add_argument("--no-probe", action="store_true", help="build and load nothing that looks into the pools")
     run.add_argument("--record", metavar="FILE", help="also write what happens to FILE")
     run.add_argument("-o", "--output", metavar="FILE", help="with record: the file to write")
     screen = parser.add_argument_group("for the screen")
@@ -153,6 +156,7 @@ def parse(argv: Sequence[str]) -> Arguments | Literal["help", "version"]:
         memory_limit=found.memory_limit,
         cpu_pool=found.cpu_pool,
         interval_s=_interval(found.interval),
+        probe=not found.no_probe,
         record=_path(found.output if subcommand == "record" else found.record),
         target=words[0] if words else None,
         json=found.json,

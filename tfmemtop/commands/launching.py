@@ -36,6 +36,7 @@ def make_launch(arguments: Arguments, columns: int, rows: int) -> Launch:
         environment=dict(os.environ),
         settings=_demo_settings(arguments) if demo else _settings(arguments),
         interval_s=arguments.interval_s,
+        probe=arguments.probe,
         record=str(Path(cwd, arguments.record)) if arguments.record else None,
         columns=columns,
         rows=rows,

@@ -96,6 +96,7 @@ def _serve(
         terminal=terminal,
         output_path=output_path,
         recorder=Recorder(stream, writer) if writer else None,
+        probe=launch.probe,
     )
     try:
         asyncio.run(engine.serve())

@@ -18,9 +18,12 @@ from tfmemtop.events import (
     Hook,
     HookEnd,
     HookError,
+    MemoryMap,
     Notice,
     OutOfMemory,
     Output,
+    PoolGrowth,
+    Probe,
     Process,
     ProcessReadings,
     Requested,
@@ -36,6 +39,7 @@ POINTS = 600
 
 _RUNS = 200
 _DEAD_HOOKED = 64
+_GROWTHS = 256
 _OUTPUT = 64 * 1024
 _OUTPUT_MERGE = 4 * 1024
 
@@ -75,7 +79,9 @@ class Series:
 
 
 def _level(reading: Allocator | DeviceReading) -> int:
-    return (reading.in_use if isinstance(reading, Allocator) else reading.used) or 0
+    if isinstance(reading, Allocator):
+        return max(reading.in_use or 0, reading.high or 0)
+    return reading.used or 0
 
 
 def _higher(a: Allocator | DeviceReading, b: Allocator | DeviceReading) -> Allocator | DeviceReading:
@@ -99,6 +105,9 @@ class Backlog:
         self._hook_ends: dict[int, HookEnd] = {}
         self._effective: dict[tuple[int, str], Effective] = {}
         self._series: dict[tuple[int, str], Series] = {}
+        self._growths: dict[tuple[int, str], deque[PoolGrowth]] = {}
+        self._maps: dict[tuple[int, str], dict[tuple[str, bool], MemoryMap]] = {}
+        self._probes: dict[int, Probe] = {}
         self._device_series: dict[int, Series] = {}
         self._rare: dict[type, deque[AnyEvent]] = {}
         self._output: deque[Output] = deque()
@@ -128,6 +137,14 @@ class Backlog:
                 self._hook_ends[event.pid] = event
             case Effective():
                 self._effective[event.pid, event.device] = event
+            case PoolGrowth():
+                key = event.pid, event.device
+                self._growths.setdefault(key, deque(maxlen=_GROWTHS)).append(event)
+            case MemoryMap():
+                maps = self._maps.setdefault((event.pid, event.device), {})
+                maps[event.moment, event.region is None] = event
+            case Probe():
+                self._probes[event.pid] = event
             case Requested():
                 self._rare.setdefault(Requested, deque(maxlen=200)).append(event)
             case OutOfMemory() | HookError():
@@ -160,6 +177,11 @@ class Backlog:
         kept += [one for one in (self._stopping, self._terminal, self._readings) if one]
         for latest in (self._runs, self._ends, self._devices, self._processes, self._hooks, self._hook_ends):
             kept += latest.values()
+        kept += self._probes.values()
+        for growths in self._growths.values():
+            kept += growths
+        for maps in self._maps.values():
+            kept += maps.values()
         kept += self._effective.values()
         kept += self.notices.values()
         for rare in self._rare.values():
@@ -203,8 +225,8 @@ class Backlog:
                 self._processes.pop(pid, None)
         dead_hooked = [pid for pid in self._hooks if pid not in alive]
         for pid in dead_hooked[: max(0, len(dead_hooked) - _DEAD_HOOKED)]:
-            for known in (self._hooks, self._hook_ends, self._processes):
+            for known in (self._hooks, self._hook_ends, self._processes, self._probes):
                 known.pop(pid, None)
-            for of_device in (self._effective, self._series):
+            for of_device in (self._effective, self._series, self._growths, self._maps):
                 for key in [key for key in of_device if key[0] == pid]:
                     of_device.pop(key)

@@ -9,18 +9,21 @@ from pathlib import Path
 
 from tfmemtop.engine.ending import Ending
 from tfmemtop.engine.hooks import Hooks
+from tfmemtop.engine.maps import Maps
 from tfmemtop.engine.output import OutputPump
+from tfmemtop.engine.probe import Probes
 from tfmemtop.engine.procfs import read_environment, read_stat
 from tfmemtop.engine.readings import Readings
 from tfmemtop.engine.recorder import Recorder
 from tfmemtop.engine.run import Runs, StartError
-from tfmemtop.engine.server import Server
+from tfmemtop.engine.server import Reader, Server
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.terminal import PseudoTerminal
 from tfmemtop.events import (
     AnyCommand,
     Environment,
     Input,
+    MapWanted,
     ReadEnvironment,
     Relaunch,
     Resize,
@@ -50,15 +53,18 @@ class Engine:
         terminal: PseudoTerminal,
         output_path: Path,
         recorder: Recorder | None = None,
+        probe: bool = True,
     ) -> None:
         self._stream = stream
         self._runs = runs
         self._terminal = terminal
         self._recorder = recorder
         self._hooks = Hooks(stream, hook_listener)
-        self._server = Server(stream, reader_listener, self._obey)
+        self._server = Server(stream, reader_listener, self._heed)
         self._output = OutputPump(stream, terminal, output_path)
         self._readings = Readings(stream, runs, self._hooks)
+        self._probes = Probes(stream, self._hooks, self._readings.host, enabled=probe)
+        self._maps = Maps(stream, self._hooks, recording=recorder is not None)
         self._ending = self._readings.ending = Ending(stream, runs, self._readings.devices)
         self._stopping: asyncio.Task[None] | None = None
         self._next: Relaunch | None = None
@@ -79,7 +85,10 @@ class Engine:
         if self._recorder:
             self._recorder.begin()
         self._output.begin()
+        self._probes.begin()
+        self._maps.begin()
         self._hooks.begin()
+        self._server.left = self._maps.forget
         self._server.changed = self._consider
         self._server.begin()
         self._readings.swept = self._consider
@@ -89,6 +98,7 @@ class Engine:
         try:
             await self._done.wait()
         finally:
+            self._probes.close()
             self._readings.close()
             self._hooks.close()
             self._output.close()
@@ -108,6 +118,12 @@ class Engine:
             self._seen_end = self._server.readers > 0
         self._readings.hurry()
         self._consider()
+
+    def _heed(self, reader: Reader, command: AnyCommand) -> None:
+        if isinstance(command, MapWanted):
+            self._maps.want(reader, command)
+        else:
+            self._obey(command)
 
     def _obey(self, command: AnyCommand) -> None:
         match command:

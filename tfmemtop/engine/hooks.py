@@ -15,13 +15,18 @@ from tfmemtop.events import (
     Hook,
     HookEnd,
     HookError,
+    MemoryMap,
     OutOfMemory,
+    PoolGrowth,
+    Probe,
     Requested,
 )
 
 PACKET = 64 * 1024
 
-_FromHook = Hook | Requested | Effective | Allocator | OutOfMemory | HookError | HookEnd
+_FromHook = (
+    Hook | Requested | Effective | Allocator | OutOfMemory | HookError | HookEnd | PoolGrowth | MemoryMap | Probe
+)
 
 
 class _Connection:
@@ -135,6 +140,8 @@ class Hooks:
             self.seen.add(connection.pid)
         elif isinstance(event, HookEnd):
             connection.goodbye = True
+        elif isinstance(event, PoolGrowth):
+            event = msgspec.structs.replace(event, at=self._stream.since_start(event.at))
         self._stream.publish(event)
 
     def _complain(self, connection: _Connection, why: str) -> None:

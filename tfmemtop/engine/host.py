@@ -54,6 +54,7 @@ class Host:
         self._root = root
         self._inject = inject
         self._known: dict[int, _Known] = {}
+        self.apart: set[int] = set()  # sessions of processes that we started and that are not the script's
         self._foreign: set[int] = set()
         self._foreign_since = time.monotonic()
         self._boot = psutil.boot_time()
@@ -119,7 +120,7 @@ class Host:
             stat = read_stat(pid) if pid in pids else None
             replaced = stat is not None and stat.started != known.stat.started
             unwanted = known.run is None and pid not in wanted
-            if stat is None or stat.zombie or replaced or unwanted:
+            if stat is None or stat.zombie or replaced or unwanted or stat.session in self.apart:
                 del self._known[pid]
                 gone.append(pid)
             else:
@@ -130,7 +131,7 @@ class Host:
             if stat is not None and not stat.zombie:
                 new[pid] = stat
         for pid, stat in new.items():
-            of_run = self._run_of(stat.ppid, new, run)
+            of_run = None if stat.session in self.apart else self._run_of(stat.ppid, new, run)
             if of_run is None and pid not in wanted:
                 self._foreign.add(pid)
                 continue

@@ -35,6 +35,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
     interval_s: float = 0.1  # the hook's pace
     record: str | None = None  # path of a recording to write
+    probe: bool = True  # look into the pools
     columns: int = 80
     rows: int = 24
 
@@ -102,12 +103,6 @@ def start(launch: Launch) -> Launched:
     # Variables that are no text cannot stand in JSON; the engine inherits them and passes them on.
     texts = {name: value for name, value in launch.environment.items() if _is_text(name + value)}
     launch = msgspec.structs.replace(launch, environment=texts)
-    environment = dict(os.environ)
-    package_parent = Path(__file__).parents[2]
-    if package_parent.name not in ("site-packages", "dist-packages"):
-        # Run from a checkout: the engine starts in "/", where that would not be found.
-        parts = [str(package_parent), environment.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(part for part in parts if part)
     try:
         engine = subprocess.Popen(
             [sys.executable, "-m", "tfmemtop.engine"],
@@ -116,7 +111,7 @@ def start(launch: Launch) -> Launched:
             stderr=subprocess.PIPE,
             # "-m" puts the working directory on sys.path, where the user's files could shadow the engine's imports.
             cwd="/",
-            env=environment,
+            env=own_environment(),
             start_new_session=True,
             # What the user's shell opened for the script, as in <(…), passes through the engine to it.
             close_fds=False,
@@ -155,6 +150,16 @@ def _is_text(text: str) -> bool:
 def become_subreaper() -> None:
     """Have orphans of the script come back to this process: they can be ended, and are reaped."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def own_environment() -> dict[str, str]:
+    """Our own environment for a Python of ours that starts in "/", where a checkout would not be found."""
+    environment = dict(os.environ)
+    package_parent = Path(__file__).parents[2]
+    if package_parent.name not in ("site-packages", "dist-packages"):
+        parts = [str(package_parent), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(part for part in parts if part)
+    return environment
 
 
 def sessions_folder() -> Path:

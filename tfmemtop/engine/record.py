@@ -12,6 +12,8 @@ import msgspec
 
 from tfmemtop.engine.hooks import Hooks
 from tfmemtop.engine.launch import Launch, become_subreaper
+from tfmemtop.engine.maps import Maps
+from tfmemtop.engine.probe import Probes
 from tfmemtop.engine.readings import Readings
 from tfmemtop.engine.recorder import Recorder
 from tfmemtop.engine.run import Runs
@@ -62,6 +64,7 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
         )
         become_subreaper()
         readings = Readings(stream, runs, hooks)
+        probes = Probes(stream, hooks, readings.host, enabled=launch.probe)
         recorder = Recorder(stream, writer)
         ended = asyncio.Event()
 
@@ -86,6 +89,8 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
                 handled.append(number)
         runs.before_end = hooks.drain
         loop.add_signal_handler(signal.SIGCHLD, reap)
+        probes.begin()
+        Maps(stream, hooks, recording=True).begin()
         hooks.begin()
         try:
             runs.start(launch.argv, launch.settings)
@@ -96,6 +101,7 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
         finally:
             for number in (*handled, signal.SIGCHLD):
                 loop.remove_signal_handler(number)
+            probes.close()
             readings.close()
             hooks.close()
             recorder.close()

@@ -16,6 +16,7 @@ from tfmemtop.events import (
     AnyEvent,
     DeviceReading,
     Leave,
+    MemoryMap,
     Notice,
     Output,
     ProcessReadings,
@@ -29,7 +30,7 @@ QUEUE = 4 * 1024 * 1024
 _QUEUE_WHOLE = 64 * 1024 * 1024
 _LINE = 1024 * 1024
 _WRITE = 256 * 1024
-_SAMPLES = (Allocator, DeviceReading, ProcessReadings, Output)
+_SAMPLES = (Allocator, DeviceReading, MemoryMap, ProcessReadings, Output)
 
 
 class Reader:
@@ -81,7 +82,7 @@ class Reader:
                 lines.append(line)
             await loop.sock_sendall(self.sock, b"".join(lines))
 
-    async def read(self, take: Callable[[AnyCommand], None]) -> None:
+    async def read(self, take: Callable[["Reader", AnyCommand], None]) -> None:
         """Hand its commands to *take* until it leaves.
 
         Raises:
@@ -104,7 +105,7 @@ class Reader:
                     continue
                 if isinstance(command, Leave):
                     return
-                take(command)
+                take(self, command)
 
     def _drop(self) -> None:
         kept: deque[tuple[bytes, bool]] = deque()
@@ -126,13 +127,14 @@ class Reader:
 class Server:
     """Accepts readers of the same user; each first gets the backlog, then all that happens."""
 
-    def __init__(self, stream: Stream, listener: socket.socket, take: Callable[[AnyCommand], None]) -> None:
+    def __init__(self, stream: Stream, listener: socket.socket, take: Callable[[Reader, AnyCommand], None]) -> None:
         self._stream = stream
         self._listener = listener
         self._take = take
         self._readers: dict[Reader, asyncio.Task[None]] = {}
         self.ever = False  # whether there has been a reader
         self.changed: Callable[[], None] = lambda: None
+        self.left: Callable[[Reader], None] = lambda _: None
 
     def begin(self) -> None:
         """Start accepting; needs the running loop."""
@@ -189,4 +191,5 @@ class Server:
             await asyncio.gather(reading, writing, return_exceptions=True)
             reader.sock.close()
             del self._readers[reader]
+            self.left(reader)
             self.changed()

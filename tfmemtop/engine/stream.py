@@ -21,7 +21,11 @@ class Stream:
 
     def now(self) -> float:
         """Seconds since the session began."""
-        return round(time.monotonic() - self._zero, 6)
+        return self.since_start(time.monotonic())
+
+    def since_start(self, monotonic: float) -> float:
+        """Session seconds of a time by the machine's monotonic clock, which its processes share."""
+        return round(monotonic - self._zero, 6)
 
     def publish(self, event: AnyEvent) -> None:
         """Stamp *event*, which the caller has just made and does not keep, and hand it on."""

@@ -10,10 +10,14 @@ from tfmemtop.state.model import (
     DeviceState,
     Hooked,
     OutputChunk,
+    Pool,
     ProcessState,
     RunState,
     State,
 )
+
+PINNED = "HOST"
+"""How the pool of pinned host memory is called, which is neither on a GPU nor the CPU device's."""
 
 
 def apply(state: State, event: events.AnyEvent) -> None:
@@ -148,16 +152,48 @@ def _allocator(state: State, event: events.Allocator) -> None:
     if hooked is None:
         return
     hooked.allocators[event.device] = event
+    if event.device.startswith(PINNED):
+        return
+    # What the native sampler saw between two readings: in the history just before the reading itself.
+    spike = max(0, (event.high or 0) - (event.in_use or 0))
     if event.device.startswith("CPU"):
         if state.cpu_pool is None:
             state.cpu_pool = CpuPool()
         in_use, pool = pool_use(cpu_pool_readings(state))
-        state.cpu_pool.history.add(event.t, (in_use, max(in_use, pool or 0)))
+        for highest in [in_use + spike, in_use] if spike else [in_use]:
+            state.cpu_pool.history.add(event.t, (highest, max(highest, pool or 0)))
     elif device := device_of(state, event.pid, event.device):
+        if spike:
+            _remember_device(state, device, spike)
         _remember_device(state, device)
     run = state.run
     if run and run.going and event.peak is not None:
         run.peak_in_use = max(run.peak_in_use or 0, event.peak)
+
+
+def _pool(state: State, event: events.PoolGrowth | events.MemoryMap) -> Pool | None:
+    hooked = _hooked(state, event.pid)
+    return hooked.pools.setdefault(event.device, Pool()) if hooked else None
+
+
+def _pool_growth(state: State, event: events.PoolGrowth) -> None:
+    if pool := _pool(state, event):
+        pool.growths.append(event)
+
+
+def _memory_map(state: State, event: events.MemoryMap) -> None:
+    if pool := _pool(state, event):
+        if event.moment == "out_of_memory":
+            pool.exhausted = event
+        elif event.region is not None:
+            pool.zoom = event
+        else:
+            pool.map = event
+
+
+def _probe(state: State, event: events.Probe) -> None:
+    if hooked := _hooked(state, event.pid):
+        hooked.probe = event
 
 
 def _out_of_memory(state: State, event: events.OutOfMemory) -> None:
@@ -188,6 +224,8 @@ def _notice(state: State, event: events.Notice) -> None:
 
 def device_of(state: State, pid: int, logical: str) -> DeviceState | None:
     """The physical GPU behind a process's logical device; ``None`` where that is not known."""
+    if not logical.startswith("GPU"):
+        return None
     hooked = _hooked(state, pid)
     effective = hooked.effective.get(logical) if hooked else None
     if effective and effective.uuid:
@@ -245,8 +283,9 @@ def cpu_pool_readings(state: State) -> list[events.Allocator]:
     return [reading for reading, ended in readings if not ended] or [reading for reading, _ in readings]
 
 
-def _remember_device(state: State, device: DeviceState) -> None:
+def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:
     in_use, pool = pool_use(allocators_on(state, device))
+    in_use += spike
     pool_end = max(in_use, pool or 0)
     # NVML is read less often than the allocators: an older total never undercuts a newer pool.
     mine_end = max(pool_end, process_total(state, device) or 0)
@@ -270,6 +309,9 @@ _HANDLERS: dict[type[events.Event], Callable[[State, Any], None]] = {
     events.Requested: _requested,
     events.Effective: _effective,
     events.Allocator: _allocator,
+    events.PoolGrowth: _pool_growth,
+    events.MemoryMap: _memory_map,
+    events.Probe: _probe,
     events.OutOfMemory: _out_of_memory,
     events.Output: _output,
     events.Terminal: _terminal,

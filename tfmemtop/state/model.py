@@ -9,6 +9,17 @@ from tfmemtop.state.history import History
 
 OUTPUT_CHARACTERS = 256 * 1024
 REQUESTS_KEPT = 200
+GROWTHS_KEPT = 256
+
+
+@dataclass(slots=True)
+class Pool:
+    """What is known of the inside of one allocator, by the probe."""
+
+    map: events.MemoryMap | None = None  # the newest of the whole pool
+    zoom: events.MemoryMap | None = None  # the newest of one region alone
+    exhausted: events.MemoryMap | None = None  # as it was when an allocation failed
+    growths: deque[events.PoolGrowth] = field(default_factory=lambda: deque(maxlen=GROWTHS_KEPT))
 
 
 @dataclass(slots=True)
@@ -18,6 +29,8 @@ class Hooked:
     hello: events.Hook
     allocators: dict[str, events.Allocator] = field(default_factory=dict)  # by logical device
     effective: dict[str, events.Effective] = field(default_factory=dict)
+    pools: dict[str, Pool] = field(default_factory=dict)
+    probe: events.Probe | None = None
     requested: deque[events.Requested] = field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
     out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))
     dropped: int = 0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tfmemtop import events
-from tfmemtop.state.fold import allocators_on, cpu_pool_readings, device_of, of_run, pool_use, process_total
+from tfmemtop.state.fold import PINNED, allocators_on, cpu_pool_readings, device_of, of_run, pool_use, process_total
 from tfmemtop.state.history import History
 from tfmemtop.state.model import ProcessState, State
 from tfmemtop.units import format_bytes
@@ -211,8 +211,10 @@ def _process_row(state: State, pid: int, process: ProcessState, index: int | Non
     readings = []
     if process.hooked:
         for logical, reading in process.hooked.allocators.items():
-            device = None if logical.startswith("CPU") else device_of(state, pid, logical)
-            # On a GPU's row what is on that GPU; on a row without one, all there is.
+            device = device_of(state, pid, logical)
+            # On a GPU's row what is on that GPU; on a row without one, all that devices have.
+            if logical.startswith(PINNED):
+                continue
             if index is None or (device is not None and device.info.index == index):
                 readings.append(reading)
     in_use, pool = pool_use(readings)
@@ -248,7 +250,7 @@ def allocators(state: State) -> list[AllocatorRow]:
             continue
         for logical, reading in sorted(process.hooked.allocators.items()):
             effective = process.hooked.effective.get(logical)
-            device = None if logical.startswith("CPU") else device_of(state, pid, logical)
+            device = device_of(state, pid, logical)
             limit = reading.limit if reading.limit is not None else effective.limit if effective else None
             cached = None if reading.pool is None or reading.in_use is None else reading.pool - reading.in_use
             rows.append(

@@ -1,0 +1,114 @@
+"""From a typed command to figures of the pool: the engine has the probe built and hands it over."""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.engine.conftest import Engines
+from tfmemtop.engine.launch import sessions
+from tfmemtop.events import (
+    Allocator,
+    Hook,
+    HookError,
+    Input,
+    MapWanted,
+    MemoryMap,
+    PoolGrowth,
+    Probe,
+    Process,
+    RunEnd,
+    Stop,
+)
+from tfmemtop.recording import read
+
+Script = Callable[[str], str]
+
+POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512", "TF_CPP_MIN_LOG_LEVEL": "3"}
+MIB = 1 << 20
+
+TRAINING = """
+import tensorflow as tf
+kept = [tf.zeros([1 << 20])]
+input()
+kept.append(tf.zeros([16 << 20]))
+print("grown", flush=True)
+input()
+"""
+
+
+async def test_a_run_has_its_pools_looked_into(engines: Engines, script: Script, library: Path, tmp_path: Path) -> None:
+    recording = tmp_path / "run.jsonl"
+    screen = await engines.run(
+        sys.executable, script(TRAINING), environment={**os.environ, **POOL}, record=str(recording)
+    )
+    probe = await screen.until(Probe, lambda probe: probe.state == "loaded")
+    reading = await screen.until(Allocator, lambda reading: reading.pool is not None)
+    assert reading.limit == 512 * MIB and reading.high is not None and reading.allocations
+    before = reading.t
+    await screen.client.send(Input(text="\n"))
+    await screen.until_shown("grown")
+    growth = await screen.until(PoolGrowth)
+    assert before <= growth.at <= growth.t and growth.after - growth.before >= 64 * MIB
+    # Recorded once a second without anybody asking; asked for, more often.
+    found = await screen.until(MemoryMap, lambda found: found.pool == growth.after)
+    assert found.pace_s is not None and found.pace_s >= 1.0 and found.cells
+    await screen.client.send(MapWanted(pid=reading.pid, device="CPU:0", pace_s=0.1, region=found.regions[0].address))
+    zoomed = await screen.until(MemoryMap, lambda found: found.region is not None)
+    assert zoomed.pace_s is not None and zoomed.pace_s < 1.0
+
+    late = await engines.look(sessions()[0].socket)
+    assert (await late.until(Probe)) == probe
+    assert (await late.until(PoolGrowth)) == growth
+    await late.until(MemoryMap)
+
+    # What builds is no process of the script's.
+    hooked = screen.all(Hook)[-1].pid
+    assert {process.pid for process in screen.all(Process)} == {hooked}
+    await screen.client.send(Stop(quit=True))
+    await screen.until_closed()
+    assert not screen.all(HookError)
+    kept = list(read(recording).events())
+    assert any(isinstance(event, MemoryMap) and event.cells for event in kept)
+    assert growth in kept
+
+
+async def test_what_is_not_wanted_is_not_built(engines: Engines, script: Script) -> None:
+    screen = await engines.run(sys.executable, script(TRAINING), environment={**os.environ, **POOL}, probe=False)
+    probe = await screen.until(Probe)
+    assert probe.state == "unavailable" and "--no-probe" in probe.text
+    assert (await screen.until(Allocator)).pool is None
+
+
+async def test_a_build_is_told_and_waited_for_by_nobody(
+    engines: Engines, script: Script, library: Path, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    compiler = tmp_path / "slow"
+    compiler.write_text(
+        f"""#!/bin/sh
+[ "$1" = --version ] && echo slow 1 && exit
+read go < {shlex.quote(str(gate))}
+while [ "$1" != -o ]; do shift; done
+cp {shlex.quote(str(library))} "$2"
+"""
+    )
+    compiler.chmod(0o700)
+    os.environ["CXX"] = shlex.quote(str(compiler))
+    try:
+        screen = await engines.run(sys.executable, script(TRAINING), environment={**os.environ, **POOL})
+        other = await engines.run(sys.executable, script(TRAINING), environment={**os.environ, **POOL})
+    finally:
+        del os.environ["CXX"]
+    assert "being built" in (await screen.until(Probe)).text
+    await screen.until(Allocator)  # meanwhile what is known is shown
+    await screen.client.send(Input(text="\n"))
+    await screen.until_shown("grown")
+    gate.write_text("on\n")
+    await screen.until(Probe, lambda probe: probe.state == "loaded")
+    await screen.until(Allocator, lambda reading: reading.pool is not None)
+    await other.until(Probe, lambda probe: probe.state == "loaded")
+    await screen.client.send(Input(text="\n"))
+    assert (await screen.until(RunEnd)).exit_code == 0
