@@ -6,12 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfmemtop.engine.backlog import POINTS, Backlog
-from tfmemtop.events import Allocator, Output, Process, ProcessReading, ProcessReadings, Run
+from tfmemtop.events import Allocator, Hook, Output, Process, ProcessReading, ProcessReadings, Run
 from tfmemtop.settings import Settings
 
 
 def reading(t: float, in_use: int, pid: int = 1) -> Allocator:
     return Allocator(t=t, pid=pid, device="GPU:0", allocator="bfc", in_use=in_use, peak=None, pool=None, limit=None)
+
+
+def alive(t: float, *pids: int) -> ProcessReadings:
+    return ProcessReadings(t=t, processes=[ProcessReading(pid, 1.0, 1) for pid in pids])
 
 
 @settings(deadline=None, max_examples=30)
@@ -58,3 +62,23 @@ def test_processes_that_came_and_went_are_forgotten() -> None:
         alive = [ProcessReading(pid=pid, cpu=None, rss=None)]
         backlog.add(ProcessReadings(t=float(pid), processes=alive))
     assert [event.pid for event in backlog.events() if isinstance(event, Process)] == [4999]
+
+
+def test_curves_of_children_that_have_ended_are_kept_coarsely_and_with_their_peak() -> None:
+    backlog = Backlog()
+    backlog.add(Run(t=0.0, run=1, pid=1, argv=["x"], cwd="/", settings=Settings()))
+    for pid in (1, 2):
+        backlog.add(Process(t=0.0, pid=pid, ppid=1, user="ada", command=["x"], started=1.0, run=1))
+        backlog.add(Hook(t=0.0, pid=pid, ppid=1, argv=["x"], python="3.12", executable="python"))
+    backlog.add(alive(0.5, 1, 2))
+    for t in range(500):
+        for pid in (1, 2):
+            backlog.add(reading(1.0 + t, 900 if t == 77 else t, pid))
+    backlog.add(alive(600.0))
+    curves = {
+        pid: [e.in_use or 0 for e in backlog.events() if isinstance(e, Allocator) and e.pid == pid] for pid in (1, 2)
+    }
+    assert len(curves[1]) == 500  # the run's own, which a late reader wants to see whole
+    assert len(curves[2]) <= 62
+    assert max(curves[2]) == 900
+    assert curves[2][-1] == 499

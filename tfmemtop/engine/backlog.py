@@ -39,6 +39,7 @@ POINTS = 600
 
 _RUNS = 200
 _DEAD_HOOKED = 64
+_DEAD_POINTS = 60
 _GROWTHS = 256
 _OUTPUT = 64 * 1024
 _OUTPUT_MERGE = 4 * 1024
@@ -62,7 +63,11 @@ class Series:
         if self._count >= self._stride:
             self._points.append(self._best)
             self._best, self._count = None, 0
-        if len(self._points) > POINTS:
+        self.thin(POINTS)
+
+    def thin(self, points: int) -> None:
+        """Keep at most so many *points*."""
+        while len(self._points) > points:
             pairs = zip(self._points[::2], self._points[1::2], strict=False)
             odd = self._points[-1:] if len(self._points) % 2 else []
             self._points = [_higher(a, b) for a, b in pairs] + odd
@@ -230,3 +235,8 @@ class Backlog:
             for of_device in (self._effective, self._series, self._growths, self._maps):
                 for key in [key for key in of_device if key[0] == pid]:
                     of_device.pop(key)
+        # A run that starts a child every few minutes would fill megabytes with their curves.
+        newest_run = next(reversed(self._runs.values()), None)
+        for (pid, _), series in self._series.items():
+            if pid in died and (newest_run is None or pid != newest_run.pid):
+                series.thin(_DEAD_POINTS)
