@@ -8,7 +8,7 @@ from tests import streams as s
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.state import State, apply
-from tfmemtop.state.views import allocators, panels, processes, run_status, settings_in_effect
+from tfmemtop.state.views import allocators, panels, process_count, processes, run_status, settings_in_effect
 
 
 def training(pool: int | None = None) -> list[events.AnyEvent]:
@@ -62,7 +62,9 @@ def test_a_process_has_a_row_on_each_gpu_with_what_is_there() -> None:
         s.effective(3.1, 100, name="GPU:1", uuid="GPU-1"),
         s.allocator(3.2, 100, in_use=5 * MIB, name="GPU:1"),
     ]
-    rows = {row.gpu: row for row in processes(s.fold(stream)) if row.pid == 100}
+    state = s.fold(stream)
+    assert process_count(state) == len(processes(state))
+    rows = {row.gpu: row for row in processes(state) if row.pid == 100}
     assert rows[0].in_use == 140 * MIB and rows[0].gpu_memory == 1634 * MIB
     assert rows[1].in_use == 5 * MIB and rows[1].gpu_memory == 700 * MIB
 

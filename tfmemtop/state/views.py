@@ -206,6 +206,15 @@ def processes(state: State) -> list[ProcessRow]:
     return rows
 
 
+def process_count(state: State) -> int:
+    """How many rows :func:`processes` gives, without making them."""
+    places: dict[int, int] = {}
+    for device in state.devices.values():
+        for pid in device.by_pid:
+            places[pid] = places.get(pid, 0) + 1
+    return sum(places.get(pid, 1) for pid in state.processes)
+
+
 def _process_row(state: State, pid: int, process: ProcessState, index: int | None) -> ProcessRow:
     share = state.devices[index].by_pid[pid] if index is not None else None
     readings = []

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from tfmemtop import events
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.state import State, apply
-from tfmemtop.state.views import processes
+from tfmemtop.state.views import process_count
 from tfmemtop.ui.allocator_panel import AllocatorPanel
 from tfmemtop.ui.device_panel import DevicesPanel
 from tfmemtop.ui.header import Header
@@ -182,7 +182,7 @@ class TfmemtopApp(App[Outcome]):
             width,
             height,
             devices_wanted=self.devices.wanted_height(self.state, width, height),
-            processes=len(processes(self.state)),
+            processes=process_count(self.state),
             why_wanted=self.why.wanted_height(self.state, width),
             allocators=has_run and self._shown["allocators"],
             output=has_run and self._shown["output"],
