@@ -1,0 +1,106 @@
+"""The two dearest panels by themselves, in every manner of looking: devices and processes, 200×60."""
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable
+
+from textual.app import App, ComposeResult
+
+from tests.bench.table import Row
+from tests.ui.process_data import crowd
+from tests.ui.synthetic_devices import GIB, begun, read, start_run
+from tfmemtop.state import State
+from tfmemtop.ui.device_panel import DevicesPanel
+from tfmemtop.ui.graph import SPANS, Scale
+from tfmemtop.ui.process_table import ProcessTable
+
+TABLE_BOUND_MS, DEVICES_BOUND_MS = 5.0, 6.0
+SIZE = (200, 60)
+DAY_S = 86_400
+
+
+class _Screen(App[None]):
+    def compose(self) -> ComposeResult:
+        yield ProcessTable()
+
+
+def _median_ms(work: Callable[[], object], rounds: int) -> float:
+    taken = []
+    for _ in range(rounds):
+        begun_s = time.thread_time()
+        work()
+        taken.append((time.thread_time() - begun_s) * 1e3)
+    return statistics.median(taken)
+
+
+async def _table(rounds: int) -> dict[str, float]:
+    state = crowd(500, 16)
+    app = _Screen()
+    async with app.run_test(size=SIZE) as pilot:
+        table = app.query_one(ProcessTable)
+        await pilot.pause()
+        frames = {"as it starts": _median_ms(lambda: table.show(state), rounds)}
+        table.action_edge(1)
+        frames["at the end"] = _median_ms(lambda: table.show(state), rounds)
+        table.as_tree = True
+        frames["as a tree"] = _median_ms(lambda: table.show(state), rounds)
+        table.as_tree, table.wanted = False, "ada"
+        frames["filtered"] = _median_ms(lambda: table.show(state), rounds)
+    return frames
+
+
+def _tick(state: State, t: float, gpus: int) -> None:
+    use = int(t * 37 % 40 + 5)
+    for gpu in range(gpus):
+        read(state, t, gpu, in_use=use * GIB, pool=60 * GIB, others=int(t % 30) * GIB, limit=80 * GIB)
+
+
+def _devices_ms(state: State, gpus: int, span: int, scale: Scale, rounds: int) -> float:
+    """As time goes on; the first frame, which draws every graph from its beginning, is left out."""
+    panel = DevicesPanel()
+    panel.state = state
+    panel.cycle_span(span - panel.span)
+    panel.scale = scale
+    taken = []
+    for _ in range(rounds + 1):
+        _tick(state, state.now + 1.0, gpus)
+        taken.append(_median_ms(lambda: panel.build(*SIZE), 1))
+    return statistics.median(taken[1:])
+
+
+def _devices(gpus: int, rounds: int) -> dict[str, float]:
+    state = begun(gpus)
+    start_run(state, 1, 0.0)
+    frames = {}
+    for age, begin, end, every_s in (("5 min", 0, 300, 1), ("24 h", 300 + 12 * (rounds + 1), DAY_S, 60)):
+        for second in range(begin, end, every_s):
+            _tick(state, float(second), gpus)
+        for span in (1, len(SPANS) - 1):
+            for scale in (Scale.CAPACITY, list(Scale)[-1]):
+                name = f"after {age}, spanning {SPANS[span][1]}, {scale.value}"
+                frames[name] = _devices_ms(state, gpus, span, scale, rounds)
+    return frames
+
+
+def _row(what: str, bound_ms: float, frames: dict[str, float], rounds: int) -> Row:
+    name, worst = max(frames.items(), key=lambda frame: frame[1])
+    return Row(
+        what,
+        f"{bound_ms:.0f} ms",
+        f"{min(frames.values()):.1f} to {worst:.1f} ms",
+        f"{rounds} frames in each of {len(frames)} manners, medians of CPU time; the dearest: {name}",
+        worst <= bound_ms,
+    )
+
+
+def measure(quick: bool) -> list[Row]:
+    """The table with 500 processes; the devices with and without graphs."""
+    rounds = 15 if quick else 50
+    return [
+        _row("the process table in a frame, 500 processes", TABLE_BOUND_MS, asyncio.run(_table(rounds)), rounds),
+        *(
+            _row(f"the devices' panel in a frame, {gpus} GPUs, {how}", DEVICES_BOUND_MS, _devices(gpus, rounds), rounds)
+            for gpus, how in ((8, "a graph each"), (16, "as bars"))
+        ),
+    ]
