@@ -6,6 +6,7 @@ from typing import Any
 from tfmemtop import events
 from tfmemtop.state.model import (
     OUTPUT_CHARACTERS,
+    Context,
     CpuPool,
     DeviceState,
     Hooked,
@@ -15,9 +16,13 @@ from tfmemtop.state.model import (
     RunState,
     State,
 )
+from tfmemtop.state.trend import Trend
 
 PINNED = "HOST"
 """How the pool of pinned host memory is called, which is neither on a GPU nor the CPU device's."""
+
+NOTHING_COMPUTED = 2 * 2**20
+"""TensorFlow's own scratch, there once its devices are: a peak above it tells that the script has computed."""
 
 
 def apply(state: State, event: events.AnyEvent) -> None:
@@ -68,8 +73,13 @@ def _device_reading(state: State, event: events.DeviceReading) -> None:
     device.reading = event
     device.by_pid = {process.pid: process for process in event.processes}
     _remember_device(state, device)
+    if event.utilisation is not None:
+        device.busy.append((event.t, event.utilisation))
+    _remember_contexts(state, device)
     if (run := state.run) and run.going:
         total = process_total(state, device)
+        if event.used is not None and event.free is not None and not total and run.peak_process_total is None:
+            run.before[event.index] = event.used, event.free
         if total is not None:
             # Over all GPUs, as the limit of a card concerns each alone: the highest on any one.
             run.peak_process_total = max(run.peak_process_total or 0, total)
@@ -93,6 +103,8 @@ def _process_readings(state: State, event: events.ProcessReadings) -> None:
             process.cpu, process.rss = reading.cpu, reading.rss
     alive = {reading.pid for reading in event.processes}
     run = state.run
+    if run and run.going:
+        run.busy.append((event.t, sum(r.cpu or 0.0 for r in event.processes if of_run(state, r.pid))))
     for pid in [pid for pid in state.processes if pid not in alive]:
         process = state.processes[pid]
         if not process.seen.started:
@@ -167,8 +179,12 @@ def _allocator(state: State, event: events.Allocator) -> None:
             _remember_device(state, device, spike)
         _remember_device(state, device)
     run = state.run
+    if event.in_use is not None:
+        hooked.trends.setdefault(event.device, Trend()).add(event.t, event.in_use, event.high or event.in_use)
     if run and run.going and event.peak is not None:
         run.peak_in_use = max(run.peak_in_use or 0, event.peak)
+    if run and run.going and event.pool is not None:
+        run.peak_pool = max(run.peak_pool or 0, event.peak_pool or 0, event.pool)
 
 
 def _pool(state: State, event: events.PoolGrowth | events.MemoryMap) -> Pool | None:
@@ -189,6 +205,13 @@ def _memory_map(state: State, event: events.MemoryMap) -> None:
             pool.zoom = event
         else:
             pool.map = event
+            if (run := state.run) and run.going and not event.missing:
+                maps = [p.map for h in _living(state) for p in h.pools.values() if p.map and not p.map.missing]
+                run.fragmentation = max(maps, key=lambda each: each.pool).fragmentation
+
+
+def _living(state: State) -> list[Hooked]:
+    return [p.hooked for pid, p in state.processes.items() if p.hooked and of_run(state, pid) and not p.hooked.ended]
 
 
 def _probe(state: State, event: events.Probe) -> None:
@@ -281,6 +304,22 @@ def cpu_pool_readings(state: State) -> list[events.Allocator]:
         if logical.startswith("CPU")
     ]
     return [reading for reading, ended in readings if not ended] or [reading for reading, _ in readings]
+
+
+def _remember_contexts(state: State, device: DeviceState) -> None:
+    for pid, share in device.by_pid.items():
+        hooked = _hooked(state, pid)
+        if hooked is None or hooked.ended or share.used is None:
+            continue
+        readings = [r for name, r in hooked.allocators.items() if device_of(state, pid, name) is device]
+        _, pool = pool_use(readings)
+        # The pools were read a little earlier and mostly grow: what is left is never too little.
+        if not readings or pool is None or pool > share.used:
+            continue
+        exact = sum(reading.peak or 0 for reading in readings) <= NOTHING_COMPUTED
+        known, rest = hooked.contexts.get(device.info.index), share.used - pool
+        if known is None or (rest < known.size and not (known.exact and not exact)):
+            hooked.contexts[device.info.index] = Context(rest, exact)
 
 
 def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:

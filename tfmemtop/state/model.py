@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 from tfmemtop import events
 from tfmemtop.settings import Settings
 from tfmemtop.state.history import History
+from tfmemtop.state.trend import Trend
 
 OUTPUT_CHARACTERS = 256 * 1024
 REQUESTS_KEPT = 200
 GROWTHS_KEPT = 256
+RECENT_KEPT = 60
+"""Readings of how busy a GPU and the script were: a minute at NVML's pace."""
 
 
 @dataclass(slots=True)
@@ -23,6 +26,17 @@ class Pool:
 
 
 @dataclass(slots=True)
+class Context:
+    """The least that a process was seen to hold on a GPU beside its pools: its CUDA context is at most that.
+
+    ``exact`` if TensorFlow had not computed anything by then, so that there was nothing else.
+    """
+
+    size: int
+    exact: bool
+
+
+@dataclass(slots=True)
 class Hooked:
     """A process with our agent inside: what TensorFlow was asked for there, and what it does."""
 
@@ -30,6 +44,8 @@ class Hooked:
     allocators: dict[str, events.Allocator] = field(default_factory=dict)  # by logical device
     effective: dict[str, events.Effective] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
+    trends: dict[str, Trend] = field(default_factory=dict)
+    contexts: dict[int, Context] = field(default_factory=dict)  # by NVML index
     probe: events.Probe | None = None
     requested: deque[events.Requested] = field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
     out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))
@@ -56,6 +72,7 @@ class DeviceState:
     reading: events.DeviceReading | None = None
     by_pid: dict[int, events.DeviceProcess] = field(default_factory=dict)
     history: History = field(default_factory=History)
+    busy: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=RECENT_KEPT))  # time, percent
 
 
 @dataclass(slots=True)
@@ -67,7 +84,11 @@ class CpuPool:
 
 @dataclass(slots=True)
 class RunState:
-    """A start of the script; ``ended`` is in session seconds, peaks are over the whole run, in bytes."""
+    """A start of the script; ``ended`` is in session seconds, peaks are over the whole run, in bytes.
+
+    ``before`` is, by NVML index, what was used and free on a GPU when the run had nothing there yet;
+    ``fragmentation`` that of the newest map of its largest pool; ``busy`` time and percent of a core.
+    """
 
     run: int
     pid: int
@@ -81,8 +102,12 @@ class RunState:
     oom_killed: bool = False
     stopping: events.Stopping | None = None
     peak_in_use: int | None = None
+    peak_pool: int | None = None
     peak_process_total: int | None = None
+    fragmentation: float | None = None
     out_of_memory: int = 0
+    before: dict[int, tuple[int, int]] = field(default_factory=dict)
+    busy: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=RECENT_KEPT))
 
     @property
     def going(self) -> bool:
