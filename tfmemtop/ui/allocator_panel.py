@@ -6,7 +6,9 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tfmemtop.state.fold import of_run
+from tfmemtop.state.pool_views import PoolKey, pool_map, without_probe
 from tfmemtop.state.views import AllocatorRow, allocators
+from tfmemtop.ui import chunk_map, map_figures
 from tfmemtop.ui.lines import Line, Panel, fit
 from tfmemtop.ui.palette import BOLD, DIM, GOOD, KEY, LAYER, PLAIN, WARNING
 from tfmemtop.units import format_short
@@ -15,7 +17,13 @@ from tfmemtop.units import format_short
 class AllocatorPanel(Panel):
     """For each logical device its figures; below, the script's own requests, newest last."""
 
+    chosen: PoolKey | None = None
+    """The pool whose map is shown; set by the app."""
+    map_rows = 0
+    """Lines that there is room for, for a map."""
+
     def build(self, width: int, height: int) -> list[Line]:
+        self.map_rows = 0
         rows = allocators(self.state)
         lines: list[Line] = [self.title_line(width, "Allocators" if len(rows) != 1 else self._title(rows[0]))]
         if not rows:
@@ -25,10 +33,31 @@ class AllocatorPanel(Panel):
             lines += self._allocator(row, width, named=len(rows) > 1, with_pid=several)
         requests = self._requests(width)
         room = height - len(lines)
+        # The script's own words are told last, but keep a third of the room.
+        kept = 0 if not requests or room < 2 else min(len(requests) + 1, max(2, room // 3))
+        lines += self._inside(width, room - kept)
+        room = height - len(lines)
         if requests and room >= 2:
             lines.append([Segment(" the script asked for", DIM)])
             lines += requests[-(room - 1) :]
         return lines
+
+    def _inside(self, width: int, room: int) -> list[Line]:
+        """What the probe knows of the chosen pool, in at most *room* lines; else what keeps it from knowing."""
+        key = self.chosen
+        process = self.state.processes.get(key[0]) if key else None
+        if key is None or process is None or process.hooked is None or room < 1:
+            return []
+        if told := without_probe(process.hooked):
+            return [[Segment(" " + fit(f"{told.text}. {told.remedy}".rstrip(" ."), width - 1, self.glyphs), DIM)]]
+        self.map_rows = max(0, room - 1)
+        view = pool_map(self.state, key)
+        if view is None:
+            pool = process.hooked.pools.get(key[1])
+            missing = pool.map.missing if pool and pool.map else None
+            return [[Segment(" " + fit(f"no map: {missing}", width - 1, self.glyphs), DIM)]] if missing else []
+        lines = map_figures.inside(view, process.hooked.allocators.get(key[1]), width, self.glyphs)[:room]
+        return lines + chunk_map.strip(view.regions, width, room - len(lines), self.glyphs)
 
     @staticmethod
     def _title(row: AllocatorRow) -> str:

@@ -17,6 +17,7 @@ from textual.widget import Widget
 from tfmemtop import events
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.state import State, apply
+from tfmemtop.state.pool_views import choose, living
 from tfmemtop.state.views import process_count
 from tfmemtop.ui.allocator_panel import AllocatorPanel
 from tfmemtop.ui.device_panel import DevicesPanel
@@ -24,6 +25,8 @@ from tfmemtop.ui.header import Header
 from tfmemtop.ui.key_bar import KeyBar
 from tfmemtop.ui.keys import KEYS, Key
 from tfmemtop.ui.layout import arrange
+from tfmemtop.ui.map_screen import PACE_S, MapScreen
+from tfmemtop.ui.map_wishes import MapWishes
 from tfmemtop.ui.output_panel import OutputPanel
 from tfmemtop.ui.palette import ASCII, UNICODE
 from tfmemtop.ui.process_table import ProcessTable
@@ -47,6 +50,9 @@ _URGENT = (
     events.Environment,
     events.Notice,
 )
+
+_PANEL_ACTIONS = frozenset(("map", "toggle_output", "toggle_allocators", "type", "filter", "span", "scale"))
+"""Concern panels that the map's screen hides."""
 
 _REPLAY_ACTIONS = frozenset(key.action.partition("(")[0] for key in KEYS if key.replay)
 
@@ -81,6 +87,7 @@ class TfmemtopApp(App[Outcome]):
         self._urgent = True
         self._output_drawn = -1
         self._shown = {"output": True, "allocators": True}
+        self._map_wishes = MapWishes()
         self.header = Header(glyphs=self.glyphs)
         self.devices = DevicesPanel(glyphs=self.glyphs, color=options.color, id="devices")
         self.table = ProcessTable(glyphs=self.glyphs, id="processes")
@@ -148,17 +155,38 @@ class TfmemtopApp(App[Outcome]):
 
     def redraw(self) -> None:
         """Lay out, and draw every panel that is shown from the newest state."""
-        self._arrange()
         self.header.next_words = self.steering.next_words()
         self.header.marks = tuple(self._marks())
-        for panel in (self.header, self.devices, self.table, self.allocators, self.why, self.key_bar):
-            panel.show(self.state)
+        if self._map_screen is None:
+            self._draw_panels()
         self._draw_output()
-        if self.replay_bar:
-            self.replay_bar.show(self.state)
         for screen in self.screen_stack[1:]:
             if refresh := getattr(screen, "refresh_state", None):
                 refresh(self.state)
+        self.ask_for_maps()
+
+    @property
+    def _map_screen(self) -> MapScreen | None:
+        """The map's screen, which hides all panels."""
+        return next((screen for screen in self.screen_stack if isinstance(screen, MapScreen)), None)
+
+    def _draw_panels(self) -> None:
+        self._arrange()
+        selected = self.table.selected
+        self.allocators.chosen = choose(self.state, selected.pid if selected else None)
+        for panel in (self.header, self.devices, self.table, self.allocators, self.why, self.key_bar):
+            panel.show(self.state)
+        if self.replay_bar:
+            self.replay_bar.show(self.state)
+
+    def ask_for_maps(self) -> None:
+        """Have read what is looked at, and nothing else."""
+        screen, chosen = self._map_screen, self.allocators.chosen
+        wish = screen.wish if screen else None
+        if screen is None and chosen and self.allocators.map_rows and living(self.state, chosen):
+            wish = events.MapWanted(pid=chosen[0], device=chosen[1], pace_s=PACE_S)
+        for command in self._map_wishes.change(wish):
+            self.send(command)
 
     def _draw_output(self) -> None:
         self._output_drawn = self.state.output_count
@@ -254,6 +282,11 @@ class TfmemtopApp(App[Outcome]):
         self.output.focus()
         self.output.action_type()
 
+    def action_map(self) -> None:
+        selected = self.table.selected
+        chosen = choose(self.state, selected.pid if selected else None)
+        self.push_screen(MapScreen(self, chosen), lambda _: self.redraw())
+
     def action_toggle_output(self) -> None:
         self._toggle("output")
 
@@ -293,8 +326,8 @@ class TfmemtopApp(App[Outcome]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The replay's keys come first, but not while text is being typed or a dialog is open."""
         if self.replay and action in _REPLAY_ACTIONS:
-            return not self.table.typing and len(self.screen_stack) == 1
-        return True
+            return not self.table.typing and (len(self.screen_stack) == 1 or isinstance(self.screen, MapScreen))
+        return not (action in _PANEL_ACTIONS and self._map_screen)
 
     def action_play(self) -> None:
         if self.replay:

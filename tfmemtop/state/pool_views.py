@@ -1,0 +1,368 @@
+"""Views of the inside of one pool: its map, joined with what is known of its growth."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tfmemtop import events
+from tfmemtop.state.fold import device_of
+from tfmemtop.state.model import Hooked, Pool, State
+
+PoolKey = tuple[int, str]
+"""A process and one of its logical devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionView:
+    """A region: ``number`` counts from 1 in the order of addresses, ``offset`` is bytes of the pool before it.
+
+    ``cells`` are bytes, the share in use of each slice, 0 to 255. ``taken_s`` is seconds since the
+    run began, ``None`` where not seen; ``sure`` is false where another region may have come then.
+    """
+
+    number: int
+    address: int
+    offset: int
+    size: int
+    in_use: int
+    chunks: int
+    chunks_in_use: int
+    cells: bytes
+    taken_s: float | None = None
+    sure: bool = True
+
+    @property
+    def full(self) -> int:
+        """Percent in use; 0 and 100 only for nothing and all."""
+        return percent(self.in_use, self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRow:
+    """Chunks of ``size`` bytes up to twice that."""
+
+    size: int
+    in_use: int
+    free: int
+    free_bytes: int
+    free_above: bool = False  # its free ones may be of any larger size too
+
+
+@dataclass(frozen=True, slots=True)
+class BigChunk:
+    """One of the biggest chunks in use; ``region`` is the number of its region, ``waste`` bytes nobody asked for."""
+
+    size: int
+    requested: int
+    region: int | None
+    offset: int
+
+    @property
+    def waste(self) -> int:
+        return max(0, self.size - self.requested)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A pool took (``change`` above 0) or gave back bytes, ``at_s`` seconds after the run began.
+
+    ``region`` is the number of the region that it took, and ``full`` its percent in use now, where known.
+    """
+
+    at_s: float
+    change: int
+    after: int
+    region: int | None = None
+    full: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMap:
+    """A pool from inside, as of ``at_s`` seconds after the run began. Sizes in bytes."""
+
+    at_s: float
+    exhausted: bool  # as it was when an allocation failed
+    pool: int
+    in_use: int
+    largest_free: int
+    fragmentation: float
+    chunks: int
+    chunks_in_use: int
+    regions: tuple[RegionView, ...]
+    regions_found: int
+    sizes: tuple[SizeRow, ...]
+    biggest: tuple[BigChunk, ...]
+    growths: tuple[Growth, ...]
+    cost_us: int | None
+    pace_s: float | None
+
+    @property
+    def cached(self) -> int:
+        return max(0, self.pool - self.in_use)
+
+
+@dataclass(frozen=True, slots=True)
+class NoMap:
+    """Why there is no map, and what brings one."""
+
+    text: str
+    remedy: str = ""
+
+
+def percent(part: int, whole: int) -> int:
+    """*part* of *whole* in percent, rounded; 0 and 100 only where it is nothing and all."""
+    if whole <= 0 or part <= 0:
+        return 0
+    return 100 if part >= whole else min(99, max(1, round(100 * part / whole)))
+
+
+def pools(state: State) -> list[PoolKey]:
+    """Every allocator of hooked processes that has been read: living processes first, GPUs before the rest."""
+    order = {"GPU": 0, "CPU": 1}
+    found = [
+        (process.hooked.ended, pid, order.get(device.partition(":")[0], 2), device)
+        for pid, process in state.processes.items()
+        if process.hooked
+        for device in process.hooked.allocators
+    ]
+    return [(pid, device) for _, pid, _, device in sorted(found)]
+
+
+def choose(state: State, pid: int | None = None) -> PoolKey | None:
+    """The pool to look at: the first of process *pid*, else the first of all."""
+    found = pools(state)
+    return next((key for key in found if key[0] == pid), found[0] if found else None)
+
+
+def living(state: State, key: PoolKey) -> bool:
+    """Whether that pool can still be read."""
+    process = state.processes.get(key[0])
+    return process is not None and process.hooked is not None and not process.hooked.ended
+
+
+def exhausted(state: State, key: PoolKey) -> events.MemoryMap | None:
+    """The map that TensorFlow wrote when an allocation failed, the newest."""
+    pool = _pool(state, key)
+    return pool.exhausted if pool else None
+
+
+def pool_map(state: State, key: PoolKey, *, zoom: int | None = None, out_of_memory: bool = False) -> PoolMap | None:
+    """The newest map of a pool; ``None`` if there is none yet.
+
+    With *zoom*, a region's address, all regions but that one come without cells, and it with as
+    fine ones as there are. With *out_of_memory* the map is of the moment when an allocation failed.
+    """
+    pool = _pool(state, key)
+    if pool is None:
+        return None
+    began = _began(state, key[0])
+    if out_of_memory:
+        newest = pool.exhausted
+    else:
+        known = [one for one in (pool.map, pool.zoom) if one is not None and one.missing is None]
+        if zoom is None:
+            known = [one for one in known if one.region is None] or known
+        newest = max(known, key=lambda one: one.t, default=None)
+    if newest is None or newest.missing is not None:
+        return None
+    growths = [event for event in pool.growths if event.at <= newest.t + 1.0]
+    regions = _regions(newest, _taken(newest.regions, growths), began)
+    if zoom is not None:
+        regions = _zoomed(regions, newest, pool.map, zoom)
+    return PoolMap(
+        at_s=newest.t - began,
+        exhausted=out_of_memory,
+        pool=newest.pool,
+        in_use=newest.in_use,
+        largest_free=newest.largest_free,
+        fragmentation=newest.fragmentation,
+        chunks=newest.chunks,
+        chunks_in_use=newest.chunks_in_use,
+        regions=tuple(regions),
+        regions_found=max(newest.regions_found, len(regions)),
+        sizes=tuple(_sizes(newest)),
+        biggest=tuple(_biggest(newest.biggest, regions)),
+        growths=tuple(_growths(growths, regions, began)),
+        cost_us=newest.cost_us,
+        pace_s=newest.pace_s,
+    )
+
+
+def why_no_map(state: State, key: PoolKey) -> NoMap:
+    """What is missing for a map of this pool, as far as that is known."""
+    process = state.processes.get(key[0])
+    hooked = process.hooked if process else None
+    if hooked is None:
+        return NoMap(f"nothing is known any more of process {key[0]}")
+    pool = hooked.pools.get(key[1])
+    for one in (pool.map, pool.zoom) if pool else ():
+        if one is not None and one.missing is not None:
+            return NoMap(one.missing)
+    if told := without_probe(hooked):
+        return told
+    if hooked.ended:
+        return NoMap("the process has ended before its map was read")
+    if hooked.probe is None:
+        return NoMap("the probe, which reads pools from inside, is not in this process yet")
+    return NoMap("no map has been read yet")
+
+
+def without_probe(hooked: Hooked) -> NoMap | None:
+    """Why pools cannot be looked into in this process; ``None`` where nothing stands in the way."""
+    probe = hooked.probe
+    if probe is None or probe.state == "loaded":
+        return None
+    text = probe.text or {
+        "building": "the probe, which reads pools from inside, is being built",
+        "built": "the probe waits for TensorFlow's devices",
+        "unavailable": "the probe, which reads pools from inside, cannot be built here",
+        "failed": "the probe, which reads pools from inside, failed",
+    }.get(probe.state, probe.state)
+    return NoMap(text, probe.remedy)
+
+
+def place(state: State, key: PoolKey) -> str:
+    """``GPU:0``, with the physical GPU where that is another: ``GPU:0 on GPU 3``."""
+    device = device_of(state, *key)
+    if device is None or key[1] == f"GPU:{device.info.index}":
+        return key[1]
+    return f"{key[1]} on GPU {device.info.index}"
+
+
+def _pool(state: State, key: PoolKey) -> Pool | None:
+    process = state.processes.get(key[0])
+    return process.hooked.pools.get(key[1]) if process and process.hooked else None
+
+
+def _began(state: State, pid: int) -> float:
+    number = state.processes[pid].seen.run
+    return next((run.started for run in reversed(state.runs) if run.run == number), 0.0)
+
+
+def _regions(newest: events.MemoryMap, taken: "dict[int, tuple[float, bool]]", began: float) -> list[RegionView]:
+    views = []
+    offset = first = 0
+    for number, region in enumerate(newest.regions, 1):
+        last = first + max(0, region.cells)
+        at, sure = taken.get(region.address, (None, True))
+        views.append(
+            RegionView(
+                number=number,
+                address=region.address,
+                offset=offset,
+                size=region.size,
+                in_use=region.in_use,
+                chunks=region.chunks,
+                chunks_in_use=region.chunks_in_use,
+                cells=newest.cells[first:last],
+                taken_s=None if at is None else at - began,
+                sure=sure,
+            )
+        )
+        first, offset = last, offset + region.size
+    return views
+
+
+def _zoomed(
+    regions: list[RegionView], newest: events.MemoryMap, whole: events.MemoryMap | None, zoom: int
+) -> list[RegionView]:
+    """*regions* with cells only for the one at address *zoom*, until finer ones come those of the *whole* map."""
+    coarse: dict[int, bytes] = {}
+    if newest.region != zoom:
+        coarse = {region.address: region.cells for region in regions if region.cells}
+        if not coarse.get(zoom) and whole is not None and whole.missing is None:
+            coarse = {region.address: region.cells for region in _regions(whole, {}, 0.0)}
+    shown = []
+    for region in regions:
+        cells = b""
+        if region.address == zoom:
+            cells = coarse.get(zoom, b"") or region.cells
+        shown.append(
+            RegionView(
+                number=region.number,
+                address=region.address,
+                offset=region.offset,
+                size=region.size,
+                in_use=region.in_use,
+                chunks=region.chunks,
+                chunks_in_use=region.chunks_in_use,
+                cells=cells,
+                taken_s=region.taken_s,
+                sure=region.sure,
+            )
+        )
+    return shown
+
+
+def _taken(regions: Iterable[events.Region], growths: Iterable[events.PoolGrowth]) -> "dict[int, tuple[float, bool]]":
+    """When each region was taken, in session seconds, and whether that is sure, by address.
+
+    A growth tells its size, not its address: of regions that are alike any may be meant.
+    """
+    steps: dict[int, list[float]] = {}
+    for growth in growths:
+        change = growth.after - growth.before
+        if change > 0:
+            steps.setdefault(change, []).append(growth.at)
+        elif steps.get(-change):
+            steps[-change].pop()
+    alike: dict[int, list[int]] = {}
+    for region in regions:
+        alike.setdefault(region.size, []).append(region.address)
+    taken: dict[int, tuple[float, bool]] = {}
+    for size, addresses in alike.items():
+        times = steps.get(size, [])
+        for address, at in zip(addresses, times, strict=False):
+            taken[address] = at, len(addresses) == len(times) == 1
+    return taken
+
+
+def _growths(growths: Iterable[events.PoolGrowth], regions: list[RegionView], began: float) -> list[Growth]:
+    by_time = {region.taken_s: region for region in regions if region.taken_s is not None}
+    rows = []
+    for growth in growths:
+        at_s, change = growth.at - began, growth.after - growth.before
+        region = by_time.get(at_s) if change > 0 else None
+        sure = region is not None and region.sure
+        rows.append(
+            Growth(
+                at_s=at_s,
+                change=change,
+                after=growth.after,
+                region=region.number if region and sure else None,
+                full=region.full if region and sure else None,
+            )
+        )
+    return rows
+
+
+def _sizes(newest: events.MemoryMap) -> list[SizeRow]:
+    """Chunks by powers of two: those in use counted one by one, free ones by bin."""
+    in_use = {1 << power: count for power, count in enumerate(newest.sizes) if count}
+    free = {one.size: one for one in newest.bins if one.chunks > one.chunks_in_use}
+    last_bin = max((one.size for one in newest.bins if one.number == _LAST_BIN), default=None)
+    rows = []
+    for size in sorted(in_use.keys() | free.keys()):
+        one = free.get(size)
+        rows.append(
+            SizeRow(
+                size=size,
+                in_use=in_use.get(size, 0),
+                free=one.chunks - one.chunks_in_use if one else 0,
+                free_bytes=one.bytes - one.bytes_in_use if one else 0,
+                free_above=one is not None and size == last_bin,
+            )
+        )
+    return rows
+
+
+_LAST_BIN = 20
+"""BFC's last bin takes all larger chunks."""
+
+
+def _biggest(biggest: Iterable[events.Chunk], regions: list[RegionView]) -> list[BigChunk]:
+    rows = []
+    for chunk in biggest:
+        home = next((one for one in regions if one.address <= chunk.address < one.address + one.size), None)
+        offset = chunk.address - home.address if home else 0
+        rows.append(BigChunk(chunk.size, chunk.requested, home.number if home else None, offset))
+    return rows
