@@ -3,16 +3,48 @@
 from collections.abc import Callable, Iterator
 
 from tfmemtop.state import State
+from tfmemtop.verdicts.busy import full_but_idle
+from tfmemtop.verdicts.devices import logical_devices_beyond_card, no_gpu_seen
 from tfmemtop.verdicts.ending import how_it_ended
 from tfmemtop.verdicts.finding import Finding
+from tfmemtop.verdicts.leaks import leak
+from tfmemtop.verdicts.limits import limit_and_peak
 from tfmemtop.verdicts.memory import out_of_memory
-from tfmemtop.verdicts.watching import hooked_out, notices, script_settings_failed
+from tfmemtop.verdicts.others import others_hold_the_card, two_reserve_everything
+from tfmemtop.verdicts.outside import outside_the_pool
+from tfmemtop.verdicts.pool import cached_but_idle, fragmented, grown_beyond_need, whole_card_reserved
+from tfmemtop.verdicts.settings import (
+    asked_too_late,
+    growth_differs,
+    growth_dropped,
+    growth_overridden,
+    growth_word_ignored,
+    refused,
+)
+from tfmemtop.verdicts.watching import hooked_out, notices
 
 RULES: tuple[Callable[[State], Iterator[Finding]], ...] = (
     how_it_ended,
     out_of_memory,
+    growth_differs,
+    no_gpu_seen,
     hooked_out,
-    script_settings_failed,
+    asked_too_late,
+    growth_dropped,
+    growth_overridden,
+    growth_word_ignored,
+    refused,
+    leak,
+    two_reserve_everything,
+    others_hold_the_card,
+    whole_card_reserved,
+    full_but_idle,
+    fragmented,
+    outside_the_pool,
+    logical_devices_beyond_card,
+    limit_and_peak,
+    cached_but_idle,
+    grown_beyond_need,
     notices,
 )
 
@@ -25,4 +57,4 @@ def findings(state: State) -> list[Finding]:
     return sorted(found, key=lambda finding: _ORDER[finding.level])
 
 
-__all__ = ["Finding", "findings"]
+__all__ = ["RULES", "Finding", "findings"]

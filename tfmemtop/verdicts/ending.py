@@ -37,9 +37,11 @@ def how_it_ended(state: State) -> Iterator[Finding]:
         return
     stopping = run.stopping
     if stopping and stopping.phase == "releasing":
-        yield Finding("info", f"Run {run.run} has ended; waiting until the GPU has its memory back. {stopping.detail}")
+        text = f"Run {run.run} has ended; waiting until the GPU has its memory back. {stopping.detail}".rstrip()
+        yield Finding("info", text, key="releasing")
         return
     if stopping and stopping.phase == "held":
-        yield Finding("warning", f"Run {run.run} has ended, but its memory is not all free again: {stopping.detail}")
+        text = f"Run {run.run} has ended, but its memory is not all free again: {stopping.detail}"
+        yield Finding("warning", text, key="held")
     text = f"Run {run.run} {ending(run)} after {format_duration(run.ended - run.started)}; this is its last picture."
-    yield Finding("info" if run.exit_code == 0 else "warning", text, NEXT)
+    yield Finding("info" if run.exit_code == 0 else "warning", text, NEXT, key="ended")

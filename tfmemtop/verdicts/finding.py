@@ -1,4 +1,4 @@
-"""A finding: one sentence with its figures, and the remedy."""
+"""A finding: one sentence with its figures, the remedy, and more for who asks."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,8 +6,15 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``text`` is one plain sentence; ``remedy`` says what helps, ``[K]`` in it naming a key."""
+    """``text`` is one plain sentence; ``remedy`` says what helps, ``[K]`` in it naming a key.
+
+    ``explanation`` tells the why, at more length; ``code`` are lines to put into the script, where
+    that helps; ``key`` names the kind of finding and stays the same while its figures change.
+    """
 
     level: Literal["info", "warning", "error"]
     text: str
     remedy: str = ""
+    explanation: str = ""
+    code: tuple[str, ...] = ()
+    key: str = ""

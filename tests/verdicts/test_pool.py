@@ -1,0 +1,133 @@
+"""What the pool holds and for what: each rule where it holds, and where it just does not."""
+
+import pytest
+
+from tests import streams as s
+from tests.streams import GIB, MIB
+from tests.verdicts.situations import POOL_AT_ONCE, begin, effective, found, reading, steady
+from tfmemtop import events
+
+
+def test_the_whole_card_reserved_says_how_much_is_in_use() -> None:
+    finding = found(begin(), effective(False), reading(3.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE))["whole-card"]
+    assert finding.level == "warning"
+    assert "took 137.5 GiB of the card's 140.0 GiB at once; 33.0 MiB of it is in use now, 908.0 MiB" in finding.text
+    assert "[G]" in finding.remedy and finding.code
+
+
+def test_without_the_probe_the_process_total_tells_that_the_card_is_reserved() -> None:
+    held = s.device_reading(3.5, {100: 141_350 * MIB})
+    assert "whole-card" in found(begin(), effective(False), reading(3.0, 33 * MIB), held)
+    assert found(begin(), effective(False), reading(3.0, 33 * MIB), s.device_reading(3.5, {100: 9 * GIB})) == {}
+
+
+def test_a_card_that_is_needed_is_no_warning() -> None:
+    used = found(begin(), effective(False), reading(3.0, 100 * GIB, 120 * GIB, POOL_AT_ONCE))
+    assert used["whole-card"].level == "info"
+
+
+@pytest.mark.parametrize(
+    "settled",
+    [effective(True), effective(False, 2 * GIB), effective(False, allocator="cuda_malloc_async")],
+    ids=["growth", "limit", "async"],
+)
+def test_other_settings_reserve_no_whole_card(settled: events.Effective) -> None:
+    assert "whole-card" not in found(begin(), settled, reading(3.0, 120 * GIB, 120 * GIB, POOL_AT_ONCE))
+
+
+def peak_then(low: int, seconds: int, pool: int = 1026 * MIB) -> list[events.AnyEvent]:
+    return [
+        *begin(),
+        effective(True),
+        *steady(12.0, 908 * MIB, 908 * MIB, pool),
+        *steady(12.0 + seconds, low, 908 * MIB, pool, since=13.0),
+    ]
+
+
+def test_a_pool_that_was_needed_and_is_idle_now() -> None:
+    finding = found(peak_then(140 * MIB, 7))["cached-idle"]
+    assert finding.level == "info"
+    assert "886.0 MiB of the pool's 1.0 GiB are idle" in finding.text
+    assert "never makes it shrink" in finding.explanation
+
+
+def test_a_short_pause_or_a_small_rest_is_not_idle() -> None:
+    assert found(peak_then(140 * MIB, 2)) == {}
+    assert found(peak_then(600 * MIB, 30)) == {}
+
+
+def test_a_spike_between_readings_counts_as_use() -> None:
+    spiky = [reading(13.0 + i, 140 * MIB, 908 * MIB, 1026 * MIB, high=900 * MIB) for i in range(20)]
+    assert found(peak_then(140 * MIB, 0), spiky) == {}
+
+
+def grown(t: float, before: int, after: int) -> events.PoolGrowth:
+    return events.PoolGrowth(t=t, pid=100, device="GPU:0", at=t, before=before, after=after)
+
+
+def test_a_pool_that_doubled_beyond_the_need() -> None:
+    stream = [*begin(), effective(True), grown(3.0, 2 * GIB, 4 * GIB)]
+    used = steady(20.0, 2200 * MIB, 2200 * MIB, 4 * GIB, since=4.0)
+    finding = found(stream, used)["grown-beyond-need"]
+    assert "1.9 GiB more than was ever in use at once: it grows by pieces that double, and the last" in finding.text
+    assert any("memory_limit=2420" in line for line in finding.code)
+    # The region has only just been taken: what it is for may be coming.
+    assert found(stream, used[:3]) == {}
+    # Without the history of growth, doubling is likely, no more.
+    assert "may explain" in found(begin(), effective(True), used)["grown-beyond-need"].text
+
+
+def test_a_pool_filled_to_two_thirds_is_none_of_it() -> None:
+    assert found(begin(), effective(True), steady(20.0, 3 * GIB, 3 * GIB, 4 * GIB)) == {}
+
+
+def chunk_map(pool: int, in_use: int, largest: int, biggest: int, fragmentation: float) -> events.MemoryMap:
+    return events.MemoryMap(
+        t=5.0,
+        pid=100,
+        device="GPU:0",
+        pool=pool,
+        in_use=in_use,
+        chunks=2000,
+        chunks_in_use=1000,
+        largest_free=largest,
+        fragmentation=fragmentation,
+        biggest=[events.Chunk(0, biggest, biggest)],
+    )
+
+
+def test_a_full_pool_in_small_pieces() -> None:
+    used = [*begin(), effective(True, 4 * GIB), reading(3.0, 3 * GIB, 3 * GIB, 4 * GIB, 4 * GIB)]
+    finding = found(used, chunk_map(4 * GIB, 3 * GIB, 100 * MIB, 512 * MIB, 0.9))["fragmented"]
+    assert "1.0 GiB of the pool are free, but in pieces of at most 100.0 MiB" in finding.text
+    assert "[A]" in finding.remedy
+    # A piece that is large enough, a pool that can grow: no matter.
+    assert found(used, chunk_map(4 * GIB, 3 * GIB, 600 * MIB, 512 * MIB, 0.6)) == {}
+    assert found(used, chunk_map(2 * GIB, GIB, 100 * MIB, 512 * MIB, 0.9)) == {}
+    # All in use: no free memory that could lie in pieces.
+    assert found(used, chunk_map(4 * GIB, 4 * GIB - MIB, MIB // 4, 512 * MIB, 0.9)) == {}
+
+
+def rising(start: int, step: int, seconds: int, phase: int = 0, stop: int | None = None) -> list[events.AnyEvent]:
+    """In use rises by *step* a second, with *phase* more at every second reading."""
+    sizes = [start + step * min(i, stop or i) + phase * (i % 2) for i in range(seconds)]
+    peaks = [max(sizes[: i + 1]) for i in range(seconds)]
+    return [
+        reading(3.0 + i, size, peak, 64 * GIB, 64 * GIB)
+        for i, (size, peak) in enumerate(zip(sizes, peaks, strict=True))
+    ]
+
+
+def test_a_leak_has_a_slope_and_an_end() -> None:
+    finding = found(begin(), effective(True), rising(60 * GIB, MIB, 300, phase=2 * GIB))["leak"]
+    assert "by 60.0 MiB a minute: this looks like a leak; at this pace the memory is used up in 00:2" in finding.text
+    assert finding.code
+
+
+def test_warming_up_stages_and_short_runs_are_no_leaks() -> None:
+    rest = [effective(True)]
+    assert "leak" not in found(begin(), rest, rising(60 * GIB, MIB, 120))
+    assert "leak" not in found(begin(), rest, rising(60 * GIB, MIB, 600, stop=100))
+    assert "leak" not in found(begin(), rest, rising(60 * GIB, 10_000, 300))
+    stages = [reading(3.0 + i, (58 + i // 100) * GIB, 64 * GIB, 64 * GIB) for i in range(400)]
+    assert "leak" not in found(begin(), rest, stages)

@@ -1,0 +1,117 @@
+"""What several rules look at: the run's allocators on GPUs, and how to call them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from tfmemtop import events
+from tfmemtop.state import State
+from tfmemtop.state.fold import device_of, of_run
+from tfmemtop.state.model import DeviceState, Hooked
+from tfmemtop.state.trend import Trend
+
+MIB = 2**20
+GIB = 2**30
+
+GROWTH_CODE = (
+    "import tensorflow as tf",
+    "",
+    'for gpu in tf.config.list_physical_devices("GPU"):',
+    "    tf.config.experimental.set_memory_growth(gpu, True)",
+)
+"""Before anything else that touches TensorFlow's devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One of TensorFlow's logical devices in one process of the newest run, and the card below it."""
+
+    pid: int
+    name: str
+    hooked: Hooked
+    card: DeviceState | None
+    effective: events.Effective | None
+    reading: events.Allocator | None
+    place: str  # how to call it: "GPU 0", and more where there are several
+
+    @property
+    def trend(self) -> Trend | None:
+        return self.hooked.trends.get(self.name)
+
+    @property
+    def growth(self) -> bool | None:
+        return self.effective.growth if self.effective else None
+
+    @property
+    def asked_limit(self) -> int | None:
+        """The limit that the script or the user set; ``None`` if TensorFlow chose it."""
+        return self.effective.limit if self.effective else None
+
+    @property
+    def limit(self) -> int | None:
+        known = self.reading.limit if self.reading else None
+        return known if known is not None else self.asked_limit
+
+    @property
+    def asynchronous(self) -> bool:
+        return self.effective is not None and self.effective.allocator == "cuda_malloc_async"
+
+
+def hooked_of_run(state: State) -> Iterator[tuple[int, Hooked]]:
+    """The processes of the newest run that have our hook inside."""
+    for pid, process in state.processes.items():
+        if process.hooked and of_run(state, pid):
+            yield pid, process.hooked
+
+
+def uses(state: State, kind: str = "GPU") -> list[Use]:
+    """The run's logical devices of *kind* (``GPU``, ``CPU``)."""
+    found = [
+        (pid, hooked, name)
+        for pid, hooked in hooked_of_run(state)
+        for name in sorted({*hooked.effective, *hooked.allocators})
+        if name.startswith(kind)
+    ]
+    several = len({pid for pid, _, _ in found}) > 1
+    made = []
+    for pid, hooked, name in found:
+        card = device_of(state, pid, name)
+        alike = [n for p, _, n in found if p == pid and device_of(state, pid, n) is card]
+        place = _place(name, card, len(alike) > 1) + (f", process {pid}" if several else "")
+        made.append(Use(pid, name, hooked, card, hooked.effective.get(name), hooked.allocators.get(name), place))
+    return made
+
+
+def _place(name: str, card: DeviceState | None, several: bool) -> str:
+    if name.startswith("CPU"):
+        return "CPU pool"
+    if card is None:
+        return name
+    return f"{name} on GPU {card.info.index}" if several else f"GPU {card.info.index}"
+
+
+def where(request: events.Requested) -> str:
+    """``train.py:12``"""
+    return f"{PurePath(request.file).name}:{request.line}" if request.file else "the script"
+
+
+def said(state: State, *phrases: str) -> str | None:
+    """The first of *phrases* that the newest run has written to its terminal."""
+    run = state.run
+    if run is None:
+        return None
+    text = "".join(chunk.text for chunk in state.output if chunk.run == run.run)
+    return next((phrase for phrase in phrases if phrase in text), None)
+
+
+def variable(state: State, pid: int, name: str) -> str | None:
+    """The variable *name* of process *pid*; ``None`` if it is not set or its environment was not read."""
+    if state.run and name in state.run.settings.environment:
+        return state.run.settings.environment[name]
+    environment = state.environments.get(pid)
+    return environment.variables.get(name) if environment else None
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """``1 reading``, ``2 readings``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
