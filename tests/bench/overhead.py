@@ -106,6 +106,7 @@ def _generation(folder: Path, rounds: int, chance: random.Random) -> dict[str, d
             if manner == "the live screen":
                 terminal = Terminal([*TFMEMTOP, *_PACE, "--", *command], 160, 48, environment)
                 pid = stack.enter_context(terminal).pid
+                screen = terminal
             else:
                 record = [*TFMEMTOP, "record", "-o", str(recording), *_PACE, "--"] if manner == "record" else []
                 pid = _piped([*record, *command], environment, stack)
@@ -115,6 +116,7 @@ def _generation(folder: Path, rounds: int, chance: random.Random) -> dict[str, d
             for kind in _KINDS:
                 for manner in chance.sample(sorted(turns), len(turns)):
                     taken[kind].setdefault(manner, []).append(turns[manner].take(kind))
+        screen.wait_for("peak", TURN_S)  # that of an allocator: it has been read
     if recording.read_bytes().count(b'"allocator"') < rounds:
         raise RuntimeError("hardly an allocator was read: what was measured is not what it says")
     return taken

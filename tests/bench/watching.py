@@ -67,7 +67,7 @@ def measure(quick: bool) -> list[Row]:
             "memory of the two together",
             f"{BOUND_MB} MB",
             f"{proportional:.0f} MB, at most {resident:.0f} MB",
-            f"after {_SETTLE_S + windows * window_s:.0f} s, PSS, which shares out what other processes map too; at most: "
+            f"after {_SETTLE_S + windows * window_s:.0f} s, PSS, what others map too counted in part; at most: "
             "resident sets added, what the two share counted twice; "
             + ", ".join(f"{name} {pss:.0f} (resident {rss:.0f})" for name, (pss, rss) in memory.items()),
             resident <= BOUND_MB,
