@@ -244,6 +244,9 @@ class TfmemtopApp(App[Outcome]):
     def action_runs(self) -> None:
         self.steering.show_runs()
 
+    def action_why(self) -> None:
+        self.steering.show_why()
+
     def action_growth(self) -> None:
         self.steering.cycle_growth()
 

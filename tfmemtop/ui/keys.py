@@ -32,6 +32,7 @@ KEYS: tuple[Key, ...] = (
     Key("E", "E", "arguments", "command line and environment of the next run", "arguments", "run", steers=True, rank=4),
     Key("H", "H", "runs", "the runs of this session, and how they ended", "runs", "run", rank=5),
     Key("i", "i", "type", "type into the script's terminal; Ctrl-] ends it", group="run", steers=True),
+    Key("W", "W", "why", "the findings at length, with what helps", "why", rank=1),
     Key("O", "O", "toggle_output", "show or hide the output", "output", rank=6),
     Key("M", "M", "map", "look inside the pool: its chunks, how it grew, why it ran out", "map"),
     Key("P", "P", "toggle_allocators", "show or hide the allocators"),

@@ -13,6 +13,7 @@ from tfmemtop.ui.help import HelpDialog
 from tfmemtop.ui.next_run import NextRun, limit_suggestions, whole_memory
 from tfmemtop.ui.runs import RunsDialog
 from tfmemtop.ui.signals import SignalScreen
+from tfmemtop.ui.why_screen import WhyScreen
 from tfmemtop.units import format_bytes
 from tfmemtop.verdicts.ending import ending
 
@@ -236,6 +237,17 @@ class Steering:
     def show_help(self) -> None:
         """F1."""
         self._app.push_screen(HelpDialog(self._app.keys, glyphs=self._app.glyphs))
+
+    def show_why(self) -> None:
+        """W; the key of a remedy pressed there does what it does on the screen."""
+        app = self._app
+
+        def done(pressed: str | None) -> None:
+            action = next((key.action for key in app.keys if key.shown == pressed), None)
+            if action:
+                app.run_worker(app.run_action(action), name="remedy")
+
+        app.push_screen(WhyScreen(lambda: app.state, glyphs=app.glyphs), done)
 
     def show_runs(self) -> None:
         """H."""

@@ -10,7 +10,7 @@ from tfmemtop.ui.lines import Line, Panel, fit
 from tfmemtop.ui.palette import DIM, ERROR, GOOD, KEY, PLAIN, WARNING
 from tfmemtop.verdicts import Finding, findings
 
-_MARKS = {"error": ("!", ERROR), "warning": ("!", WARNING), "info": ("i", GOOD)}
+MARKS = {"error": ("!", ERROR), "warning": ("!", WARNING), "info": ("i", GOOD)}
 _KEYS = re.compile(r"(\[[^\]]+\])")
 
 
@@ -27,7 +27,8 @@ class WhyPanel(Panel):
                 hidden += 1
             else:
                 rows += lines
-        return [self.title_line(width, "Why", f"{hidden} more {self.glyphs.more}" if hidden else ""), *rows]
+        more = f"W: {hidden} more {self.glyphs.more}" if hidden else "W explains" if rows else ""
+        return [self.title_line(width, "Why", more), *rows]
 
     def wanted_height(self, state: State, width: int) -> int:
         """Lines that all findings take, with the title; 0 if there is none."""
@@ -35,12 +36,12 @@ class WhyPanel(Panel):
         return 1 + sum(len(self._rows(finding, width)) for finding in found) if found and width else 0
 
     def _rows(self, finding: Finding, width: int) -> list[Line]:
-        mark, style = _MARKS[finding.level]
+        mark, style = MARKS[finding.level]
         text = wrap(finding.text, max(10, width - 4)) or [""]
         rows: list[Line] = [[Segment(f" {mark} ", style), Segment(text[0], PLAIN)]]
         rows += [[Segment("   "), Segment(line)] for line in text[1:]]
         if finding.remedy:
-            remedy = self._remedy(fit(finding.remedy, max(10, width - 4), self.glyphs))
+            remedy = remedy_line(fit(finding.remedy, max(10, width - 4), self.glyphs))
             last = len(text[-1]) + 3
             if last + 2 + len(finding.remedy) <= width:
                 rows[-1] += [Segment("  "), *remedy]
@@ -48,6 +49,7 @@ class WhyPanel(Panel):
                 rows.append([Segment("   "), *remedy])
         return rows
 
-    @staticmethod
-    def _remedy(text: str) -> Line:
-        return [Segment(part, KEY if part.startswith("[") else DIM) for part in _KEYS.split(text) if part]
+
+def remedy_line(text: str) -> Line:
+    """*text* with the keys in it, as ``[G]``, made plain."""
+    return [Segment(part, KEY if part.startswith("[") else DIM) for part in _KEYS.split(text) if part]
