@@ -85,6 +85,8 @@ def rich_state() -> State:
 def test_details_tell_who_what_was_asked_for_and_what_took_effect() -> None:
     told = page(rich_state(), 100)
     for part in (
+        "Its memory on GPU 0",
+        "context        ~520.0 MiB CUDA's own",
         "python train.py",
         "TensorFlow    2.21.0",
         "/usr/bin/python3",
@@ -163,7 +165,7 @@ async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[
         assert any("ZZ=last" in line for line in screen_text(dialog))
         assert "Esc close" in screen_text(dialog)[-_below(size) - 2]
         await pilot.press("pageup", "home")
-        assert any("command" in line for line in screen_text(dialog))
+        assert any("process total" in line for line in screen_text(dialog))
         await pilot.press("q")
         assert isinstance(pilot.app, Host) and pilot.app.results == [None]
 

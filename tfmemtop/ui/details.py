@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 
 from tfmemtop import events
 from tfmemtop.state import State
+from tfmemtop.state.account import accounts
 from tfmemtop.state.model import Hooked, ProcessState
 from tfmemtop.state.views import AllocatorRow, ProcessRow, allocators, processes
 from tfmemtop.ui.dialog import Dialog, Hint
@@ -17,6 +18,7 @@ from tfmemtop.ui.lines import Line
 from tfmemtop.ui.palette import BOLD, DIM, ERROR, PLAIN, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.text import chop, exactly, harmless, wrap
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration
+from tfmemtop.verdicts.accounting import others_say, parts, why_they_differ
 
 _FIRST = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "KERAS_", "PYTHON", "LD_LIBRARY_PATH")
 """What steers TensorFlow stands before the rest of an environment."""
@@ -67,6 +69,7 @@ def describe(state: State, pid: int, width: int) -> list[Line]:
         return _told(f"Process {pid} has ended.", width)
     page = _Page(width)
     rows = [row for row in processes(state) if row.pid == pid]
+    _account(page, state, pid)
     _who(page, state, process, rows)
     _gpus(page, state, rows)
     if process.hooked:
@@ -106,6 +109,19 @@ class _Page:
 
 def _told(text: str, width: int, style: Style = PLAIN, indent: str = "") -> list[Line]:
     return [[Segment(line, style)] for line in wrap(harmless(text), width, indent)]
+
+
+def _account(page: _Page, state: State, pid: int) -> None:
+    for account in accounts(state, pid):
+        if not account.pools:
+            continue  # its total stands below; what it is for is not known
+        page.heading(f"Its memory on GPU {account.gpu}")
+        for name, figure, meaning in parts(account):
+            page.fact(name, f"{figure:>11}" + (f"  {meaning}" if meaning else ""))
+        for name, words in others_say(account):
+            page.fact(name, words)
+        if sentence := why_they_differ(account):
+            page.text(sentence, DIM)
 
 
 def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow]) -> None:

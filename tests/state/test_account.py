@@ -1,0 +1,99 @@
+"""A process's memory, split without remainder."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import streams as s
+from tests.streams import GIB, MIB
+from tests.verdicts.situations import begin, effective, reading
+from tfmemtop import events
+from tfmemtop.state.account import USUAL_CONTEXT, Account, accounts
+from tfmemtop.verdicts.accounting import others_say, parts, why_they_differ
+
+
+def account(*stream: events.AnyEvent) -> Account:
+    (found,) = accounts(s.fold([*begin(), *stream]), 100)
+    return found
+
+
+MEASURED: list[events.AnyEvent] = [
+    effective(True),
+    reading(2.5, 256, 256, pool=2 * MIB),
+    s.device_reading(2.6, {100: 522 * MIB}),  # the context, and TensorFlow's first region
+    reading(4.0, 140 * MIB, 908 * MIB, pool=1026 * MIB),
+    s.device_reading(4.1, {100: 1634 * MIB}),
+]
+
+
+def test_the_h200s_measured_layers_come_out() -> None:
+    found = account(*MEASURED)
+    assert (found.total, found.context, found.in_use, found.cached, found.outside) == (
+        1634 * MIB,
+        520 * MIB,
+        140 * MIB,
+        886 * MIB,
+        88 * MIB,
+    )
+    assert found.context_exact
+    told = [" ".join(part) for part in parts(found)]
+    assert any(line.startswith("context 520.0 MiB") for line in told)
+    assert list(others_say(found))[1] == (
+        "TensorFlow",
+        'get_memory_info("GPU:0"): current 140.0 MiB, peak 908.0 MiB',
+    )
+    assert "counts 1.5 GiB more" in why_they_differ(found)
+    assert "886.0 MiB are idle in the pool, and 608.0 MiB are CUDA's context" in why_they_differ(found)
+
+
+def test_a_context_that_was_not_seen_alone_is_marked() -> None:
+    found = account(*MEASURED[3:])
+    assert not found.context_exact and found.context == USUAL_CONTEXT
+    assert any("~520.0 MiB" in figure for _, figure, _ in parts(found))
+
+
+def test_a_context_is_at_most_what_was_ever_seen_beside_the_pools() -> None:
+    late: list[events.AnyEvent] = [reading(3.0, GIB, GIB, pool=GIB), s.device_reading(3.1, {100: GIB + 300 * MIB})]
+    found = account(*late)
+    assert (found.context, found.context_exact, found.outside) == (300 * MIB, False, 0)
+
+
+def test_without_the_probe_cached_and_outside_are_one() -> None:
+    found = account(reading(3.0, 140 * MIB, 908 * MIB), s.device_reading(4.1, {100: 1634 * MIB}))
+    assert found.outside is None and found.rest == (1634 - 520 - 140) * MIB
+    assert any("cached and outside together" in meaning for _, _, meaning in parts(found))
+
+
+def test_two_logical_devices_share_one_total() -> None:
+    second: list[events.AnyEvent] = [effective(True, name="GPU:1"), reading(4.2, 10 * MIB, pool=64 * MIB, name="GPU:1")]
+    found = account(*MEASURED, *second, s.device_reading(4.3, {100: 1698 * MIB}))
+    assert [pool.device for pool in found.pools] == ["GPU:0", "GPU:1"]
+    assert (found.in_use, found.cached, found.outside) == (150 * MIB, 940 * MIB, 88 * MIB)
+
+
+def test_a_process_without_our_hook_has_a_total_and_no_more() -> None:
+    (found,) = accounts(s.fold([*begin(), s.device_reading(3.0, {900: GIB})]), 900)
+    assert found.total == GIB and found.context is None
+    assert [name for name, _, _ in parts(found)] == ["process total", "the rest"]
+    assert why_they_differ(found) == ""
+
+
+def test_where_the_driver_names_no_processes_the_total_is_not_known() -> None:
+    found = account(reading(3.0, 140 * MIB), s.device_reading(4.1, {100: None}, missing="inside a container"))
+    assert found.total is None and "not known" in next(parts(found))[1]
+
+
+sizes = st.integers(0, 200 * GIB)
+
+
+@given(total=sizes, in_use=sizes, pool=st.none() | sizes, first=sizes)
+def test_the_parts_always_add_up(total: int, in_use: int, pool: int | None, first: int) -> None:
+    found = account(
+        reading(2.5, 0, 0, pool=0 if pool is not None else None),
+        s.device_reading(2.6, {100: first}),
+        reading(3.0, in_use, pool=pool),
+        s.device_reading(3.1, {100: total}),
+    )
+    assert found.total is not None and found.context is not None
+    left = found.outside if found.outside is not None else found.rest
+    assert left is not None and left >= 0 and found.context >= 0
+    assert found.context + found.in_use + (found.cached or 0) + left == found.total
