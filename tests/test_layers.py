@@ -17,7 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "events": {"settings"},
     "options": set(),
     "recording": {"events", "settings"},
-    "summary": {"events", "units"},
+    "summary": {"events", "units", "state", "verdicts"},
     "inject": set(),
     "agent": set(),
     "probe": set(),

@@ -8,14 +8,15 @@ from tfmemtop.events import (
     AnyEvent,
     Device,
     DeviceReading,
-    Event,
     HookEnd,
     OutOfMemory,
     Process,
     Run,
     RunEnd,
 )
+from tfmemtop.state import State, apply
 from tfmemtop.units import format_bytes, format_duration
+from tfmemtop.verdicts.memory import crashed_when_full, out_of_memory
 
 
 class Summary:
@@ -32,10 +33,12 @@ class Summary:
         self._began = 0.0
         self._now = 0.0
         self._end: RunEnd | None = None
+        self._state = State()
 
-    def add(self, event: Event) -> None:
+    def add(self, event: AnyEvent) -> None:
         """Take the stream's next event."""
         self._now = event.t
+        apply(self._state, event)
         match event:
             case Run():
                 self._began, self._end = event.t, None
@@ -76,6 +79,7 @@ class Summary:
         lines.append(f"{_count(self.readings, 'reading')}, {self.dropped} dropped")
         if self.out_of_memory:
             lines.append(_count(self.out_of_memory, "out-of-memory error"))
+        lines += [found.text for rule in (out_of_memory, crashed_when_full) for found in rule(self._state)]
         return lines
 
 

@@ -1,14 +1,17 @@
 """The fold: one event after another into the state. No I/O, no clock of its own."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from tfmemtop import events
 from tfmemtop.state.model import (
     OUTPUT_CHARACTERS,
+    Complaint,
     Context,
     CpuPool,
     DeviceState,
+    Failure,
     Hooked,
     OutputChunk,
     Pool,
@@ -28,6 +31,7 @@ NOTHING_COMPUTED = 2 * 2**20
 def apply(state: State, event: events.AnyEvent) -> None:
     """Take *event* into *state*. Never raises for an event that decodes, whatever came before it."""
     state.now = max(state.now, event.t)
+    state.revision += 1
     _HANDLERS[type(event)](state, event)
 
 
@@ -222,11 +226,31 @@ def _probe(state: State, event: events.Probe) -> None:
 def _out_of_memory(state: State, event: events.OutOfMemory) -> None:
     if hooked := _hooked(state, event.pid):
         hooked.out_of_memory.append(event)
+        hooked.failure = Failure(
+            error=event,
+            readings=dict(hooked.allocators),
+            maps={name: pool.map for name, pool in hooked.pools.items() if pool.map},
+            cards={index: device.reading for index, device in state.devices.items() if device.reading},
+            host_used=state.host_used,
+        )
     if state.run and state.run.going:
         state.run.out_of_memory += 1
 
 
+_RAN_OUT = re.compile(
+    r"Allocator \(([^)\s]{1,64})\) ran out of memory trying to allocate \S{1,20} "
+    r"\(rounded to (\d{1,18})\)\s?requested by op ([^\s:]{1,200})"
+)
+_RAN_OUT_END = "requested by op"
+_LINE = 400  # characters, of which a chunk of output may hold only the last
+
+
 def _output(state: State, event: events.Output) -> None:
+    if _RAN_OUT_END in event.text and (run := _run_of(state, event.run)):
+        before = state.output[-1].text[-_LINE:] if state.output else ""
+        for found in _RAN_OUT.finditer(before + event.text):
+            if found.end() > len(before):
+                run.complaints.append(Complaint(event.t, found[1], int(found[2]), found[3]))
     state.output.append(OutputChunk(state.output_count, event.run, event.text, event.skipped))
     state.output_count += 1
     state.output_characters += len(event.text)

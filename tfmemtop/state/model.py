@@ -11,6 +11,7 @@ from tfmemtop.state.trend import Trend
 OUTPUT_CHARACTERS = 256 * 1024
 REQUESTS_KEPT = 200
 GROWTHS_KEPT = 256
+COMPLAINTS_KEPT = 16
 RECENT_KEPT = 60
 """Readings of how busy a GPU and the script were: a minute at NVML's pace."""
 
@@ -37,6 +38,27 @@ class Context:
 
 
 @dataclass(slots=True)
+class Failure:
+    """The newest allocation that failed for good, and the newest readings there were then."""
+
+    error: events.OutOfMemory
+    readings: dict[str, events.Allocator]  # by logical device
+    maps: dict[str, events.MemoryMap]  # likewise
+    cards: dict[int, events.DeviceReading]  # by NVML index
+    host_used: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """TensorFlow's own line about an allocator that ran out, in the script's output."""
+
+    t: float
+    allocator: str
+    size: int
+    operation: str
+
+
+@dataclass(slots=True)
 class Hooked:
     """A process with our agent inside: what TensorFlow was asked for there, and what it does."""
 
@@ -49,6 +71,7 @@ class Hooked:
     probe: events.Probe | None = None
     requested: deque[events.Requested] = field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
     out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))
+    failure: Failure | None = None
     dropped: int = 0
     ended: bool = False
 
@@ -106,6 +129,7 @@ class RunState:
     peak_process_total: int | None = None
     fragmentation: float | None = None
     out_of_memory: int = 0
+    complaints: deque[Complaint] = field(default_factory=lambda: deque(maxlen=COMPLAINTS_KEPT))
     before: dict[int, tuple[int, int]] = field(default_factory=dict)
     busy: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=RECENT_KEPT))
 
@@ -127,6 +151,7 @@ class State:
     """All that is known, as of ``now`` seconds into the session."""
 
     now: float = 0.0
+    revision: int = 0  # events taken in
     session: events.Session | None = None
     devices: dict[int, DeviceState] = field(default_factory=dict)  # by NVML index
     cpu_pool: CpuPool | None = None

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator
 
 from tfmemtop.state import State
+from tfmemtop.state.memo import once_per_revision
 from tfmemtop.verdicts.busy import full_but_idle
 from tfmemtop.verdicts.devices import logical_devices_beyond_card, no_gpu_seen
 from tfmemtop.verdicts.ending import how_it_ended
 from tfmemtop.verdicts.finding import Finding
 from tfmemtop.verdicts.leaks import leak
 from tfmemtop.verdicts.limits import limit_and_peak
-from tfmemtop.verdicts.memory import out_of_memory
+from tfmemtop.verdicts.memory import crashed_when_full, out_of_memory, running_out
 from tfmemtop.verdicts.others import others_hold_the_card, two_reserve_everything
 from tfmemtop.verdicts.outside import outside_the_pool
 from tfmemtop.verdicts.pool import cached_but_idle, fragmented, grown_beyond_need, whole_card_reserved
@@ -26,6 +27,8 @@ from tfmemtop.verdicts.watching import hooked_out, notices
 RULES: tuple[Callable[[State], Iterator[Finding]], ...] = (
     how_it_ended,
     out_of_memory,
+    crashed_when_full,
+    running_out,
     growth_differs,
     no_gpu_seen,
     hooked_out,
@@ -51,6 +54,7 @@ RULES: tuple[Callable[[State], Iterator[Finding]], ...] = (
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
+@once_per_revision
 def findings(state: State) -> list[Finding]:
     """All that holds now, most serious first; rules of one level in their order above."""
     found = [finding for rule in RULES for finding in rule(state)]

@@ -1,0 +1,179 @@
+"""An allocation that failed: what was asked for, and how things stood when it did."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tfmemtop import events
+from tfmemtop.state.fold import PINNED, device_of, of_run
+from tfmemtop.state.model import Failure, Hooked, State
+
+RETRIED_S = 15.0
+"""TensorFlow tries for 10 s before it gives up; what it wrote down and said on the way belongs to the failure."""
+
+_LATER_S = 3.0  # that the script's output and files take to get here
+_DEFAULT_CPU_LIMIT = 2**36  # TensorFlow's own, where nothing else is said
+_SHAPE = re.compile(r"with shape\[([\d,]*)\](?: and type (\w+))?")
+
+LimitBy = Literal["tfmemtop", "script", "environment", "tensorflow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Anatomy:
+    """A failed allocation on ``device`` (``None`` where that is not known). Sizes in bytes, unknown ones ``None``.
+
+    ``card_free``, ``card_total`` and ``others`` are the GPU's, or for the CPU pool the host's.
+    ``map_age_s`` and ``reading_age_s`` say how much older than the failure those figures are.
+    """
+
+    pid: int
+    device: str | None
+    times: int
+    asked: int | None
+    operation: str | None
+    shape: str | None
+    message: str
+    in_use: int | None
+    pool: int | None
+    largest_free: int | None
+    limit: int | None
+    limit_by: LimitBy
+    card_total: int | None
+    card_free: int | None
+    others: int | None
+    reading_age_s: float | None
+    map_age_s: float | None
+
+    @property
+    def cached(self) -> int | None:
+        return None if self.pool is None or self.in_use is None else max(0, self.pool - self.in_use)
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.device is not None and self.device.startswith("CPU")
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether the pool was CUDA's own, which has no size and no map."""
+        return self.pool is None and self.in_use is not None and self.device is not None and not self.on_cpu
+
+
+def anatomies(state: State) -> Iterator[Anatomy]:
+    """The newest failure of each process of the newest run."""
+    for pid, process in state.processes.items():
+        if process.hooked and process.hooked.failure and of_run(state, pid):
+            yield _anatomy(state, pid, process.hooked, process.hooked.failure)
+
+
+def trying(state: State) -> Iterator[tuple[int, str, events.MemoryMap]]:
+    """Pools for which TensorFlow has found no room in the last seconds, though no error has come of it so far."""
+    for pid, process in state.processes.items():
+        if not process.hooked or process.hooked.ended or not of_run(state, pid):
+            continue
+        failed = process.hooked.failure.error.t if process.hooked.failure else float("-inf")
+        for device, pool in process.hooked.pools.items():
+            moment = pool.exhausted
+            if moment is not None and moment.t > failed + _LATER_S and state.now - moment.t < RETRIED_S:
+                yield pid, device, moment
+
+
+def _anatomy(state: State, pid: int, hooked: Hooked, failure: Failure) -> Anatomy:
+    error = failure.error
+    run = state.run
+    complaint = next((c for c in reversed(run.complaints) if _belongs(c.t, error.t)), None) if run else None
+    device = error.device or _of_allocator(hooked, complaint.allocator if complaint else None) or _only(hooked, error.t)
+    reading = failure.readings.get(device) if device else None
+    pool = hooked.pools.get(device) if device else None
+    moment = pool.exhausted if pool else None
+    if moment is not None and not _belongs(moment.t, error.t):
+        moment = None
+    shown = moment or (failure.maps.get(device) if device else None)
+    exact = moment is not None
+    size = shown.pool if shown and exact else reading.pool if reading else None
+    in_use = shown.in_use if shown and exact else reading.in_use if reading else None
+    limit, limit_by = _limit(state, hooked, device, reading)
+    total, free, others = _card(state, pid, device, failure)
+    shape = _SHAPE.search(error.message)
+    return Anatomy(
+        pid=pid,
+        device=device,
+        times=len(hooked.out_of_memory),
+        # What the allocator itself was asked for, where its line is there; else the tensor's bytes.
+        asked=complaint.size if complaint else error.requested,
+        operation=error.operation or (complaint.operation if complaint else None),
+        shape=f"[{shape[1]}]" + (f" {shape[2]}" if shape[2] else "") if shape else None,
+        message=error.message,
+        in_use=in_use,
+        pool=size,
+        largest_free=shown.largest_free if shown and not shown.missing else None,
+        limit=limit,
+        limit_by=limit_by,
+        card_total=total,
+        card_free=free,
+        others=others,
+        reading_age_s=0.0 if exact else max(0.0, error.t - reading.t) if reading else None,
+        map_age_s=None if shown is None else 0.0 if exact else max(0.0, error.t - shown.t),
+    )
+
+
+def _belongs(t: float, failed: float) -> bool:
+    return failed - RETRIED_S <= t <= failed + _LATER_S
+
+
+def _of_allocator(hooked: Hooked, name: str | None) -> str | None:
+    return next((device for device, reading in hooked.allocators.items() if name and reading.allocator == name), None)
+
+
+def _only(hooked: Hooked, failed: float) -> str | None:
+    """The one pool that can be meant: the one that TensorFlow wrote down, or the only one there is."""
+    written = [d for d, pool in hooked.pools.items() if pool.exhausted and _belongs(pool.exhausted.t, failed)]
+    known = written or [device for device in hooked.allocators if not device.startswith(PINNED)]
+    return known[0] if len(known) == 1 else None
+
+
+def _limit(
+    state: State, hooked: Hooked, device: str | None, reading: events.Allocator | None
+) -> tuple[int | None, LimitBy]:
+    """The pool's limit, and who set it."""
+    effective = hooked.effective.get(device) if device else None
+    limit = reading.limit if reading and reading.limit is not None else effective.limit if effective else None
+    settings = state.run.settings if state.run else None
+    on_cpu = device is not None and device.startswith("CPU")
+    ours = settings is not None and (settings.memory_limit is not None or (on_cpu and settings.cpu_pool is not None))
+    if limit is None:
+        return None, "tensorflow"
+    if ours:
+        return limit, "tfmemtop"
+    if on_cpu:
+        return limit, "tensorflow" if limit == _DEFAULT_CPU_LIMIT else "environment"
+    return limit, "script" if effective and effective.limit is not None else "tensorflow"
+
+
+def _card(state: State, pid: int, device: str | None, failure: Failure) -> tuple[int | None, int | None, int | None]:
+    """Total and free bytes of what the pool takes from, and what processes other than *pid* hold of it."""
+    if device is None:
+        return None, None, None
+    if device.startswith("CPU"):
+        total = state.session.host_memory if state.session else None
+        return total, None if total is None or failure.host_used is None else max(0, total - failure.host_used), None
+    card = device_of(state, pid, device)
+    reading = failure.cards.get(card.info.index) if card else None
+    if card is None or reading is None:
+        return (card.info.total if card else None), None, None
+    shares = [share.used for share in reading.processes if share.pid != pid]
+    if reading.processes_missing or None in shares:
+        return card.info.total, reading.free, None
+    return card.info.total, reading.free, sum(used for used in shares if used is not None)
+
+
+def closest_to_limit(state: State) -> tuple[events.Allocator, int] | None:
+    """The CPU pool of the newest run that came closest to its limit, and its highest use in bytes."""
+    found = [
+        (reading, max(reading.peak or 0, reading.in_use or 0, reading.high or 0))
+        for pid, process in state.processes.items()
+        if process.hooked and of_run(state, pid)
+        for device, reading in process.hooked.allocators.items()
+        if device.startswith("CPU") and reading.limit
+    ]
+    return max(found, key=lambda each: each[1] / (each[0].limit or 1), default=None)
