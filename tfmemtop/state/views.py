@@ -6,6 +6,7 @@ from pathlib import PurePath
 from tfmemtop import events
 from tfmemtop.state.fold import PINNED, allocators_on, cpu_pool_readings, device_of, of_run, pool_use, process_total
 from tfmemtop.state.history import History
+from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import ProcessState, State
 from tfmemtop.units import format_bytes
 
@@ -94,6 +95,7 @@ class AllocatorRow:
     ended: bool
 
 
+@once_per_revision
 def panels(state: State) -> list[DevicePanel]:
     """One panel for each GPU, then one for the CPU pool where TensorFlow uses it."""
     rows = allocators(state)
@@ -193,6 +195,7 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
     )
 
 
+@once_per_revision
 def processes(state: State) -> list[ProcessRow]:
     """A row for every process and GPU it holds memory on; for those of the run also without a GPU."""
     on_gpu: dict[int, list[int]] = {}
@@ -251,6 +254,7 @@ def _process_row(state: State, pid: int, process: ProcessState, index: int | Non
     )
 
 
+@once_per_revision
 def allocators(state: State) -> list[AllocatorRow]:
     """Every allocator of every hooked process, the newest reading of each."""
     rows = []

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tfmemtop import events
 from tfmemtop.options import Outcome
+from tfmemtop.state import apply
 from tfmemtop.state.model import RunState
 from tfmemtop.state.views import processes
 from tfmemtop.ui.details import DetailsScreen
@@ -211,8 +212,7 @@ class Steering:
         run = app.state.run
         if run and not run.going:
             text += f" The script {ending(run)}."
-        notice = events.Notice(t=app.state.now, key="engine", level="error", text=text, remedy="[q] quits")
-        app.state.notices[notice.key] = notice
+        apply(app.state, events.Notice(t=app.state.now, key="engine", level="error", text=text, remedy="[q] quits"))
 
     def show_details(self, pid: int) -> None:
         """Enter on a process."""
