@@ -64,6 +64,7 @@ class TfmemtopApp(App[Outcome]):
     CSS = """
     Screen { layout: vertical; background: ansi_default; color: ansi_default; }
     #lower { layout: horizontal; }
+    #allocators { margin-right: 1; }
     ModalScreen { background: transparent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -183,7 +184,8 @@ class TfmemtopApp(App[Outcome]):
         """Have read what is looked at, and nothing else."""
         screen, chosen = self._map_screen, self.allocators.chosen
         wish = screen.wish if screen else None
-        if screen is None and chosen and self.allocators.map_rows and living(self.state, chosen):
+        shown = self.allocators.display and self.allocators.map_rows
+        if screen is None and chosen and shown and living(self.state, chosen):
             wish = events.MapWanted(pid=chosen[0], device=chosen[1], pace_s=PACE_S)
         for command in self._map_wishes.change(wish):
             self.send(command)
