@@ -44,6 +44,12 @@ def test_options_stand_before_or_after_the_subcommand(line: str) -> None:
     assert (found.subcommand, found.record, found.settings.growth) == ("record", Path("run.jsonl"), "off")
 
 
+def test_files_to_compare_and_to_explain() -> None:
+    found = arguments("compare a.jsonl b.jsonl --json")
+    assert (found.subcommand, found.targets, found.json) == ("compare", ("a.jsonl", "b.jsonl"), True)
+    assert (arguments("why a.jsonl").subcommand, arguments("why a.jsonl").target) == ("why", "a.jsonl")
+
+
 def test_every_option_arrives() -> None:
     found = arguments(
         "--growth script --memory-limit 4G --allocator cuda_malloc_async --gpus 1,0 --cpu-pool 50% "
@@ -71,6 +77,12 @@ def test_every_option_arrives() -> None:
         ("record -o f", "record needs a command"),
         ("replay", "replay needs a file"),
         ("replay a b", "replay cannot make sense of 'b'"),
+        ("why", "why needs a file; for example: tfmemtop why run.jsonl"),
+        ("why a b", "why cannot make sense of 'b'"),
+        ("why a --json", "--json has no meaning with why"),
+        ("compare", "compare needs a file; for example: tfmemtop compare before.jsonl after.jsonl"),
+        ("compare a b c", "compare cannot make sense of 'c'"),
+        ("compare a b -- x", "compare takes no command"),
         ("attach -- x", "attach takes no command"),
         ("demo -- x", "demo takes no command"),
         ("--once -- x", "--once takes no command"),

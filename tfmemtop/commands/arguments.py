@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, cast
 from tfmemtop.options import Refusal, UiOptions
 from tfmemtop.settings import AllocatorName, Growth, Settings
 
-Subcommand = Literal["live", "demo", "record", "attach", "replay", "once"]
+Subcommand = Literal["live", "demo", "record", "attach", "replay", "compare", "why", "once"]
 
 _USAGE = """\
 tfmemtop [OPTIONS] -- COMMAND…       run COMMAND and watch it
@@ -20,6 +20,8 @@ tfmemtop [OPTIONS] -- COMMAND…       run COMMAND and watch it
        tfmemtop record -o FILE -- COMMAND…  no screen: what happens goes to FILE, a summary to stderr
        tfmemtop attach [RUN]                the screen again, onto a run that goes on
        tfmemtop replay FILE                 the same screens from a recording
+       tfmemtop why FILE                    what a recording says of its run's memory, in words
+       tfmemtop compare A [B] [--json]      two recordings, or the last two runs of one, side by side
        tfmemtop --once [--json]             one reading of devices and processes"""
 
 _EPILOG = """\
@@ -29,7 +31,10 @@ Without a GPU the memory limit and the allocator act on TensorFlow's memory pool
 exit code: the script's own; 128+n if signal n ended it; 2 for a command line that cannot be
 followed; 126 or 127 for a command that cannot be started or is not there."""
 
-_SUBCOMMANDS = ("demo", "record", "attach", "replay")
+_SUBCOMMANDS = ("demo", "record", "attach", "replay", "why", "compare")
+
+# Words each takes: at least, at most.
+_TAKES = {"attach": (0, 1), "replay": (1, 1), "why": (1, 1), "compare": (1, 2)}
 
 # What each option needs to make sense; those not named here suit every screen.
 _LAUNCH = ("live", "demo", "record")
@@ -46,7 +51,7 @@ _SUITS: dict[str, tuple[str, ...]] = {
     "output": ("record",),
     "readonly": _SCREEN,
     "ascii": _SCREEN,
-    "json": ("once",),
+    "json": ("once", "compare"),
 }
 _FLAGS = {"output": "-o", "memory_limit": "--memory-limit", "cpu_pool": "--cpu-pool", "no_probe": "--no-probe"}
 
@@ -57,7 +62,7 @@ class Arguments:
 
     ``command`` is the script's command line, empty when only watching; ``growth`` what was said of
     it, ``script`` included; ``interval_s`` the hook's pace; ``probe`` whether to look into the pools;
-    ``record`` where the events go; ``target`` what to attach to or to replay.
+    ``record`` where the events go; ``targets`` what to attach to, to replay, to explain or to compare.
     """
 
     subcommand: Subcommand
@@ -69,10 +74,15 @@ class Arguments:
     interval_s: float = 0.1
     probe: bool = True
     record: Path | None = None
-    target: str | None = None
+    targets: tuple[str, ...] = ()
     json: bool = False
     ascii: bool = False
     readonly: bool = False
+
+    @property
+    def target(self) -> str | None:
+        """The only word there is for a subcommand that takes one."""
+        return self.targets[0] if self.targets else None
 
     def ui_options(self, environment: dict[str, str]) -> UiOptions:
         """How the screen shall be, in this *environment*."""
@@ -111,7 +121,7 @@ def parser() -> argparse.ArgumentParser:
     screen.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     other = parser.add_argument_group("other")
     other.add_argument("--once", action="store_true", help="print one reading and exit; needs no terminal")
-    other.add_argument("--json", action="store_true", help="with --once: print it as JSON")
+    other.add_argument("--json", action="store_true", help="with --once or compare: print it as JSON")
     other.add_argument("-V", "--version", action="store_true", help="print the version and exit")
     other.add_argument("-h", "--help", action="store_true", help="print this and exit")
     return parser
@@ -158,7 +168,7 @@ def parse(argv: Sequence[str]) -> Arguments | Literal["help", "version"]:
         interval_s=_interval(found.interval),
         probe=not found.no_probe,
         record=_path(found.output if subcommand == "record" else found.record),
-        target=words[0] if words else None,
+        targets=tuple(words),
         json=found.json,
         ascii=found.ascii,
         readonly=found.readonly,
@@ -189,9 +199,10 @@ def _subcommand(found: argparse.Namespace) -> tuple[Subcommand, list[str]]:
     name, words = words[0], words[1:]
     if name not in _SUBCOMMANDS:
         raise Refusal(f"{name!r} before -- is none of {', '.join(_SUBCOMMANDS)}")
-    takes = {"attach": (0, 1), "replay": (1, 1)}.get(name, (0, 0))
+    takes = _TAKES.get(name, (0, 0))
     if len(words) < takes[0]:
-        raise Refusal("replay needs a file; for example: tfmemtop replay run.jsonl")
+        more = " before.jsonl after.jsonl" if name == "compare" else " run.jsonl"
+        raise Refusal(f"{name} needs a file; for example: tfmemtop {name}{more}")
     if len(words) > takes[1]:
         odd = words[takes[1]]
         hint = ": put -- before the command" if name == "record" else ""

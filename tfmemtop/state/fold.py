@@ -161,6 +161,8 @@ def _requested(state: State, event: events.Requested) -> None:
 def _effective(state: State, event: events.Effective) -> None:
     if hooked := _hooked(state, event.pid):
         hooked.effective[event.device] = event
+        if (run := state.run) and run.going and of_run(state, event.pid):
+            run.effective[event.device] = event
 
 
 def _allocator(state: State, event: events.Allocator) -> None:

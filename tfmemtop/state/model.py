@@ -109,7 +109,8 @@ class CpuPool:
 class RunState:
     """A start of the script; ``ended`` is in session seconds, peaks are over the whole run, in bytes.
 
-    ``before`` is, by NVML index, what was used and free on a GPU when the run had nothing there yet;
+    ``effective`` is what TensorFlow did, by logical device, of the process that said so last;
+    ``before``, by NVML index, what was used and free on a GPU when the run had nothing there yet;
     ``fragmentation`` that of the newest map of its largest pool; ``busy`` time and percent of a core.
     """
 
@@ -130,6 +131,7 @@ class RunState:
     fragmentation: float | None = None
     out_of_memory: int = 0
     complaints: deque[Complaint] = field(default_factory=lambda: deque(maxlen=COMPLAINTS_KEPT))
+    effective: dict[str, events.Effective] = field(default_factory=dict)
     before: dict[int, tuple[int, int]] = field(default_factory=dict)
     busy: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=RECENT_KEPT))
 

@@ -1,23 +1,23 @@
-"""H: the runs of this session, side by side."""
+"""H: the runs of this session, side by side, and what the newest does otherwise than the one before."""
 
 from collections.abc import Callable
 
 from rich.segment import Segment
 
+from tfmemtop.compare import RunFigures, figures, sentences
 from tfmemtop.state import State
-from tfmemtop.state.model import RunState
 from tfmemtop.ui.dialog import Dialog
 from tfmemtop.ui.lines import Line, fit
 from tfmemtop.ui.palette import BOLD, DIM, GOOD, PLAIN, UNICODE, WARNING, Glyphs
-from tfmemtop.units import format_bytes, format_duration
-from tfmemtop.verdicts.ending import ending
+from tfmemtop.ui.text import harmless, wrap
+from tfmemtop.units import UNKNOWN, format_bytes, format_duration
 
 
 class RunsDialog(Dialog[None]):
     """One row a run: duration, peaks, how it ended; below it the settings."""
 
     def __init__(self, state: Callable[[], State], *, glyphs: Glyphs = UNICODE) -> None:
-        super().__init__("Runs of this session", glyphs=glyphs, width=100)
+        super().__init__("Runs of this session", glyphs=glyphs, width=116)
         self._state = state
 
     def refresh_state(self, state: State) -> None:
@@ -28,23 +28,31 @@ class RunsDialog(Dialog[None]):
         runs = self._state().runs
         if not runs:
             return [[Segment("No script has been started: tfmemtop only watches.", DIM)]]
-        heading = f"{'RUN':>3} {'DURATION':>9} {'PEAK IN USE':>12} {'PEAK PROCESS':>13}  HOW IT ENDED"
+        heading = (
+            f"{'RUN':>3} {'DURATION':>9} {'PEAK IN USE':>12} {'PEAK POOL':>12} {'PEAK PROCESS':>13} {'FRAGM':>5}"
+            "  HOW IT ENDED"
+        )
         lines: list[Line] = [[Segment(heading[:width], BOLD)]]
-        for run in runs:
+        found = [figures(run, self._state().now) for run in runs]
+        for run in found:
             lines += self._row(run, width)
+        if len(found) > 1:
+            lines += [[], [Segment(f"{found[-1].name} against {found[-2].name}", BOLD)]]
+            told = [part for text in sentences(found[-2], found[-1]) for part in wrap(harmless(text), max(10, width))]
+            lines += [[Segment(part)] for part in told]
         return lines
 
-    def _row(self, run: RunState, width: int) -> list[Line]:
-        duration = (run.ended if run.ended is not None else self._state().now) - run.started
+    def _row(self, run: RunFigures, width: int) -> list[Line]:
+        fragmentation = UNKNOWN if run.fragmentation is None else f"{run.fragmentation:.0%}"
         figures = (
-            f"{run.run:>3} {format_duration(duration):>9} {format_bytes(run.peak_in_use):>12} "
-            f"{format_bytes(run.peak_process_total):>13}  "
+            f"{run.run:>3} {format_duration(run.duration_s):>9} {format_bytes(run.peak_in_use):>12} "
+            f"{format_bytes(run.peak_pool):>12} {format_bytes(run.peak_process_total):>13} {fragmentation:>5}  "
         )
-        word = ending(run) or "running"
+        word = run.end
         if run.out_of_memory:
             word += f", out of memory ×{run.out_of_memory}"
-        style = GOOD if run.going or run.exit_code == 0 else WARNING
-        settings = " · ".join(run.settings.words()) or "the script's own settings"
+        style = GOOD if run.good else WARNING
+        settings = " · ".join(run.settings) or "the script's own settings"
         return [
             [Segment(figures, PLAIN), Segment(fit(word, max(4, width - len(figures)), self.glyphs), style)],
             [Segment("    " + fit(settings, max(4, width - 4), self.glyphs), DIM)],

@@ -1,0 +1,119 @@
+"""Two runs side by side: the figures, the words, and the command."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import streams as s
+from tests.streams import GIB, MIB
+from tests.ui.recorded import RECORDINGS
+from tests.verdicts.situations import POOL_AT_ONCE, begin, effective, reading
+from tfmemtop import events
+from tfmemtop.cli import main
+from tfmemtop.compare import RunFigures, figures, rows, sentences
+from tfmemtop.recording import Writer
+
+OFF: list[events.AnyEvent] = [
+    *begin(),
+    effective(False),
+    reading(3.0, 140 * MIB, 908 * MIB, POOL_AT_ONCE),
+    s.device_reading(3.5, {100: POOL_AT_ONCE + 621 * MIB}),
+]
+ON: list[events.AnyEvent] = [
+    *begin(),
+    effective(True),
+    reading(3.0, 140 * MIB, 908 * MIB, 1026 * MIB),
+    s.device_reading(3.5, {100: 1634 * MIB}),
+]
+
+
+def ended(t: float = 60.4, code: int = 0) -> events.RunEnd:
+    return events.RunEnd(t=t, run=1, exit_code=code, signal=None)
+
+
+def of(stream: list[events.AnyEvent], name: str = "") -> RunFigures:
+    state = s.fold(stream)
+    assert state.run is not None
+    return figures(state.run, state.now, name)
+
+
+def test_growth_against_none_in_words() -> None:
+    off, on = of([*OFF, ended()], "before"), of([*ON, ended()], "after")
+    assert (off.settings, on.settings) == (["growth off"], ["growth on"])
+    assert sentences(off, on) == ["growth on: 136.5 GiB less held."]
+    table = {row.label: (row.first, row.second, row.difference) for row in rows(off, on)}
+    assert table["peak process"] == ("138.1 GiB", "1.6 GiB", "-136.5 GiB")
+    assert table["peak in use"] == ("908.0 MiB", "908.0 MiB", "same")
+
+
+def test_without_process_totals_the_pools_are_compared() -> None:
+    pools = [of([*stream[:-1], ended()]) for stream in (OFF, ON)]
+    assert sentences(*pools) == ["growth on: 136.5 GiB less in the pool."]
+
+
+def test_two_that_are_alike_say_so() -> None:
+    assert sentences(of([*ON, ended()]), of([*ON, ended(61.0)])) == [
+        "the same settings: no difference worth telling in memory."
+    ]
+    assert sentences(of([*ON, ended()]), of([*ON, ended(90.4)]))[-1] == "It took 00:00:30 longer."
+
+
+def test_how_they_ended_and_that_one_went_less_far() -> None:
+    out = events.OutOfMemory(t=4.0, pid=100, message="failed")
+    told = sentences(of([*ON, ended()], "before"), of([*ON, out, ended(code=1)], "after"))
+    assert told[1:] == [
+        "Out of memory 1 times, before 0.",
+        "after: ended with exit code 1; before: ended with exit code 0.",
+        "Not both ran to a good end: each peak is of the part that was run.",
+    ]
+
+
+def test_a_run_that_goes_on_lasts_until_now() -> None:
+    assert of(ON).duration_s == pytest.approx(3.1) and of(ON).end == "running"
+
+
+def written(path: Path, stream: list[events.AnyEvent]) -> str:
+    writer = Writer(path)
+    for event in stream:
+        writer.write(event)
+    writer.close()
+    return str(path)
+
+
+def test_the_command_prints_two_files_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [written(tmp_path / "off.jsonl", [*OFF, ended()]), written(tmp_path / "on.jsonl", [*ON, ended()])]
+    assert main(["compare", *names]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["off.jsonl", "on.jsonl"]
+    assert lines[-1] == "growth on: 136.5 GiB less held."
+    assert main(["compare", *names, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["differences"]["peak_process_total"] == (1634 - 621) * MIB - POOL_AT_ONCE
+    assert [run["name"] for run in told["runs"]] == ["off.jsonl", "on.jsonl"]
+
+
+def test_runs_of_one_recording_are_compared_by_number(capsys: pytest.CaptureFixture[str]) -> None:
+    recording = str(RECORDINGS / "h200-settings.jsonl")
+    if not Path(recording).exists():
+        pytest.skip("this recording is not kept here")
+    assert main(["compare", f"{recording}:1", f"{recording}:2"]) == 0
+    assert "growth on: 136.5 GiB less held" in capsys.readouterr().out
+    assert main(["compare", recording]) == 0
+    assert "run 4" in capsys.readouterr().out
+    assert main(["compare", f"{recording}:7", recording]) == 2
+    assert "holds no run 7" in capsys.readouterr().err
+
+
+def test_what_cannot_be_compared_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = written(tmp_path / "one.jsonl", ON)
+    assert main(["compare", one]) == 2
+    assert capsys.readouterr().err == f"tfmemtop: {one} holds 1 run: name a second file to compare with\n"
+    assert main(["compare", one, str(tmp_path / "none.jsonl")]) == 2
+    assert "none.jsonl: No such file" in capsys.readouterr().err
+
+
+def test_sizes_are_of_the_largest_allocator_over_the_run() -> None:
+    more = [reading(4.0, GIB, 2 * GIB, 3 * GIB), reading(5.0, MIB, 2 * GIB, 3 * GIB)]
+    found = of([*ON, *more])
+    assert (found.peak_in_use, found.peak_pool) == (2 * GIB, 3 * GIB)
