@@ -82,7 +82,7 @@ def _fill(cut: Cut, size: int, count: int) -> bytes:
     for begin, chunk, busy in _at(0, cut):
         end = begin + chunk
         at = begin
-        while busy and at < end:
+        while count and busy and at < end:
             cell = at * count // size
             stop = min(end, -(-size * (cell + 1) // count))
             stop = max(stop, at + 1)

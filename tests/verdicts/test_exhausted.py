@@ -49,10 +49,13 @@ def gpu(
     limit: int | None = None, settings: Settings | None = None, others: int = 0, asked_limit: int | None = None
 ) -> list[events.AnyEvent]:
     """A training whose pool of 2 GiB is in use but for 40 MiB."""
+    held: dict[int, int | None] = {100: 2 * GIB + 610 * MIB}
+    if others:
+        held[900] = others
     return [
         *begin(settings, others=others),
         effective(True, limit=asked_limit),
-        s.device_reading(29.5, {100: 2 * GIB + 610 * MIB} | ({900: others} if others else {})),
+        s.device_reading(29.5, held),
         reading(29.9, 2 * GIB - 40 * MIB, pool=2 * GIB, limit=limit),
     ]
 

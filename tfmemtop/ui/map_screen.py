@@ -112,9 +112,9 @@ class MapPanel(Panel, can_focus=True):
     def _map(self, view: PoolMap, arranged: chunk_map.Arranged, width: int, rows: int, above: int) -> list[Line]:
         """The column heads or the zoom's, and *rows* of cells."""
         self._page = rows
-        count = len(arranged.rows)
+        count, chosen = len(arranged.rows), self.at
         if self._follow and self.zoom is None:
-            places = [index for index, row in enumerate(arranged.rows) if row.region == self.at]
+            places = [index for index, row in enumerate(arranged.rows) if row.region == chosen]
             if places:
                 self._top = clamp(self._top, min(places[-1] - rows + 1, places[0]), places[0])
         self._top = clamp(self._top, 0, max(0, count - rows))
@@ -126,7 +126,7 @@ class MapPanel(Panel, can_focus=True):
             drawn = chunk_map.draw_zoomed(arranged, width, self._top, rows, self.glyphs)
         else:
             head = chunk_map.heading(width)
-            drawn = chunk_map.draw(view.regions, arranged, width, self._top, rows, self.glyphs, self.at)
+            drawn = chunk_map.draw(view.regions, arranged, width, self._top, rows, self.glyphs, chosen)
         if count > rows:
             head = [*head, Segment(f"  rows {self._top + 1} to {self._top + len(shown)} of {count}", DIM)]
         head = Segment.adjust_line_length(head, width)
@@ -162,8 +162,7 @@ class MapPanel(Panel, can_focus=True):
         reading = process.hooked.allocators.get(self.key[1]) if process and process.hooked else None
         name = f", {reading.allocator}" if reading and reading.allocator else ""
         title = f"Pool of {place(self.state, self.key)}{name}, process {self.key[0]}"
-        zoomed = self.view and self.zoom is not None and self._zoomed(self.view)
-        return title + (f", region {self.at + 1} alone" if zoomed is not None and zoomed is not False else "")
+        return title + (f", region {self.at + 1} alone" if self.view and self.zoom is not None else "")
 
     def _right(self) -> str:
         if self.view is None:

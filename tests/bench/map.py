@@ -1,0 +1,88 @@
+"""One frame of the map's screen at its fullest, 160×48: every cell another than its neighbour, all changed.
+
+Counted as in :mod:`tests.bench.frame`: CPU time of the thread, from the newest map to the terminal's
+bytes. A map has at most 2048 cells and 512 regions, however many chunks the pool has.
+"""
+
+import asyncio
+import random
+import statistics
+import time
+
+import msgspec
+
+from tests import pools
+from tests.bench.frame import DrawingApp, Feed
+from tests.bench.table import Row, spread
+from tfmemtop.events import MemoryMap
+from tfmemtop.options import UiOptions
+from tfmemtop.state import apply
+
+BOUND_MS = 20.0
+SIZE = (160, 48)
+MIB = 2**20
+_QUIET_S = 0.06
+
+
+def _worst(cuts: list[pools.Cut], zoom: int | None = None) -> MemoryMap:
+    """A map of 100 000 chunks in figures, its cells all used up."""
+    found = pools.memory_map(30.0, cuts, zoom=zoom)
+    return msgspec.structs.replace(found, chunks=100_000, chunks_in_use=60_000)
+
+
+def _shaken(found: MemoryMap, t: float, chance: random.Random) -> MemoryMap:
+    """*found* with every cell changed, so that no two neighbours are drawn alike."""
+    offset = chance.randrange(3)
+    cells = bytes((0, 120, 255)[(at + offset) % 3] for at in range(len(found.cells)))
+    return msgspec.structs.replace(found, t=t, cells=cells, in_use=found.in_use - chance.randrange(MIB))
+
+
+async def _frames(cuts: list[pools.Cut], zoom: int | None, count: int) -> list[float]:
+    feed, chance = Feed(), random.Random(1)
+    app = DrawingApp(feed, UiOptions())
+    found = _worst(cuts, zoom)
+    stream = pools.watched(cuts)
+    async with app.run_test(size=SIZE) as pilot:
+        await feed.queue.put(stream)
+        while app.state.run is None:
+            await pilot.pause()
+        app.frozen = True  # frames are drawn here only, not at the app's own pace
+        app.redraw()
+        await pilot.press("M", *(["enter"] if zoom is not None else []))
+        await asyncio.sleep(10 * _QUIET_S)
+        frames = []
+        for number in range(count):
+            apply(app.state, _shaken(found, 31.0 + number, chance))
+            before = app.drawn
+            begun = time.thread_time()
+            app.redraw()
+            await asyncio.sleep(_QUIET_S)
+            frames.append((time.thread_time() - begun) * 1e3)
+            if app.drawn == before:
+                raise RuntimeError("a frame in which nothing was drawn")
+        return frames
+
+
+def measure(quick: bool) -> list[Row]:
+    """All regions where cells are most, a pool of the most regions, and one region alone."""
+    count = 20 if quick else 60
+    many: list[pools.Cut] = [pools.cut_up((1 + i % 9) * MIB, i, 0.6) for i in range(512)]
+    few = pools.doubling(11)
+    kinds = (
+        ("2048 cells in 11 regions", few, None),
+        ("2048 cells in 512 regions", many, None),
+        ("2048 cells of one region", few, len(few) - 1),
+    )
+    rows = []
+    for name, cuts, zoom in kinds:
+        frames = asyncio.run(_frames(cuts, zoom, count))
+        rows.append(
+            Row(
+                f"the map of a pool redrawn, {name}, {SIZE[0]}×{SIZE[1]}",
+                f"{BOUND_MS:.0f} ms",
+                f"{spread(frames, 1)} ms",
+                f"{count} frames, every cell changed and unlike its neighbours, CPU time to the terminal's bytes",
+                statistics.median(frames) <= BOUND_MS,
+            )
+        )
+    return rows

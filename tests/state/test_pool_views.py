@@ -1,0 +1,146 @@
+"""The inside of a pool: what the map's screen is told, from the events alone."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import pools
+from tests import streams as s
+from tests.pools import MIB
+from tfmemtop import events
+from tfmemtop.state.pool_views import PoolMap, choose, pool_map, why_no_map
+from tfmemtop.state.pool_views import pools as known_pools
+
+KEY = (100, "GPU:0")
+CUTS: list[pools.Cut] = [
+    [(2 * MIB, True)],
+    [(MIB, True), (3 * MIB, False)],
+    [(6 * MIB, True), (MIB, False), (MIB, True)],
+]
+
+
+def view(stream: list[events.AnyEvent], zoom: int | None = None, out_of_memory: bool = False) -> PoolMap:
+    found = pool_map(s.fold(stream), KEY, zoom=zoom, out_of_memory=out_of_memory)
+    assert found is not None
+    return found
+
+
+def test_regions_stand_one_after_the_other_with_their_figures() -> None:
+    found = view(pools.watched(CUTS))
+    assert [(r.number, r.offset, r.size, r.full) for r in found.regions] == [
+        (1, 0, 2 * MIB, 100),
+        (2, 2 * MIB, 4 * MIB, 25),
+        (3, 6 * MIB, 8 * MIB, 88),
+    ]
+    assert found.cached == 4 * MIB and found.largest_free == 3 * MIB and found.fragmentation == 0.25
+    assert b"".join(r.cells for r in found.regions) == pools.memory_map(30.0, CUTS).cells
+
+
+def test_each_region_is_joined_with_the_moment_it_was_taken() -> None:
+    found = view(pools.watched(CUTS))
+    assert [round(r.taken_s or 0, 3) for r in found.regions] == [1.855, 3.355, 4.855]  # since the run began
+    assert all(r.sure for r in found.regions)
+    assert [(g.change, g.after, g.region, g.full) for g in found.growths] == [
+        (2 * MIB, 2 * MIB, 1, 100),
+        (4 * MIB, 6 * MIB, 2, 25),
+        (8 * MIB, 14 * MIB, 3, 88),
+    ]
+
+
+def test_of_regions_alike_none_is_said_to_be_surely_the_one() -> None:
+    found = view(pools.watched([[(4 * MIB, True)], [(4 * MIB, False)], [(8 * MIB, True)]]))
+    assert [r.sure for r in found.regions] == [False, False, True]
+    assert [g.region for g in found.growths] == [None, None, 3]
+
+
+def test_a_region_taken_before_the_watching_began_has_no_time() -> None:
+    stream = [event for event in pools.watched(CUTS) if not isinstance(event, events.PoolGrowth)]
+    assert [r.taken_s for r in view(stream).regions] == [None] * 3
+
+
+def test_a_region_given_back_takes_its_moment_along() -> None:
+    stream = pools.watched(CUTS)
+    back = events.PoolGrowth(t=20.0, pid=100, device="GPU:0", at=19.9, before=14 * MIB, after=6 * MIB)
+    again = events.PoolGrowth(t=25.0, pid=100, device="GPU:0", at=24.9, before=6 * MIB, after=14 * MIB)
+    assert round(view([*stream[:-1], back, again, stream[-1]]).regions[2].taken_s or 0, 1) == 24.8
+
+
+def test_chunks_are_counted_by_size_and_the_biggest_have_a_place() -> None:
+    found = view(pools.watched(CUTS))
+    assert [(row.size, row.in_use, row.free, row.free_bytes) for row in found.sizes] == [
+        (MIB, 2, 1, MIB),
+        (2 * MIB, 1, 1, 3 * MIB),
+        (4 * MIB, 1, 0, 0),
+    ]
+    assert [(c.size, c.region, c.offset) for c in found.biggest][:2] == [(6 * MIB, 3, 0), (2 * MIB, 1, 0)]
+    assert found.biggest[0].waste == 6 * MIB - found.biggest[0].requested > 0
+
+
+def test_a_region_alone_shows_finer_cells_once_they_are_there() -> None:
+    address = pools.BASE + 2 * 2**40
+    before = view(pools.watched(CUTS), zoom=address)
+    assert [len(r.cells) for r in before.regions][:2] == [0, 0] and before.regions[2].cells
+    fine = pools.memory_map(31.0, CUTS, zoom=2)
+    after = view([*pools.watched(CUTS), fine], zoom=address)
+    assert after.regions[2].cells == fine.cells and len(fine.cells) == pools.CELLS > len(before.regions[2].cells)
+    # All regions are drawn from the map of all of them, however new the other is.
+    assert view([*pools.watched(CUTS), fine]).regions[0].cells
+
+
+def test_the_map_of_a_failure_stays_when_the_process_has_gone() -> None:
+    full = pools.memory_map(40.0, [[(2 * MIB, True)]], out_of_memory=True)
+    gone: list[events.AnyEvent] = [events.HookEnd(t=41.0, pid=100, reason="lost"), s.alive(42.0, 7)]
+    stream = [*pools.watched(CUTS), full, *gone]
+    assert view(stream, out_of_memory=True).in_use == 2 * MIB and view(stream).pool == 14 * MIB
+    state = s.fold([*stream, s.run(50.0, number=2, pid=200)])
+    assert pool_map(state, KEY, out_of_memory=True) is None and choose(state) is None
+
+
+def test_why_there_is_no_map() -> None:
+    stream = pools.watched(CUTS)[:-1]
+    asynchronous = events.MemoryMap(t=30.0, pid=100, device="GPU:0", missing="cuda_malloc_async tells nobody")
+    assert "cuda_malloc_async" in why_no_map(s.fold([*stream, asynchronous]), KEY).text
+    lacking = events.Probe(t=9.0, pid=100, state="unavailable", text="there is no compiler", remedy="apt install g++")
+    reason = why_no_map(s.fold([*stream, lacking]), KEY)
+    assert (reason.text, reason.remedy) == ("there is no compiler", "apt install g++")
+    assert "being built" in why_no_map(s.fold([*stream, events.Probe(t=9.0, pid=100, state="building")]), KEY).text
+    assert "process 7" in why_no_map(s.fold(stream), (7, "GPU:0")).text
+
+
+def test_pools_of_the_living_come_first() -> None:
+    other: list[events.AnyEvent] = [
+        s.hook(1.0, 90),
+        s.allocator(2.0, 90, in_use=1, name="CPU:0"),
+        s.allocator(2.0, 90, in_use=1),
+    ]
+    state = s.fold([*pools.watched(CUTS), *other, events.HookEnd(t=31.0, pid=90, reason="exit")])
+    assert known_pools(state) == [(100, "GPU:0"), (90, "GPU:0"), (90, "CPU:0")]
+    assert choose(state) == (100, "GPU:0") and choose(state, 90) == (90, "GPU:0")
+
+
+numbers = st.integers(0, 2**40)
+small = st.integers(0, 40)
+regions = st.builds(events.Region, numbers, numbers, numbers, small, small, st.integers(-3, 3000))
+anything = st.builds(
+    events.MemoryMap,
+    t=st.just(30.0),
+    pid=st.just(100),
+    device=st.just("GPU:0"),
+    moment=st.sampled_from(["live", "out_of_memory"]),
+    region=st.none() | numbers,
+    pool=numbers,
+    in_use=numbers,
+    largest_free=numbers,
+    fragmentation=st.floats(0, 1),
+    cells=st.binary(max_size=2048),
+    regions=st.lists(regions, max_size=40),
+    bins=st.lists(st.builds(events.Bin, small, numbers, small, small, numbers, numbers), max_size=22),
+    sizes=st.lists(small, max_size=64),
+    biggest=st.lists(st.builds(events.Chunk, numbers, numbers, numbers), max_size=20),
+)
+
+
+@given(anything, st.none() | numbers, st.booleans())
+def test_any_map_can_be_looked_at(memory_map: events.MemoryMap, zoom: int | None, out_of_memory: bool) -> None:
+    state = s.fold([*pools.watched(CUTS)[:-1], msgspec.structs.replace(memory_map)])
+    pool_map(state, KEY, zoom=zoom, out_of_memory=out_of_memory)

@@ -1,0 +1,198 @@
+"""M: the inside of a pool under keys, at every size, live and in a replay; and what is asked of the engine for it."""
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests import pools
+from tests import streams as s
+from tests.pools import MIB
+from tests.ui.recorded import Recorded, source_of
+from tests.ui.test_app import drawn, press, text_of
+from tfmemtop import events
+from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.source import ReplaySource
+
+CUTS: list[pools.Cut] = [
+    [(2 * MIB, True)],
+    [(MIB, True), (3 * MIB, False)],
+    [(6 * MIB, True), (MIB, False), (MIB, True)],
+]
+
+
+def app(stream: list[events.AnyEvent], options: UiOptions | None = None) -> TfmemtopApp:
+    return TfmemtopApp(Recorded(stream), options or UiOptions())
+
+
+def wishes(pilot: Pilot[Outcome]) -> list[tuple[str, float | None, int | None]]:
+    assert isinstance(pilot.app, TfmemtopApp)
+    sent = [one for one in source_of(pilot.app).sent if isinstance(one, events.MapWanted)]
+    return [(one.device, one.pace_s, one.region) for one in sent]
+
+
+async def test_m_shows_the_pool_from_inside_and_esc_goes_back() -> None:
+    async with app(pools.watched(CUTS)).run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        told = await press(pilot, "M")
+        for part in (
+            "Pool of GPU:0, GPU_0_bfc, process 100",
+            "pool 14.0 MiB",
+            "in use 10.0 MiB",
+            "cached 4.0 MiB",
+            "largest free 3.0 MiB",
+            "fragmentation 25%",
+            "chunks 6 (4 in use)",
+            "read in 135 µs, every 1.0 s",
+            "region 3 at 6.0M, taken at 00:04, 8.0M, 88% full",
+            "Chunks by size",
+            "Biggest chunks in use",
+            "How the pool grew",
+        ):
+            assert part in told
+        assert "Processes" not in told
+        assert "Processes" in await press(pilot, "escape")
+
+
+async def test_only_what_is_looked_at_is_read() -> None:
+    async with app(pools.watched(CUTS)).run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        assert wishes(pilot) == [("GPU:0", 1.0, None)]  # for the strip in the allocators' panel
+        await press(pilot, "P")
+        assert wishes(pilot)[1:] == [("GPU:0", None, None)]
+        await press(pilot, "M")
+        assert wishes(pilot)[2:] == [("GPU:0", 1.0, None)]
+        await press(pilot, "up", "enter")
+        assert wishes(pilot)[3:] == [("GPU:0", 1.0, pools.BASE + 2**40)]
+        await press(pilot, "escape")
+        assert wishes(pilot)[4:] == [("GPU:0", 1.0, None)]
+        await press(pilot, "escape")
+        assert wishes(pilot)[5:] == [("GPU:0", None, None)]
+
+
+async def test_a_process_that_has_ended_is_not_asked() -> None:
+    ended = [*pools.watched(CUTS), events.HookEnd(t=31.0, pid=100, reason="exit")]
+    async with app(ended).run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        assert "as it was last, at 00:29" in await press(pilot, "M")
+        assert wishes(pilot) == []
+
+
+async def test_a_region_is_looked_at_alone_and_cell_by_cell() -> None:
+    async with app(pools.watched(CUTS)).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "M", "up")
+        assert "region 2 at 2.0M" in text_of(shown)
+        await press(pilot, "z")
+        await source_of(shown).more.put([pools.memory_map(31.0, CUTS, zoom=1)])
+        told = text_of(await drawn(pilot))
+        assert "region 2 alone" in told and "a cell is 2.0K" in told and "+0B" in told
+
+
+async def test_tab_goes_to_the_next_pool() -> None:
+    stream: list[events.AnyEvent] = [
+        *pools.watched(CUTS),
+        s.effective(1.3, 100, name="GPU:1"),
+        s.allocator(30.0, 100, in_use=MIB, pool=2 * MIB, name="GPU:1"),
+        pools.memory_map(30.0, [[(MIB, True), (MIB, False)]], device="GPU:1"),
+    ]
+    async with app(stream).run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        assert "Tab GPU:1" in await press(pilot, "M")
+        told = await press(pilot, "tab")
+        assert "Pool of GPU:1 on GPU 0" in told and "pool 2.0 MiB" in told
+        assert wishes(pilot)[-2:] == [("GPU:0", None, None), ("GPU:1", 1.0, None)]
+        assert "Pool of GPU:0" in await press(pilot, "left")
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (events.MemoryMap(t=30.0, pid=100, device="GPU:0", missing="cuda_malloc_async tells nobody"), "tells nobody"),
+        (
+            events.Probe(t=9.0, pid=100, state="unavailable", text="no compiler", remedy="apt install g++"),
+            "install g++",
+        ),
+        (events.Probe(t=9.0, pid=100, state="failed", text="its figures cannot be"), "its figures cannot be"),
+    ],
+)
+async def test_where_there_is_no_map_it_is_said_why_and_what_helps(event: events.AnyEvent, told: str) -> None:
+    async with app([*pools.watched(CUTS)[:-1], event]).run_test(size=(120, 36)) as pilot:
+        assert told in text_of(await drawn(pilot))  # in the allocators' panel, in one line
+        assert "No map: " in await press(pilot, "M") and told in text_of(await drawn(pilot))
+
+
+async def test_the_map_of_the_failure_is_one_key_away() -> None:
+    full = pools.memory_map(40.0, [[(2 * MIB, True)]], out_of_memory=True)
+    async with app([*pools.watched(CUTS), full]).run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        assert "o as memory ran out" in await press(pilot, "M")
+        told = await press(pilot, "o")
+        assert "as an allocation failed at 00:39" in told and "in use 2.0 MiB" in told and "o now" in told
+        assert "in use 10.0 MiB" in await press(pilot, "o")
+
+
+async def test_settings_are_chosen_and_tried_from_here() -> None:
+    async with app(pools.watched(CUTS)).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        assert "next: growth on" in await press(pilot, "M", "G")
+        await press(pilot, "R", "r")
+        assert isinstance(source_of(shown).sent[-1], events.Relaunch)
+        assert "is still running" not in await press(pilot, "M")
+
+
+async def test_the_next_runs_pool_takes_the_place_of_the_last() -> None:
+    async with app(pools.watched(CUTS)).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "M")
+        ended = events.RunEnd(t=31.0, run=1, exit_code=0, signal=None)
+        fresh: list[events.AnyEvent] = [
+            s.run(32.0, number=2, pid=200),
+            s.hook(33.0, 200),
+            s.allocator(34.0, 200, in_use=MIB),
+        ]
+        await source_of(shown).more.put([ended, s.alive(31.5, 7), *fresh])
+        assert "process 200" in text_of(await drawn(pilot))
+        assert wishes(pilot)[-1] == ("GPU:0", 1.0, None)
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (109, 30), (112, 20), (120, 36), (160, 48), (200, 60)])
+@pytest.mark.parametrize("ascii", [False, True])
+@pytest.mark.parametrize("cuts", [CUTS, pools.doubling(11), [pools.cut_up(9 * MIB, i) for i in range(100)]])
+async def test_every_size_shows_the_map_and_its_keys(size: tuple[int, int], ascii: bool, cuts: list[pools.Cut]) -> None:
+    async with app(pools.watched(cuts), UiOptions(ascii=ascii)).run_test(size=size) as pilot:
+        await drawn(pilot)
+        lines = (await press(pilot, "M", "home", "end")).splitlines()
+        assert len(lines) == size[1] and {len(line) for line in lines} == {size[0]}
+        assert "Esc back" in lines[-1] and "pool " in lines[2]
+        assert any(line.startswith(">" if ascii else "▸") for line in lines)
+        assert f"region {len(cuts)} at" in "\n".join(lines)
+        if ascii:
+            assert "\n".join(lines).isascii()
+
+
+async def test_scrubbing_a_replay_shows_each_moments_map(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    first, *rest = pools.watched(CUTS, t=20.0)
+    later = pools.memory_map(40.0, [[(14 * MIB, True)]])
+    stream = [first, *sorted([*rest, later], key=lambda event: event.t)]
+    path.write_bytes(b"".join(events.encode(event) + b"\n" for event in stream))
+    source = ReplaySource(path)
+    source.paused = True
+    async with TfmemtopApp(source, UiOptions()).run_test(size=(160, 48)) as pilot:
+        source.seek(25.0)
+        await drawn(pilot)
+        assert "in use 10.0 MiB" in await press(pilot, "M")
+        for _ in range(3):
+            await pilot.press("right")
+        told = text_of(await drawn(pilot))
+        assert "as of 00:39" in told and "in use 14.0 MiB" in told and "00:00:40" in told
+        assert "in use 10.0 MiB" in await press(pilot, "left")
+
+
+async def test_the_strip_leaves_the_scripts_requests_in_sight() -> None:
+    async with app(pools.watched(pools.doubling(11))).run_test(size=(160, 48)) as pilot:
+        told = text_of(await drawn(pilot))
+        assert "largest free 2.0G" in told and "peak pool 4.0G" in told and "allocations 123 456" in told
+        assert "set_memory_growth(GPU:0, True)" in told and "█" * 20 in told
