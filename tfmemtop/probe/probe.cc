@@ -171,9 +171,9 @@ struct Figures {
   int64_t in_use, peak, pool;
 };
 
-// Keeps the highest and notes a pool that grew or shrank. The lock is ours, TensorFlow knows nothing of it.
+// Keeps the highest and notes a pool that grew or shrank. Under the slot's lock, as the reading of the figures
+// itself, lest older ones come after newer ones. TensorFlow knows nothing of that lock.
 void Observe(Slot* slot, const Figures& now) {
-  std::lock_guard<std::mutex> lock(slot->mutex);
   int64_t high = now.in_use;
   // A peak that rose since the last look was reached in between, however short it was.
   if (slot->peak != kUnknown && now.peak > slot->peak) high = std::max(high, now.peak);
@@ -230,6 +230,7 @@ void* Sample(void* period_ns) {
           // Only those that somebody reads, and has found before.
           Allocator* allocator = slot->allocator.load(std::memory_order_acquire);
           if (allocator == nullptr) continue;
+          std::lock_guard<std::mutex> lock(slot->mutex);
           auto stats = allocator->GetStats();
           if (!stats) continue;
           Observe(slot, {stats->bytes_in_use, stats->peak_bytes_in_use,
@@ -480,10 +481,11 @@ TFMEMTOP_API int tfmemtop_take(int kind, int index, Taken* out) {
   return Guarded([=] {
     if (out == nullptr || out->size != sizeof *out) return kRefused;
     Allocator* allocator = Find(kind, index);
-    if (allocator == nullptr || !Read(kind, index, allocator, &out->now)) return kNothing;
+    if (allocator == nullptr) return kNothing;
     Slot* slot = SlotOf(kind, index);
-    Observe(slot, {out->now.in_use, out->now.peak, out->now.pool});
     std::lock_guard<std::mutex> lock(slot->mutex);
+    if (!Read(kind, index, allocator, &out->now)) return kNothing;
+    Observe(slot, {out->now.in_use, out->now.peak, out->now.pool});
     out->high = slot->high;
     out->samples = slot->samples;
     out->growths = slot->growths;

@@ -1,0 +1,259 @@
+"""The probe at full pace in processes that allocate, fork, end and are ended at awkward moments.
+
+``python -m tests.probe.stress [--rounds N] [--seconds S] [--asan] [SCENARIO…]`` prints a table. Every
+round is a process of its own, forked from one that has imported TensorFlow and made no device yet.
+With ``--asan`` the library is built with AddressSanitizer, whose runtime is preloaded; ``forks`` is then left
+out, since that runtime's own locks are not made for a fork while other threads allocate.
+"""
+
+import argparse
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tfmemtop.agent.devices import Reading
+from tfmemtop.agent.native import CPU, Native
+
+POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "2048", "TF_CPP_MIN_LOG_LEVEL": "3"}
+HANGS_S = 60
+
+
+class Round:
+    """One process: TensorFlow with its devices made, and the probe in it."""
+
+    def __init__(self, library: Path, seconds: float) -> None:
+        import tensorflow
+
+        self.tf: Any = tensorflow
+        self.seconds = seconds
+        self.kept = self.tf.zeros([1 << 18])
+        self.native = Native(str(library))
+        assert self.native.check(CPU, 0, self.public)
+        self.native.start_sampler()
+        self.reads = 0
+        self.failures: list[BaseException] = []
+
+    def public(self) -> Reading:
+        info = self.tf.config.experimental.get_memory_info("CPU:0")
+        return Reading(info["current"], info["peak"])
+
+    def read_without_pause(self, native: Native, until: float) -> None:
+        """Readings and maps one after the other; a region that may be gone is asked for too."""
+        region = None
+        while time.monotonic() < until:
+            taken = native.take(CPU, 0)
+            found = native.map(CPU, 0, region)
+            assert taken is not None and found is not None
+            reading = taken.reading
+            assert reading.in_use is not None and reading.high is not None and reading.pool is not None
+            assert 0 <= reading.in_use <= reading.high <= (reading.peak or 0) and reading.in_use <= reading.pool
+            assert found["in_use"] <= found["pool"] and found["chunks_in_use"] <= found["chunks"]
+            region = found["regions"][-1][0] if region is None else None
+            self.reads += 1
+
+    def allocate_without_pause(self, until: float) -> None:
+        """Tensors of many sizes, held for a while, in no order."""
+        held: list[Any] = []
+        while time.monotonic() < until:
+            held.append(self.tf.raw_ops.Empty(shape=[random.randrange(1, 1 << 20)], dtype=self.tf.uint8, init=False))
+            if len(held) > 300:
+                del held[random.randrange(len(held))]
+
+    def background(self, count: int, work: Callable[..., None], *args: Any) -> list[threading.Thread]:
+        def run() -> None:
+            try:
+                work(*args)
+            except BaseException as error:
+                self.failures.append(error)
+
+        threads = [threading.Thread(target=run, daemon=True) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def reading(self) -> None:
+        """Read in the background until the process ends; return once it is under way."""
+        # A structure of its own: the agent, too, reads from one thread only.
+        self.background(1, self.read_without_pause, self.native, time.monotonic() + HANGS_S)
+        self.background(3, self.allocate_without_pause, time.monotonic() + HANGS_S)
+        while self.reads < 20 and not self.failures:
+            time.sleep(0.001)
+        if self.failures:
+            raise self.failures[0]
+
+
+def threads(round: Round) -> None:
+    """Six threads allocate, one reads; in the end the figures are TensorFlow's own."""
+    until = time.monotonic() + round.seconds
+    running = round.background(1, round.read_without_pause, round.native, until)
+    running += round.background(6, round.allocate_without_pause, until)
+    for thread in running:
+        thread.join()
+    if round.failures:
+        raise round.failures[0]
+    taken = round.native.take(CPU, 0)
+    assert taken is not None and taken.reading[:2] == round.public()[:2]
+
+
+def ends(round: Round) -> None:
+    """The script ends while a thread reads and the sampler runs: nobody stops them."""
+    round.reading()
+
+
+def fails(round: Round) -> None:
+    """It ends with an exception."""
+    round.reading()
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 (as long as the process)
+    raise SystemExit("failed")
+
+
+def exits_at_once(round: Round) -> None:
+    """os._exit during a read."""
+    round.reading()
+    os._exit(0)
+
+
+def is_killed(round: Round) -> None:
+    """SIGKILL during a read."""
+    round.reading()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def is_terminated(round: Round) -> None:
+    """SIGTERM, which no thread of ours takes, during a read."""
+    round.reading()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(HANGS_S)
+
+
+def execs(round: Round) -> None:
+    """Another program takes the process over during a read."""
+    round.reading()
+    os.execv("/bin/true", ["true"])
+
+
+def forks(round: Round) -> None:
+    """Children forked during reads are refused everything, and end as usual."""
+    round.reading()
+    for number in range(6):
+        child = os.fork()
+        if child == 0:
+            native = round.native
+            refused = native.take(CPU, 0) is None and native.map(CPU, 0, None) is None and native.gpus() == 0
+            native.stop_sampler()
+            if number % 2:
+                os._exit(0 if refused else 1)
+            raise SystemExit(0 if refused else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert round.native.take(CPU, 0) is not None
+
+
+def stops_and_starts(round: Round) -> None:
+    """The sampler's thread stopped and started, over and over, during reads."""
+    round.reading()
+    for _ in range(100):
+        round.native.stop_sampler()
+        round.native.start_sampler()
+
+
+SCENARIOS: dict[str, tuple[Callable[[Round], None], int]] = {
+    "threads": (threads, 0),
+    "ends": (ends, 0),
+    "fails": (fails, 1),
+    "exits_at_once": (exits_at_once, 0),
+    "is_killed": (is_killed, -signal.SIGKILL),
+    "is_terminated": (is_terminated, -signal.SIGTERM),
+    "execs": (execs, 0),
+    "forks": (forks, 0),
+    "stops_and_starts": (stops_and_starts, 0),
+}
+
+
+def play(name: str, library: Path, seconds: float) -> str:
+    """One round in a child: ``""`` if it ended as it should, else how it did."""
+    scenario, expected = SCENARIOS[name]
+    child = os.fork()
+    if child == 0:
+        scenario(Round(library, seconds))
+        sys.exit(0)
+    descriptor = os.pidfd_open(child)
+    ended = select.select([descriptor], [], [], HANGS_S)[0]
+    os.close(descriptor)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return "hung" if not ended else "" if code == expected else f"ended with {code}"
+
+
+def with_address_sanitizer(folder: Path) -> Path:
+    """The library, its own accesses checked; what it calls in TensorFlow is not."""
+    compiler = folder / "g++-asan"
+    compiler.write_text('#!/bin/sh\nexec g++ "$@" -fsanitize=address -fno-omit-frame-pointer -g\n')
+    compiler.chmod(0o700)
+    return build_with(CXX=str(compiler), XDG_CACHE_HOME=str(folder))
+
+
+def library_file(name: str) -> Path:
+    """Where the compiler has one of its libraries."""
+    done = subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip()).resolve()
+
+
+def build_with(**variables: str) -> Path:
+    os.environ.update(variables)
+    from tfmemtop.probe.build import build
+
+    spec = find_spec("tensorflow")
+    assert spec is not None and spec.origin is not None
+    built = build(Path(spec.origin).parent, version("tensorflow"))
+    assert built.state == "built", built
+    return Path(built.path)
+
+
+def main() -> int:
+    """Play the scenarios named on the command line, or all; 1 if a round ends otherwise than it should."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--asan", action="store_true")
+    parser.add_argument("scenarios", nargs="*", default=list(SCENARIOS))
+    options = parser.parse_args()
+    if options.asan and "libasan" not in os.environ.get("LD_PRELOAD", ""):
+        # The C++ library too, whose functions the runtime wants to find as it starts.
+        os.environ["LD_PRELOAD"] = ":".join(str(library_file(name)) for name in ("libasan.so", "libstdc++.so.6"))
+        os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
+        os.execv(sys.executable, [sys.executable, "-m", "tests.probe.stress", *sys.argv[1:]])
+    os.environ.update(POOL)
+    bad = False
+    # No context manager: the rounds, which are forked from here, would clean up too.
+    folder = Path(tempfile.mkdtemp(prefix="tfmemtop-stress-"))
+    library = with_address_sanitizer(folder) if options.asan else build_with()
+    import tensorflow  # noqa: F401 (once for all rounds)
+
+    for name in options.scenarios:
+        if options.asan and name == "forks":
+            continue
+        rounds = 1 if name == "threads" else options.rounds
+        began = time.monotonic()
+        troubles = [trouble for trouble in (play(name, library, options.seconds) for _ in range(rounds)) if trouble]
+        bad |= bool(troubles)
+        took = time.monotonic() - began
+        print(f"{name:18} {rounds:5} rounds {took:7.1f} s  {'; '.join(troubles) or 'as it should'}", flush=True)
+    shutil.rmtree(folder)
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
