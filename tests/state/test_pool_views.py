@@ -54,7 +54,7 @@ def test_of_regions_alike_none_is_said_to_be_surely_the_one() -> None:
 
 
 def test_a_region_taken_before_the_watching_began_has_no_time() -> None:
-    stream = [event for event in pools.watched(CUTS) if not isinstance(event, events.PoolGrowth)]
+    stream: list[events.AnyEvent] = [e for e in pools.watched(CUTS) if not isinstance(e, events.PoolGrowth)]
     assert [r.taken_s for r in view(stream).regions] == [None] * 3
 
 
