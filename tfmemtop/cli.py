@@ -22,6 +22,7 @@ _MODULES = {
     "record": "tfmemtop.commands.record",
     "attach": "tfmemtop.commands.attach",
     "replay": "tfmemtop.commands.replay",
+    "why": "tfmemtop.commands.why",
     "compare": "tfmemtop.commands.compare",
     "once": "tfmemtop.commands.once",
 }

@@ -18,7 +18,7 @@ def run(arguments: Arguments) -> int:
         Refusal: a file cannot be read, or there is no second run to compare with.
     """
     names = arguments.targets
-    if len(names) == 1 and not _numbered(names[0])[1]:
+    if len(names) == 1 and not numbered(names[0])[1]:
         state = fold(names[0])
         if len(state.runs) < 2:
             raise Refusal(f"{names[0]} holds {len(state.runs) or 'no'} run: name a second file to compare with")
@@ -68,7 +68,7 @@ def table(first: RunFigures, second: RunFigures) -> list[str]:
 
 
 def _run_of(name: str) -> RunFigures:
-    path, number = _numbered(name)
+    path, number = numbered(name)
     state = fold(path)
     found = [run for run in state.runs if number in (None, run.run)]
     if not found:
@@ -76,7 +76,7 @@ def _run_of(name: str) -> RunFigures:
     return figures(found[-1], state.now, Path(path).name + ("" if number is None else f" run {number}"))
 
 
-def _numbered(name: str) -> tuple[str, int | None]:
+def numbered(name: str) -> tuple[str, int | None]:
     """``run.jsonl:2`` as the file and the run's number, unless there is a file of just that name."""
     path, colon, number = name.rpartition(":")
     if colon and path and number.isascii() and number.isdigit() and not Path(name).exists():

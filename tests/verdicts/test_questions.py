@@ -1,0 +1,120 @@
+"""A run looked back on, and the five questions answered with its figures."""
+
+from pathlib import Path
+
+import pytest
+
+from tests import streams as s
+from tests.streams import GIB, MIB
+from tests.ui.recorded import RECORDINGS
+from tests.verdicts.situations import POOL_AT_ONCE, asked, begin, effective, reading, steady
+from tfmemtop import events, recording
+from tfmemtop.cli import main
+from tfmemtop.verdicts.course import Course, follow
+from tfmemtop.verdicts.questions import (
+    ALL_TAKEN,
+    EFFICIENTLY,
+    FULL_NOT_USED,
+    GROWTH,
+    REPORTS_LESS,
+    also_found,
+    answers,
+    heading,
+)
+
+GROWING: list[events.AnyEvent] = [
+    *begin(),
+    asked("set_memory_growth", "GPU:0, True"),
+    effective(True),
+    *steady(12.0, 908 * MIB, 908 * MIB, 1026 * MIB),
+    s.device_reading(12.1, {100: 1634 * MIB}),
+    *steady(25.0, 140 * MIB, 908 * MIB, 1026 * MIB, since=13.0),
+    s.device_reading(25.1, {100: 1634 * MIB}),
+    *steady(30.0, 800 * MIB, 908 * MIB, 1026 * MIB, since=26.0),
+    events.RunEnd(t=30.4, run=1, exit_code=0, signal=None),
+    s.device_reading(30.5, {}),
+    s.alive(31.0, 900),
+    s.alive(40.0, 900),
+]
+
+
+def told(course: Course) -> dict[str, str]:
+    """Each answer as one text."""
+    return {a.question: " ".join([*a.paragraphs, *a.found, *a.code]) for a in answers(course)}
+
+
+def test_every_question_is_answered_with_the_runs_own_figures() -> None:
+    course = follow(GROWING)
+    assert heading(course).startswith("Run 1, python train.py: 00:00:30, ended with exit code 0; on GPU 0 NVIDIA H200")
+    page = told(course)
+    assert list(page) == [ALL_TAKEN, FULL_NOT_USED, EFFICIENTLY, GROWTH, REPORTS_LESS]
+    assert "train.py:12 called set_memory_growth(GPU:0, True)." in page[ALL_TAKEN]
+    assert "the pool came to 1.0 GiB of its 140.0 GiB, with 908.0 MiB in use at the peak" in page[ALL_TAKEN]
+    assert "its processors were busy 45% of the time" in page[FULL_NOT_USED]
+    assert "A limit of 999.0 MiB" in page[EFFICIENTLY] and "memory_limit=999" in page[EFFICIENTLY]
+    assert "nearly all that was free at the start, 139.4 GiB" in page[GROWTH]
+    assert "process total 1.6 GiB" in page[REPORTS_LESS] and "nvidia-smi counts" in page[REPORTS_LESS]
+
+
+def test_a_finding_that_has_ceased_is_told_with_its_time() -> None:
+    course = follow(GROWING)
+    (idle,) = [t for t in course.told if t.finding.key == "cached-idle"]
+    assert 17 < idle.first < 20 and 24 < idle.last < 27
+    assert "(from 00:00:17 to 00:00:2" in told(course)[FULL_NOT_USED]
+    assert also_found(course) == []
+
+
+def test_growth_that_was_not_had_is_the_answer() -> None:
+    late = asked(
+        "set_memory_growth", "GPU:0, True", "RuntimeError: Physical devices cannot be modified after being initialized"
+    )
+    course = follow([*begin(), effective(False), late, *steady(20.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE)])
+    page = told(course)
+    assert "which raised RuntimeError" in page[ALL_TAKEN] and "came too late" in page[ALL_TAKEN]
+    assert "took 137.5 GiB of the card's 140.0 GiB at once" in page[ALL_TAKEN]
+    assert "Growth was off: the pool took nearly all that was free at the first allocation, 137.5 GiB" in page[GROWTH]
+    assert "not run to a good end" in page[EFFICIENTLY]
+
+
+def test_what_is_not_known_is_said_to_be_so() -> None:
+    page = told(follow([s.session(), s.run(), s.process(0.3, 100), s.alive(1.0, 100)]))
+    assert "TensorFlow used no GPU in this run, as far as was seen" in page[ALL_TAKEN]
+    assert "Nothing was read" in page[FULL_NOT_USED] and "no figure to go by" in page[EFFICIENTLY]
+    assert "No GPU memory of a TensorFlow process was read" in page[REPORTS_LESS]
+    assert answers(follow([s.session()])) == []
+
+
+def test_without_the_probe_the_pool_is_not_guessed() -> None:
+    bare = [*begin(), effective(True), reading(3.0, GIB), s.device_reading(3.5, {100: 2 * GIB})]
+    page = told(follow(bare))
+    assert "how large the pool was is not known" in page[FULL_NOT_USED]
+    assert "the whole process came to 2.0 GiB" in page[ALL_TAKEN]
+
+
+def test_one_of_several_runs_is_looked_at_alone() -> None:
+    path = RECORDINGS / "h200-settings.jsonl"
+    if not path.exists():
+        pytest.skip("this recording is not kept here")
+    first, newest = follow(recording.read(path).events(), 1), follow(recording.read(path).events())
+    assert "Growth was off" in told(first)[ALL_TAKEN] and first.account is not None
+    assert heading(newest).startswith("Run 5")
+    assert [t.finding.key for t in newest.told if t.finding.key == "whole-card"] == []
+
+
+def test_a_long_recording_is_looked_through_at_a_coarser_pace() -> None:
+    long = [*begin(), effective(True), *steady(9000.0, 900 * MIB, 908 * MIB, 1026 * MIB)]
+    assert follow(long).told == []
+
+
+def test_the_command_prints_text_to_paste(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    writer = recording.Writer(tmp_path / "run.jsonl")
+    for event in GROWING:
+        writer.write(event)
+    writer.close()
+    assert main(["why", str(tmp_path / "run.jsonl")]) == 0
+    printed = capsys.readouterr().out
+    for question in (ALL_TAKEN, FULL_NOT_USED, EFFICIENTLY, GROWTH, REPORTS_LESS):
+        assert question in printed
+    assert max(map(len, printed.splitlines())) <= 120
+    assert main(["why", str(tmp_path / "run.jsonl") + ":2"]) == 2
+    assert "holds no run 2" in capsys.readouterr().err

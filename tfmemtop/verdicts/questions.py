@@ -1,0 +1,271 @@
+"""The five questions people ask about TensorFlow's GPU memory, answered for one run with its own figures. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfmemtop.state.model import RunState, State
+from tfmemtop.units import format_bytes, format_duration
+from tfmemtop.verdicts.accounting import others_say, parts, why_they_differ
+from tfmemtop.verdicts.course import Course, Told
+from tfmemtop.verdicts.ending import ending
+from tfmemtop.verdicts.limits import fitting_limit
+from tfmemtop.verdicts.look import hooked_of_run, where
+
+ALL_TAKEN = "Why does TensorFlow still allocate all GPU memory despite setting allow_growth to true?"
+FULL_NOT_USED = "Why is my TensorFlow GPU memory full but not fully utilized?"
+EFFICIENTLY = "How can TensorFlow efficiently allocate GPU memory?"
+GROWTH = "How does set_memory_growth affect TensorFlow 2's memory usage?"
+REPORTS_LESS = "Why does TensorFlow report less GPU memory than expected?"
+
+_BELONGS = {
+    "asked-too-late": ALL_TAKEN,
+    "growth-dropped": ALL_TAKEN,
+    "growth-refused": ALL_TAKEN,
+    "growth-of-no-device": ALL_TAKEN,
+    "growth-differs": ALL_TAKEN,
+    "growth-overridden": ALL_TAKEN,
+    "growth-word-ignored": ALL_TAKEN,
+    "whole-card": ALL_TAKEN,
+    "two-reserve": ALL_TAKEN,
+    "full-but-idle": FULL_NOT_USED,
+    "cached-idle": FULL_NOT_USED,
+    "fragmented": FULL_NOT_USED,
+    "others-hold": FULL_NOT_USED,
+    "leak": EFFICIENTLY,
+    "limit-tight": EFFICIENTLY,
+    "limit-loose": EFFICIENTLY,
+    "logical-beyond-card": EFFICIENTLY,
+    "no-gpu": EFFICIENTLY,
+    "grown-beyond-need": GROWTH,
+    "outside-the-pool": REPORTS_LESS,
+}
+
+_OWN_SENTENCE = {"ended", "releasing"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``paragraphs`` of plain words; ``found`` are findings, each with the time it held; ``code`` for the script."""
+
+    question: str
+    paragraphs: tuple[str, ...]
+    found: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+
+
+def heading(course: Course) -> str:
+    """The run in one sentence."""
+    run = course.state.run
+    if run is None:
+        return "No script was started in this recording."
+    took = (run.ended if run.ended is not None else course.state.now) - run.started
+    how = ending(run) or "not ended"
+    cards = ", ".join(
+        f"GPU {index} {device.info.name} with {format_bytes(device.info.total)}"
+        for index, device in course.state.devices.items()
+    )
+    return (
+        f"Run {run.run}, {' '.join(run.argv)}: {format_duration(took)}, {how}; on {cards or 'a machine without a GPU'}."
+    )
+
+
+def answers(course: Course) -> list[Answer]:
+    """One answer a question, in the order above; where a figure is not known, it says so."""
+    state = course.state
+    if state.run is None:
+        return []
+    told = {
+        ALL_TAKEN: (tuple(_all_taken(state, state.run)), ()),
+        FULL_NOT_USED: (tuple(_full_not_used(course)), ()),
+        EFFICIENTLY: (tuple(_efficiently(state.run)), _code(state.run)),
+        GROWTH: (tuple(_growth(state, state.run)), ()),
+        REPORTS_LESS: (tuple(_reports_less(course)), ()),
+    }
+    return [
+        Answer(question, paragraphs, tuple(_found(course, question)), code)
+        for question, (paragraphs, code) in told.items()
+    ]
+
+
+def also_found(course: Course) -> list[str]:
+    """Findings that belong to none of the questions."""
+    return [_when(course, t) for t in course.told if t.finding.key not in _BELONGS and not _aside(t.finding.key)]
+
+
+def _aside(key: str) -> bool:
+    return key in _OWN_SENTENCE or key.startswith("notice-")
+
+
+def _found(course: Course, question: str) -> Iterator[str]:
+    for told in course.told:
+        if _BELONGS.get(told.finding.key) == question:
+            yield _when(course, told)
+
+
+def _when(course: Course, told: Told) -> str:
+    since = f"from {format_duration(told.first)} on"
+    span = (
+        since if told.last >= course.end - 2 else f"from {format_duration(told.first)} to {format_duration(told.last)}"
+    )
+    remedy = f" {told.finding.remedy}." if told.finding.remedy else ""
+    return f"({span}) {told.finding.text}{remedy}"
+
+
+def _growths(run: RunState) -> set[bool]:
+    return {e.growth for name, e in run.effective.items() if name.startswith("GPU") and e.growth is not None}
+
+
+def _on_gpu(run: RunState) -> bool:
+    return any(name.startswith("GPU") for name in run.effective)
+
+
+def _all_taken(state: State, run: RunState) -> Iterator[str]:
+    calls = [r for _, hooked in hooked_of_run(state) for r in hooked.requested if r.call == "set_memory_growth"]
+    if calls:
+        asked = "; ".join(
+            f"{where(r)} called set_memory_growth({r.arguments})" + (f", which raised {r.error}" if r.error else "")
+            for r in calls[:4]
+        )
+        more = f" ({len(calls)} such calls in all.)" if len(calls) > 4 else ""
+        yield f"The script asked for growth: {asked}.{more}"
+    else:
+        yield "The script did not call set_memory_growth."
+    if run.settings.growth is not None:
+        yield f"tfmemtop was told to turn growth {run.settings.growth} for this run, which wins."
+    growths = _growths(run)
+    if not _on_gpu(run):
+        yield "TensorFlow used no GPU in this run, as far as was seen" + (
+            "; its pool on the CPU always grows." if any(name.startswith("CPU") for name in run.effective) else "."
+        )
+    elif growths == {True}:
+        pool = f"the pool came to {format_bytes(run.peak_pool)}" if run.peak_pool is not None else (
+            f"the whole process came to {format_bytes(run.peak_process_total)}"
+        )  # fmt: skip
+        card = _whole(state)
+        yield (
+            f"Growth was on, and TensorFlow did not take the whole card: {pool} of its {format_bytes(card)}, with "
+            f"{format_bytes(run.peak_in_use)} in use at the peak. Beside the pool every process has a CUDA context and "
+            "libraries, some 610 MiB on an H200."
+        )
+    elif growths == {False}:
+        yield "Growth was off in this run."
+
+
+def _whole(state: State) -> int | None:
+    totals = [device.info.total for device in state.devices.values() if device.info.total is not None]
+    return max(totals, default=None)
+
+
+def _full_not_used(course: Course) -> Iterator[str]:
+    run = course.state.run
+    for index, card in course.cards.items():
+        whole = course.state.devices[index].info.total
+        busy = (
+            "how busy it was is not known"
+            if card.busy is None
+            else f"its processors were busy {card.busy:.0f}% of the time"
+        )
+        yield (
+            f"GPU {index}: at most {format_bytes(card.most_used)} of {format_bytes(whole)} were taken while TensorFlow "
+            f"had it, and {busy}. The two are counted apart: what is reserved or cached is taken, at work or not."
+        )
+    if run and run.peak_pool is not None and run.peak_in_use is not None:
+        share = run.peak_in_use / run.peak_pool if run.peak_pool else 0.0
+        yield (
+            f"Of the pool, {format_bytes(run.peak_pool)} at its largest, {format_bytes(run.peak_in_use)} were in use "
+            f"at the peak ({share:.0%})."
+        )
+    elif run and run.peak_in_use is not None:
+        in_use = format_bytes(run.peak_in_use)
+        yield f"{in_use} were in use at the peak; how large the pool was is not known without the probe."
+    if run and run.fragmentation is not None:
+        yield (
+            f"At the newest map {run.fragmentation:.0%} of the pool's free memory lay outside its largest free piece; "
+            "that matters only where the pool cannot grow any more."
+        )
+    if not course.cards and not (run and run.peak_in_use is not None):
+        yield "Nothing was read of TensorFlow's memory in this run."
+
+
+def _efficiently(run: RunState) -> Iterator[str]:
+    if run.peak_in_use is None:
+        yield "Nothing was read of TensorFlow's memory in this run, so there is no figure to go by."
+        return
+    limit = format_bytes(fitting_limit(run.peak_in_use))
+    yield (
+        f"What the run needed: {format_bytes(run.peak_in_use)} in use at its peak. A limit of {limit}, a tenth more, "
+        "would have fitted it, if fragmentation leaves it that tenth; with growth the pool stays below that while less "
+        "is needed."
+    )
+    if run.ended is None or run.exit_code != 0:
+        yield "It was not run to a good end: what it would have needed later is not known."
+    if _on_gpu(run):
+        mib = fitting_limit(run.peak_in_use) // 2**20
+        yield f"To try it: tfmemtop --growth on --memory-limit {mib}M -- {' '.join(run.argv)}"
+
+
+def _code(run: RunState) -> tuple[str, ...]:
+    if run.peak_in_use is None or not _on_gpu(run):
+        return ()
+    mib = fitting_limit(run.peak_in_use) // 2**20
+    return (
+        "import os",
+        "",
+        'os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"  # before TensorFlow is imported; a limit alone drops growth',
+        "import tensorflow as tf",
+        "",
+        'for gpu in tf.config.list_physical_devices("GPU"):',
+        f"    limit = tf.config.LogicalDeviceConfiguration(memory_limit={mib})",
+        "    tf.config.set_logical_device_configuration(gpu, [limit])",
+    )
+
+
+def _growth(state: State, run: RunState) -> Iterator[str]:
+    growths = _growths(run)
+    free = max((free for _, free in run.before.values()), default=None)
+    if growths == {True}:
+        yield (
+            "Growth was on. Without it TensorFlow would have reserved nearly all that was free at the start"
+            + (f", {format_bytes(free)}" if free is not None else "")
+            + (f"; with it the pool came to {format_bytes(run.peak_pool)}." if run.peak_pool is not None else ".")
+        )
+    elif growths == {False}:
+        limit = any(e.limit is not None for name, e in run.effective.items() if name.startswith("GPU"))
+        yield (
+            f"Growth was off: the pool took {'its whole limit' if limit else 'nearly all that was free'} at the first "
+            f"allocation{', ' + format_bytes(run.peak_pool) if run.peak_pool is not None else ''}. With growth it "
+            f"would have held at least the {format_bytes(run.peak_in_use)} in use at the peak, as a rule at most twice "
+            "that."
+        )
+    else:
+        yield "Growth is a setting of GPUs, and TensorFlow used none that was seen here."
+    steps = [
+        growth
+        for _, hooked in hooked_of_run(state)
+        for pool in hooked.pools.values()
+        for growth in pool.growths
+        if growth.after > growth.before
+    ]
+    if steps and growths != {False}:
+        shown = ", ".join(
+            f"{format_bytes(g.before)} to {format_bytes(g.after)} at {format_duration(g.at - run.started)}"
+            for g in steps[-4:]
+        )
+        yield f"The pool was seen to grow {len(steps)} times, the last: {shown}. As a rule each step doubles the one before."
+    yield (
+        "Growth changes when memory is taken, not what the model needs: the peak in use is much the same. What the pool "
+        "has taken it keeps until the process ends; only after a failed allocation are wholly free regions given back."
+    )
+
+
+def _reports_less(course: Course) -> Iterator[str]:
+    account = course.account
+    if account is None:
+        yield "No GPU memory of a TensorFlow process was read in this run."
+        return
+    yield f"Process {account.pid} on GPU {account.gpu}, as last seen: " + "; ".join(
+        f"{name} {figure}" + (f" ({meaning})" if meaning else "") for name, figure, meaning in parts(account)
+    ) + "."  # fmt: skip
+    yield "; ".join(f"{name} says {words}" for name, words in others_say(account)) + "."
+    if sentence := why_they_differ(account):
+        yield sentence
