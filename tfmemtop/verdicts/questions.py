@@ -251,10 +251,10 @@ def _growth(state: State, run: RunState) -> Iterator[str]:
             f"{format_bytes(g.before)} to {format_bytes(g.after)} at {format_duration(g.at - run.started)}"
             for g in steps[-4:]
         )
-        yield f"The pool was seen to grow {len(steps)} times, the last: {shown}. As a rule each step doubles the one before."
+        yield f"The pool was seen to grow {len(steps)} times, the last: {shown}. As a rule each step is twice the last."
     yield (
-        "Growth changes when memory is taken, not what the model needs: the peak in use is much the same. What the pool "
-        "has taken it keeps until the process ends; only after a failed allocation are wholly free regions given back."
+        "Growth changes when memory is taken, not what the model needs: the peak in use is much the same. What the "
+        "pool has taken it keeps until the process ends; only after a failed allocation are wholly free regions given back."
     )
 
 
