@@ -254,7 +254,7 @@ def _growth(state: State, run: RunState) -> Iterator[str]:
         yield f"The pool was seen to grow {len(steps)} times, the last: {shown}. As a rule each step is twice the last."
     yield (
         "Growth changes when memory is taken, not what the model needs: the peak in use is much the same. What the "
-        "pool has taken it keeps until the process ends; only after a failed allocation are wholly free regions given back."
+        "pool has taken it keeps until the process ends; only after a failed allocation does it give back free regions."
     )
 
 
