@@ -1,7 +1,7 @@
-"""The hook's tests against every pair of Python and TensorFlow that is supported; prints a table.
+"""The hook's and the probe's tests against every pair of Python and TensorFlow that is supported; prints a table.
 
-Run by hand, with uv at hand: ``python tests/matrix.py [PYTHON:TENSORFLOW …]``. Each pair gets a
-virtual environment that is deleted again; the tests themselves run in the Python that runs this.
+Run by hand, with uv at hand: ``python tests/matrix.py [PYTHON:TENSORFLOW …] [TESTS …]``. Each pair gets
+a virtual environment that is deleted again; the tests themselves run in the Python that runs this.
 """
 
 import os
@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 PAIRS = (
@@ -16,8 +17,10 @@ PAIRS = (
     *("3.12:2.19", "3.13:2.20", "3.10:2.21", "3.13:2.21"),
 )
 
+TESTS = ("tests/hook", "tests/probe/test_inside.py")
 
-def attempt(python: str, tensorflow: str) -> str:
+
+def attempt(python: str, tensorflow: str, tests: Sequence[str]) -> str:
     """The last line of the tests' report, or of what kept them from running."""
     with tempfile.TemporaryDirectory(prefix="tfmemtop-matrix-") as folder:
         for command in (
@@ -28,7 +31,7 @@ def attempt(python: str, tensorflow: str) -> str:
             if done.returncode:
                 return f"not installed: {done.stderr.strip().splitlines()[-1]}"
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-o", "addopts=", "-q", "tests/hook", "-p", "no:cacheprovider"],
+            [sys.executable, "-m", "pytest", "-o", "addopts=", "-q", *tests, "-p", "no:cacheprovider"],
             cwd=Path(__file__).parents[1],
             env={**os.environ, "TFMEMTOP_TEST_PYTHON": str(Path(folder, "bin", "python"))},
             capture_output=True,
@@ -41,9 +44,10 @@ def attempt(python: str, tensorflow: str) -> str:
 def main() -> int:
     """Try the pairs named on the command line, or all; 1 if one of them fails."""
     bad = False
-    for pair in sys.argv[1:] or PAIRS:
+    tests = [word for word in sys.argv[1:] if ":" not in word] or TESTS
+    for pair in [word for word in sys.argv[1:] if ":" in word] or PAIRS:
         python, _, tensorflow = pair.partition(":")
-        result = attempt(python, tensorflow)
+        result = attempt(python, tensorflow, tests)
         bad |= "failed" in result or "error" in result or "not installed" in result
         print(f"Python {python:5} TensorFlow {tensorflow:5} {result}", flush=True)
     return int(bad)

@@ -1,27 +1,38 @@
-"""The probe, built once for all tests against the TensorFlow of this environment."""
+"""The probe, built once for all tests against the TensorFlow that their scripts use."""
 
-import importlib.util
-from importlib.metadata import version
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.engine.conftest import engines
-from tests.hook.conftest import monitor, script
+from tests.hook.conftest import PYTHON, monitor, script
 from tfmemtop.probe.build import build
 
-__all__ = ["engines", "library", "monitor", "script", "tensorflow_folder"]
+__all__ = ["engines", "library", "monitor", "script", "tensorflow", "tensorflow_folder"]
 
 
 @pytest.fixture(scope="session")
-def tensorflow_folder() -> Path:
-    spec = importlib.util.find_spec("tensorflow")
-    assert spec is not None and spec.origin is not None
-    return Path(spec.origin).parent
+def tensorflow() -> tuple[Path, str]:
+    """Folder and version of the package, asked of the Python that runs the scripts."""
+    program = """
+from importlib.metadata import version
+from importlib.util import find_spec
+print(find_spec("tensorflow").origin)
+print(version("tensorflow"))
+"""
+    done = subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, check=True)
+    origin, version = done.stdout.splitlines()
+    return Path(origin).parent, version
 
 
 @pytest.fixture(scope="session")
-def library(tensorflow_folder: Path) -> Path:
-    built = build(tensorflow_folder, version("tensorflow"))
+def tensorflow_folder(tensorflow: tuple[Path, str]) -> Path:
+    return tensorflow[0]
+
+
+@pytest.fixture(scope="session")
+def library(tensorflow: tuple[Path, str]) -> Path:
+    built = build(*tensorflow)
     assert built.state == "built", built
     return Path(built.path)
