@@ -133,6 +133,14 @@ async def test_the_map_of_the_failure_is_one_key_away() -> None:
         assert "in use 10.0 MiB" in await press(pilot, "o")
 
 
+async def test_of_a_process_that_has_gone_the_failure_is_shown_first() -> None:
+    full = pools.memory_map(40.0, [[(2 * MIB, True)]], out_of_memory=True)
+    gone = events.HookEnd(t=41.0, pid=100, reason="lost")
+    async with app([*pools.watched(CUTS), full, gone]).run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        assert "as an allocation failed at 00:39" in await press(pilot, "M")
+
+
 async def test_settings_are_chosen_and_tried_from_here() -> None:
     async with app(pools.watched(CUTS)).run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)

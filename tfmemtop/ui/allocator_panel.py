@@ -11,6 +11,7 @@ from tfmemtop.state.views import AllocatorRow, allocators
 from tfmemtop.ui import chunk_map, map_figures
 from tfmemtop.ui.lines import Line, Panel, fit
 from tfmemtop.ui.palette import BOLD, DIM, GOOD, KEY, LAYER, PLAIN, WARNING
+from tfmemtop.ui.text import harmless, wrap
 from tfmemtop.units import format_short
 
 
@@ -49,7 +50,9 @@ class AllocatorPanel(Panel):
         if key is None or process is None or process.hooked is None or room < 1:
             return []
         if told := without_probe(process.hooked):
-            return [[Segment(" " + fit(f"{told.text}. {told.remedy}".rstrip(" ."), width - 1, self.glyphs), DIM)]]
+            # A second line only where the remedy would be cut off.
+            text = harmless(f"{told.text}. {told.remedy}".rstrip(" ."))
+            return [[Segment(" " + line, DIM)] for line in wrap(text, width - 1)[: min(2, room)]]
         self.map_rows = max(0, room - 1)
         view = pool_map(self.state, key)
         if view is None:

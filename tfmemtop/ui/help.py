@@ -14,6 +14,7 @@ _GROUPS = (
     ("screen", "The screen"),
     ("replay", "The replay"),
     ("processes", "Processes"),
+    ("map", "Inside the pool"),
     ("help", "More"),
 )
 _TABLE_KEYS = (
@@ -23,6 +24,12 @@ _TABLE_KEYS = (
     ("Space", "tag it; U untags all"),
     ("t F5", "as a tree"),
     (", . F6", "sort by another column; I inverts"),
+)
+_MAP_KEYS = (
+    ("↑ ↓", "choose a region of the pool"),
+    ("Enter z", "look at it alone; Esc goes back"),
+    ("Tab", "another device or process; ← → too, but in a replay"),
+    ("o", "the map of the moment when an allocation failed, or of now"),
 )
 _WORDS = (
     ("in_use", "in use", "bytes TensorFlow's allocator has handed to tensors, by chunk"),
@@ -44,8 +51,7 @@ class HelpDialog(Dialog[None]):
         lines: list[Line] = []
         for group, title in _GROUPS:
             rows = [(key.shown, key.help) for key in self._keys if key.group == group]
-            if group == "processes":
-                rows += _TABLE_KEYS
+            rows += {"processes": _TABLE_KEYS, "map": _MAP_KEYS}.get(group, ())
             if rows:
                 lines.append([Segment(title, BOLD)])
                 lines += [[Segment(f"  {shown:<8}", KEY), Segment(help[: width - 10])] for shown, help in rows]

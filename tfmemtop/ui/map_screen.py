@@ -288,6 +288,8 @@ class MapScreen(Screen[None]):
         self.header = Header(glyphs=glyphs)
         self.panel = MapPanel(glyphs=glyphs)
         self.panel.key = key
+        # Of a process that has gone, what is looked for is most likely why.
+        self.panel.moment = key is not None and not living(app.state, key) and exhausted(app.state, key) is not None
         source = app.source if isinstance(app.source, ReplaySource) else None
         self.replay_bar = ReplayBar(source, glyphs=glyphs) if source else None
         self.keys = _Keys(self._hints, glyphs=glyphs)
