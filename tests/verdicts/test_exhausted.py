@@ -193,6 +193,22 @@ def test_a_crash_near_the_cpu_pools_limit_is_told_with_doubt() -> None:
         assert "may have run out of its CPU pool" in finding.text and "limit of 300.0 MiB" in finding.text
 
 
+def waiting(seconds: int, moves: int = 0) -> list[events.AnyEvent]:
+    """A pool of 260 MiB, of a limit of 300 MiB, whose use stands still, or *moves* by so many bytes."""
+    still = [
+        s.allocator(5.0 + i / 4, 100, 216 * MIB + moves * i, pool=260 * MIB, name="CPU:0") for i in range(4 * seconds)
+    ]
+    return [*on_cpu(260 * MIB, 216 * MIB), *(msgspec.structs.replace(one, limit=300 * MIB) for one in still)]
+
+
+def test_a_crash_after_tensorflow_waited_for_room_is_told_with_doubt() -> None:
+    end = events.RunEnd(t=16.0, run=1, exit_code=None, signal=signal.SIGSEGV)
+    text = found(waiting(10), end)["crashed-when-full"].text
+    assert "stood still for 10 s" in text and "may have run out" in text
+    assert "crashed-when-full" not in found(waiting(10, moves=256), end)
+    assert "crashed-when-full" not in found(waiting(6), end)
+
+
 def test_a_crash_far_from_the_limit_is_not() -> None:
     assert "crashed-when-full" not in found(on_cpu(260 * MIB, 200 * MIB), died(signal.SIGSEGV))
     assert "crashed-when-full" not in found(on_cpu(298 * MIB, 200 * MIB), died(signal.SIGTERM))

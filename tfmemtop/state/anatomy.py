@@ -8,6 +8,7 @@ from typing import Literal
 from tfmemtop import events
 from tfmemtop.state.fold import PINNED, device_of, of_run
 from tfmemtop.state.model import Failure, Hooked, State
+from tfmemtop.state.trend import Trend
 
 RETRIED_S = 15.0
 """TensorFlow tries for 10 s before it gives up; what it wrote down and said on the way belongs to the failure."""
@@ -167,13 +168,44 @@ def _card(state: State, pid: int, device: str | None, failure: Failure) -> tuple
     return card.info.total, reading.free, sum(used for used in shares if used is not None)
 
 
-def closest_to_limit(state: State) -> tuple[events.Allocator, int] | None:
-    """The CPU pool of the newest run that came closest to its limit, and its highest use in bytes."""
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    """How close a CPU pool came to its limit: bytes; ``still_s`` is how long its use had not changed at the end."""
+
+    limit: int
+    pool: int | None
+    highest: int
+    still_s: float
+
+    @property
+    def share(self) -> float:
+        """Of the limit, at most."""
+        return max(self.pool or 0, self.highest) / self.limit
+
+
+def closest_to_limit(state: State) -> Closeness | None:
+    """The CPU pool of the newest run that came closest to its limit; ``None`` if there is none with a limit."""
     found = [
-        (reading, max(reading.peak or 0, reading.in_use or 0, reading.high or 0))
+        Closeness(
+            limit=reading.limit,
+            pool=None if reading.pool is None else max(reading.pool, reading.peak_pool or 0),
+            highest=max(reading.peak or 0, reading.in_use or 0, reading.high or 0),
+            still_s=_still(process.hooked.trends.get(device)),
+        )
         for pid, process in state.processes.items()
         if process.hooked and of_run(state, pid)
         for device, reading in process.hooked.allocators.items()
         if device.startswith("CPU") and reading.limit
     ]
-    return max(found, key=lambda each: each[1] / (each[0].limit or 1), default=None)
+    return max(found, key=lambda each: each.share, default=None)
+
+
+def _still(trend: Trend | None) -> float:
+    if trend is None or not trend.short:
+        return 0.0
+    last, since = trend.short[-1].low, trend.end
+    for window in reversed(trend.short):
+        if not window.low == window.high == last:
+            break
+        since = window.start
+    return trend.end - since

@@ -25,6 +25,9 @@ _EXPLAINED = {
 _NEARLY = 0.9
 """Share of the limit from which on a crash may come of it."""
 
+_WAITED_S, _HALF = 8.0, 0.5
+"""Standing still so long before a crash, with that share of the limit taken, tells as much."""
+
 _SHELL_SIGNAL = 128  # a shell's exit code for a signal is this much more
 
 
@@ -74,16 +77,21 @@ def crashed_when_full(state: State) -> Iterator[Finding]:
     closest = closest_to_limit(state)
     if closest is None:
         return
-    reading, highest = closest
-    limit = reading.limit or 0
-    if max(highest, reading.pool or 0, reading.peak_pool or 0) < _NEARLY * limit:
+    # TensorFlow waits 10 s for room before it gives up, and nothing is allocated meanwhile.
+    waited = closest.still_s >= _WAITED_S and closest.share >= _HALF
+    if closest.share < _NEARLY and not waited:
         return
-    held = "" if reading.pool is None else f" in a pool of {format_bytes(max(reading.pool, reading.peak_pool or 0))}"
+    held = "" if closest.pool is None else f" in a pool of {format_bytes(closest.pool)}"
+    stood = (
+        f" after its use had stood still for {closest.still_s:.0f} s, as while TensorFlow waits for room"
+        if waited
+        else ""
+    )
     yield Finding(
         "warning",
-        f"At most {format_bytes(highest)} were seen in use{held}, of a limit of {format_bytes(limit)}, when the run "
-        "ended by SIGSEGV: TensorFlow may have run out of its CPU pool, as some of its operations crash then instead "
-        "of raising an error.",
+        f"At most {format_bytes(closest.highest)} were seen in use{held}, of a limit of {format_bytes(closest.limit)}, "
+        f"when the run ended by SIGSEGV{stood}: TensorFlow may have run out of its CPU pool, as some of its operations "
+        "crash then instead of raising an error.",
         "[L] a larger pool for the next run, [R] starts it",
         "TensorFlow's allocator returns nothing when its limit is reached, and not every operation looks before it "
         "writes there. Seen with TensorFlow 2.21 in a convolution, without tfmemtop as well.",
