@@ -64,6 +64,7 @@ def test_two_of_one_script_reserve_everything() -> None:
     both = s.device_reading(3.0, {100: 70 * GIB, 200: 68 * GIB})
     finding = found(begin(), twin(), effective(False), both)["two-reserve"]
     assert "100 (70.0 GiB) and 200 (68.0 GiB), fill the card" in finding.text
+    assert "two-reserve" in found(begin(), twin(command="/opt/python -u train.py --lr 3"), effective(False), both)
     worker = [*twin(1, "python -c spawn"), s.hook(1.3, 200), effective(False, pid=200)]
     assert "two-reserve" in found(begin(), worker, effective(False), both)
 

@@ -1,6 +1,7 @@
 """Other processes on the run's GPUs, and what they leave for it."""
 
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from tfmemtop.state import State
 from tfmemtop.state.fold import of_run
@@ -88,7 +89,19 @@ def two_reserve_everything(state: State) -> Iterator[Finding]:
 
 
 def _alike(mine: ProcessState, other: ProcessState) -> bool:
-    """Whether both run the same script: the same command line, or one run's two hooked processes."""
+    """Whether both run one script, with whatever arguments, or are two hooked processes of one run."""
     if mine.hooked and other.hooked and mine.seen.run == other.seen.run:
         return True
-    return bool(mine.seen.command) and mine.seen.command == other.seen.command
+    return bool(mine.seen.command) and _script(mine.seen.command) == _script(other.seen.command)
+
+
+def _script(command: list[str]) -> list[str]:
+    """What tells one script from another in a command line: its file or module, not its arguments."""
+    for at, word in enumerate(command[1:], 1):
+        if word.endswith(".py"):
+            return [PurePath(word).name]
+        if word == "-m":
+            return command[at : at + 2]
+        if not word.startswith("-"):
+            break
+    return command

@@ -1,0 +1,241 @@
+"""The claims people make about TensorFlow's GPU memory, put to the test: ``python -m tests.gpu.seeds FOLDER [NAME…]``.
+
+Runs a script for every example of the five documents under ``tfmemtop record``, keeps the
+recordings in FOLDER, and prints as markdown what each said of itself, what tfmemtop read, and what
+it found. Without a GPU the scripts run too, and there is little to tell.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tfmemtop import events, recording
+from tfmemtop.compare import settings_of
+from tfmemtop.units import format_bytes
+from tfmemtop.verdicts.course import Course, follow
+
+SCRIPTS = Path(__file__).parents[1] / "scripts" / "seeds"
+TIMEOUT_S = 120
+ASIDE = ("ended", "releasing")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One example: the document's number and what it does there, the script for it, and its surroundings."""
+
+    name: str
+    shows: str
+    script: str
+    arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()  # of tfmemtop record
+    beside: tuple[str, ...] = ()  # a script that runs beside it, with its arguments
+    expected: tuple[str, ...] = ()  # findings there should be, by key, on one H200
+
+
+CASES = (
+    Case("default", "nothing set", "warm_function", expected=("whole-card",)),
+    Case("growth-all", "002-1, 003-1, 004-2: growth on every GPU", "growth_all"),
+    Case("growth-one", "003-2: growth on the first GPU only", "growth_one"),
+    Case("growth-no-device", "003-3: growth without a device", "growth_no_device", expected=("growth-of-no-device",)),
+    Case("growth-too-late", "000: growth after the first operation", "growth_too_late", expected=("asked-too-late",)),
+    Case("growth-then-limit", "003: growth, then a limit", "growth_then_limit", expected=("growth-dropped",)),
+    Case("small-tensor", "000-1: one visible GPU, a small tensor", "small_tensor"),
+    Case("gradient", "000-2: a gradient tape", "gradient"),
+    Case("kernel-again", "000-3: kernels used, tensors deleted", "kernel_again"),
+    Case("warm-function", "001-1: tf.function, warmed up", "warm_function", options=("--growth", "on")),
+    Case("batch-sizes", "001-2: growing batches", "batch_sizes"),
+    Case("visible-first", "001-3: the first GPU visible", "visible_first", expected=("whole-card",)),
+    Case("limit-1g", "001-3: a limit of 1 GiB", "limit", ("1024",)),
+    Case("limit-4g", "002-2: a virtual device of 4 GiB", "limit", ("4096",)),
+    Case("two-logical", "002: two logical devices", "two_logical"),
+    Case("beyond-card", "002: a limit beyond the card", "limit", ("900000",)),
+    Case("cuda-beside", "002-3: CUDA memory beside TensorFlow", "cuda_beside", expected=("outside-the-pool",)),
+    Case("deleted", "004-1: a large tensor made and deleted", "made_and_deleted", expected=("cached-idle",)),
+    Case("nvidia-smi", "004-3: what nvidia-smi says", "nvidia_smi"),
+    Case(
+        "variable-false",
+        "TF_FORCE_GPU_ALLOW_GROWTH=false against the script",
+        "growth_all",
+        environment={"TF_FORCE_GPU_ALLOW_GROWTH": "false"},
+        expected=("growth-overridden", "whole-card"),
+    ),
+    Case(
+        "variable-1",
+        "TF_FORCE_GPU_ALLOW_GROWTH=1, which is ignored",
+        "warm_function",
+        environment={"TF_FORCE_GPU_ALLOW_GROWTH": "1"},
+        expected=("whole-card",),
+    ),
+    Case(
+        "others",
+        "another process holds 40% of the card",
+        "growth_all",
+        beside=("hold_card", "40", "60"),
+        expected=("others-hold",),
+    ),
+    Case(
+        "twins",
+        "two runs of one script, neither with growth",
+        "visible_first",
+        beside=("visible_first", "60"),
+        expected=("two-reserve", "others-hold"),
+    ),
+)
+
+
+@dataclass
+class Outcome:
+    """What became of a case: the script's own words, and the run as tfmemtop saw it."""
+
+    case: Case
+    said: dict[str, Any] | None
+    course: Course | None
+    trouble: str = ""
+
+    @property
+    def keys(self) -> list[str]:
+        told = self.course.told if self.course else []
+        return [t.finding.key for t in told if t.finding.key not in ASIDE and not t.finding.key.startswith("notice-")]
+
+
+@contextmanager
+def running_beside(case: Case) -> Iterator[None]:
+    """The other script, from when it holds its memory until the case is over."""
+    if not case.beside:
+        yield
+        return
+    command = [sys.executable, str(SCRIPTS / f"{case.beside[0]}.py"), *case.beside[1:]]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as other:
+        assert other.stderr is not None
+        try:
+            for line in other.stderr:
+                if "holding still" in line:
+                    break
+            yield
+        finally:
+            other.kill()
+
+
+def run(case: Case, folder: Path) -> Outcome:
+    """Run *case*, its recording into *folder*."""
+    path = folder / f"seed-{case.name}.jsonl"
+    script = [sys.executable, str(SCRIPTS / f"{case.script}.py"), *case.arguments]
+    command = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), *case.options, "--", *script]
+    try:
+        with running_beside(case):
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=TIMEOUT_S,
+                env=os.environ | case.environment,
+            )
+    except subprocess.TimeoutExpired:
+        return Outcome(case, None, None, f"not over after {TIMEOUT_S} s")
+    try:
+        course = follow(recording.read(path).events())
+    except recording.RecordingError as error:
+        return Outcome(case, None, None, f"{error}; {done.stderr.strip().splitlines()[-1:]}")
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        return Outcome(case, None, course, f"exit code {done.returncode}: {' '.join(done.stderr.split()[-30:])}")
+    return Outcome(case, json.loads(lines[-1]), course)
+
+
+def agreement(outcome: Outcome, path: Path) -> str:
+    """Whether tfmemtop's figures are the script's own, for the time in which it held still."""
+    said = outcome.said
+    if said is None or not said["figures"]:
+        return "—"
+    started = recording.read(path).session.started
+    apart = []
+    still = [e for e in recording.read(path).events() if said["since"] + 0.2 < started + e.t < said["until"] - 0.2]
+    for device, figures in said["figures"].items():
+        mine = [e for e in still if isinstance(e, events.Allocator) and e.device == device]
+        if not mine or {e.in_use for e in mine} != {figures["current"]} or mine[-1].peak != figures["peak"]:
+            apart.append(device)
+    pids = {e.pid for e in still if isinstance(e, events.Allocator)}
+    totals = {
+        p.used for e in still if isinstance(e, events.DeviceReading) for p in e.processes if p.pid in pids
+    }  # of the one GPU
+    if said["process_total"] is not None and totals and totals != {said["process_total"]}:
+        apart.append("process total")
+    return "yes" if not apart else "no: " + ", ".join(apart)
+
+
+def row(outcome: Outcome, folder: Path) -> str:
+    """One line of the table."""
+    case, course = outcome.case, outcome.course
+    run_state = course.state.run if course else None
+    if course is None or run_state is None:
+        return f"| {case.name} | {case.shows} | {outcome.trouble} | | | | | | | |"
+    account = course.account
+    missing = [key for key in case.expected if key not in outcome.keys]
+    cells = [
+        case.name,
+        case.shows,
+        " · ".join(settings_of(run_state)) or "—",
+        format_bytes(run_state.peak_process_total),
+        format_bytes(run_state.peak_pool),
+        format_bytes(run_state.peak_in_use),
+        (("" if account.context_exact else "~") + format_bytes(account.context)) if account else "—",
+        format_bytes(account.outside) if account else "—",
+        agreement(outcome, folder / f"seed-{case.name}.jsonl"),
+        ", ".join(outcome.keys) or "nothing",
+        ", ".join(missing) or "—",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+HEAD = (
+    "case",
+    "the example",
+    "settings in effect",
+    "process total",
+    "pool",
+    "in use, peak",
+    "context",
+    "outside",
+    "agrees with the script",
+    "found",
+    "expected, not found",
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the cases named, or all; 1 if one could not be run or a finding is missing."""
+    if not arguments:
+        print("usage: python -m tests.gpu.seeds FOLDER [NAME…]", file=sys.stderr)
+        return 2
+    folder = Path(arguments[0])
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = [case for case in CASES if case.name in arguments[1:] or not arguments[1:]]
+    outcomes = []
+    print(f"| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}", flush=True)
+    for case in chosen:
+        outcomes.append(run(case, folder))
+        print(row(outcomes[-1], folder), flush=True)
+    for outcome in outcomes:
+        print(f"\n### {outcome.case.name}: {outcome.case.shows}")
+        if outcome.trouble:
+            print(f"\nCould not be run: {outcome.trouble}")
+        if outcome.said:
+            print(f"\nIt said: `{json.dumps(outcome.said)}`")
+        for told in outcome.course.told if outcome.course else []:
+            if told.finding.key in outcome.keys:
+                print(f"\n- **{told.finding.key}** ({told.first:.0f} s to {told.last:.0f} s): {told.finding.text}")
+    gpu = any(outcome.said and outcome.said["gpus"] for outcome in outcomes)
+    missing = gpu and any(key not in outcome.keys for outcome in outcomes for key in outcome.case.expected)
+    return 1 if missing or any(outcome.trouble for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
