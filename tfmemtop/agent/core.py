@@ -99,6 +99,16 @@ class Agent:
     def _read_settings(self) -> None:
         self.settings = parse_settings(os.environ.get("TFMEMTOP_SETTINGS") or "{}")
 
+    def _ask_for_dumps(self) -> None:
+        """Have TensorFlow write down each pool that runs out, unless the user has it do so elsewhere.
+
+        Past ``os.environ``, where the script would see it.
+        """
+        folder = os.environ.get("TFMEMTOP_DUMPS")
+        # A child has the variable from its parent, with the parent's number.
+        if folder and os.environ.get("TF_BFC_MEMORY_DUMP", folder).startswith(folder):
+            os.putenv("TF_BFC_MEMORY_DUMP", os.path.join(folder, str(self.pid)))
+
     def initialised(self, options: Any, settled: "list[str]") -> None:
         """TensorFlow's devices are there, made with the GPUOptions *options*: start to read them."""
         sampler = self._sampler()
@@ -114,6 +124,7 @@ class Agent:
 
     def _sampler(self) -> Optional[Sampler]:
         if self.sampler is None and not self.inherited and self.context is not None:
+            self.quietly("asking for memory dumps", self._ask_for_dumps)
             sampler = Sampler(self, self.context)
             sampler.start()
             self.sampler = sampler

@@ -7,6 +7,7 @@ import socket
 import traceback
 from pathlib import Path
 
+from tfmemtop.engine.dumps import Dumps
 from tfmemtop.engine.ending import Ending
 from tfmemtop.engine.hooks import Hooks
 from tfmemtop.engine.maps import Maps
@@ -64,6 +65,7 @@ class Engine:
         self._output = OutputPump(stream, terminal, output_path)
         self._readings = Readings(stream, runs, self._hooks)
         self._probes = Probes(stream, self._hooks, self._readings.host, enabled=probe)
+        self._dumps = Dumps(stream, runs.dumps)
         self._maps = Maps(stream, self._hooks, recording=recorder is not None)
         self._ending = self._readings.ending = Ending(stream, runs, self._readings.devices)
         self._stopping: asyncio.Task[None] | None = None
@@ -87,6 +89,7 @@ class Engine:
         self._output.begin()
         self._probes.begin()
         self._maps.begin()
+        self._dumps.begin()
         self._hooks.begin()
         self._server.left = self._maps.forget
         self._server.changed = self._consider
@@ -99,6 +102,7 @@ class Engine:
             await self._done.wait()
         finally:
             self._probes.close()
+            self._dumps.close()
             self._readings.close()
             self._hooks.close()
             self._output.close()
@@ -110,6 +114,7 @@ class Engine:
     def _before_end(self) -> None:
         self._output.drain()
         self._hooks.drain()
+        self._dumps.drain()
 
     def _reap(self) -> None:
         was = self._runs.running

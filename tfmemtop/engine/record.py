@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from tfmemtop.engine.dumps import Dumps
 from tfmemtop.engine.hooks import Hooks
 from tfmemtop.engine.launch import Launch, become_subreaper
 from tfmemtop.engine.maps import Maps
@@ -65,6 +66,7 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
         become_subreaper()
         readings = Readings(stream, runs, hooks)
         probes = Probes(stream, hooks, readings.host, enabled=launch.probe)
+        dumps = Dumps(stream, runs.dumps)
         recorder = Recorder(stream, writer)
         ended = asyncio.Event()
 
@@ -87,10 +89,16 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
                 forward = number in _FORWARDED
                 loop.add_signal_handler(number, pass_on if forward else _wait_for_the_script, number)
                 handled.append(number)
-        runs.before_end = hooks.drain
+
+        def before_end() -> None:
+            hooks.drain()
+            dumps.drain()
+
+        runs.before_end = before_end
         loop.add_signal_handler(signal.SIGCHLD, reap)
         probes.begin()
         Maps(stream, hooks, recording=True).begin()
+        dumps.begin()
         hooks.begin()
         try:
             runs.start(launch.argv, launch.settings)
@@ -102,6 +110,7 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
             for number in (*handled, signal.SIGCHLD):
                 loop.remove_signal_handler(number)
             probes.close()
+            dumps.close()
             readings.close()
             hooks.close()
             recorder.close()

@@ -47,6 +47,7 @@ class Runs:
         self._environment = environment
         self._interval_s = interval_s
         self._hook_socket = hook_socket
+        self.dumps = hook_socket.with_name("dumps")  # where TensorFlow writes what a pool was when it ran out
         self._terminal = terminal
         self._process: subprocess.Popen[bytes] | None = None
         self._oom: OomCounter | None = None
@@ -78,6 +79,7 @@ class Runs:
         # Empty parts would mean the working directory.
         environment["PYTHONPATH"] = os.pathsep.join(part for part in python_path if part)
         environment["TFMEMTOP_SOCKET"] = str(self._hook_socket)
+        environment["TFMEMTOP_DUMPS"] = str(self.dumps)
         environment["TFMEMTOP_INTERVAL"] = f"{self._interval_s:g}"
         return environment
 

@@ -1,0 +1,109 @@
+"""A pool that runs out: TensorFlow's own map of it, ten seconds before its error."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engine.conftest import Engines
+from tfmemtop.engine.dump import Piece, condense, read_dump
+from tfmemtop.engine.launch import sessions
+from tfmemtop.events import Input, MapWanted, MemoryMap, OutOfMemory, Probe, Stop
+
+Script = Callable[[str], str]
+
+POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256", "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+EXHAUSTING = """
+import os
+import tensorflow as tf
+pieces = [tf.zeros([(1 + number % 7) << 12]) for number in range(300)]
+del pieces[::3]
+print(os.environ.get("TF_BFC_MEMORY_DUMP"), flush=True)
+input()
+tf.zeros([1 << 26])
+"""
+
+
+async def test_the_map_comes_before_the_error(engines: Engines, script: Script, library: Path) -> None:
+    screen = await engines.run(sys.executable, script(EXHAUSTING), environment={**os.environ, **POOL})
+    await screen.until_shown("None")  # the script does not see what we set
+    probe = await screen.until(Probe, lambda probe: probe.state == "loaded")
+    await screen.client.send(MapWanted(pid=probe.pid, device="CPU:0", pace_s=0.1))
+    await screen.until(MemoryMap, lambda found: found.chunks_in_use >= 200)
+    await screen.client.send(Input(text="\n"))
+    dumped = await screen.until(MemoryMap, lambda found: found.moment == "out_of_memory")
+    assert not screen.all(OutOfMemory)
+    # While TensorFlow waits, nothing changes.
+    live = await screen.until(MemoryMap, lambda found: found.moment == "live" and found.t > dumped.t)
+
+    # TensorFlow's account, read by us, and the library's agree in every part.
+    def parts(found: MemoryMap) -> list[object]:
+        return [found.pid, found.device, found.pool, found.in_use, found.chunks, found.chunks_in_use, found.bins]
+
+    assert parts(dumped) == parts(live)
+    assert (dumped.regions, dumped.cells, dumped.sizes) == (live.regions, live.cells, live.sizes)
+    assert (dumped.largest_free, dumped.fragmentation) == (live.largest_free, live.fragmentation)
+    assert [chunk.size for chunk in dumped.biggest] == [chunk.size for chunk in live.biggest]
+    error = await screen.until(OutOfMemory)
+    assert error.t - dumped.t > 5
+    folder = Path(sessions()[0].socket).parent / "dumps"
+    late = await engines.look(sessions()[0].socket)
+    assert (await late.until(MemoryMap, lambda found: found.moment == "out_of_memory")).pool == dumped.pool
+    await screen.client.send(Stop(quit=True))
+    await screen.until_closed()
+    assert not folder.exists()
+
+
+async def test_dumps_the_user_wants_elsewhere_go_there(engines: Engines, script: Script, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    mine = str(tmp_path / "mine" / "dump")
+    screen = await engines.run(
+        sys.executable, script(EXHAUSTING), environment={**os.environ, **POOL, "TF_BFC_MEMORY_DUMP": mine}
+    )
+    await screen.until_shown(mine)
+    await screen.client.send(Input(text="\n"))
+    await screen.until(OutOfMemory)
+    assert not screen.all(MemoryMap)
+    name, pieces = read_dump(next((tmp_path / "mine").iterdir()).read_bytes())
+    assert name == "bfc_cpu_allocator_for_gpu" and len(pieces) > 200
+
+
+@given(st.binary(max_size=200))
+def test_what_is_no_dump_is_refused(data: bytes) -> None:
+    try:
+        _, pieces = read_dump(data)
+    except ValueError:
+        return
+    assert all(piece.size > 0 for piece in pieces)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5000), st.booleans(), st.sampled_from([0, 0, 0, 1 << 20])), min_size=1),
+    st.data(),
+)
+def test_every_part_of_a_map_says_the_same(layout: list[tuple[int, bool, int]], data: st.DataObject) -> None:
+    pieces, at = [], 1 << 40
+    for units, in_use, gap in layout:
+        at += gap
+        pieces.append(Piece(at, units * 256, units * 256 - 7, in_use))
+        at += units * 256
+    starts = data.draw(st.sets(st.sampled_from([piece.address for piece in pieces])))
+    found = condense(1, "GPU:0", pieces, starts)
+    assert starts <= {region.address for region in found.regions}
+    assert len(found.cells) == sum(region.cells for region in found.regions) <= 2048
+    for total in ("in_use", "chunks", "chunks_in_use"):
+        assert getattr(found, total) == sum(getattr(region, total) for region in found.regions)
+    assert found.pool == sum(region.size for region in found.regions) == sum(one.bytes for one in found.bins)
+    assert sum(found.sizes) == found.chunks_in_use == sum(one.chunks_in_use for one in found.bins)
+    begin = 0
+    for region in found.regions:
+        own = found.cells[begin : begin + region.cells]
+        begin += region.cells
+        assert (set(own) == {255}) == (region.in_use == region.size)
+        assert (set(own) == {0}) == (region.in_use == 0)
+        assert sum(own) / 255 * region.size / len(own) == pytest.approx(region.in_use, abs=region.size / 255 + 256)

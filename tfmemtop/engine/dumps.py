@@ -1,0 +1,118 @@
+"""Waits for the maps that TensorFlow writes when an allocation does not fit, and tells them at once.
+
+TensorFlow writes one at each attempt, in vain, to satisfy a request, and goes on trying for ten
+seconds. So the first says, ten seconds before any error does, that memory has run out.
+"""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tfmemtop.engine.dump import condense, read_dump
+from tfmemtop.engine.stream import Stream
+from tfmemtop.events import AnyEvent, MemoryMap
+
+PACE_S = 0.2
+
+_BIGGEST = 64 * 1024 * 1024  # bytes of a file; a dump takes some forty a chunk
+_ATTEMPTS = 25  # to read one that is still being written
+
+
+class Dumps:
+    """Reads, tells and deletes what appears in *folder*: ``<pid>_<allocator>.<microseconds>``."""
+
+    def __init__(self, stream: Stream, folder: Path) -> None:
+        self._stream = stream
+        self._folder = folder
+        self._attempts: dict[str, int] = {}
+        self._starts: dict[tuple[int, str], list[int]] = {}  # of regions, by process and device
+        self._looking = threading.Lock()  # the watch looks in a thread of its own, the end of a run does not wait
+        self._thread = ThreadPoolExecutor(1, "dumps")
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Start watching; needs the running loop.
+
+        Raises:
+            OSError: the folder cannot be made.
+        """
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._stream.listen(self._take)
+        self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    def close(self) -> None:
+        """Stop, having told what is there."""
+        self._stream.forget(self._take)
+        if self._task is not None:
+            self._task.cancel()
+        self._publish(self._look())
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def drain(self) -> None:
+        """Tell what has been written until now, so that the end of a run comes after it."""
+        self._publish(self._look())
+
+    def _take(self, event: AnyEvent) -> None:
+        if isinstance(event, MemoryMap) and event.moment == "live" and event.regions:
+            self._starts[event.pid, event.device] = [region.address for region in event.regions]
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(PACE_S)
+            if self._names():
+                self._publish(await loop.run_in_executor(self._thread, self._look))
+
+    def _publish(self, found: list[MemoryMap | str]) -> None:
+        for one in found:
+            if isinstance(one, MemoryMap):
+                self._stream.publish(one)
+            else:
+                self._stream.notice("dump", "warning", f"what a pool was when it ran out is not known: {one}")
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted((path.name for path in self._folder.iterdir()), key=_microseconds)
+        except OSError:
+            return []  # the session's folder has been cleared away
+
+    def _look(self) -> list[MemoryMap | str]:
+        """The newest dump of each allocator, or why it cannot be read; older ones are deleted unread."""
+        found: list[MemoryMap | str] = []
+        with self._looking:
+            names = self._names()
+            newest = {name.rpartition(".")[0]: name for name in names}
+            for name in names:
+                path = self._folder / name
+                if newest[name.rpartition(".")[0]] == name:
+                    try:
+                        found.append(self._read(path))
+                    except (OSError, ValueError) as error:
+                        self._attempts[name] = self._attempts.get(name, 0) + 1
+                        if self._attempts[name] < _ATTEMPTS:
+                            continue  # still being written
+                        found.append(f"{name}: {error}")
+                self._attempts.pop(name, None)
+                path.unlink(missing_ok=True)
+        return found
+
+    def _read(self, path: Path) -> MemoryMap:
+        if path.stat().st_size > _BIGGEST:
+            raise ValueError("too large")
+        allocator, pieces = read_dump(path.read_bytes())
+        pid, device = int(path.name.partition("_")[0]), _device(allocator)
+        return condense(pid, device, pieces, self._starts.get((pid, device), ()))
+
+
+def _microseconds(name: str) -> tuple[int, str]:
+    tail = name.rpartition(".")[2]
+    return (int(tail) if tail.isdecimal() else 0), name
+
+
+def _device(allocator: str) -> str:
+    """``GPU_0_bfc`` as ``GPU:0``; the names are TensorFlow's own."""
+    parts = allocator.split("_")
+    if parts[0] == "GPU" and len(parts) > 1 and parts[1].isdecimal():
+        return f"GPU:{parts[1]}"
+    return "HOST:0" if "host" in allocator else "CPU:0"
