@@ -52,6 +52,12 @@ def effective(
     )
 
 
+def limited(growth: bool | None, limit: int, t: float = 2.0, name: str = "GPU:0") -> list[events.AnyEvent]:
+    """A limit that the script asked for, and has."""
+    call = asked("set_logical_device_configuration", f"{name}, [(memory_limit={limit / MIB:.0f})]", t=t - 0.1)
+    return [call, effective(growth, limit, t, name=name)]
+
+
 def reading(
     t: float,
     in_use: int,

@@ -4,7 +4,7 @@ import pytest
 
 from tests import streams as s
 from tests.streams import GIB, MIB
-from tests.verdicts.situations import POOL_AT_ONCE, begin, effective, found, reading, steady
+from tests.verdicts.situations import POOL_AT_ONCE, begin, effective, found, limited, reading, steady
 from tfmemtop import events
 
 
@@ -28,11 +28,18 @@ def test_a_card_that_is_needed_is_no_warning() -> None:
 
 @pytest.mark.parametrize(
     "settled",
-    [effective(True), effective(False, 2 * GIB), effective(False, allocator="cuda_malloc_async")],
+    [[effective(True)], limited(False, 2 * GIB), [effective(False, allocator="cuda_malloc_async")]],
     ids=["growth", "limit", "async"],
 )
-def test_other_settings_reserve_no_whole_card(settled: events.Effective) -> None:
+def test_other_settings_reserve_no_whole_card(settled: list[events.AnyEvent]) -> None:
     assert "whole-card" not in found(begin(), settled, reading(3.0, 120 * GIB, 120 * GIB, POOL_AT_ONCE))
+
+
+def test_a_limit_that_tensorflow_chose_is_none() -> None:
+    # Of a TF1 session the hook tells the allocator's own limit, which nobody asked for.
+    chosen = effective(False, POOL_AT_ONCE)
+    assert "whole-card" in found(begin(), chosen, reading(3.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE))
+    assert "limit-loose" not in found(begin(), chosen, steady(80.0, GIB, 2 * GIB, POOL_AT_ONCE))
 
 
 def peak_then(low: int, seconds: int, pool: int = 1026 * MIB) -> list[events.AnyEvent]:
@@ -97,13 +104,15 @@ def chunk_map(pool: int, in_use: int, largest: int, biggest: int, fragmentation:
 
 
 def test_a_full_pool_in_small_pieces() -> None:
-    used = [*begin(), effective(True, 4 * GIB), reading(3.0, 3 * GIB, 3 * GIB, 4 * GIB, 4 * GIB)]
+    used = [*begin(), *limited(True, 4 * GIB), reading(3.0, 3 * GIB, 3 * GIB, 4 * GIB, 4 * GIB)]
     finding = found(used, chunk_map(4 * GIB, 3 * GIB, 100 * MIB, 512 * MIB, 0.9))["fragmented"]
     assert "1.0 GiB of the pool are free, but in pieces of at most 100.0 MiB" in finding.text
     assert "[A]" in finding.remedy
     # A piece that is large enough, a pool that can grow: no matter.
     assert found(used, chunk_map(4 * GIB, 3 * GIB, 600 * MIB, 512 * MIB, 0.6)) == {}
     assert found(used, chunk_map(2 * GIB, GIB, 100 * MIB, 512 * MIB, 0.9)) == {}
+    # A map of long ago.
+    assert found(used, chunk_map(4 * GIB, 3 * GIB, 100 * MIB, 512 * MIB, 0.9), reading(30.0, 3 * GIB, 3 * GIB)) == {}
     # All in use: no free memory that could lie in pieces.
     assert found(used, chunk_map(4 * GIB, 4 * GIB - MIB, MIB // 4, 512 * MIB, 0.9)) == {}
 

@@ -82,8 +82,12 @@ def _device_reading(state: State, event: events.DeviceReading) -> None:
     _remember_contexts(state, device)
     if (run := state.run) and run.going:
         total = process_total(state, device)
-        if event.used is not None and event.free is not None and not total and run.peak_process_total is None:
-            run.before[event.index] = event.used, event.free
+        if event.used is not None and event.free is not None and run.peak_process_total is None:
+            if total == 0:
+                run.before[event.index] = event.used, event.free
+            elif total is None:
+                # Whose memory it is cannot be told: only the first reading is surely before the run's own.
+                run.before.setdefault(event.index, (event.used, event.free))
         if total is not None:
             # Over all GPUs, as the limit of a card concerns each alone: the highest on any one.
             run.peak_process_total = max(run.peak_process_total or 0, total)
@@ -344,8 +348,11 @@ def _remember_contexts(state: State, device: DeviceState) -> None:
             continue
         exact = sum(reading.peak or 0 for reading in readings) <= NOTHING_COMPUTED
         known, rest = hooked.contexts.get(device.info.index), share.used - pool
-        if known is None or (rest < known.size and not (known.exact and not exact)):
-            hooked.contexts[device.info.index] = Context(rest, exact)
+        if known is None:
+            known = hooked.contexts[device.info.index] = Context(rest, exact)
+        elif rest < known.size and (exact or not known.exact):
+            known.size, known.exact = rest, exact
+        known.recent.append(rest)
 
 
 def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:

@@ -11,6 +11,7 @@ from tfmemtop.state.trend import Trend
 OUTPUT_CHARACTERS = 256 * 1024
 REQUESTS_KEPT = 200
 GROWTHS_KEPT = 256
+RESTS_KEPT = 3
 COMPLAINTS_KEPT = 16
 RECENT_KEPT = 60
 """Readings of how busy a GPU and the script were: a minute at NVML's pace."""
@@ -31,10 +32,13 @@ class Context:
     """The least that a process was seen to hold on a GPU beside its pools: its CUDA context is at most that.
 
     ``exact`` if TensorFlow had not computed anything by then, so that there was nothing else.
+    ``recent`` is that rest at each of NVML's last readings: one of them alone may have been taken
+    while a pool grew.
     """
 
     size: int
     exact: bool
+    recent: deque[int] = field(default_factory=lambda: deque(maxlen=RESTS_KEPT))
 
 
 @dataclass(slots=True)

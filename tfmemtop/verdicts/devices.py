@@ -9,18 +9,20 @@ from tfmemtop.verdicts.look import count, hooked_of_run, said, uses, variable
 
 _NO_LIBRARIES = "Cannot dlopen some GPU libraries"
 _NO_CUDA = "failed call to cuInit"
-_NOT_BUILT = "is not built with CUDA support"
+
+SETTLED_S = 5.0
 
 
 def no_gpu_seen(state: State) -> Iterator[Finding]:
     """The driver has a GPU, TensorFlow has none, and nobody wished it so."""
     run = state.run
-    if run is None or not state.devices or run.settings.gpus == ():
-        return
+    if run is None or not state.devices or run.settings.gpus == () or uses(state):
+        return  # a worker that leaves the GPU to others of its run is no matter
     for pid, hooked in hooked_of_run(state):
-        names = {*hooked.effective, *hooked.allocators}
         told = said(state, _NO_LIBRARIES, _NO_CUDA)
-        if any(name.startswith("GPU") for name in names) or not (names or told):
+        # TensorFlow makes all its devices at once; a few seconds leave room for those not told of yet.
+        made = any(state.now - effective.t >= SETTLED_S for effective in hooked.effective.values())
+        if not (made or told):
             continue
         hidden = variable(state, pid, "CUDA_VISIBLE_DEVICES")
         unseen = [r for r in hooked.requested if r.call == "set_visible_devices" and r.arguments.startswith("[]")]
@@ -31,12 +33,12 @@ def no_gpu_seen(state: State) -> Iterator[Finding]:
         elif told == _NO_LIBRARIES:
             why = "it could not load some of CUDA's libraries (its own lines in the output name them)"
         elif told == _NO_CUDA:
-            why = "CUDA could not be started"
+            why = "CUDA could not be started, or CUDA_VISIBLE_DEVICES hides the GPU"
         else:
             why = "CUDA_VISIBLE_DEVICES may hide it, CUDA's libraries may be missing, or this TensorFlow has no CUDA"
         gpus = count(len(state.devices), "GPU")
         yield Finding(
-            "error",
+            "warning",
             f"TensorFlow in process {pid} computes on the CPU, though the driver has {gpus} here: {why}.",
             "[V] chooses GPUs; [Enter] on the process shows its environment",
             "TensorFlow goes on without a word in the program's own output when it cannot use the GPU. Its wheel for "

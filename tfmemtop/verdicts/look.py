@@ -32,6 +32,7 @@ class Use:
     card: DeviceState | None
     effective: events.Effective | None
     reading: events.Allocator | None
+    asked_limit: int | None  # that the script or the user set; ``None`` if TensorFlow chose it
     place: str  # how to call it: "GPU 0", and more where there are several
 
     @property
@@ -43,14 +44,9 @@ class Use:
         return self.effective.growth if self.effective else None
 
     @property
-    def asked_limit(self) -> int | None:
-        """The limit that the script or the user set; ``None`` if TensorFlow chose it."""
-        return self.effective.limit if self.effective else None
-
-    @property
     def limit(self) -> int | None:
         known = self.reading.limit if self.reading else None
-        return known if known is not None else self.asked_limit
+        return known if known is not None else self.effective.limit if self.effective else None
 
     @property
     def asynchronous(self) -> bool:
@@ -78,8 +74,19 @@ def uses(state: State, kind: str = "GPU") -> list[Use]:
         card = device_of(state, pid, name)
         alike = [n for p, _, n in found if p == pid and device_of(state, pid, n) is card]
         place = _place(name, card, len(alike) > 1) + (f", process {pid}" if several else "")
-        made.append(Use(pid, name, hooked, card, hooked.effective.get(name), hooked.allocators.get(name), place))
+        effective, reading = hooked.effective.get(name), hooked.allocators.get(name)
+        asked = effective.limit if effective and _limit_was_asked_for(state, hooked) else None
+        made.append(Use(pid, name, hooked, card, effective, reading, asked, place))
     return made
+
+
+def _limit_was_asked_for(state: State, hooked: Hooked) -> bool:
+    """Of a TF1 session ``effective`` holds the limit that TensorFlow chose by itself."""
+    settings = state.run.settings if state.run else None
+    if settings and (settings.memory_limit is not None or settings.cpu_pool is not None):
+        return True
+    calls = [request.call for request in hooked.requested if request.error is None]
+    return "set_logical_device_configuration" in calls
 
 
 def _place(name: str, card: DeviceState | None, several: bool) -> str:

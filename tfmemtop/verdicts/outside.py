@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
+from tfmemtop.state.model import RESTS_KEPT
 from tfmemtop.units import format_bytes
 from tfmemtop.verdicts.finding import Finding
 from tfmemtop.verdicts.look import MIB, hooked_of_run
@@ -15,11 +16,13 @@ BEYOND_USUAL = 512 * MIB
 def outside_the_pool(state: State) -> Iterator[Finding]:
     """More is outside the pool than a CUDA context and TensorFlow's libraries take."""
     usual = USUAL_CONTEXT + USUAL_LIBRARIES
-    for pid, _ in hooked_of_run(state):
+    for pid, hooked in hooked_of_run(state):
         for account in accounts(state, pid):
-            if account.outside is None or account.context is None:
+            seen = hooked.contexts.get(account.gpu)
+            if account.outside is None or seen is None or len(seen.recent) < RESTS_KEPT:
                 continue
-            beside = account.context + account.outside
+            # The least of several: a pool that grows between two readings is not outside for it.
+            beside = min(seen.recent)
             if beside < usual + BEYOND_USUAL:
                 continue
             several = len(state.devices) > 1 and sum(1 for device in state.devices.values() if pid in device.by_pid) > 1

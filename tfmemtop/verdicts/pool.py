@@ -23,6 +23,8 @@ SETTLED_S = 5.0
 
 FRAGMENTED = 0.5
 AT_ITS_LIMIT = 0.95
+MAP_TOO_OLD_S = 15.0
+"""Maps are read while somebody looks, or a recording is made."""
 
 
 def whole_card_reserved(state: State) -> Iterator[Finding]:
@@ -86,7 +88,8 @@ def cached_but_idle(state: State) -> Iterator[Finding]:
             f"The script had {format_bytes(reading.peak)} in use at its peak, at most {format_bytes(recent)} lately. "
             "A tensor that is deleted gives its memory back to the pool, not to the card: the next tensors reuse it at "
             "once, other processes cannot have it. Growth makes the pool grow as needed; it never makes it shrink. "
-            "Neither del, gc.collect nor tf.keras.backend.clear_session changes that; the end of the process does.",
+            "Neither del, gc.collect nor tf.keras.backend.clear_session changes that; the end of the process does. A "
+            "later phase, such as the next validation, may need the memory again.",
             key="cached-idle",
         )
 
@@ -141,7 +144,9 @@ def fragmented(state: State) -> Iterator[Finding]:
     for use in [*uses(state), *uses(state, "CPU")]:
         pool = use.hooked.pools.get(use.name)
         found = pool.map if pool else None
-        if found is None or found.missing or use.limit is None or not found.biggest:
+        if found is None or found.missing or use.limit is None or not found.biggest or use.reading is None:
+            continue
+        if use.reading.t - found.t > MAP_TOO_OLD_S:
             continue
         free = found.pool - found.in_use
         biggest = max(chunk.requested for chunk in found.biggest)
