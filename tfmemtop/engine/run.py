@@ -30,7 +30,11 @@ class StartError(Exception):
 
 
 class Runs:
-    """The runs of one session, one at a time; without a *terminal* the script has our own stdio."""
+    """The runs of one session, one at a time.
+
+    The script's stdio is the *terminal*; or nothing to read and *output* to write to, in a session of
+    its own, which no key of ours reaches; or, with neither, our own.
+    """
 
     def __init__(
         self,
@@ -41,6 +45,7 @@ class Runs:
         interval_s: float,
         hook_socket: Path,
         terminal: PseudoTerminal | None,
+        output: int | None = None,
     ) -> None:
         self._stream = stream
         self._cwd = cwd
@@ -49,6 +54,7 @@ class Runs:
         self._hook_socket = hook_socket
         self.dumps = hook_socket.with_name("dumps")  # where TensorFlow writes what a pool was when it ran out
         self._terminal = terminal
+        self._output = output
         self._process: subprocess.Popen[bytes] | None = None
         self._oom: OomCounter | None = None
         self.number = 0
@@ -138,14 +144,17 @@ class Runs:
         self._stream.publish(self.end)
 
     def _spawn(self, argv: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
-        terminal = self._terminal
+        terminal, output = self._terminal, self._output
+        if terminal is not None:
+            output = terminal.slave
         return subprocess.Popen(
             argv,
             cwd=self._cwd,
             env=environment,
-            stdin=terminal.slave if terminal else None,
-            stdout=terminal.slave if terminal else None,
-            stderr=terminal.slave if terminal else None,
+            stdin=terminal.slave if terminal else None if output is None else subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=terminal is None and output is not None,
             preexec_fn=terminal.take_over if terminal else None,
             # Ours are close-on-exec; what the user's shell opened for the script is to reach it.
             close_fds=False,
