@@ -291,6 +291,47 @@ class Probe(Event, tag="probe", frozen=True):
     remedy: str = ""
 
 
+class Traced(msgspec.Struct, frozen=True, array_like=True):
+    """A ``tf.function`` that the script calls, by TensorFlow's own count; ``file`` and ``line`` of its Python.
+
+    ``steps`` are those that one call takes, ``None`` if that is not known: Keras may take several.
+    """
+
+    name: str
+    calls: int
+    traces: int  # of the calls
+    file: str
+    line: int
+    steps: int | None = 1
+
+
+class Functions(Event, tag="functions", frozen=True):
+    """The busiest functions of a process, at most 20; sent once a second where a count has changed."""
+
+    pid: int
+    functions: list[Traced]
+
+
+class Variable(msgspec.Struct, frozen=True, array_like=True):
+    """A variable that is alive. ``kind`` is ``variables`` (of the model or script), ``optimizer`` or ``metrics``."""
+
+    name: str
+    kind: str
+    shape: list[int]
+    dtype: str
+    device: str
+    bytes: int
+
+
+class Census(Event, tag="census", frozen=True):
+    """What the variables of a process take: bytes by device and kind, and the 20 largest."""
+
+    pid: int
+    kinds: dict[str, dict[str, int]]
+    largest: list[Variable]
+    cost_us: int | None = None
+
+
 class OutOfMemory(Event, tag="out_of_memory", frozen=True):
     """An allocation failed for good; ``message`` is TensorFlow's own."""
 
@@ -347,6 +388,8 @@ AnyEvent = (
     | PoolGrowth
     | MemoryMap
     | Probe
+    | Functions
+    | Census
     | OutOfMemory
     | Output
     | Terminal
@@ -415,7 +458,13 @@ class MapWanted(Command, tag="map_wanted", frozen=True):
     region: int | None = None
 
 
-AnyCommand = Relaunch | Stop | Leave | Signal | Input | Resize | ReadEnvironment | MapWanted
+class CensusNow(Command, tag="census_now", frozen=True):
+    """Ask for a :class:`Census` event of a process; one comes every 30 s anyway where it costs little."""
+
+    pid: int
+
+
+AnyCommand = Relaunch | Stop | Leave | Signal | Input | Resize | ReadEnvironment | MapWanted | CensusNow
 
 encode = msgspec.json.Encoder().encode
 decode_event = msgspec.json.Decoder(AnyEvent).decode

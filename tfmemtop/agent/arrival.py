@@ -6,11 +6,13 @@ from typing import Any, Optional
 
 from . import threads
 from .core import Agent
-from .patches import patch, patch_session
+from .patches import patch, patch_functions, patch_session, patch_variables
 
 CONTEXT = "tensorflow.python.eager.context"
 ERRORS = "tensorflow.python.framework.errors_impl"
+VARIABLES = "tensorflow.python.ops.resource_variable_ops"
 SESSION = "tensorflow.python.client.session"
+FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 
 
 class Arrival:
@@ -23,7 +25,11 @@ class Arrival:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._once = threads.allocate_lock()
-        self._then = threads.allocate_lock()
+        self._then = [
+            (threads.allocate_lock(), VARIABLES, "listening to variables", patch_variables),
+            (threads.allocate_lock(), SESSION, "listening to sessions", patch_session),
+            (threads.allocate_lock(), FUNCTIONS, "listening to functions", patch_functions),
+        ]
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if not self._once.locked():
@@ -31,10 +37,14 @@ class Arrival:
             if context is not None and errors is not None and self._once.acquire(False):
                 self._agent.quietly("greeting", self._agent.tensorflow_is_here, context)
                 self._agent.quietly("patching TensorFlow", patch, self._agent, context, errors)
-        elif not self._then.locked():
-            session = _complete(SESSION)
-            if session is not None and self._then.acquire(False):
-                self._agent.quietly("listening to sessions", patch_session, self._agent, session)
+        elif self._then:
+            for step in self._then:
+                once, awaited, doing, action = step
+                module = _complete(awaited)
+                if module is not None and once.acquire(False):
+                    self._agent.quietly(doing, action, self._agent, module)
+            self._then = [step for step in self._then if not step[0].locked()]
+            if not self._then:
                 return self._leave(name, path, target)
         return None
 

@@ -9,6 +9,8 @@ import sys
 from types import CodeType, ModuleType
 from typing import Any, Callable, Optional
 
+from .census import Census
+from .functions import Functions
 from .link import Link
 from .sampler import Sampler
 from .settle import Settings, parse_settings
@@ -24,6 +26,8 @@ class Agent:
         self.interval = 0.1
         self.settings = Settings()
         self.context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
+        self.functions = Functions()
+        self.census = Census()
         self.sessions = False  # whether there has been a TF1-style session
         self._start_over()
         atexit.register(self._exit)

@@ -44,6 +44,51 @@ def patch_session(agent: Agent, session: ModuleType) -> None:
     owner.__init__ = __init__
 
 
+def patch_functions(agent: Agent, polymorphic_function: ModuleType) -> None:
+    """Notice that a ``tf.function`` was traced; its other calls TensorFlow counts without our doing."""
+    functions = agent.functions
+    manager: Any = polymorphic_function._frequent_tracing_detector_manager
+    functions.found(manager)
+    owner: Any = type(manager)
+    original: Callable[..., None] = owner.called_with_tracing
+
+    @functools.wraps(original)
+    def called_with_tracing(self: Any, key: Any, function_name: Any, omit_warning: Any) -> None:
+        calls = agent.quietly("counting calls", functions.calls, key)
+        try:
+            original(self, key, function_name, omit_warning)
+        except BaseException as error:
+            _hide_our_frame(error)
+            raise
+        agent.quietly("counting tracings", functions.traced, key, function_name, calls)
+
+    owner.called_with_tracing = called_with_tracing
+
+
+def patch_variables(agent: Agent, resource_variable_ops: ModuleType) -> None:
+    """Notice each variable that is made.
+
+    Before ``__init__``, not around it: there our frame would stand in what TensorFlow writes down of
+    where an operation was made, and ``__init__`` of their common base runs at each ``assign`` too.
+    """
+    census = agent.census
+    census.found(resource_variable_ops)
+    for owner in (resource_variable_ops.ResourceVariable, resource_variable_ops.UninitializedVariable):
+        agent.quietly(f"listening to {owner.__name__}", _notice_making, agent, census.add, owner)
+
+
+def _notice_making(agent: Agent, add: Callable[[Any], None], owner: Any) -> None:
+    if owner.__new__ is not object.__new__:
+        raise TypeError("it has a __new__ of its own")
+
+    def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        made = object.__new__(cls)
+        agent.quietly("noticing a variable", add, made)
+        return made
+
+    owner.__new__ = __new__
+
+
 def _record(agent: Agent, owner: type, name: str) -> None:
     """Report every call of *name* and its outcome; never change either."""
     original = getattr(owner, name)

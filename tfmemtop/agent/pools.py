@@ -1,6 +1,5 @@
 """What the native library tells of this process's allocators, once the monitor has handed it over."""
 
-import json
 import time
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -28,13 +27,12 @@ class Pools:
         self._due: dict[tuple[str, Optional[int]], float] = {}
         self._mapless: set[str] = set()
 
-    def obey(self, packet: bytes) -> None:
+    def obey(self, message: "dict[str, Any]") -> None:
         """Do what the monitor says: ``load`` a library, or read the ``maps`` it wants from now on.
 
         Raises:
-            ValueError, LookupError, TypeError: *packet* is none that a monitor of this version sends.
+            ValueError, LookupError, TypeError: *message* is none that a monitor of this version sends.
         """
-        message = json.loads(packet)
         if message["do"] == "load" and self._native is None and not self._refused:
             try:
                 self._native = Native(message["path"])

@@ -1,5 +1,6 @@
 """The thread that reads the allocators, at the monitor's pace."""
 
+import json
 import os
 import signal
 import time
@@ -76,9 +77,11 @@ class Sampler:
                 if stopping or time.monotonic() >= next_reading:
                     next_reading = time.monotonic() + agent.interval
                     agent.quietly("reading the allocators", self._tick)
+                    agent.quietly("counting calls", agent.functions.tell, agent, time.monotonic(), stopping)
                 agent.quietly("reading the memory maps", self._pools.read_maps)
                 for packet in agent.link.listen():
-                    agent.quietly("obeying the monitor", self._pools.obey, packet)
+                    agent.quietly("obeying the monitor", self._obey, packet)
+                agent.quietly("taking a census", agent.census.tell, agent, time.monotonic())
                 if stopping or agent.link.dead:
                     break
                 self._wake.acquire(True, self._pause(next_reading))
@@ -86,6 +89,13 @@ class Sampler:
             if os.getpid() == pid:
                 agent.quietly("stopping the native sampler", self._pools.stop)
             self._ended.release()
+
+    def _obey(self, packet: bytes) -> None:
+        message = json.loads(packet)
+        if message["do"] == "census":
+            self._agent.census.want()
+        else:
+            self._pools.obey(message)
 
     def _pause(self, next_reading: float) -> float:
         next_map = self._pools.next_map()

@@ -12,9 +12,11 @@ import msgspec
 from tfmemtop.events import (
     Allocator,
     AnyEvent,
+    Census,
     Device,
     DeviceReading,
     Effective,
+    Functions,
     Hook,
     HookEnd,
     HookError,
@@ -41,6 +43,9 @@ _RUNS = 200
 _DEAD_HOOKED = 64
 _DEAD_POINTS = 60
 _GROWTHS = 256
+_COUNTS = 40
+"""Counts of functions kept of a process: half a minute, for the pace of now."""
+
 _OUTPUT = 64 * 1024
 _OUTPUT_MERGE = 4 * 1024
 
@@ -113,6 +118,8 @@ class Backlog:
         self._growths: dict[tuple[int, str], deque[PoolGrowth]] = {}
         self._maps: dict[tuple[int, str], dict[tuple[str, bool], MemoryMap]] = {}
         self._probes: dict[int, Probe] = {}
+        self._functions: dict[int, deque[Functions]] = {}
+        self._censuses: dict[int, Census] = {}
         self._device_series: dict[int, Series] = {}
         self._rare: dict[type, deque[AnyEvent]] = {}
         self._output: deque[Output] = deque()
@@ -150,6 +157,13 @@ class Backlog:
                 maps[event.moment, event.region is None] = event
             case Probe():
                 self._probes[event.pid] = event
+            case Functions():
+                counts = self._functions.setdefault(event.pid, deque())
+                counts.append(event)
+                if len(counts) > _COUNTS:
+                    del counts[1]  # the first tells of the first step
+            case Census():
+                self._censuses[event.pid] = event
             case Requested():
                 self._rare.setdefault(Requested, deque(maxlen=200)).append(event)
             case OutOfMemory() | HookError():
@@ -183,6 +197,9 @@ class Backlog:
         for latest in (self._runs, self._ends, self._devices, self._processes, self._hooks, self._hook_ends):
             kept += latest.values()
         kept += self._probes.values()
+        kept += self._censuses.values()
+        for counts in self._functions.values():
+            kept += counts
         for growths in self._growths.values():
             kept += growths
         for maps in self._maps.values():
@@ -230,7 +247,7 @@ class Backlog:
                 self._processes.pop(pid, None)
         dead_hooked = [pid for pid in self._hooks if pid not in alive]
         for pid in dead_hooked[: max(0, len(dead_hooked) - _DEAD_HOOKED)]:
-            for known in (self._hooks, self._hook_ends, self._processes, self._probes):
+            for known in (self._hooks, self._hook_ends, self._processes, self._probes, self._functions, self._censuses):
                 known.pop(pid, None)
             for of_device in (self._effective, self._series, self._growths, self._maps):
                 for key in [key for key in of_device if key[0] == pid]:

@@ -22,6 +22,7 @@ from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.terminal import PseudoTerminal
 from tfmemtop.events import (
     AnyCommand,
+    CensusNow,
     Environment,
     Input,
     MapWanted,
@@ -140,6 +141,8 @@ class Engine:
                 self._signal(command.pids, command.signal)
             case ReadEnvironment():
                 self._read_environment(command.pid)
+            case CensusNow():
+                self._hooks.send(command.pid, {"do": "census"})
             case Relaunch():
                 self._relaunch(command)
             case Stop():

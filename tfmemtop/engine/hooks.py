@@ -11,7 +11,9 @@ from tfmemtop.engine.sockets import peer
 from tfmemtop.engine.stream import Stream
 from tfmemtop.events import (
     Allocator,
+    Census,
     Effective,
+    Functions,
     Hook,
     HookEnd,
     HookError,
@@ -25,7 +27,18 @@ from tfmemtop.events import (
 PACKET = 64 * 1024
 
 _FromHook = (
-    Hook | Requested | Effective | Allocator | OutOfMemory | HookError | HookEnd | PoolGrowth | MemoryMap | Probe
+    Hook
+    | Requested
+    | Effective
+    | Allocator
+    | OutOfMemory
+    | HookError
+    | HookEnd
+    | PoolGrowth
+    | MemoryMap
+    | Probe
+    | Functions
+    | Census
 )
 
 

@@ -1,13 +1,12 @@
 """The fold: one event after another into the state. No I/O, no clock of its own."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from tfmemtop import events
+from tfmemtop.state.complaints import complaints
 from tfmemtop.state.model import (
     OUTPUT_CHARACTERS,
-    Complaint,
     Context,
     CpuPool,
     DeviceState,
@@ -229,6 +228,19 @@ def _probe(state: State, event: events.Probe) -> None:
         hooked.probe = event
 
 
+def _functions(state: State, event: events.Functions) -> None:
+    if hooked := _hooked(state, event.pid):
+        hooked.steps.add(event)
+        run = state.run if of_run(state, event.pid) else None
+        if run and run.going and (run.steps is None or hooked.steps.calls > run.steps.calls):
+            run.steps = hooked.steps
+
+
+def _census(state: State, event: events.Census) -> None:
+    if hooked := _hooked(state, event.pid):
+        hooked.census = event
+
+
 def _out_of_memory(state: State, event: events.OutOfMemory) -> None:
     if hooked := _hooked(state, event.pid):
         hooked.out_of_memory.append(event)
@@ -243,20 +255,9 @@ def _out_of_memory(state: State, event: events.OutOfMemory) -> None:
         state.run.out_of_memory += 1
 
 
-_RAN_OUT = re.compile(
-    r"Allocator \(([^)\s]{1,64})\) ran out of memory trying to allocate \S{1,20} "
-    r"\(rounded to (\d{1,18})\)\s?requested by op ([^\s:]{1,200})"
-)
-_RAN_OUT_END = "requested by op"
-_LINE = 400  # characters, of which a chunk of output may hold only the last
-
-
 def _output(state: State, event: events.Output) -> None:
-    if _RAN_OUT_END in event.text and (run := _run_of(state, event.run)):
-        before = state.output[-1].text[-_LINE:] if state.output else ""
-        for found in _RAN_OUT.finditer(before + event.text):
-            if found.end() > len(before):
-                run.complaints.append(Complaint(event.t, found[1], int(found[2]), found[3]))
+    if run := _run_of(state, event.run):
+        run.complaints += complaints(event.t, state.output[-1].text if state.output else "", event.text)
     state.output.append(OutputChunk(state.output_count, event.run, event.text, event.skipped))
     state.output_count += 1
     state.output_characters += len(event.text)
@@ -384,6 +385,8 @@ _HANDLERS: dict[type[events.Event], Callable[[State, Any], None]] = {
     events.PoolGrowth: _pool_growth,
     events.MemoryMap: _memory_map,
     events.Probe: _probe,
+    events.Functions: _functions,
+    events.Census: _census,
     events.OutOfMemory: _out_of_memory,
     events.Output: _output,
     events.Terminal: _terminal,

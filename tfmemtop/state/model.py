@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tfmemtop import events
 from tfmemtop.settings import Settings
 from tfmemtop.state.history import History
+from tfmemtop.state.steps import Steps
 from tfmemtop.state.trend import Trend
 
 OUTPUT_CHARACTERS = 256 * 1024
@@ -73,6 +74,8 @@ class Hooked:
     trends: dict[str, Trend] = field(default_factory=dict)
     contexts: dict[int, Context] = field(default_factory=dict)  # by NVML index
     probe: events.Probe | None = None
+    steps: Steps = field(default_factory=Steps)
+    census: events.Census | None = None
     requested: deque[events.Requested] = field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
     out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))
     failure: Failure | None = None
@@ -115,7 +118,8 @@ class RunState:
 
     ``effective`` is what TensorFlow did, by logical device, of the process that said so last;
     ``before``, by NVML index, what was used and free on a GPU when the run had nothing there yet;
-    ``fragmentation`` that of the newest map of its largest pool; ``busy`` time and percent of a core.
+    ``fragmentation`` that of the newest map of its largest pool; ``busy`` time and percent of a core;
+    ``steps`` those of the process that has made most.
     """
 
     run: int
@@ -133,6 +137,7 @@ class RunState:
     peak_pool: int | None = None
     peak_process_total: int | None = None
     fragmentation: float | None = None
+    steps: Steps | None = None
     out_of_memory: int = 0
     complaints: deque[Complaint] = field(default_factory=lambda: deque(maxlen=COMPLAINTS_KEPT))
     effective: dict[str, events.Effective] = field(default_factory=dict)

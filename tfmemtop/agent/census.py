@@ -1,0 +1,151 @@
+"""Which variables there are, of what size, where, and whether an optimizer made them.
+
+Weak references only, taken as TensorFlow makes a variable; sizes are shape times type. No operation runs,
+nothing is read from a device. Of tensors that are no variables TensorFlow keeps no list, and asking Python
+for all its objects would hold the script up for a tenth of a second: those are not counted.
+"""
+
+import sys
+import time
+import weakref
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+
+if TYPE_CHECKING:
+    from .core import Agent
+
+PACE_S = 30.0
+SOON_S = 2.0
+"""After this long a census is repeated if variables have been made since."""
+COST_S = 0.005
+"""Once a census takes more of the sampler's time, it is taken on demand only."""
+SENT = 20
+
+_PRUNE = 256
+_FRAMES = 64
+
+VARIABLES, OPTIMIZER, METRICS = "variables", "optimizer", "metrics"
+_MAKERS = (
+    (".optimizers.", OPTIMIZER),
+    (".optimizer_v2.", OPTIMIZER),
+    ("tensorflow.python.training.slot_creator", OPTIMIZER),
+    (".metrics.", METRICS),
+    (".layers.", VARIABLES),
+    (".models.", VARIABLES),
+)
+"""By the innermost frame whose module says it; what no such module made is a variable of the model or script."""
+
+
+class Entry:
+    """A variable, weakly, and what was found out about it once."""
+
+    __slots__ = ("found", "kind", "reference")
+
+    def __init__(self, variable: Any, kind: str) -> None:
+        self.reference = weakref.ref(variable)
+        self.kind = kind
+        self.found: Optional[Found] = None
+
+
+class Found(NamedTuple):
+    """``size`` is bytes, ``None`` where the shape is not known; ``handle`` tells two views of one variable."""
+
+    name: str
+    shape: "list[int]"
+    dtype: str
+    device: str
+    size: Optional[int]
+    handle: int
+
+
+class Census:
+    """Knows the variables, and counts them when it is time or asked to."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._tensor: Any = None  # TensorFlow's class of eager tensors
+        self._made = self._seen = 0
+        self._prune_at = _PRUNE
+        self._wanted = False
+        self._taken = float("-inf")
+        self._costly = False
+        self._sent: Any = None
+
+    def found(self, module: ModuleType) -> None:
+        """TensorFlow's module of variables is there."""
+        self._tensor = module.ops.EagerTensor
+
+    def add(self, variable: Any) -> None:
+        """*variable* is about to be made, by the frames above."""
+        self._entries.append(Entry(variable, _kind(sys._getframe(1))))
+        self._made += 1
+        if len(self._entries) >= self._prune_at:
+            self._entries = [entry for entry in self._entries if entry.reference() is not None]
+            self._prune_at = max(_PRUNE, 2 * len(self._entries))
+
+    def want(self) -> None:
+        """Somebody asks for a census now."""
+        self._wanted = True
+
+    def tell(self, agent: "Agent", now: float) -> None:
+        """Take a census and send it, if it is time."""
+        age = now - self._taken
+        due = age >= (SOON_S if self._made != self._seen else PACE_S) and not self._costly
+        if self._tensor is None or not (self._wanted or due):
+            return
+        asked, self._wanted = self._wanted, False
+        self._taken, self._seen = now, self._made
+        began = time.thread_time()
+        kinds, largest = self._take()
+        cost = time.thread_time() - began
+        self._costly = cost > COST_S
+        if asked or (kinds, largest) != self._sent:
+            self._sent = kinds, largest
+            agent.send("census", kinds=kinds, largest=largest, cost_us=int(cost * 1e6))
+
+    def _take(self) -> "tuple[dict[str, dict[str, int]], list[list[Any]]]":
+        kinds: dict[str, dict[str, int]] = {}
+        largest: list[list[Any]] = []
+        handles = set()
+        for entry in list(self._entries):
+            found = self._look(entry)
+            if found is None or found.size is None or found.handle in handles:
+                continue
+            handles.add(found.handle)
+            of_device = kinds.setdefault(found.device, {})
+            of_device[entry.kind] = of_device.get(entry.kind, 0) + found.size
+            largest.append([found.name, entry.kind, found.shape, found.dtype, found.device, found.size])
+        largest.sort(key=lambda one: -one[-1])
+        return kinds, largest[:SENT]
+
+    def _look(self, entry: Entry) -> Optional[Found]:
+        variable = entry.reference()
+        if variable is None:
+            return None
+        if entry.found is None:
+            handle = getattr(variable, "_handle", None)
+            # Of graphs' variables and of those still being made nothing is held yet.
+            if isinstance(handle, self._tensor):
+                shape, dtype = variable.shape, variable.dtype
+                count = shape.num_elements()
+                entry.found = Found(
+                    variable.name.partition(":")[0],
+                    [] if count is None else shape.as_list(),
+                    dtype.name,
+                    handle.device.rpartition("device:")[2],
+                    None if count is None else count * dtype.size,
+                    id(handle),
+                )
+        return entry.found
+
+
+def _kind(frame: Any) -> str:
+    for _ in range(_FRAMES):
+        if frame is None:
+            break
+        module = f"{frame.f_globals.get('__name__')}."
+        for part, kind in _MAKERS:
+            if part in module:
+                return kind
+        frame = frame.f_back
+    return VARIABLES

@@ -1,0 +1,129 @@
+"""How often the script's ``tf.function``s are called and traced, by TensorFlow's own count of it.
+
+TensorFlow counts every call that the script makes, so that it can warn of retracing. Its counts are read
+here once a second; nothing of ours runs in a call, except after one that has traced its function anew.
+"""
+
+import functools
+import weakref
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Optional
+
+if TYPE_CHECKING:
+    from .core import Agent
+
+PACE_S = 1.0
+SENT = 20
+"""Functions that are told of at most, the busiest first."""
+
+_KERAS_STEPS = ("multi_step_on_iterator", "one_step_on_iterator", "multi_step_on_data", "one_step_on_data")
+_STEPS = {"steps_per_execution", "_steps_per_execution"}
+"""What a Keras model calls the steps that one call of its function takes."""
+
+
+class Tally:
+    """Of one function: calls that TensorFlow's count has let go of, tracings, and steps a call takes."""
+
+    __slots__ = ("lost", "steps", "traces")
+
+    def __init__(self) -> None:
+        self.lost = self.traces = 0
+        self.steps: Optional[int] = 0  # 0 before the first tracing, None if unknown or not always the same
+
+
+class Functions:
+    """Reads the counts, and adds what a tracing makes TensorFlow forget. Keeps no function alive."""
+
+    def __init__(self) -> None:
+        self._detectors: Any = {}  # by weak reference to the code of a function, or to what stands for it
+        self._tallies: weakref.WeakKeyDictionary[Any, Tally] = weakref.WeakKeyDictionary()
+        self._next = 0.0
+        self._known = 0
+        self._sent: list[list[Any]] = []
+
+    def found(self, manager: Any) -> None:
+        """TensorFlow's own counting is there."""
+        self._detectors = manager._detectors.data
+
+    def calls(self, key: Any) -> int:
+        """Calls of the function *key* that TensorFlow counts now, without those it has let go of."""
+        if not plainly_hashed(key):
+            return 0
+        detector = self._detectors.get(weakref.ref(key))
+        return 0 if detector is None else detector._call_count
+
+    def traced(self, key: Any, function: Any, calls_before: int) -> None:
+        """The function *key* was traced anew in a call; *calls_before* TensorFlow counted before that."""
+        if not plainly_hashed(key):
+            return
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = Tally()
+        tally.traces += 1
+        tally.lost += calls_before + 1 - self.calls(key)
+        steps = steps_of_a_call(function)
+        tally.steps = steps if tally.steps in (0, steps) else None
+
+    def tell(self, agent: "Agent", now: float, last: bool = False) -> None:
+        """Send the counts if some have changed: at most once a second, but at once for a new function."""
+        detectors = self._detectors
+        if now < self._next and len(detectors) == self._known and not last:
+            return
+        self._next, self._known = now + PACE_S, len(detectors)
+        counts = []
+        for reference, detector in list(detectors.items()):
+            key = reference()
+            place = None if key is None or not plainly_hashed(key) else place_of(key)
+            if place is not None:
+                name, file, line = place
+                tally = self._tallies.get(key) or Tally()
+                # Traced before by other means than a call, it may never be traced in one.
+                steps = 1 if tally.steps == 0 else tally.steps
+                counts.append([name, tally.lost + detector._call_count, tally.traces, file, line, steps])
+        counts.sort(key=lambda count: -count[1])
+        del counts[SENT:]
+        if counts != self._sent:
+            self._sent = counts
+            agent.offer("functions", functions=counts)
+
+
+def plainly_hashed(key: Any) -> bool:
+    """Whether looking *key* up runs no code of the script's."""
+    kind: Any = type(key)
+    return kind is CodeType or kind.__hash__ is object.__hash__
+
+
+def place_of(key: Any) -> "Optional[tuple[str, str, int]]":
+    """Name, file and line of the Python function behind *key*; ``None`` if it has none."""
+    while isinstance(key, functools.partial):
+        key = key.func
+    if not isinstance(key, CodeType):
+        call = key if hasattr(type(key), "__code__") else type(key).__dict__.get("__call__")
+        key = getattr(call, "__code__", None)
+    if not isinstance(key, CodeType):
+        return None
+    name = getattr(key, "co_qualname", key.co_name)  # from Python 3.11 on
+    return name.rpartition("<locals>.")[2], key.co_filename, key.co_firstlineno
+
+
+def steps_of_a_call(function: Any) -> Optional[int]:
+    """Steps that a call of *function* takes: one, except with a Keras model that was told otherwise.
+
+    ``None`` if the model does not say, or keeps it where only an operation could read it.
+    """
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType) or "self" not in code.co_freevars or code.co_name not in _KERAS_STEPS:
+        is_old_keras = isinstance(code, CodeType) and code.co_name == "train_function" and "keras" in code.co_filename
+        return None if is_old_keras else 1
+    if code.co_name.startswith("one"):
+        return 1
+    try:
+        model = function.__closure__[code.co_freevars.index("self")].cell_contents
+    except ValueError:  # the cell is empty
+        return None
+    # Past properties, which would be the script's code.
+    attributes = getattr(model, "__dict__", {})
+    said = [attributes[name] for name in _STEPS if name in attributes]
+    return said[0] if said and type(said[0]) is int and said[0] > 0 else None
