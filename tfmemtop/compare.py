@@ -3,7 +3,8 @@
 import msgspec
 
 from tfmemtop.state.model import RunState
-from tfmemtop.units import UNKNOWN, format_bytes, format_duration
+from tfmemtop.state.steps import pace
+from tfmemtop.units import UNKNOWN, format_bytes, format_duration, format_rate
 from tfmemtop.verdicts.ending import ending
 
 NOTEWORTHY = 0.02
@@ -16,7 +17,8 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     ``settings`` are what the user chose for it and what TensorFlow did, as words. ``peak_in_use``
     and ``peak_pool`` are of the largest allocator, ``peak_process_total`` of the fullest GPU.
     ``fragmentation`` is the share of the pool's free bytes outside its largest free piece, at the
-    newest map before the end.
+    newest map before the end. ``first_step_s`` is from the run's start to the end of the first call of a
+    ``tf.function``; steps are those of the busiest one, and ``calls`` of it (``unit``) where that may take several.
     """
 
     name: str
@@ -32,6 +34,10 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     peak_process_total: int | None
     fragmentation: float | None
     out_of_memory: int
+    first_step_s: float | None = None
+    unit: str = "steps"
+    steps: int | None = None
+    steps_per_s: float | None = None
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -46,6 +52,8 @@ class Row(msgspec.Struct, frozen=True):
 def figures(run: RunState, now: float, name: str = "") -> RunFigures:
     """The figures of *run*; *now* is the last moment known, in session seconds."""
     last = run.ended if run.ended is not None else now
+    steps = pace(run.steps, last) if run.steps else None
+    first = run.steps.first_step if run.steps else None
     return RunFigures(
         name=name or f"run {run.run}",
         run=run.run,
@@ -60,6 +68,10 @@ def figures(run: RunState, now: float, name: str = "") -> RunFigures:
         peak_process_total=run.peak_process_total,
         fragmentation=run.fragmentation,
         out_of_memory=run.out_of_memory,
+        first_step_s=None if first is None else round(max(0.0, first - run.started), 3),
+        unit=steps.unit if steps else "steps",
+        steps=steps.count if steps else None,
+        steps_per_s=round(steps.whole, 3) if steps and steps.whole is not None else None,
     )
 
 
@@ -98,6 +110,9 @@ def rows(first: RunFigures, second: RunFigures) -> list[Row]:
         ("peak process", first.peak_process_total, second.peak_process_total),
     ):
         found.append(Row(label, format_bytes(a), format_bytes(b), _bytes(a, b)))
+    found.append(Row("first step after", *_first_steps(first, second)))
+    unit = first.unit if first.steps is not None else second.unit
+    found.append(Row(f"{unit} a second", _rate(first), _rate(second), _faster(first, second)))
     found.append(Row("fragmentation", _share(first.fragmentation), _share(second.fragmentation), ""))
     found.append(Row("out of memory", str(first.out_of_memory), str(second.out_of_memory), ""))
     found.append(Row("end", first.end, second.end, ""))
@@ -115,6 +130,8 @@ def sentences(first: RunFigures, second: RunFigures) -> list[str]:
         held = _more(first.peak_pool, second.peak_pool, "in the pool")
     use = _more(first.peak_in_use, second.peak_in_use, "in use at the peak")
     figures = [text for text in (held, use) if text] or ["no difference worth telling in memory"]
+    faster = _faster(first, second)
+    figures += [faster] if faster and faster != "same" else []
     found.append(f"{head}: {', '.join(figures)}.")
     if second.out_of_memory != first.out_of_memory:
         found.append(f"Out of memory {second.out_of_memory} times, before {first.out_of_memory}.")
@@ -147,6 +164,26 @@ def _bytes(a: int | None, b: int | None) -> str:
 
 def _seconds(a: float, b: float) -> str:
     return "" if int(a) == int(b) else ("+" if b > a else "-") + format_duration(abs(b - a))
+
+
+def _first_steps(first: RunFigures, second: RunFigures) -> tuple[str, str, str]:
+    a, b = first.first_step_s, second.first_step_s
+    shown = [UNKNOWN if value is None else format_duration(value) for value in (a, b)]
+    return shown[0], shown[1], "" if a is None or b is None else _seconds(a, b)
+
+
+def _rate(run: RunFigures) -> str:
+    return UNKNOWN if run.steps_per_s is None else format_rate(run.steps_per_s)
+
+
+def _faster(first: RunFigures, second: RunFigures) -> str:
+    """Only of what is counted alike."""
+    a, b = first.steps_per_s, second.steps_per_s
+    if not a or not b or first.unit != second.unit or first.command != second.command:
+        return ""
+    if abs(b - a) <= a * NOTEWORTHY:
+        return "same"
+    return f"{b / a - 1:.1%} faster" if b > a else f"{1 - b / a:.1%} slower"
 
 
 def _share(value: float | None) -> str:

@@ -68,3 +68,8 @@ def format_duration(seconds: float) -> str:
     days, rest = divmod(whole, 86_400)
     hours, minutes = rest // 3600, rest // 60 % 60
     return f"{days}d {hours:02}:{minutes:02}" if days else f"{hours:02}:{minutes:02}:{rest % 60:02}"
+
+
+def format_rate(rate: float) -> str:
+    """Something a second: ``1234``, ``12.4``, ``0.31``."""
+    return f"{rate:.0f}" if rate >= 99.95 else f"{rate:.1f}" if rate >= 0.995 else f"{rate:.2f}"

@@ -15,6 +15,7 @@ from tfmemtop.ui.details import DetailsScreen, describe
 from tfmemtop.ui.dialog import Dialog
 from tfmemtop.ui.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.signals import SignalScreen
+from tfmemtop.units import format_bytes
 
 CLOSED = "closed"
 
@@ -157,7 +158,7 @@ async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[
     async with Host().run_test(size=size) as pilot:
         dialog = DetailsScreen(lambda: state, 100, sent.append, glyphs=glyphs)
         await open_dialog(pilot, dialog)
-        assert sent == [events.ReadEnvironment(pid=100)]
+        assert sent == [events.ReadEnvironment(pid=100), events.CensusNow(pid=100)]
         assert any("Process 100" in line for line in screen_text(dialog))
         apply(state, events.Environment(t=5.0, pid=100, variables={f"V{i}": "x" for i in range(60)} | {"ZZ": "last"}))
         dialog.refresh_state(state)
@@ -217,3 +218,19 @@ async def test_whom_a_signal_goes_to_is_named_and_a_click_sends_nothing() -> Non
         assert "\x1b" not in named
         await pilot.click(offset=(12, 11))
         assert isinstance(pilot.app, Host) and pilot.app.results == []
+
+
+def test_what_is_in_use_is_told_by_kind() -> None:
+    state = rich_state()
+    hooked = state.processes[100].hooked
+    assert hooked is not None
+    reading = hooked.allocators["GPU:0"]
+    assert reading.in_use is not None and reading.in_use > 30 * MIB and reading.peak is not None
+    kernel = events.Variable("dense/kernel\x1b[31m", "variables", [1024, 2048], "float32", "GPU:0", 8 * MIB)
+    kinds = {"GPU:0": {"optimizer": 16 * MIB, "variables": 9 * MIB}}
+    apply(state, events.Census(t=4.0, pid=100, kinds=kinds, largest=[kernel]))
+    shown = " ".join(page(state, 100).split())
+    assert "on GPU:0 variables 9.0 MiB optimizer 16.0 MiB the rest" in shown
+    assert f"{format_bytes(reading.in_use - 25 * MIB)} other tensors, activations and temporaries" in shown
+    assert f"{format_bytes(reading.peak - 25 * MIB)} beyond the variables" in shown
+    assert "dense/kernel?[31m [1024, 2048] float32 on GPU:0" in shown

@@ -8,6 +8,7 @@ from tfmemtop.state.fold import PINNED, allocators_on, cpu_pool_readings, device
 from tfmemtop.state.history import History
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import ProcessState, State
+from tfmemtop.state.steps import Pace, pace
 from tfmemtop.units import format_bytes
 
 
@@ -51,6 +52,7 @@ class RunStatus:
     elapsed_s: float
     kill_in_s: float | None
     settings: tuple[str, ...]
+    pace: Pace | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +307,7 @@ def run_status(state: State) -> RunStatus | None:
         elapsed_s=elapsed_s,
         kill_in_s=kill_in_s,
         settings=tuple(settings_in_effect(state)),
+        pace=pace(run.steps, run.ended if run.ended is not None else state.now) if run.steps else None,
     )
 
 

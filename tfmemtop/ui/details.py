@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from tfmemtop import events
 from tfmemtop.state import State
 from tfmemtop.state.account import accounts
+from tfmemtop.state.holdings import holdings
 from tfmemtop.state.model import Hooked, ProcessState
 from tfmemtop.state.views import AllocatorRow, ProcessRow, allocators, processes
 from tfmemtop.ui.dialog import Dialog, Hint
@@ -52,6 +53,7 @@ class DetailsScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         self._send(events.ReadEnvironment(pid=self._pid))
+        self._send(events.CensusNow(pid=self._pid))
 
     def refresh_state(self, state: State) -> None:
         """Show *state*."""
@@ -70,10 +72,12 @@ def describe(state: State, pid: int, width: int) -> list[Line]:
     page = _Page(width)
     rows = [row for row in processes(state) if row.pid == pid]
     _account(page, state, pid)
+    _holdings(page, state, pid)
     _who(page, state, process, rows)
     _gpus(page, state, rows)
     if process.hooked:
         _allocators(page, [row for row in allocators(state) if row.pid == pid])
+        _largest(page, process.hooked.census)
         _settings(page, process.hooked)
         _out_of_memory(page, process.hooked)
     _hook(page, process)
@@ -122,6 +126,27 @@ def _account(page: _Page, state: State, pid: int) -> None:
             page.fact(name, words)
         if sentence := why_they_differ(account):
             page.text(sentence, DIM)
+
+
+def _holdings(page: _Page, state: State, pid: int) -> None:
+    for held in holdings(state, pid):
+        page.heading(f"What is in use on {held.device}")
+        for label, size in held.kinds:
+            page.fact(label, f"{format_bytes(size):>11}")
+        if held.rest is not None:
+            page.fact("the rest", f"{format_bytes(held.rest):>11}  other tensors, activations and temporaries")
+        if held.rest_at_peak is not None:
+            page.fact("at the peak", f"{format_bytes(held.rest_at_peak):>11}  beyond the variables")
+
+
+def _largest(page: _Page, census: events.Census | None) -> None:
+    if census is None or not census.largest:
+        return
+    page.heading("The largest variables")
+    for variable in census.largest:
+        shape = ", ".join(str(extent) for extent in variable.shape)
+        size = exactly(f"{format_bytes(variable.bytes):>11}", _LABEL)
+        page.verbatim(f"{size}{variable.name}  [{shape}] {variable.dtype} on {variable.device}")
 
 
 def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow]) -> None:

@@ -8,7 +8,7 @@ from rich.style import Style
 from tfmemtop.state.views import RunStatus, run_status
 from tfmemtop.ui.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, TITLE, WARNING
-from tfmemtop.units import format_duration
+from tfmemtop.units import format_duration, format_rate
 
 _PHASES: dict[str, tuple[str, Style]] = {
     "running": ("running", GOOD),
@@ -60,6 +60,8 @@ class Header(Panel):
         if status.kill_in_s is not None:
             line.append(Segment(f", killed in {status.kill_in_s:.0f} s", WARNING))
         line.append(Segment(f" {format_duration(status.elapsed_s)}", PLAIN))
+        if status.pace is not None and (rate := status.pace.whole if status.phase == "ended" else status.pace.recent):
+            line.append(Segment(f" {self.glyphs.dot} {format_rate(rate)} {status.pace.unit}/s", PLAIN))
         return line
 
     def _join(self, words: tuple[str, ...]) -> str:

@@ -10,11 +10,11 @@ from tfmemtop.ui.dialog import Dialog
 from tfmemtop.ui.lines import Line, fit
 from tfmemtop.ui.palette import BOLD, DIM, GOOD, PLAIN, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.text import harmless, wrap
-from tfmemtop.units import UNKNOWN, format_bytes, format_duration
+from tfmemtop.units import UNKNOWN, format_bytes, format_duration, format_rate
 
 
 class RunsDialog(Dialog[None]):
-    """One row a run: duration, peaks, how it ended; below it the settings."""
+    """One row a run: duration, peaks, how it ended; below it the settings and how it got on."""
 
     def __init__(self, state: Callable[[], State], *, glyphs: Glyphs = UNICODE) -> None:
         super().__init__("Runs of this session", glyphs=glyphs, width=116)
@@ -52,7 +52,13 @@ class RunsDialog(Dialog[None]):
         if run.out_of_memory:
             word += f", out of memory ×{run.out_of_memory}"
         style = GOOD if run.good else WARNING
-        settings = " · ".join(run.settings) or "the script's own settings"
+        words = run.settings or ["the script's own settings"]
+        if run.first_step_s is not None:
+            words = [*words, f"first step after {format_duration(run.first_step_s)}"]
+        if run.steps is not None:
+            rate = "" if run.steps_per_s is None else f", {format_rate(run.steps_per_s)} a second"
+            words = [*words, f"{run.steps} {run.unit}{rate}"]
+        settings = " · ".join(words)
         return [
             [Segment(figures, PLAIN), Segment(fit(word, max(4, width - len(figures)), self.glyphs), style)],
             [Segment("    " + fit(settings, max(4, width - 4), self.glyphs), DIM)],

@@ -14,6 +14,7 @@ from tfmemtop.verdicts.memory import crashed_when_full, out_of_memory, running_o
 from tfmemtop.verdicts.others import others_hold_the_card, two_reserve_everything
 from tfmemtop.verdicts.outside import outside_the_pool
 from tfmemtop.verdicts.pool import cached_but_idle, fragmented, grown_beyond_need, whole_card_reserved
+from tfmemtop.verdicts.retracing import retracing
 from tfmemtop.verdicts.settings import (
     asked_too_late,
     growth_differs,
@@ -38,6 +39,7 @@ RULES: tuple[Callable[[State], Iterator[Finding]], ...] = (
     growth_word_ignored,
     refused,
     leak,
+    retracing,
     two_reserve_everything,
     others_hold_the_card,
     whole_card_reserved,

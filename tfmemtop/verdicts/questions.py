@@ -32,6 +32,7 @@ _BELONGS = {
     "fragmented": FULL_NOT_USED,
     "others-hold": FULL_NOT_USED,
     "leak": EFFICIENTLY,
+    "retracing": EFFICIENTLY,
     "limit-tight": EFFICIENTLY,
     "limit-loose": EFFICIENTLY,
     "logical-beyond-card": EFFICIENTLY,
