@@ -69,6 +69,7 @@ class Engine:
         self._dumps = Dumps(stream, runs.dumps)
         self._maps = Maps(stream, self._hooks, recording=recorder is not None)
         self._ending = self._readings.ending = Ending(stream, runs, self._readings.devices)
+        self._ending.apart = self._readings.host.apart
         self._stopping: asyncio.Task[None] | None = None
         self._next: Relaunch | None = None
         self._quit = False

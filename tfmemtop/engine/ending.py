@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from tfmemtop.engine.procfs import descendants, read_stat
 from tfmemtop.engine.run import Runs
@@ -20,13 +20,17 @@ _NEAR = 64 * 1024 * 1024
 
 
 class Ending:
-    """Ends everything that descends from the engine: daemons too, since orphans come back to it."""
+    """Ends everything that descends from the engine: daemons too, since orphans come back to it.
+
+    Left alone are the sessions *apart*: what we have started ourselves, such as a build of the probe.
+    """
 
     def __init__(self, stream: Stream, runs: Runs, read_devices: Callable[[], Awaitable[list[DeviceReading]]]) -> None:
         self._stream = stream
         self._runs = runs
         self._read_devices = read_devices
         self._deadline = 0.0
+        self.apart: Collection[int] = ()
         self.baseline: dict[int, int] = {}  # bytes used on each GPU when the run began
         self.gpu_pids: set[int] = set()  # processes of the run that were seen on a GPU
 
@@ -101,7 +105,10 @@ class Ending:
 
     def _victims(self) -> set[int]:
         self._runs.reap()
-        return descendants(os.getpid())
+        alive = descendants(os.getpid())
+        if not self.apart:
+            return alive
+        return {pid for pid in alive if (stat := read_stat(pid)) and stat.session not in self.apart}
 
     def _say(self, phase: str, deadline: float | None = None, detail: str = "") -> None:
         self._stream.publish(_stopping(self._runs.number, phase, deadline, detail))
