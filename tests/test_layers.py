@@ -25,11 +25,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "state": {"events", "settings", "units"},
     "verdicts": {"state", "events", "settings", "units"},
     "compare": {"state", "settings", "units", "verdicts"},
+    "fit": {"events", "settings", "units"},
     "engine": {"events", "settings", "units", "recording", "summary", "probe"},
     "ui": {"state", "settings", "verdicts", "units", "events", "options", "recording", "compare", "engine.client"},
     "commands": {
         *("engine", "events", "settings", "units", "options", "recording", "summary"),
-        *("state", "verdicts", "compare", "ui.main"),
+        *("state", "verdicts", "compare", "fit", "ui.main"),
     },
     "cli": {"commands", "options"},
     "__main__": {"cli"},

@@ -24,6 +24,7 @@ _MODULES = {
     "replay": "tfmemtop.commands.replay",
     "why": "tfmemtop.commands.why",
     "compare": "tfmemtop.commands.compare",
+    "fit": "tfmemtop.commands.fit",
     "once": "tfmemtop.commands.once",
 }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tfmemtop.commands.arguments import Arguments, parse
-from tfmemtop.commands.limits import Machine, resolve
+from tfmemtop.commands.limits import Machine, bounds, resolve
 from tfmemtop.options import Refusal
 
 GIB = 1 << 30
@@ -50,6 +50,17 @@ def test_files_to_compare_and_to_explain() -> None:
     assert (arguments("why a.jsonl").subcommand, arguments("why a.jsonl").target) == ("why", "a.jsonl")
 
 
+def test_what_fit_is_to_find() -> None:
+    found = arguments("fit --seconds 2.5 --from 1G --to 50% --tries 5 --growth off --json -- python train.py")
+    assert (found.subcommand, found.command, found.json) == ("fit", ("python", "train.py"), True)
+    assert (found.seconds, found.steps, found.tries) == (2.5, None, 5)
+    assert bounds(found, TWO_GPUS) == (GIB, 20 * GIB, 40 * GIB)
+    assert bounds(found, NO_GPU) == (GIB, 8 * GIB, 16 * GIB)
+    assert bounds(arguments("fit --gpus none -- x"), TWO_GPUS) == (None, None, 64 * GIB)
+    assert (arguments("fit -- x").seconds, arguments("fit -- x").tries) == (30.0, 8)
+    assert (arguments("fit --steps 100 -- x").seconds, arguments("fit --steps 100 -- x").steps) == (None, 100)
+
+
 def test_every_option_arrives() -> None:
     found = arguments(
         "--growth script --memory-limit 4G --allocator cuda_malloc_async --gpus 1,0 --cpu-pool 50% "
@@ -80,6 +91,15 @@ def test_every_option_arrives() -> None:
         ("why", "why needs a file; for example: tfmemtop why run.jsonl"),
         ("why a b", "why cannot make sense of 'b'"),
         ("why a --json", "--json has no meaning with why"),
+        ("fit", "fit needs a command; for example: tfmemtop fit -- python train.py"),
+        ("fit python train.py", "fit cannot make sense of 'python': put -- before the command"),
+        ("fit --seconds 5 --steps 5 -- x", "give --seconds or --steps, not both"),
+        ("fit --seconds 0 -- x", "give seconds from 1 to 86400"),
+        ("fit --steps 1.5 -- x", "--steps 1.5: give a whole number from 1 to"),
+        ("fit --tries 51 -- x", "--tries 51: give a whole number from 1 to 50"),
+        ("fit --memory-limit 1G -- x", "--memory-limit has no meaning with fit"),
+        ("--from 1G -- x", "--from belongs to fit"),
+        ("record -o f --tries 3 -- x", "--tries has no meaning with record"),
         ("compare", "compare needs a file; for example: tfmemtop compare before.jsonl after.jsonl"),
         ("compare a b c", "compare cannot make sense of 'c'"),
         ("compare a b -- x", "compare takes no command"),
@@ -142,6 +162,8 @@ def test_a_share_is_one_of_the_smallest_gpu_or_of_the_host(
         ("--cpu-pool 1T -- x", TWO_GPUS, "--cpu-pool: 1T is more than this machine has, 64.0 GiB"),
         ("--memory-limit lots -- x", TWO_GPUS, "--memory-limit: 'lots' is no size; give one such as 4G"),
         ("--memory-limit 4 -- x", TWO_GPUS, "less than 1 MiB"),
+        ("fit --to 60G -- x", TWO_GPUS, "--to: 60G is more than GPU 1 has, 40.0 GiB"),
+        ("fit --from 2G --to 1G -- x", NO_GPU, "--from 2G is more than --to 1G"),
         ("--gpus 2 -- x", TWO_GPUS, "there is no GPU 2: this machine has 2"),
         ("--gpus 0 -- x", NO_GPU, "there is no GPU 0: this machine has none"),
         ("--allocator cuda_malloc_async -- x", NO_GPU, "cuda_malloc_async needs a GPU"),
@@ -160,5 +182,6 @@ def test_a_share_is_one_of_the_smallest_gpu_or_of_the_host(
 def test_what_the_machine_lacks_is_said_in_one_line(line: str, machine: Machine, said: str) -> None:
     with pytest.raises(Refusal) as caught:
         resolve(arguments(line), machine)
+        bounds(arguments(line), machine)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -35,7 +35,7 @@ def test_help_and_version() -> None:
     assert (version.returncode, version.stdout, version.stderr) == (0, f"tfmemtop {__version__}\n", "")
     shown = tfmemtop("--help")
     assert (shown.returncode, shown.stderr) == (0, "")
-    for word in ("attach [RUN]", "replay FILE", "--memory-limit SIZE", "--cpu-pool SIZE", "exit code"):
+    for word in ("attach [RUN]", "replay FILE", "--memory-limit SIZE", "--cpu-pool SIZE", "exit code", "--seconds N"):
         assert word in shown.stdout
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, cast
 from tfmemtop.options import Refusal, UiOptions
 from tfmemtop.settings import AllocatorName, Growth, Settings
 
-Subcommand = Literal["live", "demo", "record", "attach", "replay", "compare", "why", "once"]
+Subcommand = Literal["live", "demo", "record", "attach", "replay", "compare", "why", "fit", "once"]
 
 _USAGE = """\
 tfmemtop [OPTIONS] -- COMMAND…       run COMMAND and watch it
@@ -22,6 +22,8 @@ tfmemtop [OPTIONS] -- COMMAND…       run COMMAND and watch it
        tfmemtop replay FILE                 the same screens from a recording
        tfmemtop why FILE                    what a recording says of its run's memory, in words
        tfmemtop compare A [B] [--json]      two recordings, or the last two runs of one, side by side
+       tfmemtop fit [--seconds N] -- COMMAND…
+                                            find the smallest memory limit that works, by trying
        tfmemtop --once [--json]             one reading of devices and processes"""
 
 _EPILOG = """\
@@ -31,29 +33,42 @@ Without a GPU the memory limit and the allocator act on TensorFlow's memory pool
 exit code: the script's own; 128+n if signal n ended it; 2 for a command line that cannot be
 followed; 126 or 127 for a command that cannot be started or is not there."""
 
-_SUBCOMMANDS = ("demo", "record", "attach", "replay", "why", "compare")
+_SUBCOMMANDS = ("demo", "record", "attach", "replay", "why", "compare", "fit")
 
 # Words each takes: at least, at most.
 _TAKES = {"attach": (0, 1), "replay": (1, 1), "why": (1, 1), "compare": (1, 2)}
 
 # What each option needs to make sense; those not named here suit every screen.
 _LAUNCH = ("live", "demo", "record")
+_LAUNCH_OR_FIT = (*_LAUNCH, "fit")
 _SCREEN = ("live", "demo", "attach", "replay")
 _SUITS: dict[str, tuple[str, ...]] = {
-    "growth": _LAUNCH,
+    "growth": _LAUNCH_OR_FIT,
     "memory_limit": _LAUNCH,
-    "allocator": _LAUNCH,
-    "gpus": _LAUNCH,
+    "allocator": _LAUNCH_OR_FIT,
+    "gpus": _LAUNCH_OR_FIT,
     "cpu_pool": _LAUNCH,
-    "interval": _LAUNCH,
-    "no_probe": _LAUNCH,
+    "interval": _LAUNCH_OR_FIT,
+    "no_probe": _LAUNCH_OR_FIT,
     "record": ("live", "demo"),
     "output": ("record",),
     "readonly": _SCREEN,
     "ascii": _SCREEN,
-    "json": ("once", "compare"),
+    "json": ("once", "compare", "fit"),
+    "seconds": ("fit",),
+    "steps": ("fit",),
+    "smallest": ("fit",),
+    "largest": ("fit",),
+    "tries": ("fit",),
 }
-_FLAGS = {"output": "-o", "memory_limit": "--memory-limit", "cpu_pool": "--cpu-pool", "no_probe": "--no-probe"}
+_FLAGS = {
+    "output": "-o",
+    "memory_limit": "--memory-limit",
+    "cpu_pool": "--cpu-pool",
+    "no_probe": "--no-probe",
+    "smallest": "--from",
+    "largest": "--to",
+}
 
 
 @dataclass(frozen=True)
@@ -63,6 +78,7 @@ class Arguments:
     ``command`` is the script's command line, empty when only watching; ``growth`` what was said of
     it, ``script`` included; ``interval_s`` the hook's pace; ``probe`` whether to look into the pools;
     ``record`` where the events go; ``targets`` what to attach to, to replay, to explain or to compare.
+    For fit: ``seconds`` or ``steps`` to get past, limits from ``smallest`` to ``largest``, ``tries`` at most.
     """
 
     subcommand: Subcommand
@@ -75,6 +91,11 @@ class Arguments:
     probe: bool = True
     record: Path | None = None
     targets: tuple[str, ...] = ()
+    seconds: float | None = None
+    steps: int | None = None
+    smallest: str | None = None
+    largest: str | None = None
+    tries: int = 8
     json: bool = False
     ascii: bool = False
     readonly: bool = False
@@ -116,12 +137,18 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--no-probe", action="store_true", help="build and load nothing that looks into the pools")
     run.add_argument("--record", metavar="FILE", help="also write what happens to FILE")
     run.add_argument("-o", "--output", metavar="FILE", help="with record: the file to write")
+    fit = parser.add_argument_group("for fit")
+    fit.add_argument("--seconds", metavar="N", help="what the script is to get past, 1 to 86400 (default 30)")
+    fit.add_argument("--steps", metavar="N", help="the same in calls of its busiest tf.function, or steps of Keras")
+    fit.add_argument("--from", dest="smallest", metavar="SIZE", help="the smallest limit to try")
+    fit.add_argument("--to", dest="largest", metavar="SIZE", help="the largest (default: the first try has no limit)")
+    fit.add_argument("--tries", metavar="N", help="how often to start the script, 1 to 50 (default 8)")
     screen = parser.add_argument_group("for the screen")
     screen.add_argument("--readonly", action="store_true", help="look only: no signals, no relaunch, no typing")
     screen.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     other = parser.add_argument_group("other")
     other.add_argument("--once", action="store_true", help="print one reading and exit; needs no terminal")
-    other.add_argument("--json", action="store_true", help="with --once or compare: print it as JSON")
+    other.add_argument("--json", action="store_true", help="with --once, compare or fit: print it as JSON")
     other.add_argument("-V", "--version", action="store_true", help="print the version and exit")
     other.add_argument("-h", "--help", action="store_true", help="print this and exit")
     return parser
@@ -146,7 +173,7 @@ def parse(argv: Sequence[str]) -> Arguments | Literal["help", "version"]:
     if found.version:
         return "version"
     subcommand, words = _subcommand(found)
-    if (command or has_dashes) and subcommand not in ("live", "record"):
+    if (command or has_dashes) and subcommand not in ("live", "record", "fit"):
         name = "--once" if subcommand == "once" else subcommand
         raise Refusal(f"{name} takes no command after --")
     if has_dashes and not command:
@@ -155,6 +182,8 @@ def parse(argv: Sequence[str]) -> Arguments | Literal["help", "version"]:
         raise Refusal("record needs a command; for example: tfmemtop record -o run.jsonl -- python train.py")
     if subcommand == "record" and found.output is None:
         raise Refusal("record needs a file; for example: tfmemtop record -o run.jsonl -- python train.py")
+    if subcommand == "fit" and not command:
+        raise Refusal("fit needs a command; for example: tfmemtop fit -- python train.py")
     if command and not command[0]:
         raise Refusal("the command after -- is empty")
     _check_options_suit(found, subcommand, bool(command))
@@ -169,6 +198,11 @@ def parse(argv: Sequence[str]) -> Arguments | Literal["help", "version"]:
         probe=not found.no_probe,
         record=_path(found.output if subcommand == "record" else found.record),
         targets=tuple(words),
+        seconds=_seconds(found),
+        steps=_whole("--steps", found.steps, 1_000_000_000),
+        smallest=found.smallest,
+        largest=found.largest,
+        tries=_whole("--tries", found.tries, 50) or 8,
         json=found.json,
         ascii=found.ascii,
         readonly=found.readonly,
@@ -205,7 +239,7 @@ def _subcommand(found: argparse.Namespace) -> tuple[Subcommand, list[str]]:
         raise Refusal(f"{name} needs a file; for example: tfmemtop {name}{more}")
     if len(words) > takes[1]:
         odd = words[takes[1]]
-        hint = ": put -- before the command" if name == "record" else ""
+        hint = ": put -- before the command" if name in ("record", "fit") else ""
         raise Refusal(f"{name} cannot make sense of {odd!r}{hint}")
     return cast(Subcommand, name), words
 
@@ -222,7 +256,7 @@ def _check_options_suit(found: argparse.Namespace, subcommand: Subcommand, has_c
             shown = "--once" if subcommand == "once" else subcommand
             raise Refusal(f"{flag} has no meaning with {shown}")
         # Watching can be recorded and paced, but there is no script for a setting to act on.
-        if subcommand == "live" and not has_command and suits == _LAUNCH and name != "interval":
+        if subcommand == "live" and not has_command and set(suits) >= set(_LAUNCH) and name != "interval":
             raise Refusal(f"{flag} needs a command to act on; for example: tfmemtop {flag} … -- python train.py")
 
 
@@ -254,13 +288,37 @@ def _gpus(text: str | None) -> tuple[int, ...] | None:
 def _interval(text: str | None) -> float:
     if text is None:
         return 0.1
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
+    seconds = _number(text)
     if not 0.02 <= seconds <= 60:
         raise Refusal(f"--interval {text}: give seconds from 0.02 to 60")
     return seconds
+
+
+def _seconds(found: argparse.Namespace) -> float | None:
+    """What fit has to get past, unless that is a number of steps."""
+    if found.seconds is None:
+        return 30.0 if found.steps is None else None
+    if found.steps is not None:
+        raise Refusal("give --seconds or --steps, not both")
+    seconds = _number(found.seconds)
+    if not 1 <= seconds <= 86_400:
+        raise Refusal(f"--seconds {found.seconds}: give seconds from 1 to 86400")
+    return seconds
+
+
+def _whole(flag: str, text: str | None, most: int) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 12 and 1 <= int(text) <= most):
+        raise Refusal(f"{flag} {text}: give a whole number from 1 to {most}")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _path(text: str | None) -> Path | None:

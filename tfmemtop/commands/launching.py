@@ -48,11 +48,11 @@ def _settings(arguments: Arguments) -> Settings:
     sizes = (arguments.memory_limit, arguments.cpu_pool)
     if sizes == (None, None) and settings.gpus is None and settings.allocator is None:
         return settings  # asking the driver would only delay the start
-    return resolve(arguments, _machine())
+    return resolve(arguments, ask_machine())
 
 
 def _demo_settings(arguments: Arguments) -> Settings:
-    machine = _machine()
+    machine = ask_machine()
     settings = resolve(arguments, machine)
     on_gpu = bool(machine.uuids) and settings.gpus != ()
     if on_gpu:
@@ -63,7 +63,8 @@ def _demo_settings(arguments: Arguments) -> Settings:
     return settings
 
 
-def _machine() -> Machine:
+def ask_machine() -> Machine:
+    """What there is; the driver is asked."""
     from tfmemtop.engine.nvml import Nvml
 
     nvml = Nvml()

@@ -33,16 +33,9 @@ def resolve(arguments: Arguments, machine: Machine) -> Settings:
         Refusal: something is no size, or more than there is, or on a GPU that is not there.
     """
     settings = arguments.settings
-    visible = range(len(machine.uuids)) if settings.gpus is None else settings.gpus
     try:
         carry(settings, machine.uuids)
-        known = {index: total for index in visible if (total := machine.totals[index]) is not None}
-        if machine.uuids:
-            smallest = min(known, key=known.__getitem__, default=None)
-            whole = None if smallest is None else known[smallest]
-            owner = f"GPU {smallest}"
-        else:
-            whole, owner = machine.host_memory, "this machine"
+        whole, owner = _whole(settings, machine)
         return msgspec.structs.replace(
             settings,
             memory_limit=_size("--memory-limit", arguments.memory_limit, whole, owner),
@@ -51,6 +44,32 @@ def resolve(arguments: Arguments, machine: Machine) -> Settings:
     except ValueError as error:
         trouble = f" ({machine.trouble})" if machine.trouble else ""
         raise Refusal(f"{error}{trouble}") from error
+
+
+def bounds(arguments: Arguments, machine: Machine) -> tuple[int | None, int | None, int | None]:
+    """The smallest and the largest limit to try, as far as they are given, and what there is at all; bytes.
+
+    Raises:
+        Refusal: one is no size, or more than there is, or the smallest is above the largest.
+    """
+    settings = arguments.settings
+    on_gpu = bool(machine.uuids) and settings.gpus != ()
+    whole, owner = _whole(settings, machine) if on_gpu else (machine.host_memory, "this machine")
+    smallest = _size("--from", arguments.smallest, whole, owner)
+    largest = _size("--to", arguments.largest, whole, owner)
+    if smallest is not None and largest is not None and smallest > largest:
+        raise Refusal(f"--from {arguments.smallest} is more than --to {arguments.largest}")
+    return smallest, largest, whole
+
+
+def _whole(settings: Settings, machine: Machine) -> tuple[int | None, str]:
+    """How much a limit is a share of, and whose that is."""
+    if not machine.uuids:
+        return machine.host_memory, "this machine"
+    visible = range(len(machine.uuids)) if settings.gpus is None else settings.gpus
+    known = {index: total for index in visible if (total := machine.totals[index]) is not None}
+    smallest = min(known, key=known.__getitem__, default=None)
+    return None if smallest is None else known[smallest], f"GPU {smallest}"
 
 
 def _size(flag: str, text: str | None, whole: int | None, owner: str) -> int | None:

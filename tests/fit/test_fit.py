@@ -1,0 +1,118 @@
+"""``tfmemtop fit`` for real: scripts that are started, limited and ended again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+MIB = 1 << 20
+
+KEEPS_200_PEAKS_AT_300 = """
+import tensorflow as tf
+kept = tf.zeros([200, 256, 1024])
+more = tf.zeros([100, 256, 1024])
+del more
+print("peak reached", flush=True)
+@tf.function
+def step(x):
+    return tf.reduce_sum(x * 2.0)
+while True:
+    step(tf.zeros([1 << 16]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def kept_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def fit(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROGRAM, "fit", *arguments], capture_output=True, text=True, check=False, timeout=120)
+
+
+def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_need_of_a_real_script_is_found() -> None:
+    arguments = ("--seconds", "1", "--tries", "3", "--no-probe", "--json")
+    done = fit(*arguments, "--", sys.executable, "-c", KEEPS_200_PEAKS_AT_300)
+    assert done.returncode == 0, done.stderr
+    found = told(done)
+    first, *limited = found["tries"]
+    assert first["limit"] is None and first["passed"]
+    # Without a limit a chunk may be up to twice what was asked for; what the tensors take is always needed.
+    assert 300 * MIB <= first["peak_in_use"] <= 600 * MIB
+    assert 300 * MIB <= found["limit"] <= 2 * first["peak_in_use"] + MIB
+    assert found["failed_below"] is None or found["failed_below"] < found["limit"] < found["advice"]
+    failed = [one for one in limited if not one["passed"]]
+    assert failed
+    assert all("out of memory" in one["how"] for one in failed)
+    assert len(done.stderr.splitlines()) == len(found["tries"]) == 3
+    assert all(line.startswith("tfmemtop: try ") for line in done.stderr.splitlines())
+    output = Path(found["output"]).read_text()
+    assert output.count("peak reached") == len(found["tries"]) - len(failed)
+    assert output.count("=== try ") == len(found["tries"])
+
+
+def test_steps_are_counted_and_the_largest_limit_is_tried_first() -> None:
+    arguments = ("--steps", "20", "--to", "900M", "--tries", "1", "--no-probe")
+    done = fit(*arguments, "--", sys.executable, "-c", KEEPS_200_PEAKS_AT_300)
+    assert done.returncode == 0, done.stderr
+    assert "The smallest limit that worked: 900.0 MiB." in done.stdout
+    assert "--memory-limit 900M -- " in done.stdout  # never more than is to be tried
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("exit 3", "the script fails without a limit too (exit code 3)"),
+        ("kill -SEGV $$", "the script fails without a limit too (ended by SIGSEGV)"),
+        ("exit 0", "no allocator of TensorFlow's was seen"),
+    ],
+)
+def test_nothing_found_is_1_and_says_why(script: str, said: str) -> None:
+    done = fit("--", "sh", "-c", f"echo to stdout; {script}")
+    assert done.returncode == 1
+    assert said in done.stdout
+    assert "to stdout" not in done.stdout + done.stderr
+    path = Path(done.stdout.splitlines()[-1].rpartition(": ")[2])
+    assert "to stdout" in path.read_text()
+    assert done.stderr.count("tfmemtop: try ") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--", "no-such-command"], 127, "no-such-command: command not found"),
+        (["--from", "2G", "--to", "1G", "--", "true"], 2, "--from 2G is more than --to 1G"),
+        (["--allocator", "cuda_malloc_async", "--", "true"], 2, "fit needs the allocator bfc"),
+    ],
+)
+def test_what_cannot_be_tried_is_said_in_one_line(arguments: list[str], code: int, said: str) -> None:
+    done = fit(*arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said in done.stderr.splitlines()[-1]
+
+
+def test_ctrl_c_ends_the_try_and_tells_what_is_known(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    script = f"trap 'exit 0' TERM; echo $$ > {pipe}; while :; do sleep 0.1; done"
+    with subprocess.Popen(
+        [PROGRAM, "fit", "--", "bash", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        pid = int(pipe.read_text())
+        running.send_signal(signal.SIGINT)
+        out, progress = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert not Path(f"/proc/{pid}").exists()
+    assert "no limit … interrupted" in progress
+    assert "The search has not come to its end: interrupted." in out

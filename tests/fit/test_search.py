@@ -1,0 +1,111 @@
+"""The search alone, against scripts that are only imagined: it ends in time and finds what works."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfmemtop.fit.search import CLOSE_BYTES, CLOSE_SHARE, Search, Tried
+from tfmemtop.settings import MIB
+
+GIB = 1024 * MIB
+
+
+def tried(limit: int | None, need: int, peak: int, pool: int) -> Tried:
+    """How a script goes that needs a limit of *need* bytes."""
+    passed = limit is None or limit >= need
+    return Tried(
+        limit=limit,
+        passed=passed,
+        how="passed" if passed else "out of memory",
+        duration_s=1.0,
+        peak_in_use=min(peak, limit or peak),
+        pool=min(pool, limit or pool),
+    )
+
+
+def search(need: int, peak: int, pool: int, **bounds: int) -> Search:
+    found = Search(**({"tries": 8, "ceiling": 140 * GIB} | bounds))
+    while found.has_next():
+        found.tell(tried(found.next(), need, peak, pool))
+    return found
+
+
+sizes = st.integers(1, 60 * 1024).map(lambda mib: mib * MIB)
+shares = st.floats(0.0, 1.0)
+
+
+@given(peak=sizes, need=shares, pool=shares, tries=st.integers(1, 12))
+def test_what_is_found_has_worked_in_a_bounded_number_of_tries(peak: int, need: float, pool: float, tries: int) -> None:
+    # A script needs at least half of its peak, since chunks may be twice what was asked for, and may
+    # need somewhat more than its pool had when there was room: which regions it gets then is another matter.
+    needed = int(peak * (0.5 + need))
+    found = search(needed, peak, int(peak * (1 + pool)), tries=tries)
+    assert len(found.tried) <= tries
+    limits = [one.limit for one in found.tried[1:]]
+    assert len(set(limits)) == len(limits)
+    assert all(limit is not None and limit % MIB == 0 and limit <= 140 * GIB for limit in limits)
+    if found.limit is not None:
+        assert found.limit >= needed
+        assert found.advice is not None and found.limit <= found.advice <= found.limit * 1.05 + 17 * MIB
+
+
+@given(peak=sizes, need=shares, spare=shares)
+def test_a_little_less_than_what_is_found_does_not_work(peak: int, need: float, spare: float) -> None:
+    needed = int(peak * (0.5 + need))
+    pool = int(needed + (2 * peak - needed) * spare)
+    found = search(needed, peak, pool)
+    assert found.limit is not None
+    assert found.limit >= needed > found.limit - max(found.limit * CLOSE_SHARE, CLOSE_BYTES) - MIB
+
+
+@given(need=sizes, smallest=sizes, largest=sizes)
+def test_bounds_are_kept(need: int, smallest: int, largest: int) -> None:
+    smallest, largest = sorted((smallest, largest))
+    found = search(need, need, 2 * need, smallest=smallest, largest=largest)
+    assert all(one.limit is not None and smallest <= one.limit <= largest for one in found.tried)
+    assert len({one.limit for one in found.tried}) == len(found.tried)
+    assert (found.limit is None) == (need > largest)
+    assert found.advice is None or found.advice <= largest
+
+
+def test_a_script_that_takes_its_whole_limit_at_once_is_found_too() -> None:
+    # Growth off: the first try's pool is the card.
+    found = search(need=3 * GIB, peak=3 * GIB, pool=139 * GIB)
+    assert found.limit == 3 * GIB
+    assert found.failed_below is not None and found.failed_below >= 2.85 * GIB
+    assert len(found.tried) <= 8
+
+
+def test_without_the_pools_figures_the_peak_leads_to_the_limit() -> None:
+    found = Search(tries=4, ceiling=64 * GIB)
+    while found.has_next():
+        limit = found.next()
+        passed = limit is None or limit >= 390 * MIB
+        found.tell(Tried(limit=limit, passed=passed, how="", duration_s=1.0, peak_in_use=356 * MIB))
+    assert [one.limit for one in found.tried][1] == 356 * MIB
+    assert found.limit is not None
+
+
+def test_nothing_is_tried_after_a_first_try_that_fails_or_tells_nothing() -> None:
+    for first in (
+        Tried(limit=None, passed=False, how="exit code 1", duration_s=1.0, peak_in_use=GIB),
+        Tried(limit=None, passed=True, how="passed", duration_s=1.0),
+    ):
+        found = Search(tries=8)
+        found.tell(first)
+        assert not found.has_next()
+        assert found.limit is found.advice is None
+
+
+def test_with_two_tries_the_second_is_the_likeliest_to_work() -> None:
+    found = search(need=900 * MIB, peak=600 * MIB, pool=1000 * MIB, tries=2)
+    assert [one.limit for one in found.tried] == [None, 1000 * MIB]
+    assert found.limit == 1000 * MIB
+    # Nothing smaller was tried, so nothing is said to fail.
+    assert found.failed_below is None
+
+
+def test_a_limit_that_failed_once_counts_whatever_passed_below_it() -> None:
+    found = Search(tries=8)
+    for limit, passed in ((None, True), (600 * MIB, True), (900 * MIB, False), (1000 * MIB, True)):
+        found.tell(Tried(limit=limit, passed=passed, how="", duration_s=1.0, peak_in_use=600 * MIB, pool=1000 * MIB))
+    assert (found.limit, found.failed_below) == (1000 * MIB, 900 * MIB)

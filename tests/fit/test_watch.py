@@ -1,0 +1,153 @@
+"""One try, as its events tell it: when it is over, and what is said of it."""
+
+import pytest
+
+from tests import streams as s
+from tfmemtop import events as ev
+from tfmemtop.fit.search import Tried
+from tfmemtop.fit.watch import UNSEEN_S, Goal, Watch
+
+MIB = s.MIB
+HALF_A_MINUTE = Goal(seconds=30.0)
+
+
+def hook(pid: int = 100) -> ev.Hook:
+    return ev.Hook(t=0.5, pid=pid, ppid=1, argv=["train.py"], python="3.12.0", executable="/bin/python")
+
+
+def reading(
+    t: float, in_use: int = 200, peak: int = 300, made: int | None = None, device: str = "GPU:0"
+) -> ev.Allocator:
+    return ev.Allocator(
+        t=t,
+        pid=100,
+        device=device,
+        allocator="GPU_0_bfc",
+        in_use=in_use * MIB,
+        peak=peak * MIB,
+        pool=512 * MIB,
+        limit=None,
+        allocations=made,
+    )
+
+
+def watch(*stream: ev.AnyEvent, goal: Goal = HALF_A_MINUTE, first: Tried | None = None) -> Watch:
+    watch = Watch("GPU", goal, first)
+    for event in (s.run(t=0.0), hook(), *stream):
+        watch.take(event)
+    return watch
+
+
+def steadily(since: float, until: float, a_second: int = 40) -> list[ev.AnyEvent]:
+    return [reading(since + n / 4, made=n * a_second // 4) for n in range(int((until - since) * 4) + 1)]
+
+
+def ended(t: float, exit_code: int | None = None, signal: int | None = None) -> ev.RunEnd:
+    return ev.RunEnd(t=t, run=1, exit_code=exit_code, signal=signal)
+
+
+def test_the_seconds_count_from_tensorflows_first_use_of_memory() -> None:
+    going = watch(*steadily(20.0, 50.0))
+    assert not going.over(49.9)
+    assert going.over(50.6)
+    going.take(ev.Stopping(t=50.2, run=1, phase="term", deadline=55.0))
+    going.take(ended(50.5, signal=15))
+    told = going.outcome(512 * MIB, 51.0, complained=False, interrupted=False)
+    assert (told.passed, told.how, told.duration_s) == (True, "passed", 50.2)
+    assert (told.peak_in_use, told.pool) == (300 * MIB, 512 * MIB)
+    assert told.speed == pytest.approx(40) and told.speed_unit == "allocations/s"
+
+
+def test_memory_of_another_kind_does_not_count() -> None:
+    going = watch(reading(1.0, device="CPU:0"), reading(1.0, device="HOST:0"))
+    assert not going.over(UNSEEN_S - 1)
+    assert going.over(UNSEEN_S + 1)
+    told = going.outcome(None, UNSEEN_S + 1, complained=False, interrupted=False)
+    assert (told.passed, told.peak_in_use) == (False, None)
+    assert told.how == "TensorFlow used no GPU memory for 300 s"
+
+
+def test_out_of_memory_ends_a_try_at_once() -> None:
+    going = watch(*steadily(1.0, 5.0))
+    assert not going.over(5.0)
+    going.take(ev.OutOfMemory(t=5.1, pid=100, message="OOM", requested=100 * MIB))
+    assert going.over(5.1)
+    told = going.outcome(512 * MIB, 5.2, complained=True, interrupted=False)
+    assert (told.passed, told.how) == (False, "out of memory, asking for 100.0 MiB")
+
+
+def test_a_try_that_stands_still_is_given_the_time_tensorflow_takes_to_fail() -> None:
+    stuck = watch(*steadily(0.0, 25.0))
+    assert not stuck.over(34.0)
+    assert stuck.over(43.0)
+    # One that stands still by itself, as the first try has shown, is not waited for.
+    first = Tried(limit=None, passed=True, how="passed", duration_s=30.0, stalled_s=5.0)
+    assert watch(*steadily(0.0, 25.0), first=first).over(30.6)
+
+
+def test_a_try_is_not_over_while_an_allocation_may_be_waiting_whatever_else_goes_on() -> None:
+    busy = watch(*steadily(0.0, 29.0))
+    busy.take(ev.MemoryMap(t=29.1, pid=100, device="GPU:0", moment="out_of_memory"))
+    for event in steadily(29.2, 41.0):
+        busy.take(event)
+    assert not busy.over(41.0)
+    assert busy.over(41.2)
+    for n in range(10):
+        busy.take(ev.MemoryMap(t=41.0 + n * 2, pid=100, device="GPU:0", moment="out_of_memory"))
+    assert busy.over(60.1)  # not for ever
+
+
+@pytest.mark.parametrize(
+    ("end", "complained", "said"),
+    [
+        (ended(9.0, exit_code=3), False, "exit code 3"),
+        (ended(9.0, exit_code=1), True, "exit code 1, out of memory"),
+        (ended(9.0, exit_code=139), False, "exit code 139 (SIGSEGV)"),
+        (ended(9.0, signal=11), True, "ended by SIGSEGV, out of memory"),
+    ],
+)
+def test_how_a_try_failed_is_said(end: ev.RunEnd, complained: bool, said: str) -> None:
+    going = watch(*steadily(1.0, 9.0), end)
+    assert going.over(9.0)
+    told = going.outcome(None, 9.5, complained, interrupted=False)
+    assert (told.passed, told.how, told.duration_s) == (False, said, 9.0)
+
+
+def test_a_script_that_ends_well_before_its_time_has_passed() -> None:
+    going = watch(*steadily(1.0, 9.0), ended(9.0, exit_code=0))
+    assert going.over(9.0)
+    assert going.outcome(None, 9.5, complained=False, interrupted=False).passed
+
+
+def test_steps_are_those_of_the_busiest_function() -> None:
+    def functions(t: float, calls: int) -> ev.Functions:
+        busiest = ev.Traced("train", calls, 1, "train.py", 7, steps=10)
+        return ev.Functions(t=t, pid=100, functions=[busiest, ev.Traced("evaluate", 3, 1, "train.py", 9)])
+
+    going = watch(*steadily(0.0, 1.0), goal=Goal(steps=500))
+    for second in range(1, 6):
+        assert not going.over(float(second))
+        going.take(functions(float(second), second * 10))
+    assert not going.over(5.1)  # the last may be waiting for memory
+    assert going.over(5.6)
+    told = going.outcome(None, 5.0, complained=False, interrupted=False)
+    assert told.passed
+    assert (told.speed, told.speed_unit) == (100.0, "steps/s")
+
+
+def test_a_try_much_slower_than_the_first_fails() -> None:
+    first = Tried(limit=None, passed=True, how="passed", duration_s=10.0)
+    slow = watch(*steadily(0.0, 1.0), goal=Goal(steps=500), first=first)
+    slow.take(ev.Functions(t=2.0, pid=100, functions=[ev.Traced("train", 37, 1, "train.py", 7)]))
+    assert not slow.over(30.0)
+    assert slow.over(60.0)
+    told = slow.outcome(512 * MIB, 60.0, complained=False, interrupted=False)
+    assert not told.passed
+    assert told.how.startswith("too slow: 37 steps")
+
+
+def test_why_the_hook_is_not_in_is_known() -> None:
+    process = ev.Process(
+        t=1.0, pid=100, ppid=1, user="ada", command=["python", "-I"], started=1.0, run=1, hooked_out="python -I"
+    )
+    assert watch(process).hooked_out == "python -I"

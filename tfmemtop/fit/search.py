@@ -1,0 +1,134 @@
+"""Which limit to try next: a bisection in few tries, each of which costs a run of the script. Pure."""
+
+import msgspec
+
+from tfmemtop.settings import MIB
+
+CLOSE_SHARE, CLOSE_BYTES = 0.05, 64 * MIB
+"""The search ends when a limit that works is this near to one that does not, whichever of the two is more."""
+
+_STRIDE = 1.3
+"""The most a step up may be, as long as a limit is only known to work that is many times larger."""
+
+_MARGIN_SHARE, _MARGIN_LEAST = 0.05, 16 * MIB
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """A try under *limit* bytes (``None``: without one) and how it went; unknown figures are ``None``.
+
+    ``peak_in_use`` and ``pool`` are the highest of the largest allocator, in bytes; ``speed`` is in
+    ``speed_unit``, ``steps/s`` or ``allocations/s``; ``stalled_s`` seconds without any allocation.
+    """
+
+    limit: int | None
+    passed: bool
+    how: str
+    duration_s: float
+    peak_in_use: int | None = None
+    pool: int | None = None
+    speed: float | None = None
+    speed_unit: str = ""
+    stalled_s: float = 0.0
+
+
+class Search:
+    """Asks for one try after another, until the smallest limit that works is known closely enough.
+
+    *smallest* and *largest* bound what is tried, *ceiling* is what the machine has; bytes.
+    """
+
+    def __init__(
+        self, *, tries: int, smallest: int | None = None, largest: int | None = None, ceiling: int | None = None
+    ) -> None:
+        self._tries = tries
+        self._smallest = smallest
+        self._largest = largest
+        self._ceiling = largest or ceiling
+        self.tried: list[Tried] = []
+
+    @property
+    def limit(self) -> int | None:
+        """The smallest limit that has worked with none above it failing; ``None`` while there is none."""
+        failed = self._highest_failed()
+        worked = [tried.limit for tried in self.tried if tried.passed and tried.limit is not None]
+        return min((limit for limit in worked if limit > failed), default=None)
+
+    @property
+    def failed_below(self) -> int | None:
+        """The largest limit below :attr:`limit` that was tried and did not work."""
+        return self._highest_failed() or None
+
+    @property
+    def advice(self) -> int | None:
+        """:attr:`limit` with a margin, in whole MiB."""
+        limit = self.limit
+        if limit is None:
+            return None
+        advice = whole_mib(int(limit + max(limit * _MARGIN_SHARE, _MARGIN_LEAST)))
+        return min(advice, self._ceiling // MIB * MIB) if self._ceiling else advice
+
+    def tell(self, tried: Tried) -> None:
+        """Take in how the try went that :meth:`next` asked for."""
+        self.tried.append(tried)
+
+    def has_next(self) -> bool:
+        """Whether another try is worth it."""
+        if not self.tried:
+            return True
+        if len(self.tried) >= self._tries or not self.tried[0].passed or self.tried[0].peak_in_use is None:
+            return False
+        return self._candidate() is not None
+
+    @property
+    def settled(self) -> bool:
+        """Whether :attr:`limit` is known as closely as is asked for."""
+        return self.limit is not None and self._candidate() is None
+
+    def next(self) -> int | None:
+        """The limit to try now, in whole MiB; ``None`` for a try without one. Only after :meth:`has_next`."""
+        return self._candidate() if self.tried else self._largest
+
+    def _candidate(self) -> int | None:
+        low, works = self._low(), self.limit
+        upper = self._upper(low, works)
+        if upper is None:
+            # All that was thought to work has failed: upwards, as far as there is memory.
+            upper = whole_mib(int(low * _STRIDE))
+            upper = min(upper, self._ceiling // MIB * MIB) if self._ceiling else upper
+            return upper if upper > low else None
+        if len(self.tried) == self._tries - 1 and works is None:
+            return upper  # the last chance to have anything to recommend
+        peak = max(whole_mib(self.tried[0].peak_in_use or 0), low + MIB)
+        if len(self.tried) == 1 and peak < upper:
+            return peak
+        if upper - low <= max(upper * CLOSE_SHARE, CLOSE_BYTES):
+            return upper if upper != works else None
+        middle = (low + upper) // 2
+        if upper > low * 2 * _STRIDE:
+            middle = int(low * _STRIDE)
+        return max(low + MIB, middle // MIB * MIB)
+
+    def _highest_failed(self) -> int:
+        return max((tried.limit for tried in self.tried if not tried.passed and tried.limit is not None), default=0)
+
+    def _low(self) -> int:
+        """A limit that does not work, or is not to be tried."""
+        # BFC hands out chunks of less than twice what was asked for: below half of the peak nothing can work.
+        low = (self.tried[0].peak_in_use or 0) // 2 // MIB * MIB
+        if self._smallest is not None:
+            low = max(low, whole_mib(self._smallest) - MIB)
+        return max(low, self._highest_failed())
+
+    def _upper(self, low: int, works: int | None) -> int | None:
+        """The smallest limit that works, or should: a pool that grew no larger had no need of a larger limit."""
+        # Where pools are not known: their regions double, so that hardly one is twice as large as its peak.
+        pools = [whole_mib(tried.pool or 2 * (tried.peak_in_use or 0)) for tried in self.tried if tried.passed]
+        known = [limit for limit in (*pools, works) if limit is not None and limit > low]
+        if self._ceiling is not None:
+            known = [min(limit, self._ceiling // MIB * MIB) for limit in known]
+        return min((limit for limit in known if limit > low), default=None)
+
+
+def whole_mib(size: int) -> int:
+    """*size* bytes, up to the next whole MiB: TensorFlow counts limits in these."""
+    return -(-size // MIB) * MIB
