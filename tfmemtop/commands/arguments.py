@@ -31,7 +31,8 @@ SIZE is a number with K, M, G or T (KiB-based: 4G, 3500M), or a share of the mem
 Without a GPU the memory limit and the allocator act on TensorFlow's memory pool for the CPU.
 
 exit code: the script's own; 128+n if signal n ended it; 2 for a command line that cannot be
-followed; 126 or 127 for a command that cannot be started or is not there."""
+followed; 126 or 127 for a command that cannot be started or is not there.
+Of fit: 0 if a limit was found, 1 if not, 130 if it was interrupted."""
 
 _SUBCOMMANDS = ("demo", "record", "attach", "replay", "why", "compare", "fit")
 
