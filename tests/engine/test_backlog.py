@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfmemtop.engine.backlog import POINTS, Backlog
-from tfmemtop.events import Allocator, Hook, Output, Process, ProcessReading, ProcessReadings, Run
+from tfmemtop.events import Allocator, Functions, Hook, Output, Process, ProcessReading, ProcessReadings, Run, Traced
 from tfmemtop.settings import Settings
 
 
@@ -82,3 +82,13 @@ def test_curves_of_children_that_have_ended_are_kept_coarsely_and_with_their_pea
     assert len(curves[2]) <= 62
     assert max(curves[2]) == 900
     assert curves[2][-1] == 499
+
+
+def test_counts_of_functions_keep_the_first_and_the_newest() -> None:
+    backlog = Backlog()
+    counted = [Functions(t=float(t), pid=1, functions=[Traced("step", t, 1, "a.py", 1)]) for t in range(500)]
+    for event in counted:
+        backlog.add(event)
+    kept = backlog.events()
+    assert kept[0] == counted[0] and kept[1:] == counted[-len(kept) + 1 :]
+    assert 30 <= len(kept) <= 60

@@ -19,7 +19,10 @@ from tfmemtop.engine.procfs import read_stat
 from tfmemtop.engine.server import QUEUE, Reader
 from tfmemtop.engine.stream import Stream
 from tfmemtop.events import (
+    Census,
+    CensusNow,
     Environment,
+    Functions,
     Input,
     Leave,
     Notice,
@@ -292,3 +295,25 @@ def _mode(path: Path) -> int:
 def _text(launched: Launched) -> str:
     assert launched.output_path
     return Path(launched.output_path).read_bytes().decode()
+
+
+COUNTED = """
+import sys
+import tensorflow as tf
+kept = tf.Variable(tf.zeros([1000]), name="kept")
+step = tf.function(lambda x: x + 1)
+step(step(step(kept)))
+print("up", flush=True)
+sys.stdin.readline()
+"""
+
+
+async def test_functions_and_a_census_when_asked(engines: Engines) -> None:
+    screen = await engines.python(COUNTED)
+    run = await screen.until(Run)
+    await screen.until_shown("up")
+    counted = await screen.until(Functions, lambda counted: counted.functions[0].calls == 3)
+    assert [(f.name, f.traces, f.steps) for f in counted.functions] == [("<lambda>", 2, 1)]
+    await screen.client.send(CensusNow(pid=run.pid))
+    census = await screen.until(Census, lambda census: bool(census.kinds))
+    assert census.kinds == {"CPU:0": {"variables": 4000}} and census.largest[0].name == "kept"

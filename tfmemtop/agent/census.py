@@ -21,6 +21,7 @@ COST_S = 0.005
 """Once a census takes more of the sampler's time, it is taken on demand only."""
 SENT = 20
 
+_NAME = 200  # characters
 _PRUNE = 256
 _FRAMES = 64
 
@@ -129,7 +130,7 @@ class Census:
                 shape, dtype = variable.shape, variable.dtype
                 count = shape.num_elements()
                 entry.found = Found(
-                    variable.name.partition(":")[0],
+                    variable.name.partition(":")[0][:_NAME],
                     [] if count is None else shape.as_list(),
                     dtype.name,
                     handle.device.rpartition("device:")[2],

@@ -16,6 +16,8 @@ PACE_S = 1.0
 SENT = 20
 """Functions that are told of at most, the busiest first."""
 
+_NAME, _PATH = 200, 1000  # characters: all of them must fit a packet
+
 _KERAS_STEPS = ("multi_step_on_iterator", "one_step_on_iterator", "multi_step_on_data", "one_step_on_data")
 _STEPS = {"steps_per_execution", "_steps_per_execution"}
 """What a Keras model calls the steps that one call of its function takes."""
@@ -71,7 +73,7 @@ class Functions:
             return
         self._next, self._known = now + PACE_S, len(detectors)
         counts = []
-        for reference, detector in list(detectors.items()):
+        for reference, detector in detectors.copy().items():  # in one go: the script's threads add to it
             key = reference()
             place = None if key is None or not plainly_hashed(key) else place_of(key)
             if place is not None:
@@ -103,7 +105,7 @@ def place_of(key: Any) -> "Optional[tuple[str, str, int]]":
     if not isinstance(key, CodeType):
         return None
     name = getattr(key, "co_qualname", key.co_name)  # from Python 3.11 on
-    return name.rpartition("<locals>.")[2], key.co_filename, key.co_firstlineno
+    return name.rpartition("<locals>.")[2][:_NAME], key.co_filename[-_PATH:], key.co_firstlineno
 
 
 def steps_of_a_call(function: Any) -> Optional[int]:

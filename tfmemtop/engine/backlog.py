@@ -257,3 +257,7 @@ class Backlog:
         for (pid, _), series in self._series.items():
             if pid in died and (newest_run is None or pid != newest_run.pid):
                 series.thin(_DEAD_POINTS)
+        for pid in died & self._functions.keys():
+            counts = self._functions[pid]
+            while len(counts) > 2:
+                del counts[1]

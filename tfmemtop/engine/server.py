@@ -15,6 +15,7 @@ from tfmemtop.events import (
     AnyCommand,
     AnyEvent,
     DeviceReading,
+    Functions,
     Leave,
     MemoryMap,
     Notice,
@@ -30,7 +31,7 @@ QUEUE = 4 * 1024 * 1024
 _QUEUE_WHOLE = 64 * 1024 * 1024
 _LINE = 1024 * 1024
 _WRITE = 256 * 1024
-_SAMPLES = (Allocator, DeviceReading, MemoryMap, ProcessReadings, Output)
+_SAMPLES = (Allocator, DeviceReading, Functions, MemoryMap, ProcessReadings, Output)
 
 
 class Reader:
