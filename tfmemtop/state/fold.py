@@ -64,8 +64,9 @@ def _stopping(state: State, event: events.Stopping) -> None:
 def _device(state: State, event: events.Device) -> None:
     if known := state.devices.get(event.index):
         known.info = event
+        state.by_uuid[event.uuid] = known
     else:
-        state.devices[event.index] = DeviceState(event)
+        state.devices[event.index] = state.by_uuid[event.uuid] = DeviceState(event)
         state.devices = dict(sorted(state.devices.items()))
 
 
@@ -283,7 +284,7 @@ def device_of(state: State, pid: int, logical: str) -> DeviceState | None:
     hooked = _hooked(state, pid)
     effective = hooked.effective.get(logical) if hooked else None
     if effective and effective.uuid:
-        return next((d for d in state.devices.values() if d.info.uuid == effective.uuid), None)
+        return state.by_uuid.get(effective.uuid)
     return next(iter(state.devices.values())) if len(state.devices) == 1 else None
 
 

@@ -165,6 +165,7 @@ class State:
     revision: int = 0  # events taken in
     session: events.Session | None = None
     devices: dict[int, DeviceState] = field(default_factory=dict)  # by NVML index
+    by_uuid: dict[str, DeviceState] = field(default_factory=dict)  # the same
     cpu_pool: CpuPool | None = None
     processes: dict[int, ProcessState] = field(default_factory=dict)
     runs: list[RunState] = field(default_factory=list)

@@ -7,15 +7,20 @@ from rich.segment import Segment
 
 from tfmemtop.state import State
 from tfmemtop.ui.lines import Line, Panel, fit
-from tfmemtop.ui.palette import DIM, ERROR, GOOD, KEY, PLAIN, WARNING
+from tfmemtop.ui.palette import DIM, ERROR, GOOD, KEY, PLAIN, UNICODE, WARNING, Glyphs
 from tfmemtop.verdicts import Finding, findings
 
 MARKS = {"error": ("!", ERROR), "warning": ("!", WARNING), "info": ("i", GOOD)}
 _KEYS = re.compile(r"(\[[^\]]+\])")
+_WRAPPED = 200  # findings whose lines are kept
 
 
 class WhyPanel(Panel):
     """A title and the findings, wrapped; what does not fit is counted."""
+
+    def __init__(self, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
+        super().__init__(glyphs=glyphs, id=id)
+        self._wrapped: dict[tuple[Finding, int], list[Line]] = {}
 
     def build(self, width: int, height: int) -> list[Line]:
         rows: list[Line] = []
@@ -36,6 +41,15 @@ class WhyPanel(Panel):
         return 1 + sum(len(self._rows(finding, width)) for finding in found) if found and width else 0
 
     def _rows(self, finding: Finding, width: int) -> list[Line]:
+        """The lines of *finding*, wrapped once for as long as its words stay."""
+        known = self._wrapped.get((finding, width))
+        if known is None:
+            if len(self._wrapped) > _WRAPPED:
+                self._wrapped.clear()
+            known = self._wrapped[finding, width] = self._wrap(finding, width)
+        return known
+
+    def _wrap(self, finding: Finding, width: int) -> list[Line]:
         mark, style = MARKS[finding.level]
         text = wrap(finding.text, max(10, width - 4)) or [""]
         rows: list[Line] = [[Segment(f" {mark} ", style), Segment(text[0], PLAIN)]]

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from tfmemtop import events
 from tfmemtop.state import State
 from tfmemtop.state.fold import device_of, of_run
+from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import DeviceState, Hooked
 from tfmemtop.state.trend import Trend
 
@@ -62,21 +63,23 @@ def hooked_of_run(state: State) -> Iterator[tuple[int, Hooked]]:
 
 def uses(state: State, kind: str = "GPU") -> list[Use]:
     """The run's logical devices of *kind* (``GPU``, ``CPU``)."""
-    found = [
-        (pid, hooked, name)
-        for pid, hooked in hooked_of_run(state)
-        for name in sorted({*hooked.effective, *hooked.allocators})
-        if name.startswith(kind)
-    ]
-    several = len({pid for pid, _, _ in found}) > 1
-    made = []
-    for pid, hooked, name in found:
-        card = device_of(state, pid, name)
-        alike = [n for p, _, n in found if p == pid and device_of(state, pid, n) is card]
-        place = _place(name, card, len(alike) > 1) + (f", process {pid}" if several else "")
-        effective, reading = hooked.effective.get(name), hooked.allocators.get(name)
-        asked = effective.limit if effective and _limit_was_asked_for(state, hooked) else None
-        made.append(Use(pid, name, hooked, card, effective, reading, asked, place))
+    return _uses(state).get(kind, [])
+
+
+@once_per_revision
+def _uses(state: State) -> dict[str, list[Use]]:
+    """All of them, by kind: most rules begin with these."""
+    several = sum(1 for _, hooked in hooked_of_run(state) if hooked.effective or hooked.allocators) > 1
+    made: dict[str, list[Use]] = {}
+    for pid, hooked in hooked_of_run(state):
+        cards = {name: device_of(state, pid, name) for name in sorted({*hooked.effective, *hooked.allocators})}
+        for name, card in cards.items():
+            kind = name.partition(":")[0]
+            shared = sum(1 for other, its in cards.items() if its is card and other.startswith(kind)) > 1
+            place = _place(name, card, shared) + (f", process {pid}" if several else "")
+            effective, reading = hooked.effective.get(name), hooked.allocators.get(name)
+            asked = effective.limit if effective and _limit_was_asked_for(state, hooked) else None
+            made.setdefault(kind, []).append(Use(pid, name, hooked, card, effective, reading, asked, place))
     return made
 
 

@@ -67,6 +67,8 @@ def _all_grow(hooked: Hooked) -> bool:
 def growth_dropped(state: State) -> Iterator[Finding]:
     """The script asked for growth and later for a limit: TensorFlow then forgets growth."""
     for pid, hooked in hooked_of_run(state):
+        if not hooked.requested:
+            continue
         settled = [use for use in uses(state) if use.pid == pid and use.effective]
         if not settled or any(use.growth is not False for use in settled):
             continue
