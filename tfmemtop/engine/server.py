@@ -31,7 +31,9 @@ QUEUE = 4 * 1024 * 1024
 _QUEUE_WHOLE = 64 * 1024 * 1024
 _LINE = 1024 * 1024
 _WRITE = 256 * 1024
-_SAMPLES = (Allocator, DeviceReading, Functions, MemoryMap, ProcessReadings, Output)
+_PATIENT = (Allocator, DeviceReading, Functions, MemoryMap, ProcessReadings)
+_SAMPLES = (*_PATIENT, Output)
+_GATHER_S = 0.2
 
 
 class Reader:
@@ -45,6 +47,7 @@ class Reader:
         self._samples = 0
         self._dropped = 0
         self._more = asyncio.Event()
+        self._gathering: asyncio.TimerHandle | None = None
         self.idle = asyncio.Event()
 
     def push(self, event: AnyEvent) -> None:
@@ -57,6 +60,14 @@ class Reader:
         if self._samples > QUEUE:
             self._drop()
         self.idle.clear()
+        if not isinstance(event, _PATIENT):
+            self._more.set()
+        elif self._gathering is None:
+            # A screen draws readings once a second or so: waking it for each would cost more than drawing them.
+            self._gathering = asyncio.get_running_loop().call_later(_GATHER_S, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = None
         self._more.set()
 
     async def write(self) -> None:
