@@ -313,18 +313,23 @@ def run_status(state: State) -> RunStatus | None:
 
 def settings_in_effect(state: State) -> list[str]:
     """What TensorFlow does in the newest run, as words; before it says so, what the user chose."""
-    rows = [row for row in allocators(state) if of_run(state, row.pid)]
-    if not rows:
+    settled = [
+        effective
+        for pid, process in state.processes.items()
+        if process.hooked and of_run(state, pid)
+        for effective in process.hooked.effective.values()
+    ]
+    if not settled:
         return state.run.settings.words() if state.run else []
     words = []
-    growths = {row.growth for row in rows if row.growth is not None}
+    growths = {effective.growth for effective in settled if effective.growth is not None}
     if len(growths) == 1:
         words.append("growth on" if growths.pop() else "growth off")
     elif growths:
         words.append("growth differs")
-    limits = sorted({row.limit for row in rows if row.limit is not None})
+    # A limit that TensorFlow chose by itself is the allocators' panel's business.
+    limits = [effective.limit for effective in settled if effective.limit is not None]
     if limits:
-        words.append("limit " + " ".join(format_bytes(limit) for limit in limits))
-    kinds = [p.hooked.effective.values() for pid, p in state.processes.items() if p.hooked and of_run(state, pid)]
-    words += sorted({effective.allocator for each in kinds for effective in each if effective.allocator})
+        words.append("limit " + " + ".join(format_bytes(limit) for limit in limits))
+    words += sorted({effective.allocator for effective in settled if effective.allocator})
     return words
