@@ -66,7 +66,7 @@ def test_the_setting_has_a_margin_and_is_given_as_option_and_as_code() -> None:
 
 def test_why_nothing_was_found_is_said() -> None:
     for tries, said in (
-        ((tried(None, False, how="exit code 1"),), "the script fails without a limit too (exit code 1)"),
+        ((tried(None, False, how="exit code 1"),), "the script does not pass without a limit either (exit code 1)"),
         ((tried(900, False),), "the largest limit to try, 900.0 MiB, was not enough"),
         ((tried(None, True),), "ended before any limit had worked"),
         ((tried(None, True), *(tried(600 + n, False) for n in range(7))), "in 8 tries"),

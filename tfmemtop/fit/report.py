@@ -94,7 +94,7 @@ def _nothing_found(search: Search) -> str:
     if not first.passed:
         if first.limit is not None:
             return f"Nothing was found: the largest limit to try, {format_bytes(first.limit)}, was not enough."
-        return f"Nothing was found: the script fails without a limit too ({first.how})."
+        return f"Nothing was found: the script does not pass without a limit either ({first.how})."
     if first.peak_in_use is None:
         return "Nothing was found: no allocator of TensorFlow's was seen in the script that a limit could act on."
     if search.has_next():

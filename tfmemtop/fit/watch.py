@@ -70,7 +70,7 @@ class Watch:
     def __init__(self, kind: str, goal: Goal, first: Tried | None = None) -> None:
         self._kind = kind
         self._goal = goal
-        self._expected_stall_s = first.stalled_s if first else 0.0
+        self._expected_stall_s = first.stalled_s if first else math.inf
         self._patience_s = PATIENCE_S if first is None else _SLOWER * first.duration_s + _RETRY_S
         self._started = 0.0
         self._began: float | None = None  # TensorFlow's first use of memory
@@ -131,7 +131,7 @@ class Watch:
         if self._failure is not None or self._end is not None:
             return True
         if self._began is None:
-            return now - self._started > UNSEEN_S
+            return bool(self.hooked_out and not self._pids) or now - self._started > UNSEEN_S
         if (due := self._due()) is not None:
             return now >= due + _LONGER_S or now >= max(due + _TOLD_S + self._more(due), self._unmet + _RETRY_S)
         if self._goal.steps is None:
@@ -214,7 +214,7 @@ class Watch:
             if interrupted:
                 return False, "interrupted"
             if self._began is None:
-                return False, f"TensorFlow used no {self._kind} memory for {UNSEEN_S:.0f} s"
+                return False, f"no use of {self._kind} memory by TensorFlow was seen"
             if self._goal.steps is not None and self._steps < self._goal.steps:
                 took = (self._ended_at or 0.0) - self._started
                 return False, f"too slow: {self._steps} steps of a tf.function in {took:.0f} s"
