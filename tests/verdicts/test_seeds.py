@@ -51,8 +51,8 @@ POOLS = {
     "growth-then-limit": (4 * GIB, 4 * GIB),  # the limit dropped growth: all of it at once
     "limit-1g": (1 * GIB, 1 * GIB),
     "small-tensor": (2 * MIB, 2 * MIB),  # BFC's first region
-    "deleted": (16 * GIB, 16 * GIB),  # 12 GiB at the peak, and regions double
-    "nvidia-smi": (1 * GIB, 1 * GIB),
+    "deleted": (16 * GIB + 2 * MIB, 16 * GIB + 2 * MIB),  # 12 GiB at the peak; regions double, from 2 MiB
+    "nvidia-smi": (1026 * MIB, 1026 * MIB),
 }
 
 
