@@ -1,0 +1,109 @@
+"""Every screen, from recordings of real sessions, at three sizes, as it was last approved.
+
+Look at what differs before approving it: ``pytest tests/ui/test_snapshots.py --snapshot-update``.
+Pictures depend on Textual's drawing: on another release than the pinned one they are not compared.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Protocol
+
+import pytest
+from textual.app import App
+from textual.pilot import Pilot
+
+from tests.ui.recorded import RECORDINGS, screen
+from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.source import ReplaySource
+
+pytestmark = pytest.mark.skipif(version("textual") != "8.2.8", reason="pictures of Textual 8.2.8")
+
+SIZES = [(80, 24), (120, 36), (200, 60)]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A recording at a moment, and the keys that lead to a screen."""
+
+    recording: str
+    t: float
+    keys: tuple[str, ...] = ()
+    options: UiOptions = field(default_factory=UiOptions)
+
+
+SCREENS = {
+    "gpu": Shown("h200-settings", 44.0),
+    "gpu-growth-off": Shown("h200-settings", 20.0),
+    "gpu-growth-and-limit": Shown("h200-settings", 70.0),
+    "gpu-async": Shown("h200-settings", 125.0),
+    "two-cards": Shown("h200-two-cards", 20.0),
+    "cpu-pool": Shown("cpu-demo", 60.0),
+    "cpu-ended": Shown("cpu-demo", 108.0),
+    "out-of-memory": Shown("cpu-oom", 39.0),
+    "ascii": Shown("h200-settings", 44.0, options=UiOptions(ascii=True)),
+    "no-colour": Shown("h200-settings", 44.0, options=UiOptions(color=False)),
+    "details": Shown("h200-settings", 44.0, ("enter",)),
+    "map": Shown("h200-settings", 44.0, ("M",)),
+    "why": Shown("h200-settings", 20.0, ("W",)),
+    "signal": Shown("h200-settings", 44.0, ("k",)),
+    "limit": Shown("h200-settings", 44.0, ("L",)),
+    "gpus": Shown("h200-settings", 44.0, ("V",)),
+    "arguments": Shown("h200-settings", 44.0, ("E",)),
+    "relaunch": Shown("h200-settings", 44.0, ("G", "R")),
+    "quit": Shown("h200-settings", 44.0, ("q",)),
+    "runs": Shown("h200-settings", 125.0, ("H",)),
+    "help": Shown("h200-settings", 44.0, ("f1",)),
+    "filter": Shown("h200-settings", 44.0, ("slash", "p", "y")),
+}
+
+
+class Compare(Protocol):
+    def __call__(self, app: App[Outcome], *, terminal_size: tuple[int, int], run_before: object) -> bool: ...
+
+
+@pytest.fixture(autouse=True)
+def utc() -> Iterator[None]:
+    """Clocks on the screen show the recording's time; let it be the same everywhere."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    yield
+    if before is None:
+        del os.environ["TZ"]
+    else:
+        os.environ["TZ"] = before
+    time.tzset()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", SCREENS)
+def test_screen(name: str, size: tuple[int, int], snap_compare: Compare) -> None:
+    shown = SCREENS[name]
+    app = screen(shown.recording, shown.t, shown.options)
+
+    async def run_before(pilot: Pilot[Outcome]) -> None:
+        await pilot.pause()
+        app.redraw()
+        await pilot.press(*shown.keys)
+        await pilot.pause()
+        app.redraw()
+
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_replay(size: tuple[int, int], snap_compare: Compare) -> None:
+    source = ReplaySource(RECORDINGS / "h200-settings.jsonl", clock=lambda: 0.0)
+    source.seek(44.0)
+    app = TfmemtopApp(source, UiOptions())
+
+    async def run_before(pilot: Pilot[Outcome]) -> None:
+        while source.seeking or app.state.session is None:
+            await pilot.pause()
+        app.redraw()
+
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
