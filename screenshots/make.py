@@ -12,7 +12,15 @@ from tfmemtop.options import UiOptions
 
 HERE = Path(__file__).parent
 
-PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {}
+PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {
+    "growth-off": ("h200-settings", 20.0, (140, 38), ()),
+    "growth-on": ("h200-settings", 45.0, (140, 38), ()),
+    "map": ("cpu-demo", 60.0, (140, 38), ("M",)),
+    "account": ("h200-settings", 44.0, (100, 30), ("enter",)),
+    "out-of-memory": ("cpu-oom", 39.0, (140, 38), ()),
+    "two-cards": ("h200-two-cards", 20.0, (140, 38), ()),
+    "narrow": ("h200-settings", 70.0, (80, 24), ()),
+}
 """File name: recording, moment in seconds, columns and rows, keys pressed."""
 
 

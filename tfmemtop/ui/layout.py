@@ -1,6 +1,6 @@
 """How the panels share the screen's height. Pure.
 
-On a small screen the panels give way in this order: the findings keep two lines, the allocators go
+On a small screen the panels give way in this order: the findings keep a quarter, the allocators go
 first, then the graph shrinks, then the process table, then the output; nothing overlaps.
 """
 
@@ -35,7 +35,7 @@ def arrange(
     """Share *height* lines. *devices_wanted* and *why_wanted* are lines, *processes* rows of the table."""
     side_by_side = width >= SIDE_BY_SIDE and allocators and output
     allocators = allocators and (side_by_side or height >= 36 or not output)
-    why = min(why_wanted, 3 if height < 30 else max(3, height // 6))
+    why = min(why_wanted, max(3, height // 4))
     room = max(0, height - why)
     lower_share = 0 if not (allocators or output) else max(4, room * 2 // 5)
     table = min(processes + 2, max(4, room // 4)) if lower_share else min(processes + 2, max(4, room // 2))
