@@ -97,6 +97,19 @@ class Engines:
         return screen
 
 
+async def ended(pid: int) -> None:
+    """Until a process has gone."""
+    descriptor = os.pidfd_open(pid)
+    loop = asyncio.get_running_loop()
+    gone = asyncio.Event()
+    loop.add_reader(descriptor, gone.set)
+    try:
+        await asyncio.wait_for(gone.wait(), PATIENCE_S)
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
 @pytest_asyncio.fixture
 async def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Engines]:
     """Engines whose sessions lie in a folder of this test."""

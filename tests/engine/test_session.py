@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import PATIENCE_S, Engines
+from tests.engine.conftest import Engines, ended
 from tfmemtop.engine.client import Client, connect
 from tfmemtop.engine.launch import Launched, sessions
 from tfmemtop.engine.procfs import read_stat
@@ -38,19 +38,6 @@ from tfmemtop.events import (
 from tfmemtop.recording import read
 
 READS = "print('up')\nwhile True: print('got', input())"
-
-
-async def ended(pid: int) -> None:
-    """Until a process has gone."""
-    descriptor = os.pidfd_open(pid)
-    loop = asyncio.get_running_loop()
-    gone = asyncio.Event()
-    loop.add_reader(descriptor, gone.set)
-    try:
-        await asyncio.wait_for(gone.wait(), PATIENCE_S)
-    finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
 
 
 async def test_a_late_reader_gets_the_present_in_order(engines: Engines) -> None:

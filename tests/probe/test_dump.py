@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.conftest import Engines
+from tests.engine.conftest import Engines, ended
 from tfmemtop.engine.dump import Piece, condense, read_dump
 from tfmemtop.engine.launch import sessions
 from tfmemtop.events import Input, MapWanted, MemoryMap, OutOfMemory, Probe, Stop
@@ -51,11 +51,12 @@ async def test_the_map_comes_before_the_error(engines: Engines, script: Script, 
     assert [chunk.size for chunk in dumped.biggest] == [chunk.size for chunk in live.biggest]
     error = await screen.until(OutOfMemory)
     assert error.t - dumped.t > 5
-    folder = Path(sessions()[0].socket).parent / "dumps"
-    late = await engines.look(sessions()[0].socket)
+    engine = sessions()[0]
+    folder = Path(engine.socket).parent / "dumps"
+    late = await engines.look(engine.socket)
     assert (await late.until(MemoryMap, lambda found: found.moment == "out_of_memory")).pool == dumped.pool
     await screen.client.send(Stop(quit=True))
-    await screen.until_closed()
+    await ended(engine.pid)
     assert not folder.exists()
 
 
