@@ -93,8 +93,6 @@ def test_without_the_probe_the_pool_is_not_guessed() -> None:
 
 def test_one_of_several_runs_is_looked_at_alone() -> None:
     path = RECORDINGS / "h200-settings.jsonl"
-    if not path.exists():
-        pytest.skip("this recording is not kept here")
     first, newest = follow(recording.read(path).events(), 1), follow(recording.read(path).events())
     assert "Growth was off" in told(first)[ALL_TAKEN] and first.account is not None
     assert heading(newest).startswith("Run 5")
