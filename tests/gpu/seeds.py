@@ -21,7 +21,7 @@ from tfmemtop.units import format_bytes
 from tfmemtop.verdicts.course import Course, follow
 
 SCRIPTS = Path(__file__).parents[1] / "scripts" / "seeds"
-TIMEOUT_S = 120
+TIMEOUT_S = 300
 ASIDE = ("ended", "releasing")
 
 
@@ -73,6 +73,11 @@ CASES = (
         environment={"TF_FORCE_GPU_ALLOW_GROWTH": "1"},
         expected=("whole-card",),
     ),
+    Case("full-but-idle", "001: full, and nothing computed", "full_but_idle", expected=("whole-card", "full-but-idle")),
+    Case("input-bound", "001: full, and waiting for the host", "input_bound", expected=("full-but-idle",)),
+    Case("leaking", "tensors kept step after step", "leaking", expected=("leak",)),
+    Case("cut-up", "small pieces, every other gone, then a large tensor", "cut_up", expected=("out-of-memory",)),
+    Case("retraced", "001-1: a tf.function without a warm-up that lasts", "retraced", expected=("retracing",)),
     Case(
         "others",
         "another process holds 40% of the card",

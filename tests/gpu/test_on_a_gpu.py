@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.gpu.keep import kept
 from tfmemtop import events, recording
 from tfmemtop.probe.build import build
 
@@ -31,8 +31,7 @@ def probe() -> None:
 
 def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[str, Any], list[events.AnyEvent]]:
     """What the script says of itself, and what tfmemtop recorded of it."""
-    kept = os.environ.get("TFMEMTOP_KEEP_RECORDINGS")
-    path = (Path(kept) if kept else folder) / f"{folder.name}.jsonl"
+    path = kept(folder) / f"{folder.name}.jsonl"
     done = subprocess.run(
         [sys.executable, "-m", "tfmemtop", "record", "-o", path, *options, "--", sys.executable, SCRIPT, *arguments],
         stdout=subprocess.PIPE,

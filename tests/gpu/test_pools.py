@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.gpu.keep import kept
 from tfmemtop import events, recording
 from tfmemtop.probe.build import build
 
@@ -121,7 +122,7 @@ TOGETHER = {
 
 def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[str, Any], list[events.AnyEvent]]:
     """What the script says of itself, and the whole recording."""
-    path = folder / "run.jsonl"
+    path = kept(folder) / f"{folder.name}.jsonl"
     script = folder / "train.py"
     script.write_text(SCRIPT)
     watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), *options, "--"]

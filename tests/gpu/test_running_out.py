@@ -1,0 +1,120 @@
+"""Out of memory on a real GPU: the verdict, and how soon something is said. Run by hand: ``pytest -m gpu``."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.gpu.keep import kept
+from tfmemtop import events, recording
+from tfmemtop.probe.build import build
+from tfmemtop.verdicts.course import Course, follow
+
+pytestmark = pytest.mark.gpu
+
+BEFORE = """
+import sys
+import tensorflow as tf
+
+def take(mib):
+    return tf.zeros([mib, 256, 1024])
+
+gpu = tf.config.list_physical_devices("GPU")[0]
+"""
+BEYOND = "kept = take(600)\nalso = take(600)\n"
+PIECES = """
+pieces = [take(8) for _ in range(120)]
+del pieces[::2]
+take(200)
+"""
+CASES = {
+    "our-limit": (
+        ["--memory-limit", "1G", "--growth", "on"],
+        BEYOND,
+        ("asked for 600.0 MiB", "Held back by the limit of 1.0 GiB that you set here"),
+    ),
+    "its-own-limit": (
+        [],
+        "tf.config.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=1024)])\n"
+        + BEYOND,
+        ("asked for 600.0 MiB", "Held back by the limit of 1.0 GiB that the script set"),
+    ),
+    "fragmented": (
+        ["--memory-limit", "1G", "--growth", "off"],
+        PIECES,
+        ("asked for 200.0 MiB", "Fragmented: ", "In one piece it would have fitted"),
+    ),
+    "truly-full": (["--growth", "on"], "kept = take(100 << 10)\nalso = take(60 << 10)\n", ("Truly full: ",)),
+    "cuda-malloc-async": (["--allocator", "cuda_malloc_async"], "take(200 << 10)\n", ("Truly full: ",)),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _built() -> None:
+    spec = find_spec("tensorflow")
+    assert spec is not None and spec.origin is not None
+    assert build(Path(spec.origin).parent, version("tensorflow")).state == "built"
+
+
+def run(folder: Path, name: str, options: list[str], code: str) -> tuple[int, str, list[events.AnyEvent], Course]:
+    """Exit code, stderr, the recording, and what was found in it."""
+    path = kept(folder) / f"oom-{name}.jsonl"
+    watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), *options, "--"]
+    done = subprocess.run(
+        [*watched, sys.executable, "-c", BEFORE + code], capture_output=True, text=True, check=False, timeout=200
+    )
+    stream = list(recording.read(path).events())
+    return done.returncode, done.stderr, stream, follow(iter(stream))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
+    options, code, phrases = CASES[name]
+    exit_code, stderr, stream, course = run(tmp_path, name, options, code)
+    assert exit_code == 1 and "ResourceExhaustedError" in stderr
+    (told,) = [told.finding for told in course.told if told.finding.key == "out-of-memory"]
+    for phrase in ("on GPU:0", *phrases):
+        assert phrase in told.text, told.text
+    assert "Out of memory on GPU:0" in stderr[stderr.index("ResourceExhaustedError") :]  # the summary
+    error = next(event for event in stream if isinstance(event, events.OutOfMemory))
+    moments = [event for event in stream if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory"]
+    if name != "cuda-malloc-async":
+        # TensorFlow tries for ten seconds; the map of the moment is there long before.
+        assert moments and moments[0].t < error.t - 5
+        assert moments[0].cells
+
+
+def test_it_is_the_others_that_hold_the_card(tmp_path: Path) -> None:
+    holder = Path(__file__).parents[1] / "scripts" / "seeds" / "hold_card.py"
+    with subprocess.Popen([sys.executable, str(holder), "50", "120"], stderr=subprocess.PIPE, text=True) as other:
+        assert other.stderr is not None
+        assert any("holding still" in line for line in other.stderr)
+        try:
+            _, _, _, course = run(tmp_path, "others", ["--growth", "on"], "take(90 << 10)\n")
+        finally:
+            other.kill()
+    (told,) = [told.finding for told in course.told if told.finding.key == "out-of-memory"]
+    assert "Held by others: " in told.text, told.text
+
+
+def test_a_failed_scratch_allocation_is_no_error(tmp_path: Path) -> None:
+    """Convolutions try algorithms whose scratch does not fit; TensorFlow takes another and goes on."""
+    code = """
+images = tf.random.normal([16, 64, 256, 256])
+filters = tf.random.normal([5, 5, 64, 64])
+for _ in range(3):
+    out = tf.nn.conv2d(images, filters, 1, "SAME", data_format="NCHW")
+print(float(tf.reduce_sum(out)) * 0)
+"""
+    exit_code, stderr, stream, course = run(tmp_path, "scratch", ["--memory-limit", "900M"], code)
+    assert exit_code == 0, stderr[-2000:]
+    moments = [event for event in stream if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory"]
+    assert moments, "no scratch allocation failed: the test needs another limit"
+    assert not [event for event in stream if isinstance(event, events.OutOfMemory)]
+    told = {told.finding.key: told.finding for told in course.told}
+    assert "out-of-memory" not in told
+    assert "harmless" in told["running-out"].text
+    assert "Out of memory" not in stderr[stderr.rindex("tfmemtop") :]

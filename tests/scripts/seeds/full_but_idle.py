@@ -1,0 +1,7 @@
+"""The whole card taken and nothing computed: memory that is full while the GPU idles."""
+
+import tensorflow as tf
+from seen import tell
+
+kept = tf.zeros([64, 256, 1024])
+tell(60, gpus=len(tf.config.list_physical_devices("GPU")))

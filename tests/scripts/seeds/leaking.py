@@ -1,0 +1,16 @@
+"""Losses kept as tensors, with all that hangs on them: in use rises step by step."""
+
+import time
+
+import tensorflow as tf
+from seen import tell
+
+for gpu in tf.config.list_physical_devices("GPU"):
+    tf.config.experimental.set_memory_growth(gpu, True)
+weights = tf.Variable(tf.random.normal([1024, 1024]))
+train = tf.function(lambda batch: tf.matmul(batch, weights))
+history = []
+for _ in range(1100):
+    history.append(train(tf.random.normal([1024, 1024])))  # the output, not a number of it
+    time.sleep(0.2)
+tell(gpus=len(tf.config.list_physical_devices("GPU")), kept=len(history))
