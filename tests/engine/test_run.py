@@ -1,5 +1,6 @@
 """What a script meets under the engine, and how it ends."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -192,6 +193,21 @@ async def test_relaunch_ends_the_run_and_starts_the_next_with_its_settings(engin
     assert (first.run, end.run, second.run, second.settings) == (1, 1, 2, settings)
     assert end.t <= released.t <= second.t
     assert {event.run for event in screen.all(Output) if "second" in event.text} == {2}
+
+
+async def test_the_next_run_waits_for_every_thread_of_the_one_before(engines: Engines) -> None:
+    leaves = "import threading, time\nthreading.Thread(target=time.sleep, args=(300,)).start()\nprint('up')\n"
+    leaves += "import ctypes, platform\nctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)"
+    screen = await engines.python(leaves)
+    await screen.until_shown("up")
+    run = await screen.until(Run)
+    while (stat := read_stat(run.pid)) and not stat.zombie:
+        await asyncio.sleep(0)  # its main thread ends alone
+    await screen.client.send(Relaunch(argv=[sys.executable, "-c", "print('second')"], settings=Settings()))
+    await screen.until_shown("second")
+    end = await screen.until(RunEnd, lambda end: end.run == 1)
+    second = await screen.until(Run, lambda run: run.run == 2)
+    assert end.signal == signal.SIGTERM and end.t <= second.t
 
 
 async def test_relaunch_that_cannot_start_leaves_the_run_alone(engines: Engines) -> None:

@@ -106,9 +106,12 @@ class Ending:
     def _victims(self) -> set[int]:
         self._runs.reap()
         alive = descendants(os.getpid())
-        if not self.apart:
-            return alive
-        return {pid for pid in alive if (stat := read_stat(pid)) and stat.session not in self.apart}
+        if self.apart:
+            alive = {pid for pid in alive if (stat := read_stat(pid)) and stat.session not in self.apart}
+        if self._runs.pid is not None:
+            # Its main thread ends first and reads as a zombie, while the others still hold all its memory.
+            alive.add(self._runs.pid)
+        return alive
 
     def _say(self, phase: str, deadline: float | None = None, detail: str = "") -> None:
         self._stream.publish(_stopping(self._runs.number, phase, deadline, detail))
