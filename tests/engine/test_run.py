@@ -1,6 +1,5 @@
 """What a script meets under the engine, and how it ends."""
 
-import asyncio
 import os
 import signal
 import sys
@@ -196,13 +195,18 @@ async def test_relaunch_ends_the_run_and_starts_the_next_with_its_settings(engin
 
 
 async def test_the_next_run_waits_for_every_thread_of_the_one_before(engines: Engines) -> None:
-    leaves = "import threading, time\nthreading.Thread(target=time.sleep, args=(300,)).start()\nprint('up')\n"
-    leaves += "import ctypes, platform\nctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)"
-    screen = await engines.python(leaves)
-    await screen.until_shown("up")
-    run = await screen.until(Run)
-    while (stat := read_stat(run.pid)) and not stat.zombie:
-        await asyncio.sleep(0)  # its main thread ends alone
+    program = """
+import ctypes, platform, threading, time
+def stay():
+    while ") Z " not in open("/proc/self/stat").read():
+        pass
+    print("main thread gone")
+    time.sleep(300)
+threading.Thread(target=stay).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+"""
+    screen = await engines.python(program)
+    await screen.until_shown("main thread gone")
     await screen.client.send(Relaunch(argv=[sys.executable, "-c", "print('second')"], settings=Settings()))
     await screen.until_shown("second")
     end = await screen.until(RunEnd, lambda end: end.run == 1)
