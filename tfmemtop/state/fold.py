@@ -7,6 +7,7 @@ from tfmemtop import events
 from tfmemtop.state.complaints import complaints
 from tfmemtop.state.model import (
     OUTPUT_CHARACTERS,
+    RUNS_KEPT,
     Context,
     CpuPool,
     DeviceState,
@@ -43,6 +44,12 @@ def _run(state: State, event: events.Run) -> None:
     for pid in [pid for pid, process in state.processes.items() if process.gone]:
         del state.processes[pid]
     state.environments.clear()
+    if before := state.run:
+        if before.going:
+            before.ended = event.t  # its end has not been told
+        if before.steps:
+            before.steps = before.steps.summary()
+    del state.runs[: 1 - RUNS_KEPT]
     state.runs.append(RunState(event.run, event.pid, event.argv, event.cwd, event.settings, started=event.t))
 
 
@@ -181,7 +188,8 @@ def _allocator(state: State, event: events.Allocator) -> None:
     if event.device.startswith("CPU"):
         if state.cpu_pool is None:
             state.cpu_pool = CpuPool()
-        in_use, pool = pool_use(cpu_pool_readings(state))
+        readings = cpu_pool_readings(state)
+        in_use, pool = pool_use(readings)
         for highest in [in_use + spike, in_use] if spike else [in_use]:
             state.cpu_pool.history.add(event.t, (highest, max(highest, pool or 0)))
     elif device := device_of(state, event.pid, event.device):
@@ -189,6 +197,7 @@ def _allocator(state: State, event: events.Allocator) -> None:
             _remember_device(state, device, spike)
         _remember_device(state, device)
     run = state.run
+        _remember_run(state, "cpu", readings, spike, 0)
     if event.in_use is not None:
         hooked.trends.setdefault(event.device, Trend()).add(event.t, event.in_use, event.high or event.in_use)
     if run and run.going and event.peak is not None:
@@ -358,11 +367,12 @@ def _remember_contexts(state: State, device: DeviceState) -> None:
 
 
 def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:
-    in_use, pool = pool_use(allocators_on(state, device))
+    readings, mine = allocators_on(state, device), process_total(state, device) or 0
+    in_use, pool = pool_use(readings)
     in_use += spike
     pool_end = max(in_use, pool or 0)
     # NVML is read less often than the allocators: an older total never undercuts a newer pool.
-    mine_end = max(pool_end, process_total(state, device) or 0)
+    mine_end = max(pool_end, mine)
     used = device.reading.used if device.reading else None
     device.history.add(state.now, (in_use, pool_end, mine_end, max(mine_end, used or 0)))
 
@@ -370,6 +380,16 @@ def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:
 _HANDLERS: dict[type[events.Event], Callable[[State, Any], None]] = {
     events.Session: _session,
     events.Run: _run,
+    _remember_run(state, device.info.uuid, readings, spike, mine)
+
+
+def _remember_run(state: State, place: str, readings: list[events.Allocator], spike: int, total: int) -> None:
+    """The newest run's own part of *readings*, of one GPU or the CPU pool, and the *total* it holds there."""
+    if (run := state.run) and run.going:
+        in_use, pool = pool_use([reading for reading in readings if of_run(state, reading.pid)])
+        in_use += spike
+        run.held[place] = in_use, max(in_use, pool or 0), max(in_use, pool or 0, total)
+        run.curve.add(state.now - run.started, tuple(map(max, zip(*run.held.values(), strict=True))))
     events.RunEnd: _run_end,
     events.Stopping: _stopping,
     events.Device: _device,

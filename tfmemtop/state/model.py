@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from tfmemtop import events
 from tfmemtop.settings import Settings
-from tfmemtop.state.history import History
+from tfmemtop.state.curve import Curve
+from tfmemtop.state.history import History, Sample
 from tfmemtop.state.steps import Steps
 from tfmemtop.state.trend import Trend
 
@@ -14,6 +15,8 @@ REQUESTS_KEPT = 200
 GROWTHS_KEPT = 256
 RESTS_KEPT = 3
 COMPLAINTS_KEPT = 16
+RUNS_KEPT = 64
+"""The newest: a run takes some 30 kB."""
 RECENT_KEPT = 60
 """Readings of how busy a GPU and the script were: a minute at NVML's pace."""
 
@@ -119,7 +122,8 @@ class RunState:
     ``effective`` is what TensorFlow did, by logical device, of the process that said so last;
     ``before``, by NVML index, what was used and free on a GPU when the run had nothing there yet;
     ``fragmentation`` that of the newest map of its largest pool; ``busy`` time and percent of a core;
-    ``steps`` those of the process that has made most.
+    ``steps`` those of the process that has made most. ``curve`` is of the fullest GPU, from what ``held``
+    has of each (or of the CPU pool) as it was read last: in use, pool, process total.
     """
 
     run: int
@@ -144,6 +148,8 @@ class RunState:
     before: dict[int, tuple[int, int]] = field(default_factory=dict)
     busy: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=RECENT_KEPT))
 
+    curve: Curve = field(default_factory=Curve)
+    held: dict[str, Sample] = field(default_factory=dict)
     @property
     def going(self) -> bool:
         return self.ended is None

@@ -69,6 +69,11 @@ class Steps:
         if self.first_step is None and any(function.calls for function in event.functions):
             self.first_step = event.t
 
+    def summary(self) -> "Steps":
+        """Only what a run that is over still needs: its busiest function's counts, for the pace of the whole."""
+        key = max(self.courses, key=lambda key: self.courses[key].last.calls, default=None)
+        return Steps({} if key is None else {key: self.courses[key]}, self.first_step)
+
     @property
     def busiest(self) -> Course | None:
         """The function called most often: what it does once is taken for a step."""

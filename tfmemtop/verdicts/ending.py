@@ -12,13 +12,15 @@ NEXT = "[R] runs it again, [G] [L] [A] [V] [E] change how, [q] quits"
 
 
 def ending(run: RunState) -> str:
-    """``ended with exit code 1``, ``ended by SIGTERM`` or the kernel's word; empty while it goes."""
+    """``ended with exit code 1``, ``ended by SIGTERM`` or the kernel's word, as far as known; empty while it goes."""
     if run.ended is None:
         return ""
     if run.oom_killed:
         return "killed by the kernel: the host ran out of memory"
     if run.signal is not None:
         return f"ended by {signal_name(run.signal)}"
+    if run.exit_code is None:
+        return "ended, it was not seen how"
     return f"ended with exit code {run.exit_code}"
 
 

@@ -1,0 +1,67 @@
+"""One run's memory from its start to its end, to be laid over another's.
+
+A curve takes the same room however long the run: its cells of time double in width whenever they
+no longer reach, each keeping the highest of what it holds, so that no peak is lost.
+"""
+
+from array import array
+
+from tfmemtop.state.history import Sample
+
+CELLS = 1024
+"""Of which at least half are in use once a run has lasted :data:`FIRST_WIDTH_S` times as many seconds."""
+FIRST_WIDTH_S = 0.1
+BOUNDARIES = 3
+"""Of a sample: in use, pool, process total; bytes, rising."""
+
+_NOTHING = -1
+_MOST_BYTES = 2**63 - 1
+
+
+class Curve:
+    """Samples over the seconds since a run began."""
+
+    __slots__ = ("_cells", "_latest", "end", "width_s")
+
+    def __init__(self) -> None:
+        self.width_s = FIRST_WIDTH_S
+        self._cells = array("q")  # up to the newest that has been read in
+        self._latest: Sample | None = None
+        self.end = 0.0
+
+    def add(self, t: float, sample: Sample) -> None:
+        """Take in what was read *t* seconds after the start; a time before the newest counts as the newest."""
+        t = self.end = max(self.end, t)
+        sample = tuple(min(max(size, 0), _MOST_BYTES) for size in sample)
+        while t >= self.width_s * CELLS:
+            self._widen()
+        cell, count = int(t / self.width_s), len(self._cells) // BOUNDARIES
+        if cell < count:
+            for offset, size in enumerate(sample, cell * BOUNDARIES):
+                self._cells[offset] = max(size, self._cells[offset])
+        else:
+            held = self._latest or (_NOTHING,) * BOUNDARIES
+            self._cells.extend(array("q", held) * (cell - count))
+            self._cells.extend(sample)
+        self._latest = sample
+
+    def columns(self, width_s: float, count: int, boundary: int) -> list[int | None]:
+        """The highest of a *boundary* in each of *count* columns of *width_s* seconds, from the start on.
+
+        ``None`` before the first reading and after the last.
+        """
+        cells = self._cells[boundary::BOUNDARIES]
+        found: list[int | None] = []
+        for column in range(count):
+            first = int(column * width_s / self.width_s)
+            last = max(first + 1, int((column + 1) * width_s / self.width_s))
+            size = max(cells[first:last], default=_NOTHING)
+            found.append(None if size == _NOTHING else size)
+        return found
+
+    def _widen(self) -> None:
+        old, self._cells = self._cells, array("q")
+        for at in range(0, len(old), 2 * BOUNDARIES):
+            pair = old[at : at + BOUNDARIES], old[at + BOUNDARIES : at + 2 * BOUNDARIES]
+            self._cells.extend(map(max, *pair) if pair[1] else pair[0])
+        self.width_s *= 2
