@@ -179,6 +179,21 @@ class Requested(Event, tag="requested", frozen=True):
     error: str | None  # what it raised, as "ValueError: …"
 
 
+class Initialised(Event, tag="initialised", frozen=True):
+    """TensorFlow made its devices, or raised ``error`` in their place; once a process, unless it tries again.
+
+    ``file`` and ``line`` of the script's own code that had it do so, empty and 0 where there is none,
+    and the text of that line. ``variables`` of the environment as it then was: those that steer GPU memory.
+    """
+
+    pid: int
+    file: str
+    line: int
+    code: str = ""
+    error: str | None = None
+    variables: dict[str, str] = {}
+
+
 class Effective(Event, tag="effective", frozen=True):
     """What TensorFlow does for one logical device, once its devices are initialised."""
 
@@ -383,6 +398,7 @@ AnyEvent = (
     | HookEnd
     | HookError
     | Requested
+    | Initialised
     | Effective
     | Allocator
     | PoolGrowth

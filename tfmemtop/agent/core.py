@@ -12,6 +12,7 @@ from typing import Any, Callable, Optional
 from .census import Census
 from .functions import Functions
 from .link import Link
+from .making import Making
 from .sampler import Sampler
 from .settle import Settings, parse_settings
 
@@ -28,6 +29,7 @@ class Agent:
         self.context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
         self.functions = Functions()
         self.census = Census()
+        self.making = Making(self)
         self.sessions = False  # whether there has been a TF1-style session
         self._start_over()
         atexit.register(self._exit)
@@ -121,8 +123,10 @@ class Agent:
 
     def session_made(self, growth: Optional[bool]) -> None:
         """A TF1-style session has made devices: they are read natively, once that is possible."""
-        sampler = self._sampler()
+        if not self.sessions and not self._eager():
+            self.making.made()
         self.sessions = True
+        sampler = self._sampler()
         if sampler is not None:
             sampler.session_made(growth)
 
@@ -149,9 +153,13 @@ class Agent:
         link = self.link
         self._start_over()
         link.close()
-        current = None if self.context is None else self.context._context
         # Another thread may have held the allocator's lock at the fork; nobody will release it here.
-        self.inherited = self.sessions or (current is not None and current._context_handle is not None)
+        self.inherited = self.sessions or self._eager()
+
+    def _eager(self) -> bool:
+        """Whether TensorFlow's eager context has made its devices."""
+        current = None if self.context is None else self.context._context
+        return current is not None and current._context_handle is not None
 
 
 def encode(kind: str, fields: "dict[str, Any]") -> bytes:
@@ -164,6 +172,8 @@ def encode(kind: str, fields: "dict[str, Any]") -> bytes:
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return value[:_TEXT].encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
     return [_clean(item) for item in value] if isinstance(value, list) else value
 
 

@@ -1,17 +1,15 @@
 """The places in TensorFlow where tfmemtop listens, and the one where it acts."""
 
 import functools
-import sys
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any, Callable, Optional
 
 from .core import Agent
 from .exhausted import Exhaustion
+from .making import callers_line
 from .settle import settle
 
 RECORDED = ("set_memory_growth", "set_logical_device_configuration", "set_visible_devices")
-
-_LIBRARIES = {"tensorflow", "keras", "tf_keras", __name__.split(".")[0]}
 
 
 def patch(agent: Agent, context: ModuleType, errors: ModuleType) -> None:
@@ -119,7 +117,7 @@ def _hide_our_frame(error: BaseException) -> None:
 def _report_call(
     agent: Agent, name: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]", error: Optional[BaseException]
 ) -> None:
-    file, line = _callers_line()
+    file, line = callers_line()
     shown = [readable(value) for value in args]
     shown += [f"{key}={readable(value)}" for key, value in kwargs.items()]
     while shown and shown[-1] == "None":  # defaults that TensorFlow's public function passes on
@@ -147,16 +145,6 @@ def readable(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _callers_line() -> "tuple[str, int]":
-    """File and line of the innermost frame that is neither TensorFlow's, Keras's nor ours."""
-    frame: Optional[FrameType] = sys._getframe(1)
-    while frame is not None:
-        if str(frame.f_globals.get("__name__")).split(".")[0] not in _LIBRARIES:
-            return frame.f_code.co_filename, frame.f_lineno
-        frame = frame.f_back
-    return "", 0
-
-
 def _settle_options(agent: Agent, owner: type) -> None:
     """Make the user's settings win where TensorFlow makes its GPU options final."""
     compute: Callable[[Any], Any] = owner._compute_gpu_options  # type: ignore[attr-defined]
@@ -169,9 +157,14 @@ def _settle_options(agent: Agent, owner: type) -> None:
             options = compute(self)
         except BaseException as error:
             _hide_our_frame(error)
+            agent.quietly("telling why there are no devices", refused, self, error)
             raise
         agent.quietly("settling the GPU options", note, self, options)
         return options
+
+    def refused(context: Any, error: BaseException) -> None:
+        if isinstance(error, Exception) and context._context_handle is None:
+            agent.making.refused(error)
 
     def note(context: Any, options: Any) -> None:
         words = settle(options, agent.settings)
@@ -186,9 +179,14 @@ def _settle_options(agent: Agent, owner: type) -> None:
         except BaseException as error:
             _hide_our_frame(error)
             raise
+        agent.quietly("telling who made the devices", made, self)
         # Only now: a thread of ours before TensorFlow's own would make Python warn of a fork.
         agent.quietly("starting to read the allocators", agent.initialised, *(latest[0] or (None, [])))
         return result
+
+    def made(context: Any) -> None:
+        if not context._initialized:  # else they are looked at again, since a cluster has changed
+            agent.making.made()
 
     owner._compute_gpu_options = compute_gpu_options  # type: ignore[attr-defined]
     owner._initialize_logical_devices = initialize_logical_devices  # type: ignore[attr-defined]

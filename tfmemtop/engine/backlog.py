@@ -20,6 +20,7 @@ from tfmemtop.events import (
     Hook,
     HookEnd,
     HookError,
+    Initialised,
     MemoryMap,
     Notice,
     OutOfMemory,
@@ -113,6 +114,7 @@ class Backlog:
         self._readings: ProcessReadings | None = None
         self._hooks: dict[int, Hook] = {}
         self._hook_ends: dict[int, HookEnd] = {}
+        self._initialised: dict[int, Initialised] = {}
         self._effective: dict[tuple[int, str], Effective] = {}
         self._series: dict[tuple[int, str], Series] = {}
         self._growths: dict[tuple[int, str], deque[PoolGrowth]] = {}
@@ -155,6 +157,8 @@ class Backlog:
             case MemoryMap():
                 maps = self._maps.setdefault((event.pid, event.device), {})
                 maps[event.moment, event.region is None] = event
+            case Initialised():
+                self._initialised[event.pid] = event
             case Probe():
                 self._probes[event.pid] = event
             case Functions():
@@ -197,6 +201,7 @@ class Backlog:
         for latest in (self._runs, self._ends, self._devices, self._processes, self._hooks, self._hook_ends):
             kept += latest.values()
         kept += self._probes.values()
+        kept += self._initialised.values()
         kept += self._censuses.values()
         for counts in self._functions.values():
             kept += counts
@@ -247,7 +252,10 @@ class Backlog:
                 self._processes.pop(pid, None)
         dead_hooked = [pid for pid in self._hooks if pid not in alive]
         for pid in dead_hooked[: max(0, len(dead_hooked) - _DEAD_HOOKED)]:
-            for known in (self._hooks, self._hook_ends, self._processes, self._probes, self._functions, self._censuses):
+            for known in (
+                *(self._hooks, self._hook_ends, self._processes, self._probes),
+                *(self._functions, self._censuses, self._initialised),
+            ):
                 known.pop(pid, None)
             for of_device in (self._effective, self._series, self._growths, self._maps):
                 for key in [key for key in of_device if key[0] == pid]:

@@ -17,6 +17,7 @@ from tfmemtop.events import (
     Hook,
     HookEnd,
     HookError,
+    Initialised,
     MemoryMap,
     OutOfMemory,
     PoolGrowth,
@@ -29,6 +30,7 @@ PACKET = 64 * 1024
 _FromHook = (
     Hook
     | Requested
+    | Initialised
     | Effective
     | Allocator
     | OutOfMemory

@@ -169,6 +169,11 @@ def _requested(state: State, event: events.Requested) -> None:
         hooked.requested.append(event)
 
 
+def _initialised(state: State, event: events.Initialised) -> None:
+    if hooked := _hooked(state, event.pid):
+        hooked.initialised = event
+
+
 def _effective(state: State, event: events.Effective) -> None:
     if hooked := _hooked(state, event.pid):
         hooked.effective[event.device] = event
@@ -192,12 +197,12 @@ def _allocator(state: State, event: events.Allocator) -> None:
         in_use, pool = pool_use(readings)
         for highest in [in_use + spike, in_use] if spike else [in_use]:
             state.cpu_pool.history.add(event.t, (highest, max(highest, pool or 0)))
+        _remember_run(state, "cpu", readings, spike, 0)
     elif device := device_of(state, event.pid, event.device):
         if spike:
             _remember_device(state, device, spike)
         _remember_device(state, device)
     run = state.run
-        _remember_run(state, "cpu", readings, spike, 0)
     if event.in_use is not None:
         hooked.trends.setdefault(event.device, Trend()).add(event.t, event.in_use, event.high or event.in_use)
     if run and run.going and event.peak is not None:
@@ -375,11 +380,6 @@ def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:
     mine_end = max(pool_end, mine)
     used = device.reading.used if device.reading else None
     device.history.add(state.now, (in_use, pool_end, mine_end, max(mine_end, used or 0)))
-
-
-_HANDLERS: dict[type[events.Event], Callable[[State, Any], None]] = {
-    events.Session: _session,
-    events.Run: _run,
     _remember_run(state, device.info.uuid, readings, spike, mine)
 
 
@@ -390,6 +390,11 @@ def _remember_run(state: State, place: str, readings: list[events.Allocator], sp
         in_use += spike
         run.held[place] = in_use, max(in_use, pool or 0), max(in_use, pool or 0, total)
         run.curve.add(state.now - run.started, tuple(map(max, zip(*run.held.values(), strict=True))))
+
+
+_HANDLERS: dict[type[events.Event], Callable[[State, Any], None]] = {
+    events.Session: _session,
+    events.Run: _run,
     events.RunEnd: _run_end,
     events.Stopping: _stopping,
     events.Device: _device,
@@ -401,6 +406,7 @@ def _remember_run(state: State, place: str, readings: list[events.Allocator], sp
     events.HookEnd: _hook_end,
     events.HookError: _hook_error,
     events.Requested: _requested,
+    events.Initialised: _initialised,
     events.Effective: _effective,
     events.Allocator: _allocator,
     events.PoolGrowth: _pool_growth,

@@ -79,6 +79,7 @@ class Hooked:
     probe: events.Probe | None = None
     steps: Steps = field(default_factory=Steps)
     census: events.Census | None = None
+    initialised: events.Initialised | None = None  # the newest attempt
     requested: deque[events.Requested] = field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
     out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))
     failure: Failure | None = None
@@ -147,9 +148,9 @@ class RunState:
     effective: dict[str, events.Effective] = field(default_factory=dict)
     before: dict[int, tuple[int, int]] = field(default_factory=dict)
     busy: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=RECENT_KEPT))
-
     curve: Curve = field(default_factory=Curve)
     held: dict[str, Sample] = field(default_factory=dict)
+
     @property
     def going(self) -> bool:
         return self.ended is None
