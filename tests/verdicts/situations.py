@@ -87,6 +87,14 @@ def asked(
     )
 
 
+def initialised(
+    line: int = 9, code: str = "x = tf.ones(3)", error: str | None = None, t: float = 1.4, **variables: str
+) -> events.Initialised:
+    return events.Initialised(
+        t=t, pid=100, file="/home/ada/train.py", line=line, code=code, error=error, variables=variables
+    )
+
+
 def wrote(text: str, t: float = 1.6) -> events.Output:
     return events.Output(t=t, run=1, text=text)
 

@@ -7,7 +7,7 @@ import pytest
 from tests import streams as s
 from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
-from tests.verdicts.situations import POOL_AT_ONCE, asked, begin, effective, reading, steady
+from tests.verdicts.situations import POOL_AT_ONCE, asked, begin, effective, initialised, reading, steady
 from tfmemtop import events, recording
 from tfmemtop.cli import main
 from tfmemtop.verdicts.course import Course, follow
@@ -25,6 +25,7 @@ from tfmemtop.verdicts.questions import (
 GROWING: list[events.AnyEvent] = [
     *begin(),
     asked("set_memory_growth", "GPU:0, True"),
+    initialised(14, t=1.9),
     effective(True),
     *steady(12.0, 908 * MIB, 908 * MIB, 1026 * MIB),
     s.device_reading(12.1, {100: 1634 * MIB}),
@@ -49,6 +50,7 @@ def test_every_question_is_answered_with_the_runs_own_figures() -> None:
     page = told(course)
     assert list(page) == [ALL_TAKEN, FULL_NOT_USED, EFFICIENTLY, GROWTH, REPORTS_LESS]
     assert "train.py:12 called set_memory_growth(GPU:0, True)." in page[ALL_TAKEN]
+    assert "settled growth and limits with that, at train.py:14 (x = tf.ones(3))" in page[ALL_TAKEN]
     assert "the pool came to 1.0 GiB of its 140.0 GiB, with 908.0 MiB in use at the peak" in page[ALL_TAKEN]
     assert "its processors were busy 45% of the time" in page[FULL_NOT_USED]
     assert "A limit of 999.0 MiB" in page[EFFICIENTLY] and "memory_limit=999" in page[EFFICIENTLY]

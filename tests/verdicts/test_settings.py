@@ -2,7 +2,7 @@
 
 from tests import streams as s
 from tests.streams import GIB
-from tests.verdicts.situations import asked, begin, effective, found, wrote
+from tests.verdicts.situations import asked, begin, effective, found, initialised, wrote
 from tfmemtop import events
 from tfmemtop.settings import Settings
 
@@ -16,6 +16,16 @@ def test_growth_asked_for_too_late_names_the_line() -> None:
     finding = found(begin(), effective(False), late)["asked-too-late"]
     assert "train.py:40: set_memory_growth(GPU:0, True) came too late" in finding.text
     assert "[G]" in finding.remedy and any("set_memory_growth(gpu, True)" in line for line in finding.code)
+
+
+def test_growth_asked_for_too_late_names_what_made_the_devices_before() -> None:
+    late = asked("set_memory_growth", "GPU:0, True", TOO_LATE, line=40)
+    finding = found(begin(), initialised(), effective(False), late)["asked-too-late"]
+    assert "no effect: train.py:9 (x = tf.ones(3)) had TensorFlow make its devices before" in finding.text
+    assert "Move the call of train.py:40 up, before train.py:9" in finding.explanation
+    # Of a fork, or in an older recording, nobody knows; then that is said.
+    unknown = found(begin(), effective(False), late)["asked-too-late"]
+    assert "made its devices already" in unknown.text and "is not known here" in unknown.explanation
 
 
 def test_a_late_call_is_no_matter_where_growth_is_on_all_the_same() -> None:
@@ -69,6 +79,19 @@ def test_growth_that_differs_between_gpus() -> None:
     assert found(begin(gpus=2), one) == {}
 
 
+DIFFERS = "ValueError: Memory growth cannot differ between GPU devices"
+
+
+def test_growth_that_differs_is_found_where_the_script_says_nothing_of_it() -> None:
+    one = asked("set_memory_growth", "GPU:0, True")
+    refused = initialised(20, "model.fit(x)", DIFFERS)
+    finding = found(begin(gpus=2), one, refused)["growth-differs"]
+    assert "could not make its devices at train.py:20, since" in finding.text and "GPU:0 only" in finding.text
+    # It ceases once they are made after all, though the words still stand in the output.
+    printed = wrote(DIFFERS)
+    assert "growth-differs" not in found(begin(gpus=2), one, printed, refused, initialised(t=2.0), effective(True))
+
+
 def environment(word: str) -> events.Environment:
     return events.Environment(t=2.5, pid=100, variables={"TF_FORCE_GPU_ALLOW_GROWTH": word})
 
@@ -79,6 +102,22 @@ def test_the_environment_overrides_the_script() -> None:
     assert "train.py:12 turned growth on, but it is off: most likely" in finding.text
     known = found(begin(), grow, effective(False), environment("false"))["growth-overridden"]
     assert "TF_FORCE_GPU_ALLOW_GROWTH=false in the environment overrides it" in known.text
+
+
+def test_the_environment_that_the_script_had_is_known_without_asking() -> None:
+    grow = asked("set_memory_growth", "GPU:0, True")
+    made = initialised(TF_FORCE_GPU_ALLOW_GROWTH="false")
+    finding = found(begin(), grow, made, effective(False))["growth-overridden"]
+    assert "TF_FORCE_GPU_ALLOW_GROWTH=false in the environment overrides it" in finding.text
+    # What is not set is not blamed.
+    other = found(begin(), grow, initialised(), effective(False))["growth-overridden"]
+    assert "not by the environment" in other.text
+    ignored = found(begin(), initialised(TF_FORCE_GPU_ALLOW_GROWTH="1"), effective(False))["growth-word-ignored"]
+    assert "TF_FORCE_GPU_ALLOW_GROWTH=1 is ignored" in ignored.text
+    assert "[G]" in ignored.remedy and ignored.code == ("export TF_FORCE_GPU_ALLOW_GROWTH=true",)
+    # The script has put it right before TensorFlow read it.
+    put_right = initialised(TF_FORCE_GPU_ALLOW_GROWTH="true")
+    assert "growth-word-ignored" not in found(begin(), environment("1"), put_right, effective(True))
 
 
 def test_what_the_user_chose_in_tfmemtop_overrides_without_a_word() -> None:

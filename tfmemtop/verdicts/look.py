@@ -100,9 +100,20 @@ def _place(name: str, card: DeviceState | None, several: bool) -> str:
     return f"{name} on GPU {card.info.index}" if several else f"GPU {card.info.index}"
 
 
-def where(request: events.Requested) -> str:
+def where(call: events.Requested | events.Initialised) -> str:
     """``train.py:12``"""
-    return f"{PurePath(request.file).name}:{request.line}" if request.file else "the script"
+    return f"{PurePath(call.file).name}:{call.line}" if call.file else "the script"
+
+
+def maker(hooked: Hooked) -> str | None:
+    """What had TensorFlow make its devices, ``train.py:12 (x = tf.ones(3))``; ``None`` where that is not known.
+
+    A process that was forked with its devices made does not say, and older recordings do not.
+    """
+    made = hooked.initialised
+    if made is None or made.error or not made.file:
+        return None
+    return where(made) + (f" ({made.code})" if made.code else "")
 
 
 def said(state: State, *phrases: str) -> str | None:
@@ -115,7 +126,13 @@ def said(state: State, *phrases: str) -> str | None:
 
 
 def variable(state: State, pid: int, name: str) -> str | None:
-    """The variable *name* of process *pid*; ``None`` if it is not set or its environment was not read."""
+    """The variable *name* of process *pid*; ``None`` if it is not set, or its environment not known.
+
+    As it was when TensorFlow made its devices, as soon as that is known.
+    """
+    process = state.processes.get(pid)
+    if process and process.hooked and process.hooked.initialised:
+        return process.hooked.initialised.variables.get(name)
     if state.run and name in state.run.settings.environment:
         return state.run.settings.environment[name]
     environment = state.environments.get(pid)

@@ -9,7 +9,7 @@ from tfmemtop.verdicts.accounting import others_say, parts, why_they_differ
 from tfmemtop.verdicts.course import Course, Told
 from tfmemtop.verdicts.ending import ending
 from tfmemtop.verdicts.limits import fitting_limit
-from tfmemtop.verdicts.look import hooked_of_run, where
+from tfmemtop.verdicts.look import hooked_of_run, maker, where
 
 ALL_TAKEN = "Why does TensorFlow still allocate all GPU memory despite setting allow_growth to true?"
 FULL_NOT_USED = "Why is my TensorFlow GPU memory full but not fully utilized?"
@@ -131,6 +131,10 @@ def _all_taken(state: State, run: RunState) -> Iterator[str]:
         yield f"The script asked for growth: {asked}.{more}"
     else:
         yield "The script did not call set_memory_growth."
+    makers = [by for _, hooked in hooked_of_run(state) if (by := maker(hooked))]
+    if makers:
+        made = "; ".join(dict.fromkeys(makers[:4]))
+        yield f"TensorFlow made its devices, and settled growth and limits with that, at {made}."
     if run.settings.growth is not None:
         yield f"tfmemtop was told to turn growth {run.settings.growth} for this run, which wins."
     growths = _growths(run)

@@ -8,7 +8,7 @@ from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.units import format_bytes
 from tfmemtop.verdicts.finding import Finding
-from tfmemtop.verdicts.look import GROWTH_CODE, hooked_of_run, said, uses, variable, where
+from tfmemtop.verdicts.look import GROWTH_CODE, hooked_of_run, maker, said, uses, variable, where
 
 GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 _DIFFERS = "Memory growth cannot differ between GPU devices"
@@ -39,10 +39,9 @@ def asked_too_late(state: State) -> Iterator[Finding]:
             if _grows(request) and _all_grow(hooked):
                 continue  # it is on all the same, by the user's or the environment's word
             asked = f"{request.call}({request.arguments})"
-            text = (
-                f"{where(request)}: {asked} came too late and had no effect: "
-                f"TensorFlow had made its devices already (process {pid})."
-            )
+            by = maker(hooked)
+            first = f"{by} had TensorFlow make its devices before" if by else "TensorFlow had made its devices already"
+            text = f"{where(request)}: {asked} came too late and had no effect: {first} (process {pid})."
             grows = request.call == "set_memory_growth"
             yield Finding(
                 "warning",
@@ -51,8 +50,10 @@ def asked_too_late(state: State) -> Iterator[Finding]:
                 "TensorFlow makes its devices at the first operation, tf.Variable, list_logical_devices or Keras "
                 "model, and settles growth, limits and visible devices in that moment. A call that comes later "
                 "raises RuntimeError; where the script catches that, it goes on with the settings of before. "
-                f"Move the call of {where(request)} up, right behind the import of TensorFlow; imports of the "
-                "script's own modules that build a model must come after it.",
+                f"Move the call of {where(request)} up, "
+                + (f"before {by}: best right" if by else "right")
+                + " behind the import of TensorFlow; imports of the script's own modules that build a model must "
+                "come after it." + ("" if by else " Which line made the devices is not known here."),
                 GROWTH_CODE if grows else (),
                 "asked-too-late",
             )
@@ -132,19 +133,27 @@ def refused(state: State) -> Iterator[Finding]:
 
 def growth_differs(state: State) -> Iterator[Finding]:
     """Growth was set for some of the GPUs only, which TensorFlow refuses when it makes its devices."""
-    if not said(state, _DIFFERS):
+    refusals = [
+        hooked.initialised
+        for _, hooked in hooked_of_run(state)
+        if hooked.initialised and _DIFFERS in (hooked.initialised.error or "")
+    ]
+    told = any(hooked.initialised for _, hooked in hooked_of_run(state))
+    # Of a hook that tells nothing of its attempts, what the script printed has to do.
+    if not refusals and (told or not said(state, _DIFFERS)):
         return
     asked = sorted(
         {match[0] for _, hooked in hooked_of_run(state) for r in hooked.requested if _grows(r) for match in
          _GPU.finditer(r.arguments)}
     )  # fmt: skip
     only = f": the script set it for {', '.join(asked)} only" if asked else ""
+    at = f" at {where(refusals[0])}" if refusals and refusals[0].file else ""
     yield Finding(
         "error",
-        f"TensorFlow could not make its devices, since memory growth differs between the GPUs{only}.",
+        f"TensorFlow could not make its devices{at}, since memory growth differs between the GPUs{only}.",
         "[G] turns growth on for every GPU; [V] hides the others",
         "Growth is one setting of all visible GPUs, though it is asked for one by one. Set it for each of them, or "
-        "make only those visible that the script uses.",
+        "make only those visible that the script uses. Until then every operation raises the same ValueError.",
         GROWTH_CODE,
         "growth-differs",
     )
@@ -168,9 +177,12 @@ def growth_overridden(state: State) -> Iterator[Finding]:
                 continue
             is_on = "on" if effective.growth else "off"
             word = variable(state, pid, GROWTH_VARIABLE)
-            by = f"{GROWTH_VARIABLE}={word} in the environment overrides it" if word in ("true", "false") else (
-                f"most likely {GROWTH_VARIABLE} in the environment overrides it ([Enter] on the process shows it)"
-            )  # fmt: skip
+            if word in ("true", "false"):
+                by = f"{GROWTH_VARIABLE}={word} in the environment overrides it"
+            elif hooked.initialised:
+                by = "not by the environment, but maybe by the ConfigProto of a tf.compat.v1 session"
+            else:
+                by = f"most likely {GROWTH_VARIABLE} in the environment overrides it ([Enter] on the process shows it)"
             yield Finding(
                 "warning",
                 f"{where(last)} turned growth {'on' if _grows(last) else 'off'}, but it is {is_on}: {by}.",
