@@ -63,6 +63,9 @@ def rich_state() -> State:
             line=40,
             error="RuntimeError: Physical devices cannot be modified after being initialized",
         ),
+        events.Initialised(
+            t=3.15, pid=100, file="/a/train.py", line=20, code="x = tf.ones(3)", variables={"TF_GPU_ALLOCATOR": "bfc"}
+        ),
         events.Effective(
             t=3.3,
             pid=100,
@@ -98,6 +101,9 @@ def test_details_tell_who_what_was_asked_for_and_what_took_effect() -> None:
         "set_memory_growth(gpu, True)",
         "/a/train.py:12",
         "raised RuntimeError: Physical devices cannot be modified after being initialized",
+        "made by       /a/train.py:20",
+        "x = tf.ones(3)",
+        "under         TF_GPU_ALLOCATOR=bfc",
         "growth on, limit 2.0 GiB, bfc",
         "set by tfmemtop: memory limit 2.0 GiB",
         "asked for 64.0 MiB, by AddV2",

@@ -218,7 +218,18 @@ def _settings(page: _Page, hooked: Hooked) -> None:
         if asked.error:
             page.text(f"  raised {asked.error}", ERROR, "  ")
     page.heading("What took effect")
-    if not hooked.effective:
+    made = hooked.initialised
+    if made:
+        page.fact("refused at" if made.error else "made by", (f"{made.file}:{made.line}" if made.file else None))
+        if made.code:
+            page.fact("", made.code, DIM)
+        if made.error:
+            page.fact("", made.error, ERROR)
+        for index, (name, value) in enumerate(sorted(made.variables.items())):
+            page.fact("" if index else "under", f"{name}={value}")
+    elif hooked.effective:
+        page.fact("made by", "not known", DIM)
+    if not hooked.effective and not (made and made.error):
         page.text("Not settled yet: TensorFlow initialises its devices at the first operation.", DIM)
     for device, effect in sorted(hooked.effective.items()):
         words = [
