@@ -1,8 +1,8 @@
 """Which variables there are, of what size, where, and whether an optimizer made them.
 
 Weak references only, taken as TensorFlow makes a variable; sizes are shape times type. No operation runs,
-nothing is read from a device. Of tensors that are no variables TensorFlow keeps no list, and asking Python
-for all its objects would hold the script up for a tenth of a second: those are not counted.
+nothing is read from a device. Tensors that are no variables are looked for among all of Python's objects, which
+holds the script up: on demand, and from then on with each census if that has cost little enough.
 """
 
 import sys
@@ -11,6 +11,9 @@ import weakref
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
+from . import tensors
+from .tensors import Look, Tensor, Tensors
+
 if TYPE_CHECKING:
     from .core import Agent
 
@@ -18,7 +21,7 @@ PACE_S = 30.0
 SOON_S = 2.0
 """After this long a census is repeated if variables have been made since."""
 COST_S = 0.005
-"""Once a census takes more of the sampler's time, it is taken on demand only."""
+"""Once a census takes more of the sampler's time, it is taken on demand only; so is the look for tensors."""
 SENT = 20
 
 _NAME = 200  # characters
@@ -65,16 +68,19 @@ class Census:
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._tensor: Any = None  # TensorFlow's class of eager tensors
+        self._tensors: Optional[Tensors] = None
         self._made = self._seen = 0
         self._prune_at = _PRUNE
-        self._wanted = False
+        self._wanted = self._tensors_wanted = False
         self._taken = float("-inf")
         self._costly = False
+        self._tensors_costly = True  # until a look that somebody asked for has shown otherwise
         self._sent: Any = None
 
     def found(self, module: ModuleType) -> None:
         """TensorFlow's module of variables is there."""
         self._tensor = module.ops.EagerTensor
+        self._tensors = Tensors(module)
 
     def add(self, variable: Any) -> None:
         """*variable* is about to be made, by the frames above."""
@@ -84,40 +90,41 @@ class Census:
             self._entries = [entry for entry in self._entries if entry.reference() is not None]
             self._prune_at = max(_PRUNE, 2 * len(self._entries))
 
-    def want(self) -> None:
-        """Somebody asks for a census now."""
+    def want(self, tensors: bool) -> None:
+        """Somebody asks for a census now, of *tensors* too or of variables only."""
         self._wanted = True
+        self._tensors_wanted |= tensors
 
     def tell(self, agent: "Agent", now: float) -> None:
         """Take a census and send it, if it is time."""
         age = now - self._taken
         due = age >= (SOON_S if self._made != self._seen else PACE_S) and not self._costly
-        if self._tensor is None or not (self._wanted or due):
+        if self._tensors is None or not (self._wanted or due):
             return
         asked, self._wanted = self._wanted, False
+        looking, self._tensors_wanted = self._tensors_wanted or not self._tensors_costly, False
         self._taken, self._seen = now, self._made
         began = time.thread_time()
-        kinds, largest = self._take()
+        variables = self._variables()
         cost = time.thread_time() - began
         self._costly = cost > COST_S
-        if asked or (kinds, largest) != self._sent:
-            self._sent = kinds, largest
-            agent.send("census", kinds=kinds, largest=largest, cost_us=int(cost * 1e6))
+        look = self._tensors.look(variables) if looking else None
+        fields = _counted(list(variables.values()), look)
+        if looking:
+            cost = time.thread_time() - began
+            self._tensors_costly = cost > COST_S
+        if asked or fields != self._sent:
+            self._sent = fields
+            agent.send("census", cost_us=int(cost * 1e6), **fields)
 
-    def _take(self) -> "tuple[dict[str, dict[str, int]], list[list[Any]]]":
-        kinds: dict[str, dict[str, int]] = {}
-        largest: list[list[Any]] = []
-        handles = set()
+    def _variables(self) -> "dict[int, tuple[str, Found]]":
+        """Those whose size is known, with their kinds, by handle."""
+        known = {}
         for entry in list(self._entries):
             found = self._look(entry)
-            if found is None or found.size is None or found.handle in handles:
-                continue
-            handles.add(found.handle)
-            of_device = kinds.setdefault(found.device, {})
-            of_device[entry.kind] = of_device.get(entry.kind, 0) + found.size
-            largest.append([found.name, entry.kind, found.shape, found.dtype, found.device, found.size])
-        largest.sort(key=lambda one: -one[-1])
-        return kinds, largest[:SENT]
+            if found is not None and found.size is not None:
+                known.setdefault(found.handle, (entry.kind, found))
+        return known
 
     def _look(self, entry: Entry) -> Optional[Found]:
         variable = entry.reference()
@@ -138,6 +145,31 @@ class Census:
                     id(handle),
                 )
         return entry.found
+
+
+def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look]) -> "dict[str, Any]":
+    """The event's fields: bytes by device and kind, and the largest."""
+    kinds: dict[str, dict[str, int]] = {}
+    largest: list[tuple[str, Any]] = list(variables)
+    largest += [(tensors.KIND, tensor) for tensor in look.tensors or ()] if look else []
+    for kind, found in largest:
+        of_device = kinds.setdefault(found.device, {})
+        of_device[kind] = of_device.get(kind, 0) + found.size
+    largest.sort(key=lambda one: -one[1].size)
+    del largest[SENT:]
+    names = tensors.names() if any(kind == tensors.KIND for kind, _ in largest) else {}
+    rows = [
+        [_name(found, names), kind, list(found.shape), found.dtype, found.device, found.size] for kind, found in largest
+    ]
+    fields: dict[str, Any] = {"kinds": kinds, "largest": rows}
+    if look is not None:
+        fields.update(tensors=None if look.tensors is None else len(look.tensors), unseen=look.unseen)
+    return fields
+
+
+def _name(found: Any, names: "dict[int, str]") -> str:
+    name: str = names.get(id(found.reference()), "") if isinstance(found, Tensor) else found.name
+    return name[:_NAME]
 
 
 def _kind(frame: Any) -> str:

@@ -93,7 +93,7 @@ class Sampler:
     def _obey(self, packet: bytes) -> None:
         message = json.loads(packet)
         if message["do"] == "census":
-            self._agent.census.want()
+            self._agent.census.want(message.get("tensors") is True)
         else:
             self._pools.obey(message)
 

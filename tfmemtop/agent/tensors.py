@@ -1,0 +1,137 @@
+"""The eager tensors that are alive, found in one look through all of Python's objects.
+
+TensorFlow keeps no list of them, but the garbage collector tells what refers to their class, and that is they.
+The look is one call into C, a few hundredths of a second in which no other Python code runs. It leaves weak
+references only; what is asked of a tensor then runs no operation and reads nothing from a device.
+"""
+
+import gc
+import operator
+import sys
+import weakref
+from collections.abc import Collection
+from itertools import chain, compress, repeat, starmap, tee
+from types import ModuleType
+from typing import Any, NamedTuple, Optional
+
+KIND = "tensors"
+
+_NO_SIZE = {"string", "resource", "variant"}
+"""Types whose tensors hold little but pointers: to a variable's own memory, say."""
+_CONTAINER = 1000  # items of a list that are looked at for names
+
+_ASYNCHRONOUS = "The script runs operations asynchronously: to ask a tensor for its shape would wait for them."
+_REMOTE = "The script uses TensorFlow on other machines: to ask a tensor for its shape could wait for them."
+_NOT_SHOWN = "Python's garbage collector does not show this TensorFlow's tensors."
+
+
+class Tensor(NamedTuple):
+    """An eager tensor that was alive; ``size`` in bytes."""
+
+    reference: "weakref.ref[Any]"
+    shape: "tuple[int, ...]"
+    dtype: str
+    device: str
+    size: int
+
+
+class Look(NamedTuple):
+    """What a look has found; ``None`` and the reason in ``unseen`` if there could be none.
+
+    With tensors found, ``unseen`` says where none were looked for.
+    """
+
+    tensors: "Optional[list[Tensor]]"
+    unseen: str = ""
+
+
+class Tensors:
+    """Looks for tensors when told to."""
+
+    def __init__(self, module: ModuleType) -> None:
+        """*module* is TensorFlow's of variables, which has imported all that is needed here."""
+        self._class: Any = module.ops.EagerTensor
+        self._context: Any = module.context
+        self._dtype: Any = module.dtypes.as_dtype
+        # What is put aside before there is a tensor; Python 3.12 does so itself.
+        self._frozen = gc.get_freeze_count()
+
+    def look(self, handles: "Collection[int]") -> Look:
+        """Find all that are alive. *handles* are the ``id``s of tensors that must be among them."""
+        context = self._context._context
+        if context is None or getattr(context, "_server_def", None) is not None:
+            return Look([]) if context is None else Look(None, _REMOTE)
+        references, executors = _find(self._class, self._context.executor.Executor)
+        if getattr(context, "_default_is_async", False) or any(executor.is_async() for executor in executors):
+            return Look(None, _ASYNCHRONOUS)
+        del executors
+        frozen = max(0, gc.get_freeze_count() - self._frozen)
+        unseen = f"{frozen:,} objects that the script put aside with gc.freeze were not looked at." if frozen else ""
+        if handles and not frozen and not any(id(reference()) in handles for reference in references):
+            return Look(None, _NOT_SHOWN)
+        told = (self._tell(reference) for reference in references)
+        return Look([tensor for tensor in told if tensor is not None], unseen)
+
+    def _tell(self, reference: "weakref.ref[Any]") -> Optional[Tensor]:
+        tensor = reference()
+        if tensor is None:
+            return None
+        try:
+            device = tensor.backing_device
+        except ValueError:
+            # Another thread is still making it. This must be asked first: TensorFlow checks for that here,
+            # but to ask such a tensor for its type would end the process.
+            return None
+        if tensor.is_packed:
+            return None
+        kind, _, number = device.rpartition("device:")[2].partition(":")
+        dtype = self._dtype(tensor._datatype_enum())
+        if kind not in ("CPU", "GPU") or dtype.name in _NO_SIZE:
+            return None
+        shape = tensor._shape_tuple()
+        size = dtype.size
+        for extent in shape:
+            size *= extent
+        return Tensor(reference, shape, dtype.name, f"{kind}:{number}", size)
+
+
+def _find(kind: type, other: type) -> "tuple[list[weakref.ref[Any]], list[Any]]":
+    """All objects of exactly *kind*, weakly, and those of *other*.
+
+    The last line is a single step of the interpreter, in which no other thread can take its turn: what the
+    script lets go of is never held by a list of ours.
+    """
+    found = chain.from_iterable(starmap(gc.get_referrers, ((kind, other),)))
+    first, first_again, second, second_again = tee(found, 4)
+    kinds = compress(first, map(operator.is_, map(type, first_again), repeat(kind)))
+    others = compress(second, map(operator.is_, map(type, second_again), repeat(other)))
+    references, kept = map(list, (map(weakref.ref, kinds), others))
+    return references, kept
+
+
+def names() -> "dict[int, str]":
+    """What the script's global variables are called, and the items of its global lists and dicts, by ``id``.
+
+    An ``id`` says something only of what was alive before and still is afterwards.
+    """
+    space = getattr(sys.modules.get("__main__"), "__dict__", None)
+    if type(space) is not dict:
+        return {}
+    direct = _identities(space)
+    known: dict[int, str] = {}
+    for name, _, kind in direct:
+        held: Any = space.get(name) if kind in (list, tuple, dict) and type(name) is str else None
+        if type(held) in (list, tuple) and len(held) <= _CONTAINER:
+            known.update((item, f"{name}[{place}]") for place, item in enumerate(list(map(id, held))))
+        elif type(held) is dict and len(held) <= _CONTAINER:
+            known.update((item, f"{name}[{key!r}]") for key, item, _ in _identities(held) if type(key) in (str, int))
+    known.update((item, name) for name, item, _ in direct if type(name) is str)
+    return known
+
+
+def _identities(mapping: "dict[Any, Any]") -> "list[tuple[Any, int, type]]":
+    """Key, ``id`` and class of each item, without a reference to it; none if another thread changes it now."""
+    try:
+        return list(zip(mapping, map(id, mapping.values()), map(type, mapping.values())))
+    except RuntimeError:
+        return []
