@@ -328,7 +328,10 @@ class Functions(Event, tag="functions", frozen=True):
 
 
 class Variable(msgspec.Struct, frozen=True, array_like=True):
-    """A variable that is alive. ``kind`` is ``variables`` (of the model or script), ``optimizer`` or ``metrics``."""
+    """A variable that is alive. ``kind`` is ``variables`` (of the model or script), ``optimizer`` or ``metrics``.
+
+    Or, of kind ``tensors``, another eager tensor; ``name`` is that of the script's global for it, or empty.
+    """
 
     name: str
     kind: str
@@ -339,12 +342,23 @@ class Variable(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Census(Event, tag="census", frozen=True):
-    """What the variables of a process take: bytes by device and kind, and the 20 largest."""
+    """What the variables of a process take: bytes by device and kind, and the 20 largest.
+
+    Live eager tensors are among them if they were looked for: then ``tensors`` is how many were found, or
+    ``unseen`` says why none could be. With some found, ``unseen`` says where none were looked for.
+    """
 
     pid: int
     kinds: dict[str, dict[str, int]]
     largest: list[Variable]
     cost_us: int | None = None
+    tensors: int | None = None
+    unseen: str = ""
+
+    @property
+    def looked(self) -> bool:
+        """Whether live tensors were looked for."""
+        return self.tensors is not None or bool(self.unseen)
 
 
 class OutOfMemory(Event, tag="out_of_memory", frozen=True):
@@ -475,9 +489,13 @@ class MapWanted(Command, tag="map_wanted", frozen=True):
 
 
 class CensusNow(Command, tag="census_now", frozen=True):
-    """Ask for a :class:`Census` event of a process; one comes every 30 s anyway where it costs little."""
+    """Ask for a :class:`Census` event of a process; one comes every 30 s anyway where it costs little.
+
+    With ``tensors``, of live tensors too: the script stands still for some hundredths of a second.
+    """
 
     pid: int
+    tensors: bool = False
 
 
 AnyCommand = Relaunch | Stop | Leave | Signal | Input | Resize | ReadEnvironment | MapWanted | CensusNow

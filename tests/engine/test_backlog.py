@@ -6,7 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfmemtop.engine.backlog import POINTS, Backlog
-from tfmemtop.events import Allocator, Functions, Hook, Output, Process, ProcessReading, ProcessReadings, Run, Traced
+from tfmemtop.events import (
+    Allocator,
+    Census,
+    Functions,
+    Hook,
+    Output,
+    Process,
+    ProcessReading,
+    ProcessReadings,
+    Run,
+    Traced,
+)
 from tfmemtop.settings import Settings
 
 
@@ -40,6 +51,17 @@ def test_a_day_of_readings_is_thinned_evenly() -> None:
     times = [event.t for event in backlog.events()]
     assert POINTS / 2 <= len(times) <= POINTS + 2
     assert max(b - a for a, b in pairwise(times)) <= 2 * 86_400 / (POINTS / 2)
+
+
+def test_the_last_look_for_tensors_is_kept_beside_the_newest_census() -> None:
+    backlog = Backlog()
+    told = [Census(t=float(t), pid=1, kinds={}, largest=[], tensors=t if t in (1, 3) else None) for t in range(6)]
+    for event in told[:4]:
+        backlog.add(event)
+    assert backlog.events() == [told[3]]
+    for event in told[4:]:
+        backlog.add(event)
+    assert backlog.events() == [told[3], told[5]]
 
 
 def test_output_kept_is_the_newest_and_says_what_was_left_out() -> None:

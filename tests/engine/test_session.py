@@ -289,7 +289,7 @@ import sys
 import tensorflow as tf
 kept = tf.Variable(tf.zeros([1000]), name="kept")
 step = tf.function(lambda x: x + 1)
-step(step(step(kept)))
+result = step(step(step(kept)))
 print("up", flush=True)
 sys.stdin.readline()
 """
@@ -304,3 +304,6 @@ async def test_functions_and_a_census_when_asked(engines: Engines) -> None:
     await screen.client.send(CensusNow(pid=run.pid))
     census = await screen.until(Census, lambda census: bool(census.kinds))
     assert census.kinds == {"CPU:0": {"variables": 4000}} and census.largest[0].name == "kept"
+    await screen.client.send(CensusNow(pid=run.pid, tensors=True))
+    looked = await screen.until(Census, lambda census: census.looked)
+    assert [one.name for one in looked.largest if one.kind == "tensors"][:1] == ["result"] and not looked.unseen

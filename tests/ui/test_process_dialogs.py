@@ -240,3 +240,39 @@ def test_what_is_in_use_is_told_by_kind() -> None:
     assert f"{format_bytes(reading.in_use - 25 * MIB)} other tensors, activations and temporaries" in shown
     assert f"{format_bytes(reading.peak - 25 * MIB)} beyond the variables" in shown
     assert "dense/kernel?[31m [1024, 2048] float32 on GPU:0" in shown
+
+    image = events.Variable("", "tensors", [3, 2**20], "float32", "GPU:0", 12 * MIB)
+    host = {"tensors": 4}
+    found = {"GPU:0": {**kinds["GPU:0"], "tensors": 14 * MIB}, "CPU:0": host}
+    apply(state, events.Census(t=4.0, pid=100, kinds=found, largest=[image, kernel], tensors=3, cost_us=24_400))
+    # Variables are counted without a look for tensors: what that has found stands until the next.
+    apply(state, events.Census(t=16.0, pid=100, kinds=kinds, largest=[kernel]))
+    shown = " ".join(page(state, 100).split())
+    assert "live tensors 14.0 MiB found 00:00:12 ago" in shown and "on CPU:0" not in shown
+    assert f"{format_bytes(max(0, reading.in_use - 39 * MIB))} activations, temporaries" in shown
+    assert f"{format_bytes(reading.peak - 39 * MIB)} beyond the variables and live tensors" in shown
+    assert shown.index("unnamed tensor [3, 1048576]") < shown.index("dense/kernel?")
+    apply(state, events.Census(t=17.0, pid=100, kinds=kinds, largest=[], unseen="They run[2J elsewhere."))
+    shown = " ".join(page(state, 100).split())
+    assert "Live tensors: They run?[2J elsewhere." in shown and "live tensors 1" not in shown
+    assert f"{format_bytes(reading.in_use - 25 * MIB)} other tensors" in shown
+
+
+def page_of(dialog: DetailsScreen) -> str:
+    return " ".join(segment.text for line in dialog.body(100) for segment in line)
+
+
+async def test_live_tensors_are_looked_for_on_a_key() -> None:
+    state, sent = rich_state(), list[events.AnyCommand]()
+    async with Host().run_test(size=(120, 40)) as pilot:
+        dialog = DetailsScreen(lambda: state, 100, sent.append)
+        await open_dialog(pilot, dialog)
+        assert "stands still" in page_of(dialog)
+        await pilot.press("t")
+        assert sent[2:] == [events.CensusNow(pid=100, tensors=True)]
+        await pilot.press("escape")
+        apply(state, events.Census(t=4.0, pid=100, kinds={}, largest=[], tensors=3, cost_us=24_400))
+        dialog = DetailsScreen(lambda: state, 100, sent.append, may_look=False)
+        await open_dialog(pilot, dialog)
+        await pilot.press("T")
+        assert len(sent) == 5 and "stood still" not in page_of(dialog)

@@ -119,7 +119,7 @@ class Census:
 
     def _variables(self) -> "dict[int, tuple[str, Found]]":
         """Those whose size is known, with their kinds, by handle."""
-        known = {}
+        known: dict[int, tuple[str, Found]] = {}
         for entry in list(self._entries):
             found = self._look(entry)
             if found is not None and found.size is not None:

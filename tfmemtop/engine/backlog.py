@@ -122,6 +122,7 @@ class Backlog:
         self._probes: dict[int, Probe] = {}
         self._functions: dict[int, deque[Functions]] = {}
         self._censuses: dict[int, Census] = {}
+        self._looks: dict[int, Census] = {}  # the last in which tensors were looked for
         self._device_series: dict[int, Series] = {}
         self._rare: dict[type, deque[AnyEvent]] = {}
         self._output: deque[Output] = deque()
@@ -168,6 +169,8 @@ class Backlog:
                     del counts[1]  # the first tells of the first step
             case Census():
                 self._censuses[event.pid] = event
+                if event.looked:
+                    self._looks[event.pid] = event
             case Requested():
                 self._rare.setdefault(Requested, deque(maxlen=200)).append(event)
             case OutOfMemory() | HookError():
@@ -203,6 +206,7 @@ class Backlog:
         kept += self._probes.values()
         kept += self._initialised.values()
         kept += self._censuses.values()
+        kept += (look for pid, look in self._looks.items() if look is not self._censuses[pid])
         for counts in self._functions.values():
             kept += counts
         for growths in self._growths.values():
@@ -254,7 +258,7 @@ class Backlog:
         for pid in dead_hooked[: max(0, len(dead_hooked) - _DEAD_HOOKED)]:
             for known in (
                 *(self._hooks, self._hook_ends, self._processes, self._probes),
-                *(self._functions, self._censuses, self._initialised),
+                *(self._functions, self._censuses, self._looks, self._initialised),
             ):
                 known.pop(pid, None)
             for of_device in (self._effective, self._series, self._growths, self._maps):

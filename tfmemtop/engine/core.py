@@ -143,7 +143,7 @@ class Engine:
             case ReadEnvironment():
                 self._read_environment(command.pid)
             case CensusNow():
-                self._hooks.send(command.pid, {"do": "census"})
+                self._hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
             case Relaunch():
                 self._relaunch(command)
             case Stop():

@@ -252,6 +252,8 @@ def _functions(state: State, event: events.Functions) -> None:
 
 
 def _census(state: State, event: events.Census) -> None:
+        if event.looked:
+            hooked.look = event
     if hooked := _hooked(state, event.pid):
         hooked.census = event
 

@@ -1,42 +1,73 @@
-"""What is in use in a process's pools, by what it is for: variables by their makers, and all else."""
+"""What is in use in a process's pools, by what it is for: variables by their makers, live tensors, and all else."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfmemtop.state.model import State
+from tfmemtop import events
+from tfmemtop.state.model import Hooked, State
 
-LABELS = {"variables": "variables", "optimizer": "optimizer", "metrics": "metrics"}
+TENSORS = "tensors"
+LABELS = {"variables": "variables", "optimizer": "optimizer", "metrics": "metrics", TENSORS: "live tensors"}
 """Kinds of a census in the order in which they are shown, and what each is called."""
+
+SHOWN = 20
+"""Of the largest variables and tensors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """On one logical device, in bytes. ``kinds`` are pairs of label and size.
+    """On one logical device, in bytes. ``kinds`` are pairs of a census's kind and size.
 
-    ``rest`` is what is in use beyond the variables: other tensors, activations and temporaries; at the
-    peak there was ``rest_at_peak`` beyond the variables of now. Both are ``None`` where the use is not known.
+    ``rest`` is what is in use beyond those: activations, temporaries, and all tensors if none were
+    looked for; at the peak there was ``rest_at_peak`` beyond what there is of them now. Both are ``None``
+    where the use is not known. ``looked_s`` ago live tensors were looked for, ``None`` if they were not.
     """
 
     device: str
     kinds: tuple[tuple[str, int], ...]
     rest: int | None
     rest_at_peak: int | None
+    looked_s: float | None = None
 
 
 def holdings(state: State, pid: int) -> Iterator[Holdings]:
-    """One for each device that has variables of process *pid*, by the newest census."""
+    """One for each device that has variables of process *pid*, or tensors in a pool, by the newest censuses."""
     process = state.processes.get(pid)
     hooked = process.hooked if process else None
     if hooked is None or hooked.census is None:
         return
-    for device, kinds in sorted(hooked.census.kinds.items()):
+    found = {device: _variables(kinds) for device, kinds in hooked.census.kinds.items()}
+    look = hooked.look
+    looked_s = None
+    if look is not None and look.tensors is not None:
+        looked_s = state.now - look.t
+        for device, kinds in look.kinds.items():
+            # Where there is no pool to account for, as on the CPU beside a GPU, tensors alone say little.
+            if TENSORS in kinds and (device in found or device in hooked.allocators):
+                found.setdefault(device, {})[TENSORS] = kinds[TENSORS]
+    for device, kinds in sorted(found.items()):
         known = sum(kinds.values())
         reading = hooked.allocators.get(device)
         in_use, peak = (reading.in_use, reading.peak) if reading else (None, None)
         yield Holdings(
             device=device,
-            kinds=tuple((label, kinds[kind]) for kind, label in LABELS.items() if kind in kinds),
+            kinds=tuple((kind, kinds[kind]) for kind in LABELS if kind in kinds),
             # The census is older than the reading: what was freed since may still be counted in it.
             rest=None if in_use is None else max(0, in_use - known),
             rest_at_peak=None if peak is None else max(0, peak - known),
+            looked_s=looked_s,
         )
+
+
+def largest(hooked: Hooked) -> list[events.Variable]:
+    """The largest variables by the newest census, and the largest tensors by the newest in which those were."""
+    if hooked.census is None:
+        return []
+    found = [one for one in hooked.census.largest if one.kind != TENSORS]
+    if hooked.look is not None:
+        found += [one for one in hooked.look.largest if one.kind == TENSORS]
+    return sorted(found, key=lambda one: -one.bytes)[:SHOWN]
+
+
+def _variables(kinds: dict[str, int]) -> dict[str, int]:
+    return {kind: size for kind, size in kinds.items() if kind != TENSORS}

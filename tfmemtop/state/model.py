@@ -81,6 +81,7 @@ class Hooked:
     census: events.Census | None = None
     initialised: events.Initialised | None = None  # the newest attempt
     requested: deque[events.Requested] = field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
+    look: events.Census | None = None  # the last census in which live tensors were looked for
     out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))
     failure: Failure | None = None
     dropped: int = 0

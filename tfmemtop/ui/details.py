@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from tfmemtop import events
 from tfmemtop.state import State
 from tfmemtop.state.account import accounts
-from tfmemtop.state.holdings import holdings
+from tfmemtop.state.holdings import TENSORS, holdings, largest
 from tfmemtop.state.model import Hooked, ProcessState
 from tfmemtop.state.views import AllocatorRow, ProcessRow, allocators, processes
 from tfmemtop.ui.dialog import Dialog, Hint
@@ -19,7 +19,7 @@ from tfmemtop.ui.lines import Line
 from tfmemtop.ui.palette import BOLD, DIM, ERROR, PLAIN, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.text import chop, exactly, harmless, wrap
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration
-from tfmemtop.verdicts.accounting import others_say, parts, why_they_differ
+from tfmemtop.verdicts.accounting import in_use, others_say, parts, why_they_differ
 
 _FIRST = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "KERAS_", "PYTHON", "LD_LIBRARY_PATH")
 """What steers TensorFlow stands before the rest of an environment."""
@@ -31,7 +31,10 @@ _LABEL = 14
 class DetailsScreen(Dialog[None]):
     """Live: the app calls :meth:`refresh_state` with each new picture."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter", "cancel", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,enter", "cancel", show=False),
+        Binding("t,T", "look", show=False),
+    ]
 
     def __init__(
         self,
@@ -40,20 +43,35 @@ class DetailsScreen(Dialog[None]):
         send: Callable[[events.AnyCommand], object],
         *,
         glyphs: Glyphs = UNICODE,
+        may_look: bool = True,
     ) -> None:
-        """*send* carries commands to the engine: the environment is read on request only."""
+        """*send* carries commands to the engine: the environment is read on request only.
+
+        *may_look* says whether the user may have the script looked through for live tensors.
+        """
         super().__init__(f"Process {pid}", glyphs=glyphs, width=110)
         self._state = state_getter()
         self._get_state = state_getter
         self._pid = pid
         self._send = send
+        self._may_look = may_look
 
     def hints(self) -> list[Hint]:
-        return [("Esc", "close"), (f"{self.glyphs.up}{self.glyphs.down} PgUp PgDn", "scroll")]
+        look = [("T", "live tensors")] if self._can_look() else []
+        return [("Esc", "close"), *look, (f"{self.glyphs.up}{self.glyphs.down} PgUp PgDn", "scroll")]
 
     def on_mount(self) -> None:
         self._send(events.ReadEnvironment(pid=self._pid))
         self._send(events.CensusNow(pid=self._pid))
+
+    def action_look(self) -> None:
+        """Have live tensors looked for."""
+        if self._can_look():
+            self._send(events.CensusNow(pid=self._pid, tensors=True))
+
+    def _can_look(self) -> bool:
+        process = self._get_state().processes.get(self._pid)
+        return bool(self._may_look and process and process.hooked and not process.hooked.ended)
 
     def refresh_state(self, state: State) -> None:
         """Show *state*."""
@@ -61,11 +79,14 @@ class DetailsScreen(Dialog[None]):
         self.redraw()
 
     def body(self, width: int) -> list[Line]:
-        return describe(self._state, self._pid, width)
+        return describe(self._state, self._pid, width, self._can_look())
 
 
-def describe(state: State, pid: int, width: int) -> list[Line]:
-    """All that is known of process *pid*, in lines of at most *width* cells."""
+def describe(state: State, pid: int, width: int, can_look: bool = False) -> list[Line]:
+    """All that is known of process *pid*, in lines of at most *width* cells.
+
+    With *can_look*, a line tells of the key that has live tensors looked for.
+    """
     process = state.processes.get(pid)
     if process is None:
         return _told(f"Process {pid} has ended.", width)
@@ -73,11 +94,13 @@ def describe(state: State, pid: int, width: int) -> list[Line]:
     rows = [row for row in processes(state) if row.pid == pid]
     _account(page, state, pid)
     _holdings(page, state, pid)
+    if process.hooked:
+        _look(page, process.hooked, can_look)
     _who(page, state, process, rows)
     _gpus(page, state, rows)
     if process.hooked:
         _allocators(page, [row for row in allocators(state) if row.pid == pid])
-        _largest(page, process.hooked.census)
+        _largest(page, process.hooked)
         _settings(page, process.hooked)
         _out_of_memory(page, process.hooked)
     _hook(page, process)
@@ -131,22 +154,36 @@ def _account(page: _Page, state: State, pid: int) -> None:
 def _holdings(page: _Page, state: State, pid: int) -> None:
     for held in holdings(state, pid):
         page.heading(f"What is in use on {held.device}")
-        for label, size in held.kinds:
-            page.fact(label, f"{format_bytes(size):>11}")
-        if held.rest is not None:
-            page.fact("the rest", f"{format_bytes(held.rest):>11}  other tensors, activations and temporaries")
-        if held.rest_at_peak is not None:
-            page.fact("at the peak", f"{format_bytes(held.rest_at_peak):>11}  beyond the variables")
+        for label, figure, meaning in in_use(held):
+            page.fact(label, f"{figure:>11}" + (f"  {meaning}" if meaning else ""))
 
 
-def _largest(page: _Page, census: events.Census | None) -> None:
-    if census is None or not census.largest:
+def _look(page: _Page, hooked: Hooked, can_look: bool) -> None:
+    look = hooked.look
+    if look is not None and look.unseen:
+        page.text(f"Live tensors: {look.unseen}", WARNING)
+    if not can_look or not hooked.allocators:
         return
-    page.heading("The largest variables")
-    for variable in census.largest:
-        shape = ", ".join(str(extent) for extent in variable.shape)
-        size = exactly(f"{format_bytes(variable.bytes):>11}", _LABEL)
-        page.verbatim(f"{size}{variable.name}  [{shape}] {variable.dtype} on {variable.device}")
+    if look is None or look.cost_us is None:
+        page.text(
+            "[T] looks for live tensors too. The script stands still for it: some 30 ms for a million Python objects.",
+            DIM,
+        )
+    else:
+        page.text(f"[T] looks for live tensors again; the script last stood still {look.cost_us / 1000:.0f} ms.", DIM)
+
+
+def _largest(page: _Page, hooked: Hooked) -> None:
+    found = largest(hooked)
+    if not found:
+        return
+    with_tensors = any(one.kind == TENSORS for one in found)
+    page.heading("The largest variables and live tensors" if with_tensors else "The largest variables")
+    for one in found:
+        shape = ", ".join(str(extent) for extent in one.shape)
+        size = exactly(f"{format_bytes(one.bytes):>11}", _LABEL)
+        name = one.name if one.kind != TENSORS else f"tensor {one.name}" if one.name else "unnamed tensor"
+        page.verbatim(f"{size}{name}  [{shape}] {one.dtype} on {one.device}")
 
 
 def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow]) -> None:

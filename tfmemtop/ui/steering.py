@@ -217,7 +217,7 @@ class Steering:
     def show_details(self, pid: int) -> None:
         """Enter on a process."""
         app = self._app
-        app.push_screen(DetailsScreen(lambda: app.state, pid, app.send, glyphs=app.glyphs))
+        app.push_screen(DetailsScreen(lambda: app.state, pid, app.send, glyphs=app.glyphs, may_look=not app.readonly))
 
     def ask_signal(self, pids: list[int]) -> None:
         """k on a process, or on those tagged."""

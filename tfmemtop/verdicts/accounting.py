@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from tfmemtop.state.account import Account
-from tfmemtop.units import format_bytes
+from tfmemtop.state.holdings import LABELS, TENSORS, Holdings
+from tfmemtop.units import format_bytes, format_duration
 
 
 def parts(account: Account) -> Iterator[tuple[str, str, str]]:
@@ -33,6 +34,22 @@ def parts(account: Account) -> Iterator[tuple[str, str, str]]:
         )
     elif total is not None:
         yield "the rest", "—", "no allocator of TensorFlow's was read: what it is for is not known"
+
+
+def in_use(held: Holdings) -> Iterator[tuple[str, str, str]]:
+    """Label, figure and meaning of what is in use on one device, by kind."""
+    looked = held.looked_s is not None
+    for kind, size in held.kinds:
+        meaning = ""
+        if kind == TENSORS and held.looked_s is not None:
+            meaning = f"found {format_duration(held.looked_s)} ago; those that share memory count each"
+        yield LABELS[kind], format_bytes(size), meaning
+    if held.rest is not None:
+        meaning = "activations, temporaries, what only TensorFlow holds"
+        yield "the rest", format_bytes(held.rest), meaning if looked else "other tensors, activations and temporaries"
+    if held.rest_at_peak is not None:
+        beyond = "beyond the variables and live tensors" if looked else "beyond the variables"
+        yield "at the peak", format_bytes(held.rest_at_peak), beyond
 
 
 def others_say(account: Account) -> Iterator[tuple[str, str]]:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tfmemtop.state.holdings import holdings
 from tfmemtop.state.model import RunState, State
 from tfmemtop.units import format_bytes, format_duration
-from tfmemtop.verdicts.accounting import others_say, parts, why_they_differ
+from tfmemtop.verdicts.accounting import in_use, others_say, parts, why_they_differ
 from tfmemtop.verdicts.course import Course, Told
 from tfmemtop.verdicts.ending import ending
 from tfmemtop.verdicts.limits import fitting_limit
@@ -274,3 +275,6 @@ def _reports_less(course: Course) -> Iterator[str]:
     yield "; ".join(f"{name} says {words}" for name, words in others_say(account)) + "."
     if sentence := why_they_differ(account):
         yield sentence
+    for held in holdings(course.state, account.pid):
+        kinds = [f"{label} {figure}" + (f" ({meaning})" if meaning else "") for label, figure, meaning in in_use(held)]
+        yield f"In use on {held.device}, by the last census: {'; '.join(kinds)}."
