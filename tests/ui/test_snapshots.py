@@ -56,6 +56,10 @@ SCREENS = {
     "relaunch": Shown("h200-settings", 44.0, ("G", "R")),
     "quit": Shown("h200-settings", 44.0, ("q",)),
     "runs": Shown("h200-settings", 125.0, ("H",)),
+    "runs-picked": Shown("h200-settings", 125.0, ("H", "home", "space", "down", "space")),
+    "runs-cpu-pool": Shown("cpu-demo", 60.0, ("H",)),
+    "runs-ascii": Shown("h200-settings", 72.0, ("H",), UiOptions(ascii=True)),
+    "runs-no-colour": Shown("h200-settings", 72.0, ("H",), UiOptions(color=False)),
     "help": Shown("h200-settings", 44.0, ("f1",)),
     "filter": Shown("h200-settings", 44.0, ("slash", "p", "y")),
 }

@@ -12,6 +12,7 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
+from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from tfmemtop import events
@@ -52,7 +53,7 @@ _URGENT = (
 )
 
 _PANEL_ACTIONS = frozenset(("map", "toggle_output", "toggle_allocators", "type", "filter", "span", "scale"))
-"""Concern panels that the map's screen hides."""
+"""Concern panels that a full screen hides."""
 
 _REPLAY_ACTIONS = frozenset(key.action.partition("(")[0] for key in KEYS if key.replay)
 
@@ -158,18 +159,20 @@ class TfmemtopApp(App[Outcome]):
         """Lay out, and draw every panel that is shown from the newest state."""
         self.header.next_words = self.steering.next_words()
         self.header.marks = tuple(self._marks())
-        if self._map_screen is None:
+        covered = self._covered
+        if not covered:
             self._draw_panels()
         self._draw_output()
-        for screen in self.screen_stack[1:]:
+        for screen in self.screen_stack[max(1, covered) :]:
             if refresh := getattr(screen, "refresh_state", None):
                 refresh(self.state)
         self.ask_for_maps()
 
     @property
-    def _map_screen(self) -> MapScreen | None:
-        """The map's screen, which hides all panels."""
-        return next((screen for screen in self.screen_stack if isinstance(screen, MapScreen)), None)
+    def _covered(self) -> int:
+        """How many screens lie under a full one, such as the map's: of these nothing is seen."""
+        full = (index for index, screen in enumerate(self.screen_stack) if not isinstance(screen, ModalScreen))
+        return max(full, default=0)
 
     def _draw_panels(self) -> None:
         self._arrange()
@@ -182,8 +185,9 @@ class TfmemtopApp(App[Outcome]):
 
     def ask_for_maps(self) -> None:
         """Have read what is looked at, and nothing else."""
-        screen, chosen = self._map_screen, self.allocators.chosen
-        wish = screen.wish if screen else None
+        covered, chosen = self._covered, self.allocators.chosen
+        screen = self.screen_stack[covered] if covered else None
+        wish = screen.wish if isinstance(screen, MapScreen) else None
         shown = self.allocators.display and self.allocators.map_rows
         if screen is None and chosen and shown and living(self.state, chosen):
             wish = events.MapWanted(pid=chosen[0], device=chosen[1], pace_s=PACE_S)
@@ -331,8 +335,8 @@ class TfmemtopApp(App[Outcome]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The replay's keys come first, but not while text is being typed or a dialog is open."""
         if self.replay and action in _REPLAY_ACTIONS:
-            return not self.table.typing and (len(self.screen_stack) == 1 or isinstance(self.screen, MapScreen))
-        return not (action in _PANEL_ACTIONS and self._map_screen)
+            return not self.table.typing and not isinstance(self.screen, ModalScreen)
+        return not (action in _PANEL_ACTIONS and self._covered)
 
     def action_play(self) -> None:
         if self.replay:

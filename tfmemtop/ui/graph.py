@@ -124,7 +124,7 @@ class Graph:
             return capacity
         layer = 0 if scale is Scale.IN_USE else -1
         both = (sample for columns in (self._complete, open_columns) for column in columns for sample in column)
-        top = _round_up(max((sample[layer] for sample in both if sample), default=0))
+        top = round_up(max((sample[layer] for sample in both if sample), default=0))
         return min(top, capacity) if capacity else top
 
     def _paint(self, painter: Painter) -> None:
@@ -181,7 +181,7 @@ class Graph:
         ]
 
 
-def _round_up(size: int) -> int:
+def round_up(size: int) -> int:
     """The next of 1, 1.5, 2, 3, 4, 6, 8, … KiB not below *size*: a scale that seldom changes."""
     top = 1024
     while top < size:

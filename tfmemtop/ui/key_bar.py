@@ -1,14 +1,14 @@
 """The last line: the keys. A click on one presses it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.segment import Segment
 from textual import events as textual_events
 from textual.message import Message
 
 from tfmemtop.ui.keys import Key
-from tfmemtop.ui.lines import Line, Panel
-from tfmemtop.ui.palette import KEY
+from tfmemtop.ui.lines import Line, Panel, width_of
+from tfmemtop.ui.palette import KEY, Glyphs
 
 
 class KeyBar(Panel):
@@ -50,3 +50,22 @@ class KeyBar(Panel):
         for start, end, action in self._spots:
             if start <= click.x < end:
                 self.post_message(self.Pressed(action))
+
+
+class HintLine(Panel):
+    """The last line of another screen than the main one: its keys and their words, as many as fit."""
+
+    DEFAULT_CSS = "HintLine { height: 1; }"
+
+    def __init__(self, hints: Callable[[], list[tuple[str, str]]], *, glyphs: Glyphs) -> None:
+        super().__init__(glyphs=glyphs)
+        self._hints = hints
+
+    def build(self, width: int, height: int) -> list[Line]:
+        line: Line = [Segment(" ")]
+        for key, word in self._hints():
+            more = [Segment(key, KEY), Segment(f" {word}  ")]
+            if width_of(line) + width_of(more) > width + 2:
+                break
+            line += more
+        return [line]

@@ -9,7 +9,7 @@ from tfmemtop import events
 from tfmemtop.state.pool_views import Growth, PoolMap, RegionView, percent
 from tfmemtop.ui.chunk_map import Arranged, clock, shades, taken_at
 from tfmemtop.ui.lines import Line, fit, segments, width_of
-from tfmemtop.ui.palette import BOLD, DIM, KEY, LAYER, PLAIN, TITLE, WARNING, Glyphs
+from tfmemtop.ui.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING, Glyphs
 from tfmemtop.units import format_bytes, format_short
 
 Section = tuple[str, list[Line]]
@@ -209,14 +209,3 @@ def _growths(growths: Sequence[Growth], width: int, glyphs: Glyphs) -> list[Line
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}" + ("" if number == 1 else "s")
-
-
-def key_line(hints: Sequence[tuple[str, str]], width: int) -> Line:
-    """Keys and their words, as many as fit."""
-    line: Line = [Segment(" ")]
-    for key, word in hints:
-        more = [Segment(key, KEY), Segment(f" {word}  ")]
-        if width_of(line) + width_of(more) > width + 2:
-            break
-        line += more
-    return line

@@ -1,6 +1,5 @@
 """M: a full screen for the inside of one pool: its address space, what is in it, how it grew."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -15,6 +14,7 @@ from tfmemtop.state import State
 from tfmemtop.state.pool_views import PoolKey, PoolMap, choose, exhausted, living, place, pool_map, pools, why_no_map
 from tfmemtop.ui import chunk_map, map_figures
 from tfmemtop.ui.header import Header
+from tfmemtop.ui.key_bar import HintLine
 from tfmemtop.ui.lines import Line, Panel
 from tfmemtop.ui.palette import BOLD, DIM, KEY, RULE, UNICODE, Glyphs
 from tfmemtop.ui.replay_bar import ReplayBar
@@ -250,19 +250,6 @@ class MapPanel(Panel, can_focus=True):
         self.scroll_rows(-3)
 
 
-class _Keys(Panel):
-    """The last line."""
-
-    DEFAULT_CSS = "_Keys { height: 1; }"
-
-    def __init__(self, hints: Callable[[], list[tuple[str, str]]], *, glyphs: Glyphs) -> None:
-        super().__init__(glyphs=glyphs)
-        self._hints = hints
-
-    def build(self, width: int, height: int) -> list[Line]:
-        return [map_figures.key_line(self._hints(), width)]
-
-
 class MapScreen(Screen[None]):
     """The screen; the app calls :meth:`refresh_state` with each new picture, and asks for ``wish``."""
 
@@ -292,7 +279,7 @@ class MapScreen(Screen[None]):
         self.panel.moment = key is not None and not living(app.state, key) and exhausted(app.state, key) is not None
         source = app.source if isinstance(app.source, ReplaySource) else None
         self.replay_bar = ReplayBar(source, glyphs=glyphs) if source else None
-        self.keys = _Keys(self._hints, glyphs=glyphs)
+        self.keys = HintLine(self._hints, glyphs=glyphs)
 
     def compose(self) -> ComposeResult:
         yield self.header

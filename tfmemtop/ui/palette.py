@@ -21,6 +21,9 @@ CHOSEN = Style(reverse=True)
 LIMIT = Style(color="red")
 PEAK = Style(color="bright_white", bold=True)
 
+RUNS = (Style(color="cyan"), Style(color="yellow"))
+"""The first and the second of two runs that are compared."""
+
 LAYER = {
     "in_use": Style(color="green"),
     "cached": Style(color="yellow"),
@@ -50,6 +53,7 @@ class Glyphs:
     ellipsis: str
     ends: tuple[str, str]
     more: str
+    runs: tuple[str, str]  # marks of the first and the second of two runs
 
 
 UNICODE = Glyphs(
@@ -69,6 +73,7 @@ UNICODE = Glyphs(
     ellipsis="…",
     ends=("▐", "▌"),
     more="▾",
+    runs=("●", "○"),
 )
 ASCII = Glyphs(
     ascii=True,
@@ -87,4 +92,5 @@ ASCII = Glyphs(
     ellipsis="~",
     ends=("[", "]"),
     more="v",
+    runs=("*", "o"),
 )

@@ -1,65 +1,248 @@
-"""H: the runs of this session, side by side, and what the newest does otherwise than the one before."""
+"""H: the runs of this session, two of them laid over one another, and the difference in words."""
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
+from textual import events as textual_events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.geometry import clamp
+from textual.screen import Screen
 
 from tfmemtop.compare import RunFigures, figures, sentences
 from tfmemtop.state import State
-from tfmemtop.ui.dialog import Dialog
-from tfmemtop.ui.lines import Line, fit
-from tfmemtop.ui.palette import BOLD, DIM, GOOD, PLAIN, UNICODE, WARNING, Glyphs
+from tfmemtop.state.model import RunState
+from tfmemtop.state.overlay import Measure, measures, overlay
+from tfmemtop.ui import runs_graph, runs_list
+from tfmemtop.ui.header import Header
+from tfmemtop.ui.key_bar import HintLine
+from tfmemtop.ui.lines import Line, Panel
+from tfmemtop.ui.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
+from tfmemtop.ui.replay_bar import ReplayBar
+from tfmemtop.ui.source import ReplaySource
 from tfmemtop.ui.text import harmless, wrap
-from tfmemtop.units import UNKNOWN, format_bytes, format_duration, format_rate
+from tfmemtop.units import UNKNOWN, format_bytes
+
+if TYPE_CHECKING:
+    from tfmemtop.ui.app import TfmemtopApp
+
+_LIST_LEAST = 2
+_ONE_LINE_FROM = 160
 
 
-class RunsDialog(Dialog[None]):
-    """One row a run: duration, peaks, how it ended; below it the settings and how it got on."""
+class RunsPanel(Panel, can_focus=True):
+    """The list, the graph and the words. Two runs are laid over: those picked, else the newest two."""
 
-    def __init__(self, state: Callable[[], State], *, glyphs: Glyphs = UNICODE) -> None:
-        super().__init__("Runs of this session", glyphs=glyphs, width=116)
-        self._state = state
+    def __init__(self, *, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(glyphs=glyphs)
+        self.picked: list[int] = []  # runs, the one picked last at the end
+        self._chosen: int | None = None  # the run under the cursor, once it has been moved
+        self._measure: Measure | None = None
+        self._top = 0
+        self._page = 1
+        self._spots = range(0)  # lines of the rows
 
-    def refresh_state(self, state: State) -> None:
-        """Draw anew, as a run goes on."""
-        self.redraw()
+    # What is shown.
 
-    def body(self, width: int) -> list[Line]:
-        runs = self._state().runs
+    @property
+    def at(self) -> int:
+        """The index of the run under the cursor: the newest until it is moved."""
+        runs = self.state.runs
+        return next((i for i, run in enumerate(runs) if run.run == self._chosen), len(runs) - 1)
+
+    @property
+    def pair(self) -> list[RunState]:
+        """The runs laid over one another, the earlier first; only one while there is no other."""
+        runs = self.state.runs
+        wanted = [run for run in runs if run.run in self.picked]
+        # With one picked, what it is held against is the newest; with none, the newest and the one before.
+        others = [run for run in reversed(runs) if run not in wanted]
+        return sorted((wanted + others)[:2], key=lambda run: run.run)
+
+    @property
+    def measure(self) -> Measure | None:
+        """What the graph shows; ``None`` while nothing is known."""
+        known = measures(self.pair)
+        return self._measure if self._measure in known else next(iter(known), None)
+
+    @property
+    def next_measure(self) -> Measure | None:
+        """What it could show in its place; ``None`` if there is nothing else."""
+        known = measures(self.pair)
+        if len(known) < 2 or self.measure is None:
+            return None
+        return known[(known.index(self.measure) + 1) % len(known)]
+
+    def build(self, width: int, height: int) -> list[Line]:
+        runs = self.state.runs
+        lines = [self.title_line(width, "Runs of this session", f"{len(runs)} run{'s' * (len(runs) != 1)}")]
+        self._spots = range(0)
         if not runs:
-            return [[Segment("No script has been started: tfmemtop only watches.", DIM)]]
-        heading = (
-            f"{'RUN':>3} {'DURATION':>9} {'PEAK IN USE':>12} {'PEAK POOL':>12} {'PEAK PROCESS':>13} {'FRAGM':>5}"
-            "  HOW IT ENDED"
-        )
-        lines: list[Line] = [[Segment(heading[:width], BOLD)]]
-        found = [figures(run, self._state().now) for run in runs]
-        for run in found:
-            lines += self._row(run, width)
-        if len(found) > 1:
-            lines += [[], [Segment(f"{found[-1].name} against {found[-2].name}", BOLD)]]
-            told = [part for text in sentences(found[-2], found[-1]) for part in wrap(harmless(text), max(10, width))]
-            lines += [[Segment(part)] for part in told]
+            return [*lines, [], [Segment("  No script has been started: tfmemtop only watches.", DIM)]]
+        found = [figures(run, self.state.now) for run in runs]
+        laid_over = self.pair
+        pair = [found[runs.index(run)] for run in laid_over]
+        legend = runs_list.legend(pair, self._peaks(laid_over), width, self.glyphs)
+        words = self._words(pair, width)
+        length = 1 if width >= _ONE_LINE_FROM else 2
+        room = height - 3 - length - len(legend) - len(words)
+        lines += self._list(found, pair, width, max(_LIST_LEAST, room * 2 // 5))
+        told = runs_list.at_length(found[self.at], width - 2, self.glyphs)
+        lines += [[Segment(" " + line, DIM)] for line in [*told, *[""] * length][:length]]
+        measure = self.measure
+        title = " and ".join(run.name for run in pair) + (f": {measure.words}" if measure else "")
+        lines.append(self.title_line(width, title[:1].upper() + title[1:]))
+        lines += self._graph(laid_over, width, max(0, height - len(lines) - len(legend) - len(words)))
+        return lines + legend + words
+
+    def _list(self, found: list[RunFigures], pair: list[RunFigures], width: int, most: int) -> list[Line]:
+        """The heading and as many rows as there is room for, the one under the cursor among them."""
+        marks = {run.run: which for which, run in enumerate(pair)}
+        heading, *rows = runs_list.rows(found, marks, self.at, width, self.glyphs)
+        self._page = min(len(rows), most)
+        self._top = clamp(self._top, max(0, self.at - self._page + 1), min(self.at, len(rows) - self._page))
+        self._spots = range(2, 2 + self._page)
+        return [heading, *rows[self._top : self._top + self._page]]
+
+    def _graph(self, pair: list[RunState], width: int, height: int) -> list[Line]:
+        measure = self.measure
+        if measure is None:
+            nothing = "nothing is known yet of what these runs hold" if len(pair) > 1 else "nothing is known of it yet"
+            return ([[Segment(f"  {nothing}", DIM)]] + [[]] * height)[:height]
+        laid = overlay(pair, measure, self.state.now, runs_graph.samples(width))
+        return runs_graph.draw(laid, self._capacity(), width, height, self.glyphs)
+
+    def _capacity(self) -> int | None:
+        """What no run can hold more of: the largest GPU's memory, where there is one."""
+        totals = [device.info.total for device in self.state.devices.values()]
+        return max((total for total in totals if total is not None), default=None)
+
+    def _peaks(self, pair: list[RunState]) -> list[str]:
+        measure = self.measure
+        return [format_bytes(measure.peak(run)) if measure else UNKNOWN for run in pair]
+
+    def _words(self, pair: list[RunFigures], width: int) -> list[Line]:
+        if len(pair) < 2:
+            alone = "There is one run so far. The next one is laid over it here, whatever settings it has."
+            return [[Segment(f" {part}", DIM)] for part in wrap(alone, max(10, width - 2))]
+        lines: list[Line] = []
+        empty = [run.name for run in pair if not (run.peak_in_use or run.peak_process_total)]
+        told = [f"Of {' and '.join(empty)} no memory has been seen yet."] if empty else sentences(*pair)
+        for index, sentence in enumerate(told):
+            style = PLAIN if index else BOLD
+            lines += [[Segment(f" {part}", style)] for part in wrap(harmless(sentence), max(10, width - 2))]
         return lines
 
-    def _row(self, run: RunFigures, width: int) -> list[Line]:
-        fragmentation = UNKNOWN if run.fragmentation is None else f"{run.fragmentation:.0%}"
-        figures = (
-            f"{run.run:>3} {format_duration(run.duration_s):>9} {format_bytes(run.peak_in_use):>12} "
-            f"{format_bytes(run.peak_pool):>12} {format_bytes(run.peak_process_total):>13} {fragmentation:>5}  "
-        )
-        word = run.end
-        if run.out_of_memory:
-            word += f", out of memory ×{run.out_of_memory}"
-        style = GOOD if run.good else WARNING
-        words = run.settings or ["the script's own settings"]
-        if run.first_step_s is not None:
-            words = [*words, f"first step after {format_duration(run.first_step_s)}"]
-        if run.steps is not None:
-            rate = "" if run.steps_per_s is None else f", {format_rate(run.steps_per_s)} a second"
-            words = [*words, f"{run.steps} {run.unit}{rate}"]
-        settings = " · ".join(words)
-        return [
-            [Segment(figures, PLAIN), Segment(fit(word, max(4, width - len(figures)), self.glyphs), style)],
-            [Segment("    " + fit(settings, max(4, width - 4), self.glyphs), DIM)],
-        ]
+    # What keys and the mouse do.
+
+    def move(self, count: int) -> None:
+        """Go to another run."""
+        if runs := self.state.runs:
+            self._chosen = runs[clamp(self.at + count, 0, len(runs) - 1)].run
+            self.redraw()
+
+    def page(self, count: int) -> None:
+        """Go on by what fits on the screen."""
+        self.move(count * max(1, self._page - 1))
+
+    def pick(self) -> None:
+        """Lay the run under the cursor over another, or no longer; of three picked the first goes."""
+        if runs := self.state.runs:
+            number = runs[self.at].run
+            if number in self.picked:
+                self.picked.remove(number)
+            else:
+                self.picked = [*self.picked, number][-2:]
+            self.redraw()
+
+    def change_measure(self) -> None:
+        """Show the next of: process total, pool, in use; as far as they are known."""
+        self._measure = self.next_measure or self._measure
+        self.redraw()
+
+    def on_click(self, click: textual_events.Click) -> None:
+        if click.y in self._spots:
+            self._chosen = self.state.runs[self._top + click.y - self._spots.start].run
+            self.pick()
+
+    def on_mouse_scroll_down(self, event: textual_events.MouseScrollDown) -> None:
+        event.stop()
+        self.move(1)
+
+    def on_mouse_scroll_up(self, event: textual_events.MouseScrollUp) -> None:
+        event.stop()
+        self.move(-1)
+
+
+class RunsScreen(Screen[None]):
+    """A full screen; the app calls :meth:`refresh_state` with each new picture."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c,H,q", "close", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home", "move(-100000)", show=False),
+        Binding("end", "move(100000)", show=False),
+        Binding("space,enter", "pick", show=False),
+        Binding("m", "measure", show=False),
+    ]
+
+    def __init__(self, app: "TfmemtopApp") -> None:
+        super().__init__()
+        self._app = app
+        glyphs = app.glyphs
+        self.header = Header(glyphs=glyphs)
+        self.panel = RunsPanel(glyphs=glyphs)
+        source = app.source if isinstance(app.source, ReplaySource) else None
+        self.replay_bar = ReplayBar(source, glyphs=glyphs) if source else None
+        self.keys = HintLine(self._hints, glyphs=glyphs)
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield self.panel
+        if self.replay_bar:
+            yield self.replay_bar
+        yield self.keys
+
+    def on_mount(self) -> None:
+        self.panel.focus()
+        self.call_after_refresh(self._app.redraw)
+
+    def refresh_state(self, state: State) -> None:
+        """Show *state*."""
+        self.header.next_words, self.header.marks = self._app.header.next_words, self._app.header.marks
+        for panel in (self.header, self.panel, self.replay_bar, self.keys):
+            if panel:
+                panel.show(state)
+
+    def _hints(self) -> list[tuple[str, str]]:
+        panel = self.panel
+        hints = [("Esc", "back")]
+        if len(panel.state.runs) > 1:
+            # In a replay Space plays, as everywhere.
+            pick = "Enter" if self._app.replay else "Space"
+            hints += [(f"{panel.glyphs.up}{panel.glyphs.down}", "run"), (pick, "lay over")]
+        if (measure := panel.next_measure) is not None:
+            hints.append(("m", measure.words))
+        if not self._app.readonly:
+            hints += [("R", "relaunch"), ("G", "growth"), ("L", "limit"), ("A", "allocator")]
+        return [*hints, ("F1", "help")]
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    def action_move(self, count: int) -> None:
+        self.panel.move(count)
+
+    def action_page(self, count: int) -> None:
+        self.panel.page(count)
+
+    def action_pick(self) -> None:
+        self.panel.pick()
+        self.keys.redraw()
+
+    def action_measure(self) -> None:
+        self.panel.change_measure()
+        self.keys.redraw()

@@ -12,7 +12,7 @@ from tfmemtop.ui.details import DetailsScreen
 from tfmemtop.ui.dialog import InputDialog, Option, OptionsDialog
 from tfmemtop.ui.help import HelpDialog
 from tfmemtop.ui.next_run import NextRun, limit_suggestions, whole_memory
-from tfmemtop.ui.runs import RunsDialog
+from tfmemtop.ui.runs import RunsScreen
 from tfmemtop.ui.signals import SignalScreen
 from tfmemtop.ui.why_screen import WhyScreen
 from tfmemtop.units import format_bytes
@@ -251,7 +251,7 @@ class Steering:
 
     def show_runs(self) -> None:
         """H."""
-        self._app.push_screen(RunsDialog(lambda: self._app.state, glyphs=self._app.glyphs))
+        self._app.push_screen(RunsScreen(self._app), lambda _: self._app.redraw())
 
 
 def _exit_code(run: RunState | None) -> int:

@@ -1,0 +1,138 @@
+"""H: the runs, two of them in one graph, and what they differ in."""
+
+import pytest
+from textual.pilot import Pilot
+
+from tests import streams as s
+from tests.ui.recorded import RECORDINGS, screen
+from tests.ui.test_app import app, drawn, press, text_of
+from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.state.overlay import Measure, span
+from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.lines import ASCII, UNICODE
+from tfmemtop.ui.runs import RunsScreen
+from tfmemtop.ui.source import ReplaySource
+
+
+def row(shown: str, run: int) -> str:
+    """The row of *run* in the list."""
+    return next(line for line in shown.splitlines() if line[3:7].strip() == str(run))
+
+
+async def test_the_newest_two_are_laid_over_until_others_are_picked() -> None:
+    async with screen("h200-settings", 60.0).run_test(size=(120, 36)) as pilot:
+        await drawn(pilot)
+        shown = await press(pilot, "H")
+        assert "Run 2 and run 3: process total" in shown
+        assert "● run 2" in shown.replace("─", "") and "limit 4.0 GiB · at most" in shown
+        shown = await press(pilot, "up", "up", "space", "down", "space")
+        assert "Run 1 and run 2: process total" in shown
+        assert row(shown, 1).startswith(" ●") and row(shown, 2).startswith(" ○")
+        assert "growth on: 137.0 GiB less held" in shown
+        assert "growth off · at most 138.1 GiB" in shown
+        # A third one takes the place of the one picked first, and one picked again goes.
+        assert "Run 2 and run 3" in await press(pilot, "down", "space")
+        assert "Run 2 and run 3" in await press(pilot, "space")
+        assert "Run 1 and run 3" in await press(pilot, "up", "space", "up", "space")
+
+
+async def test_what_is_laid_over_can_be_changed() -> None:
+    async with screen("h200-settings", 60.0).run_test(size=(120, 36)) as pilot:
+        await drawn(pilot)
+        assert "Run 2 and run 3: process total" in await press(pilot, "H")
+        assert "Run 2 and run 3: pool" in await press(pilot, "m")
+        assert "Run 2 and run 3: in use" in await press(pilot, "m")
+        assert "process total" in await press(pilot, "m")
+
+
+async def test_what_is_not_known_of_both_is_not_offered() -> None:
+    async with screen("h200-settings", 125.0).run_test(size=(120, 36)) as pilot:
+        await drawn(pilot)
+        await press(pilot, "H")
+        # cuda_malloc_async does not tell its pool.
+        assert "Run 4 and run 5: in use" in await press(pilot, "m")
+        assert isinstance(pilot.app.screen, RunsScreen)
+        assert pilot.app.screen.panel.next_measure is Measure.PROCESS
+
+
+async def test_the_cpus_pool_has_no_process_total() -> None:
+    async with screen("cpu-demo", 60.0).run_test(size=(80, 24)) as pilot:
+        await drawn(pilot)
+        shown = await press(pilot, "H")
+        assert "Run 1 and run 2: pool" in shown
+        assert "run 1 ended" in shown and "since each run's start" in shown
+
+
+async def test_each_run_has_its_mark_without_any_colour() -> None:
+    for options, marks in ((UiOptions(color=False), UNICODE.runs), (UiOptions(ascii=True), ASCII.runs)):
+        async with screen("h200-settings", 72.0, options).run_test(size=(120, 36)) as pilot:
+            await drawn(pilot)
+            graph = (await press(pilot, "H")).split("process total")[1].split("since each")[0]
+            assert all(graph.count(mark) > 3 for mark in marks), options
+            if options.ascii:
+                assert graph.isascii()
+
+
+async def test_the_graph_goes_on_with_the_run_and_a_hidden_screen_draws_nothing() -> None:
+    shown = app()
+    async with shown.run_test(size=(120, 36)) as pilot:
+        await drawn(pilot)
+        told = await press(pilot, "H")
+        assert "There is one run so far" in told and "Run 1: process total" in told
+        drawings: list[str] = []
+        build = shown.table.build
+        shown.table.build = lambda width, height: drawings.append("table") or build(width, height)  # type: ignore[method-assign,func-returns-value]
+        await drawn(pilot)
+        assert drawings == []
+        await press(pilot, "escape")
+        await drawn(pilot)
+        assert drawings and not isinstance(shown.screen, RunsScreen)
+
+
+async def test_with_no_run_there_is_nothing_to_lay_over() -> None:
+    async with app([s.session([]), s.device()]).run_test(size=(80, 24)) as pilot:
+        await drawn(pilot)
+        assert "No script has been started" in await press(pilot, "H")
+        assert "No script has been started" in await press(pilot, "space", "m", "up", "pagedown")
+
+
+async def test_in_a_replay_the_runs_are_those_of_its_moment() -> None:
+    source = ReplaySource(RECORDINGS / "h200-settings.jsonl", clock=lambda: 0.0)
+    source.seek(30.0)
+    shown = TfmemtopApp(source, UiOptions())
+    async with shown.run_test(size=(120, 36)) as pilot:
+        await caught_up(pilot, source)
+        assert "Run 1 and run 2" in await press(pilot, "H")
+        await press(pilot, "up", "enter")
+        assert isinstance(shown.screen, RunsScreen) and shown.screen.panel.picked == [1]
+        source.seek(125.0)
+        await caught_up(pilot, source)
+        assert "Run 1 and run 5" in text_of(await drawn(pilot))
+        source.seek(20.0)
+        await caught_up(pilot, source)
+        told = text_of(await drawn(pilot))
+        assert "Run 1: process total" in told and "one run so far" in told
+
+
+async def caught_up(pilot: Pilot[Outcome], source: ReplaySource) -> None:
+    while source.seeking:
+        await pilot.pause()
+    await drawn(pilot)
+
+
+@pytest.mark.parametrize(("longest", "told"), [(0.0, 10.0), (31.0, 45.0), (3601.0, 5400.0), (7e5, 14 * 86400.0)])
+def test_the_scale_of_time_is_round_and_reaches_the_longest(longest: float, told: float) -> None:
+    assert span(longest) == told
+
+
+async def test_every_size_has_list_graph_and_words() -> None:
+    async with screen("h200-settings", 125.0).run_test(size=(200, 60)) as pilot:
+        await drawn(pilot)
+        await press(pilot, "H")
+        for size in [(200, 60), (120, 36), (80, 24), (60, 20)]:
+            await pilot.resize_terminal(*size)
+            shown = text_of(await drawn(pilot))
+            lines = shown.splitlines()
+            assert "tfmemtop" in lines[0] and "Esc back" in lines[-1], size
+            assert "since each run's start" in shown and "less held" in shown, size
+            assert row(shown, 5).startswith(" ○"), size

@@ -1,0 +1,77 @@
+"""Runs laid over one another: the memory of each against the seconds since its own start."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from tfmemtop.state.model import RunState
+
+_SPANS_S = (
+    *(10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 450, 600, 900, 1200, 1800, 2700),
+    *(3600 * hours for hours in (1, 1.5, 2, 3, 4, 6, 9, 12, 18, 24, 36, 48, 72, 96, 144)),
+)
+_LONGEST_STEP_S = 7 * 86_400.0
+
+
+class Measure(Enum):
+    """What of a run is laid over: the number of its boundary in a run's curve."""
+
+    IN_USE = 0
+    POOL = 1
+    PROCESS = 2
+
+    @property
+    def words(self) -> str:
+        """As people call it."""
+        return ("in use", "pool", "process total")[self.value]
+
+    def peak(self, run: RunState) -> int | None:
+        """The highest of it in *run*, bytes; ``None`` where it is not known."""
+        return (run.peak_in_use, run.peak_pool, run.peak_process_total)[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One run in the overlay: bytes by column, ``None`` where nothing was read; its end in seconds, if it has ended."""
+
+    run: int
+    heights: tuple[int | None, ...]
+    peak: int
+    ended_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Runs on one scale of time, 0 to ``span_s`` seconds since each one's start."""
+
+    measure: Measure
+    span_s: float
+    traces: tuple[Trace, ...]
+
+
+def measures(runs: Sequence[RunState]) -> list[Measure]:
+    """What is known of all *runs* that hold anything yet, the widest first."""
+    begun = [run for run in runs if any(measure.peak(run) for measure in Measure)]
+    return [measure for measure in reversed(Measure) if begun and all(measure.peak(run) is not None for run in begun)]
+
+
+def overlay(runs: Sequence[RunState], measure: Measure, now: float, columns: int) -> Overlay:
+    """*runs* laid over one another in so many columns; *now* is in session seconds."""
+    ends = [(run.ended if run.ended is not None else now) - run.started for run in runs]
+    span_s = span(max(ends, default=0.0))
+    traces = tuple(
+        Trace(
+            run.run,
+            tuple(run.curve.columns(span_s / columns, columns, measure.value)),
+            measure.peak(run) or 0,
+            None if run.going else end,
+        )
+        for run, end in zip(runs, ends, strict=True)
+    )
+    return Overlay(measure, span_s, traces)
+
+
+def span(longest_s: float) -> float:
+    """A round number of seconds that reaches *longest_s*: a scale that seldom changes while a run goes on."""
+    steps = -(-longest_s // _LONGEST_STEP_S)
+    return next((float(step) for step in _SPANS_S if step >= longest_s), steps * _LONGEST_STEP_S)
