@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.hook.conftest import Monitor, both, run
+from tests.hook.conftest import Monitor, both, outcome, run, start
 from tfmemtop.agent.making import VARIABLES
 from tfmemtop.recording import KEPT_VARIABLES
 
@@ -131,3 +131,16 @@ def test_a_script_that_dies_of_it_dies_the_same(monitor: Monitor, script: Script
     assert bare.code == hooked.code == 1 and bare.out == hooked.out
     assert bare.err.splitlines()[-1] == hooked.err.splitlines()[-1]
     assert [event["code"] for event in monitor.of("initialised")] == ["tf.ones(3)", "tf.zeros(8)"]
+
+
+def test_pools_are_read_often_until_the_first_operation(monitor: Monitor, script: Script) -> None:
+    source = """
+import sys
+import tensorflow as tf
+tf.config.list_logical_devices()
+sys.stdin.readline()
+"""
+    process = start(monitor, script(source), TFMEMTOP_INTERVAL="60")
+    monitor.wait_for(lambda event: len(monitor.of("allocator")) >= 3)
+    assert outcome(process, "\n").code == 0
+    assert {event["peak"] for event in monitor.of("allocator")} == {0}

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests import streams as s
 from tests.streams import GIB, MIB
-from tests.verdicts.situations import begin, effective, reading
+from tests.verdicts.situations import begin, effective, initialised, reading
 from tfmemtop import events
 from tfmemtop.state.account import USUAL_CONTEXT, Account, accounts
 from tfmemtop.verdicts.accounting import others_say, parts, why_they_differ
@@ -20,6 +20,7 @@ MEASURED: list[events.AnyEvent] = [
     effective(True),
     reading(2.5, 256, 256, pool=2 * MIB),
     s.device_reading(2.6, {100: 522 * MIB}),  # the context, and TensorFlow's first region
+    reading(2.7, 256, 256, pool=2 * MIB),  # still nothing computed
     reading(4.0, 140 * MIB, 908 * MIB, pool=1026 * MIB),
     s.device_reading(4.1, {100: 1634 * MIB}),
 ]
@@ -51,8 +52,38 @@ def test_a_context_that_was_not_seen_alone_is_marked() -> None:
     assert any("~520.0 MiB" in figure for _, figure, _ in parts(found))
 
 
+def test_a_context_is_exact_only_where_nothing_was_computed_on_either_side_of_nvmls_reading() -> None:
+    before, total = reading(2.5, 1792, 1792, pool=2 * MIB), s.device_reading(2.6, {100: 522 * MIB})
+    assert account(effective(True), before, total, reading(2.7, 1792, 1792, pool=2 * MIB)).context_exact
+    # An operation of a few kilobytes loads kernels, and gives cuBLAS its workspace.
+    worked = s.device_reading(2.6, {100: 590 * MIB})
+    found = account(effective(True), before, worked, reading(2.7, 1792, 41_984, pool=2 * MIB))
+    assert not found.context_exact and found.context == USUAL_CONTEXT
+    # NVML was read before TensorFlow's devices were there: of the context there was a part.
+    early = s.device_reading(1.9, {100: 300 * MIB})
+    assert not account(early, effective(True), before, reading(2.7, 1792, 1792, pool=2 * MIB)).context_exact
+
+
+def test_a_context_is_measured_without_the_probe_where_the_pool_grows_from_its_first_region() -> None:
+    total, after = s.device_reading(2.6, {100: 522 * MIB}), reading(2.7, 1792, 1792)
+    found = account(effective(True), total, after)
+    assert found.context_exact and found.context == 520 * MIB
+    assert not account(effective(False), total, after).context_exact
+    assert not account(effective(True, allocator="cuda_malloc_async"), total, after).context_exact
+
+
+def test_the_devices_may_be_known_only_after_nvmls_reading() -> None:
+    made, total = initialised(t=2.0), s.device_reading(2.01, {100: 522 * MIB})
+    found = account(made, total, effective(True, t=2.02), reading(2.03, 1792, 1792))
+    assert found.context_exact and found.context == 520 * MIB
+
+
 def test_a_context_is_at_most_what_was_ever_seen_beside_the_pools() -> None:
-    late: list[events.AnyEvent] = [reading(3.0, GIB, GIB, pool=GIB), s.device_reading(3.1, {100: GIB + 300 * MIB})]
+    late: list[events.AnyEvent] = [
+        effective(True),
+        reading(3.0, GIB, GIB, pool=GIB),
+        s.device_reading(3.1, {100: GIB + 300 * MIB}),
+    ]
     found = account(*late)
     assert (found.context, found.context_exact, found.outside) == (300 * MIB, False, 0)
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 _OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 
 _GOODBYE_S = 0.5  # the longest the script's end waits for a reading under way
+_SOON_S = 0.01
+_AT_FIRST_S = 0.3
+"""So long after the devices are made they are read every ``_SOON_S``: until the script's first operation its memory
+is the CUDA context's, which is known for sure only if a reading on each side of NVML's finds nothing computed."""
 _LISTEN_S = 1.0  # the longest the monitor waits to be heard, however rare the readings
 
 
@@ -28,6 +32,7 @@ class Sampler:
         self._context = context
         self._made: tuple[Any, list[str]] = (None, [])
         self._generation = self._seen = 0
+        self._first_until = 0.0
         self._devices: list[Device] = []
         self._pools = Pools(agent)
         self._sessions = False
@@ -53,6 +58,7 @@ class Sampler:
         """TensorFlow has made its devices, with the GPUOptions *options*; *settled* says our share in them."""
         self._made = options, settled
         self._generation += 1
+        self._first_until = time.monotonic() + _AT_FIRST_S
 
     def session_made(self, growth: Optional[bool]) -> None:
         """A TF1-style session has made devices, with *growth* as its configuration asks."""
@@ -75,7 +81,8 @@ class Sampler:
             while os.getpid() == pid:
                 stopping = self._stopping
                 if stopping or time.monotonic() >= next_reading:
-                    next_reading = time.monotonic() + agent.interval
+                    now = time.monotonic()
+                    next_reading = now + (min(agent.interval, _SOON_S) if now < self._first_until else agent.interval)
                     agent.quietly("reading the allocators", self._tick)
                     agent.quietly("counting calls", agent.functions.tell, agent, time.monotonic(), stopping)
                 agent.quietly("reading the memory maps", self._pools.read_maps)

@@ -127,12 +127,13 @@ class Nvml:
 
     def _read_device(self, device: Device, handle: Any) -> tuple[DeviceReading, Trouble]:
         library = self._library
+        # First what changes within milliseconds while a process starts to use the card.
         memory = self._memory(handle)
+        used = memory.used if memory else None
+        processes, missing = self._processes(device, handle, used)
         rates = self._try(library.nvmlDeviceGetUtilizationRates, handle)
         power = self._try(library.nvmlDeviceGetPowerUsage, handle)
         temperature = self._try(library.nvmlDeviceGetTemperature, handle, library.NVML_TEMPERATURE_GPU)
-        used = memory.used if memory else None
-        processes, missing = self._processes(device, handle, used)
         reading = DeviceReading(
             t=0.0,
             index=device.index,

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from tfmemtop.engine.ending import Ending
 from tfmemtop.engine.hooks import Hooks
 from tfmemtop.engine.host import Host
-from tfmemtop.engine.nvml import Nvml
+from tfmemtop.engine.nvml import Nvml, Reading
 from tfmemtop.engine.procfs import read_stat
 from tfmemtop.engine.run import INJECT, Runs
 from tfmemtop.engine.stream import Stream
-from tfmemtop.events import DeviceReading
+from tfmemtop.events import AnyEvent, DeviceReading, Initialised
 
 PACE_S = 1.0
 _DRIVER_HANGS_S = 5.0
@@ -24,11 +24,11 @@ _AFTER_FAILURE_S = 5.0
 class Readings:
     """The two sources that have to be asked. A driver that hangs does not hold up the processes."""
 
-    def __init__(self, stream: Stream, runs: Runs, hooks: Hooks) -> None:
+    def __init__(self, stream: Stream, runs: Runs, hooks: Hooks, nvml: Nvml | None = None) -> None:
         self._stream = stream
         self._runs = runs
         self._hooks = hooks
-        self._nvml = Nvml()
+        self._nvml = nvml or Nvml()
         self.host = Host(os.getpid(), INJECT)
         self._driver_thread = ThreadPoolExecutor(1, "nvml")
         self._host_thread = ThreadPoolExecutor(1, "host")
@@ -36,11 +36,14 @@ class Readings:
         self._strange: dict[int, int] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._woken = asyncio.Event()
+        self._made = 0  # how often a process has said that TensorFlow's devices are there
+        self._made_some = asyncio.Event()
         self.ending: Ending | None = None
         self.swept: Callable[[], None] = lambda: None
 
     def begin(self) -> None:
         """Start both; needs the running loop."""
+        self._stream.listen(self._take)
         self._tasks = [
             asyncio.ensure_future(self._keep_on("GPUs", self._watch_devices)),
             asyncio.ensure_future(self._keep_on("processes", self._watch_processes)),
@@ -52,21 +55,26 @@ class Readings:
 
     def close(self) -> None:
         """Stop; a call that hangs in the driver is left behind."""
+        self._stream.forget(self._take)
         for task in self._tasks:
             task.cancel()
         self._driver_thread.shutdown(wait=False, cancel_futures=True)
         self._host_thread.shutdown(wait=False, cancel_futures=True)
 
+    def _take(self, event: AnyEvent) -> None:
+        if isinstance(event, Initialised) and not event.error:
+            # What the process holds before it computes is its CUDA context, if only somebody looks now.
+            self._made += 1
+            self._made_some.set()
+
     async def devices(self) -> list[DeviceReading]:
         """Read the GPUs now and publish that."""
-        call = asyncio.get_running_loop().run_in_executor(self._driver_thread, self._nvml.read)
-        done, _ = await asyncio.wait([call], timeout=_DRIVER_HANGS_S)
-        if not done:
-            self._stream.notice(
-                "driver", "error", "the NVIDIA driver does not answer", "see the kernel's log; a restart may be needed"
-            )
-        reading = await call
-        self._stream.notice("driver", "info", "")
+        made = self._made
+        reading = await self._read()
+        if made != self._made:
+            # Under way while a process's devices were still being made, and told after they are: misleading.
+            again = await self._read()
+            reading = again._replace(devices=reading.devices + again.devices)
         for trouble in reading.troubles:
             self._stream.notice(*trouble)
         for device in reading.devices:
@@ -79,6 +87,17 @@ class Readings:
                 if one.used is not None:
                     self.ending.baseline.setdefault(one.index, one.used)
         return reading.readings
+
+    async def _read(self) -> Reading:
+        call = asyncio.get_running_loop().run_in_executor(self._driver_thread, self._nvml.read)
+        done, _ = await asyncio.wait([call], timeout=_DRIVER_HANGS_S)
+        if not done:
+            self._stream.notice(
+                "driver", "error", "the NVIDIA driver does not answer", "see the kernel's log; a restart may be needed"
+            )
+        reading = await call
+        self._stream.notice("driver", "info", "")
+        return reading
 
     async def _keep_on(self, what: str, watch: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -99,8 +118,12 @@ class Readings:
 
     async def _watch_devices(self) -> None:
         while True:
+            self._made_some.clear()
             await self.devices()
-            await asyncio.sleep(PACE_S)
+            try:
+                await asyncio.wait_for(self._made_some.wait(), PACE_S)
+            except asyncio.TimeoutError:
+                pass
 
     async def _watch_processes(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,12 @@
-"""A process's memory on one GPU, split without remainder into what is known of it."""
+"""A process's memory on one GPU, split without remainder into what is known of it.
+
+Exact are NVML's total, as of its last reading (once a second, and right after TensorFlow has made its
+devices), and what is in use of a pool; a pool's size too, with the probe. The context is exact, to the
+2 MiB that NVML counts in, where NVML was read between the making of the devices and the script's first
+operation. Nobody waits for that reading: of a script that goes on at once, the context is the least
+that was ever seen beside its pools, or the usual figure if that is less. Outside is what is left over:
+as exact as the others, and wrong for a moment where a pool has grown since NVML's reading.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -102,6 +110,6 @@ def _balance(
 
 def _context(hooked: Hooked | None, index: int) -> tuple[int, bool]:
     seen = hooked.contexts.get(index) if hooked else None
-    if seen is None or seen.size > _LARGEST_CONTEXT:
+    if seen is None or seen.size is None or seen.size > _LARGEST_CONTEXT:
         return USUAL_CONTEXT, False
     return (seen.size, True) if seen.exact else (min(seen.size, USUAL_CONTEXT), False)

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tfmemtop import events
+from tfmemtop.state import contexts
 from tfmemtop.state.complaints import complaints
 from tfmemtop.state.model import (
     OUTPUT_CHARACTERS,
     RUNS_KEPT,
-    Context,
     CpuPool,
     DeviceState,
     Failure,
@@ -23,9 +23,6 @@ from tfmemtop.state.trend import Trend
 
 PINNED = "HOST"
 """How the pool of pinned host memory is called, which is neither on a GPU nor the CPU device's."""
-
-NOTHING_COMPUTED = 2 * 2**20
-"""TensorFlow's own scratch, there once its devices are: a peak above it tells that the script has computed."""
 
 
 def apply(state: State, event: events.AnyEvent) -> None:
@@ -86,7 +83,7 @@ def _device_reading(state: State, event: events.DeviceReading) -> None:
     _remember_device(state, device)
     if event.utilisation is not None:
         device.busy.append((event.t, event.utilisation))
-    _remember_contexts(state, device)
+    _remember_contexts(state, device, event)
     if (run := state.run) and run.going:
         total = process_total(state, device)
         if event.used is not None and event.free is not None and run.peak_process_total is None:
@@ -202,6 +199,7 @@ def _allocator(state: State, event: events.Allocator) -> None:
         if spike:
             _remember_device(state, device, spike)
         _remember_device(state, device)
+        contexts.pools_read(hooked, device.info.index, _on(state, event.pid, hooked, device))
     run = state.run
     if event.in_use is not None:
         hooked.trends.setdefault(event.device, Trend()).add(event.t, event.in_use, event.high or event.in_use)
@@ -252,10 +250,10 @@ def _functions(state: State, event: events.Functions) -> None:
 
 
 def _census(state: State, event: events.Census) -> None:
-        if event.looked:
-            hooked.look = event
     if hooked := _hooked(state, event.pid):
         hooked.census = event
+        if event.looked:
+            hooked.look = event
 
 
 def _out_of_memory(state: State, event: events.OutOfMemory) -> None:
@@ -354,23 +352,20 @@ def cpu_pool_readings(state: State) -> list[events.Allocator]:
     return [reading for reading, ended in readings if not ended] or [reading for reading, _ in readings]
 
 
-def _remember_contexts(state: State, device: DeviceState) -> None:
+def _remember_contexts(state: State, device: DeviceState, reading: events.DeviceReading) -> None:
     for pid, share in device.by_pid.items():
         hooked = _hooked(state, pid)
         if hooked is None or hooked.ended or share.used is None:
             continue
-        readings = [r for name, r in hooked.allocators.items() if device_of(state, pid, name) is device]
-        _, pool = pool_use(readings)
-        # The pools were read a little earlier and mostly grow: what is left is never too little.
-        if not readings or pool is None or pool > share.used:
-            continue
-        exact = sum(reading.peak or 0 for reading in readings) <= NOTHING_COMPUTED
-        known, rest = hooked.contexts.get(device.info.index), share.used - pool
-        if known is None:
-            known = hooked.contexts[device.info.index] = Context(rest, exact)
-        elif rest < known.size and (exact or not known.exact):
-            known.size, known.exact = rest, exact
-        known.recent.append(rest)
+        # While TensorFlow makes its devices the context is still growing.
+        if hooked.effective or (hooked.initialised and not hooked.initialised.error):
+            readings = _on(state, pid, hooked, device)
+            pool = pool_use(readings)[1] if readings else None
+            contexts.total_read(hooked, device.info.index, reading, share.used, pool)
+
+
+def _on(state: State, pid: int, hooked: Hooked, device: DeviceState) -> list[events.Allocator]:
+    return [reading for name, reading in hooked.allocators.items() if device_of(state, pid, name) is device]
 
 
 def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:

@@ -36,12 +36,14 @@ class Context:
     """The least that a process was seen to hold on a GPU beside its pools: its CUDA context is at most that.
 
     ``exact`` if TensorFlow had not computed anything by then, so that there was nothing else.
-    ``recent`` is that rest at each of NVML's last readings: one of them alone may have been taken
+    ``unconfirmed`` is NVML's newest total and its time, until the allocators tell what it was made of.
+    ``recent`` is the rest at each of NVML's last readings: one of them alone may have been taken
     while a pool grew.
     """
 
-    size: int
-    exact: bool
+    size: int | None = None
+    exact: bool = False
+    unconfirmed: tuple[int, float] | None = None
     recent: deque[int] = field(default_factory=lambda: deque(maxlen=RESTS_KEPT))
 
 
@@ -79,9 +81,9 @@ class Hooked:
     probe: events.Probe | None = None
     steps: Steps = field(default_factory=Steps)
     census: events.Census | None = None
+    look: events.Census | None = None  # the last census in which live tensors were looked for
     initialised: events.Initialised | None = None  # the newest attempt
     requested: deque[events.Requested] = field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
-    look: events.Census | None = None  # the last census in which live tensors were looked for
     out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))
     failure: Failure | None = None
     dropped: int = 0

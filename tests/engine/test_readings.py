@@ -1,0 +1,77 @@
+"""When the cards are read, with the library's double of the NVML tests."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest_asyncio
+
+from tests.engine.test_nvml import GIB, library, row
+from tfmemtop.engine.hooks import Hooks
+from tfmemtop.engine.nvml import Nvml
+from tfmemtop.engine.readings import PACE_S, Readings
+from tfmemtop.engine.stream import Stream
+from tfmemtop.events import AnyEvent, DeviceReading, Initialised
+
+Watch = Callable[[Nvml], tuple[Stream, "asyncio.Queue[DeviceReading]"]]
+
+
+@pytest_asyncio.fixture
+async def watch(tmp_path: Path) -> AsyncIterator[Watch]:
+    """Starts reading, and gives the stream and the readings of cards that come through it."""
+    started: list[Readings] = []
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def begin(nvml: Nvml) -> "tuple[Stream, asyncio.Queue[DeviceReading]]":
+        stream, told = Stream(), asyncio.Queue[DeviceReading]()
+
+        def take(event: AnyEvent) -> None:
+            if isinstance(event, DeviceReading):
+                told.put_nowait(event)
+
+        stream.listen(take)
+        readings = Readings(stream, cast(Any, SimpleNamespace(number=0)), Hooks(stream, listener), nvml)
+        readings.begin()
+        started.append(readings)
+        return stream, told
+
+    yield begin
+    for readings in started:
+        readings.close()
+    listener.close()
+
+
+def made() -> Initialised:
+    return Initialised(t=0.0, pid=7, file="train.py", line=3)
+
+
+async def test_the_cards_are_read_at_once_when_devices_have_been_made(watch: Watch) -> None:
+    stream, told = watch(Nvml(library()))
+    first = await asyncio.wait_for(told.get(), 5)
+    stream.publish(made())
+    at = stream.now()
+    second = await asyncio.wait_for(told.get(), 5)
+    assert at < second.t < at + PACE_S / 2 < first.t + PACE_S
+
+
+async def test_a_reading_from_before_they_were_made_is_not_told_after(watch: Watch) -> None:
+    """It would show less than the context that the process has by then."""
+    begun, go_on = threading.Event(), threading.Event()
+    sizes = iter([GIB, 2 * GIB, 2 * GIB])
+
+    def processes(_: object) -> list[SimpleNamespace]:
+        held = row(7, next(sizes))
+        begun.set()
+        assert go_on.wait(10)
+        return [held]
+
+    stream, told = watch(Nvml(library(nvmlDeviceGetComputeRunningProcesses_v3=processes)))
+    await asyncio.get_running_loop().run_in_executor(None, begun.wait, 10)
+    stream.publish(made())
+    go_on.set()
+    reading = await asyncio.wait_for(told.get(), 5)
+    assert [process.used for process in reading.processes if process.pid == 7] == [2 * GIB]
