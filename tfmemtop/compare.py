@@ -80,8 +80,11 @@ def settings_of(run: RunState) -> list[str]:
     chosen, devices = run.settings, list(run.effective.values())
     if not devices:
         return chosen.words()
+    # Beside GPUs the limit of TensorFlow's pool on the CPU is another matter.
+    gpus = [device for device in devices if device.device.startswith("GPU")]
+    devices = gpus or devices
     words = []
-    growths = {device.growth for device in devices if device.device.startswith("GPU") and device.growth is not None}
+    growths = {device.growth for device in gpus if device.growth is not None}
     if growths:
         words.append("growth " + (("on" if growths.pop() else "off") if len(growths) == 1 else "differs"))
     limits = [device.limit for device in devices if device.limit is not None]
@@ -89,7 +92,8 @@ def settings_of(run: RunState) -> list[str]:
         words.append("limit " + " + ".join(map(format_bytes, limits)))
     if any(device.allocator == "cuda_malloc_async" for device in devices):
         words.append("cuda_malloc_async")
-    rest = msgspec.structs.replace(chosen, growth=None, memory_limit=None, allocator=None, cpu_pool=None)
+    cpu_pool = chosen.cpu_pool if gpus else None
+    rest = msgspec.structs.replace(chosen, growth=None, memory_limit=None, allocator=None, cpu_pool=cpu_pool)
     return words + rest.words()
 
 

@@ -321,6 +321,8 @@ def settings_in_effect(state: State) -> list[str]:
     ]
     if not settled:
         return state.run.settings.words() if state.run else []
+    # The pool on the CPU always grows, up to a limit of its own: beside GPUs it would tell another story.
+    settled = [effective for effective in settled if effective.device.startswith("GPU")] or settled
     words = []
     growths = {effective.growth for effective in settled if effective.growth is not None}
     if len(growths) == 1:
