@@ -17,6 +17,7 @@ from tfmemtop.events import (
 from tfmemtop.state import State, apply
 from tfmemtop.units import format_bytes, format_duration
 from tfmemtop.verdicts.memory import crashed_when_full, out_of_memory
+from tfmemtop.verdicts.settings import SETTINGS_RULES
 
 
 class Summary:
@@ -79,7 +80,8 @@ class Summary:
         lines.append(f"{_count(self.readings, 'reading')}, {self.dropped} dropped")
         if self.out_of_memory:
             lines.append(_count(self.out_of_memory, "out-of-memory error"))
-        lines += [found.text for rule in (out_of_memory, crashed_when_full) for found in rule(self._state)]
+        worth_it = (out_of_memory, crashed_when_full, *SETTINGS_RULES)
+        lines += [found.text for rule in worth_it for found in rule(self._state)]
         return lines
 
 

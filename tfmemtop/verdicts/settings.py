@@ -212,3 +212,7 @@ def growth_word_ignored(state: State) -> Iterator[Finding]:
                 "growth-word-ignored",
             )
             return
+
+
+SETTINGS_RULES = (growth_differs, asked_too_late, growth_dropped, growth_overridden, growth_word_ignored, refused)
+"""All of the above: what the script asked for and did not get is told at its end, too."""
