@@ -71,7 +71,7 @@ CASES = (
         "TF_FORCE_GPU_ALLOW_GROWTH=1, which is ignored",
         "warm_function",
         environment={"TF_FORCE_GPU_ALLOW_GROWTH": "1"},
-        expected=("whole-card",),
+        expected=("growth-word-ignored", "whole-card"),
     ),
     Case("full-but-idle", "001: full, and nothing computed", "full_but_idle", expected=("whole-card", "full-but-idle")),
     Case("input-bound", "001: full, and waiting for the host", "input_bound", expected=("full-but-idle",)),

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -12,7 +13,9 @@ import pytest
 
 from tests.gpu.keep import kept
 from tfmemtop import events, recording
+from tfmemtop.engine.nvml import list_gpus
 from tfmemtop.probe.build import build
+from tfmemtop.verdicts.course import Course, follow
 
 pytestmark = pytest.mark.gpu
 
@@ -31,7 +34,7 @@ def probe() -> None:
 
 def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[str, Any], list[events.AnyEvent]]:
     """What the script says of itself, and what tfmemtop recorded of it."""
-    path = kept(folder) / f"{folder.name}.jsonl"
+    path = kept(folder) / f"{folder.parent.name}-{folder.name}.jsonl"
     done = subprocess.run(
         [sys.executable, "-m", "tfmemtop", "record", "-o", path, *options, "--", sys.executable, SCRIPT, *arguments],
         stdout=subprocess.PIPE,
@@ -138,3 +141,89 @@ def test_a_limit_is_where_memory_runs_out(tmp_path: Path) -> None:
     assert any(isinstance(event, events.OutOfMemory) for event in stream)
     summary = done.stderr[done.stderr.index("tfmemtop") :]
     assert "1 out-of-memory error" in summary
+
+
+def look_back(folder: Path, source: str, **environment: str) -> tuple[Course, int]:
+    """A run of *source*, looked back on, and its exit code."""
+    script, path = folder / "train.py", folder / "run.jsonl"
+    script.write_text(source)
+    watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), "--", sys.executable, str(script)]
+    done = subprocess.run(watched, check=False, timeout=300, env=os.environ | environment)
+    return follow(recording.read(path).events()), done.returncode
+
+
+WAITING = """
+import time
+import tensorflow as tf
+for gpu in tf.config.list_physical_devices("GPU"):
+    tf.config.experimental.set_memory_growth(gpu, GROWTH)
+tf.config.list_logical_devices()
+time.sleep(1.5)
+tf.matmul(tf.ones([2048, 2048]), tf.ones([2048, 2048]))
+time.sleep(1.5)
+"""
+
+
+@pytest.mark.parametrize("growth", ["True", "False"])
+def test_the_context_is_measured_before_anything_is_computed(growth: str, tmp_path: Path) -> None:
+    course, _ = look_back(tmp_path, WAITING.replace("GROWTH", growth))
+    account = course.account
+    assert account is not None and account.context_exact and account.context is not None
+    # 520 MiB on an H200, driver 580.
+    assert 200 * MIB < account.context < 900 * MIB
+    # What the matmul brought is outside: cuBLAS's workspace, at least.
+    assert account.outside is not None and account.outside >= 16 * MIB
+
+
+def test_the_cards_are_read_at_once_when_the_devices_are_there(tmp_path: Path) -> None:
+    look_back(tmp_path, WAITING.replace("GROWTH", "True"))
+    stream = list(recording.read(tmp_path / "run.jsonl").events())
+    made = next(event for event in stream if isinstance(event, events.Initialised))
+    read = next(event for event in stream if isinstance(event, events.DeviceReading) and event.t > made.t)
+    assert read.t - made.t < 0.25 and made.pid in {process.pid for process in read.processes}
+
+
+def test_growth_asked_for_too_late_names_what_made_the_devices(tmp_path: Path) -> None:
+    source = """
+import time
+import tensorflow as tf
+weights = tf.Variable([1.0])
+try:
+    tf.config.experimental.set_memory_growth(tf.config.list_physical_devices("GPU")[0], True)
+except RuntimeError:
+    time.sleep(1)
+"""
+    course, _ = look_back(tmp_path, source)
+    (late,) = [told.finding for told in course.told if told.finding.key == "asked-too-late"]
+    assert "train.py:6: set_memory_growth(GPU:0, True) came too late" in late.text
+    assert "train.py:4 (weights = tf.Variable([1.0])) had TensorFlow make its devices before" in late.text
+
+
+def test_a_word_that_tensorflow_ignores_is_found_in_the_recording(tmp_path: Path) -> None:
+    course, _ = look_back(tmp_path, WAITING.replace("GROWTH", "True"), TF_FORCE_GPU_ALLOW_GROWTH="1")
+    (ignored,) = [told.finding for told in course.told if told.finding.key == "growth-word-ignored"]
+    assert "TF_FORCE_GPU_ALLOW_GROWTH=1 is ignored" in ignored.text
+    growths = {e.growth for e in course.state.run.effective.values()} if course.state.run else set()
+    assert growths == {True}, "as the script asked"
+
+
+DIFFERENT = """
+import tensorflow as tf
+tf.config.experimental.set_memory_growth(tf.config.list_physical_devices("GPU")[0], True)
+try:
+    tf.ones(3)
+except ValueError:
+    pass
+"""
+
+
+@pytest.mark.gpus2
+@pytest.mark.parametrize("catches", [True, False])
+def test_growth_that_differs_between_two_cards(catches: bool, tmp_path: Path) -> None:
+    if len(list_gpus()) < 2:
+        pytest.skip("with one card growth cannot differ")
+    course, code = look_back(tmp_path, DIFFERENT if catches else DIFFERENT.replace("ValueError", "KeyError"))
+    assert code == (0 if catches else 1)
+    (differs,) = [told.finding for told in course.told if told.finding.key == "growth-differs"]
+    assert "at train.py:5, since memory growth differs between the GPUs" in differs.text
+    assert "GPU:0 only" in differs.text
