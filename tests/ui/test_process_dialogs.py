@@ -249,9 +249,16 @@ def test_what_is_in_use_is_told_by_kind() -> None:
     apply(state, events.Census(t=16.0, pid=100, kinds=kinds, largest=[kernel]))
     shown = " ".join(page(state, 100).split())
     assert "live tensors 14.0 MiB found 00:00:12 ago" in shown and "on CPU:0" not in shown
-    assert f"{format_bytes(max(0, reading.in_use - 39 * MIB))} activations, temporaries" in shown
+    assert f"{format_bytes(reading.in_use - 39 * MIB)} activations, temporaries" in shown
     assert f"{format_bytes(reading.peak - 39 * MIB)} beyond the variables and live tensors" in shown
     assert shown.index("unnamed tensor [3, 1048576]") < shown.index("dense/kernel?")
+    over = reading.in_use + 3 * MIB - 25 * MIB
+    apply(state, events.Census(t=16.5, pid=100, kinds={"GPU:0": {"tensors": over}}, largest=[], tensors=1))
+    apply(state, events.Census(t=16.5, pid=100, kinds=kinds, largest=[]))
+    shown = " ".join(page(state, 100).split())
+    assert (
+        "of these 3.0 MiB freed since then" in shown and "the rest" not in shown.split("Process")[0].split("use on")[-1]
+    )
     apply(state, events.Census(t=17.0, pid=100, kinds=kinds, largest=[], unseen="They run[2J elsewhere."))
     shown = " ".join(page(state, 100).split())
     assert "Live tensors: They run?[2J elsewhere." in shown and "live tensors 1" not in shown

@@ -20,13 +20,16 @@ class Holdings:
 
     ``rest`` is what is in use beyond those: activations, temporaries, and all tensors if none were
     looked for; at the peak there was ``rest_at_peak`` beyond what there is of them now. Both are ``None``
-    where the use is not known. ``looked_s`` ago live tensors were looked for, ``None`` if they were not.
+    where that is not known, and where ``excess`` more was counted than there is: the censuses are older than
+    the reading, and may count what has been freed since. ``looked_s`` ago live tensors were looked for,
+    ``None`` if they were not.
     """
 
     device: str
     kinds: tuple[tuple[str, int], ...]
     rest: int | None
     rest_at_peak: int | None
+    excess: int = 0
     looked_s: float | None = None
 
 
@@ -52,9 +55,9 @@ def holdings(state: State, pid: int) -> Iterator[Holdings]:
         yield Holdings(
             device=device,
             kinds=tuple((kind, kinds[kind]) for kind in LABELS if kind in kinds),
-            # The census is older than the reading: what was freed since may still be counted in it.
-            rest=None if in_use is None else max(0, in_use - known),
-            rest_at_peak=None if peak is None else max(0, peak - known),
+            rest=in_use - known if in_use is not None and in_use >= known else None,
+            rest_at_peak=peak - known if peak is not None and peak >= known else None,
+            excess=max(0, known - in_use) if in_use is not None else 0,
             looked_s=looked_s,
         )
 

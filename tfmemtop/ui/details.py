@@ -166,7 +166,8 @@ def _look(page: _Page, hooked: Hooked, can_look: bool) -> None:
         return
     if look is None or look.cost_us is None:
         page.text(
-            "[T] looks for live tensors too. The script stands still for it: some 30 ms for a million Python objects.",
+            "[T] looks for live tensors too, among all of Python's objects: the script stands still for that, mostly "
+            "20 to 80 ms.",
             DIM,
         )
     else:

@@ -47,6 +47,8 @@ def in_use(held: Holdings) -> Iterator[tuple[str, str, str]]:
     if held.rest is not None:
         meaning = "activations, temporaries, what only TensorFlow holds"
         yield "the rest", format_bytes(held.rest), meaning if looked else "other tensors, activations and temporaries"
+    if held.excess:
+        yield "of these", format_bytes(held.excess), "freed since then, or counted more than once"
     if held.rest_at_peak is not None:
         beyond = "beyond the variables and live tensors" if looked else "beyond the variables"
         yield "at the peak", format_bytes(held.rest_at_peak), beyond
