@@ -15,31 +15,26 @@ from tfmemtop.commands.limits import bounds
 from tfmemtop.engine.launch import Launch, output_folder
 from tfmemtop.engine.run import StartError
 from tfmemtop.engine.tries import Tries
-from tfmemtop.fit.report import advice, finding, limit_words, result, table
-from tfmemtop.fit.search import Search
-from tfmemtop.fit.watch import Goal, Watch
+from tfmemtop.fit.plan import Plan, check, make_plan
+from tfmemtop.fit.report import advice, conclusion, limit_words, result, table
+from tfmemtop.fit.watch import Goal, complains
 from tfmemtop.options import Refusal
-from tfmemtop.settings import Settings
 
 _INTERRUPTED = 130
 _WIDTH = 96
 _TAIL = 256 * 1024  # bytes of a try's output in which TensorFlow's complaint is looked for
-_COMPLAINTS = (b"ran out of memory trying to allocate", b"OOM when allocating", b"failed to allocate memory")
 
 
 class _Fit:
     """One search: which try comes next, under which settings, and what is said of it."""
 
-    def __init__(self, arguments: Arguments, launch: Launch, search: Search, *, on_gpu: bool, host_memory: int) -> None:
-        self.search = search
+    def __init__(self, plan: Plan, launch: Launch) -> None:
+        self.plan = plan
+        self.search = plan.search()
         self.stopped = ""
         """Why the search has not come to its end, if so."""
         self.hint = ""
         self.launch = launch
-        self.goal = Goal(arguments.seconds, arguments.steps)
-        self.on_gpu = on_gpu
-        self._tries = arguments.tries
-        self._host_memory = host_memory
 
     async def run(self, output: int) -> None:
         async with Tries(self.launch, output) as tries:
@@ -49,13 +44,13 @@ class _Fit:
     async def _try(self, tries: Tries, output: int) -> None:
         limit, done = self.search.next(), self.search.tried
         first = done[0] if done else None
-        heading = f"try {len(done) + 1} of at most {self._tries}: {limit_words(limit)}"
+        heading = f"try {len(done) + 1} of at most {self.plan.tries}: {limit_words(limit)}"
         _say(f"tfmemtop: {heading} … ", end="")
         begin = os.lseek(output, 0, os.SEEK_END)
         os.write(output, f"=== {heading}\n".encode())
-        watch = Watch("GPU" if self.on_gpu else "CPU", self.goal, first)
+        watch = self.plan.watch(first)
         try:
-            reached = await tries.run(self._settings(limit), watch.take, watch.over)
+            reached = await tries.run(self.plan.settings_of(limit), watch.take, watch.over)
         except BaseException:
             _say("not started")
             raise
@@ -72,12 +67,6 @@ class _Fit:
         elif watch.held:
             self.stopped = f"the next try would not have had all the memory: {watch.held}"
 
-    def _settings(self, limit: int | None) -> Settings:
-        if self.on_gpu:
-            return msgspec.structs.replace(self.launch.settings, memory_limit=limit)
-        # Without its own pool the CPU has no allocator that could tell its peak.
-        return msgspec.structs.replace(self.launch.settings, cpu_pool=limit or self._host_memory)
-
 
 def run(arguments: Arguments) -> int:
     """Try, with a line a try on stderr; print what was found. 0 if a limit was found, 1 if not, 130 if interrupted.
@@ -86,16 +75,24 @@ def run(arguments: Arguments) -> int:
         Refusal: the script cannot be started, or a setting makes no sense.
     """
     machine = ask_machine()
-    on_gpu = bool(machine.uuids) and arguments.settings.gpus != ()
-    if arguments.settings.allocator == "cuda_malloc_async":
-        raise Refusal("fit needs the allocator bfc: what is given to cuda_malloc_async as a limit does not limit it")
+    try:
+        check(arguments.settings)
+    except ValueError as error:
+        raise Refusal(str(error)) from error
     launch = make_launch(arguments, 80, 24)
-    if on_gpu and arguments.growth is None:
-        # Without it the pool is always as large as the limit, and the first try would take the whole GPU.
-        launch = msgspec.structs.replace(launch, settings=msgspec.structs.replace(launch.settings, growth="on"))
     smallest, largest, ceiling = bounds(arguments, machine)
-    search = Search(tries=arguments.tries, smallest=smallest, largest=largest, ceiling=ceiling)
-    fit = _Fit(arguments, launch, search, on_gpu=on_gpu, host_memory=machine.host_memory)
+    plan = make_plan(
+        launch.argv,
+        launch.settings,
+        has_gpus=bool(machine.uuids),
+        host_memory=machine.host_memory,
+        goal=Goal(arguments.seconds, arguments.steps),
+        tries=arguments.tries,
+        smallest=smallest,
+        largest=largest,
+        ceiling=ceiling,
+    )
+    fit = _Fit(plan, launch)
     path = output_folder() / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
     output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
@@ -109,18 +106,14 @@ def run(arguments: Arguments) -> int:
     _print(fit, path, arguments)
     if fit.stopped == "interrupted":
         return _INTERRUPTED
-    return 1 if search.limit is None else 0
+    return 1 if fit.search.limit is None else 0
 
 
 def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
     search = fit.search
-    growth = fit.launch.settings.growth if fit.on_gpu else None
+    growth = fit.plan.settings.growth if fit.plan.on_gpu else None
     option = "--cpu-pool" if arguments.settings.gpus == () else "--memory-limit"
-    said = finding(search) if search.tried else ["Nothing was found: no try has come to its end."]
-    if fit.stopped:
-        said.append(f"The search has not come to its end: {fit.stopped}.")
-    if fit.hint:
-        said.append(f"The hook could not get into the script: {fit.hint}.")
+    said = conclusion(search, fit.stopped, fit.hint)
     if arguments.json:
         told = {
             "found": search.limit is not None,
@@ -136,7 +129,7 @@ def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
         print(msgspec.json.format(msgspec.json.encode(told)).decode())
         return
     blocks = [table(search.tried) if search.tried else [], [textwrap.fill(line, _WIDTH) for line in said]]
-    blocks.append(advice(search, on_gpu=fit.on_gpu, option=option, growth=growth, command=arguments.command))
+    blocks.append(advice(search, on_gpu=fit.plan.on_gpu, option=option, growth=growth, command=arguments.command))
     blocks.append([f"What the script printed in these tries: {path}"])
     print("\n\n".join("\n".join(block) for block in blocks if block))
 
@@ -145,7 +138,7 @@ def _complained(output: int, begin: int) -> bool:
     """Whether TensorFlow wrote since *begin* that a pool ran out, which a crash leaves unsaid."""
     end = os.lseek(output, 0, os.SEEK_END)
     tail = os.pread(output, _TAIL, max(begin, end - _TAIL))
-    return any(complaint in tail for complaint in _COMPLAINTS)
+    return complains(tail.decode(errors="replace"))
 
 
 def _say(text: str, end: str = "\n") -> None:

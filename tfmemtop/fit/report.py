@@ -89,6 +89,16 @@ def finding(search: Search) -> list[str]:
     return lines
 
 
+def conclusion(search: Search, stopped: str, hint: str) -> list[str]:
+    """:func:`finding`, with why the search was *stopped* before its end and what kept the hook out, if so."""
+    said = finding(search) if search.tried else ["Nothing was found: no try has come to its end."]
+    if stopped:
+        said.append(f"The search has not come to its end: {stopped}.")
+    if hint:
+        said.append(f"The hook could not get into the script: {hint}.")
+    return said
+
+
 def _nothing_found(search: Search) -> str:
     first = search.tried[0]
     if not first.passed:

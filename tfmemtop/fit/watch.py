@@ -27,6 +27,8 @@ _COUNTS_KEPT = 4096
 
 _SPEED_LEAST_S = 1.5  # of a shorter time no speed is told
 
+_COMPLAINTS = ("ran out of memory trying to allocate", "OOM when allocating", "failed to allocate memory")
+
 
 class Goal(NamedTuple):
     """How far the script has to get: so many seconds from TensorFlow's first use of memory on, or so many steps.
@@ -139,6 +141,16 @@ class Watch:
         stepless = not self._called and now - self._began > UNSEEN_S
         return stepless or now - self._started > self._patience_s
 
+    def progress(self, now: float) -> str:
+        """How far the script has got *now*, in words."""
+        if self._began is None:
+            return "waiting until TensorFlow uses memory"
+        if (due := self._due()) is not None and now >= due:
+            return "got that far; does an allocation still wait?"
+        if self._goal.steps is not None:
+            return f"{self._steps} of {self._goal.steps} steps"
+        return f"{now - self._began:.0f} of {self._goal.seconds or 0:g} s"
+
     def outcome(self, limit: int | None, now: float, complained: bool, interrupted: bool) -> Tried:
         """How the try under *limit* went; *complained* if TensorFlow wrote that a pool ran out."""
         over = self._ended_at if self._ended_at is not None else now
@@ -227,6 +239,11 @@ class Watch:
         if end.exit_code is not None and end.exit_code > _SHELL_SIGNAL:
             how += f" ({_name(end.exit_code - _SHELL_SIGNAL)})"
         return False, how + (", out of memory" if complained else "")
+
+
+def complains(output: str) -> bool:
+    """Whether TensorFlow writes in the script's *output* that a pool ran out, which a crash leaves unsaid."""
+    return any(complaint in output for complaint in _COMPLAINTS)
 
 
 def _name(number: int) -> str:

@@ -1,0 +1,193 @@
+"""A search in a living session, as its events tell it: what is asked of the engine, and what comes between."""
+
+import pytest
+
+from tests import streams as s
+from tfmemtop import events as ev
+from tfmemtop.fit.plan import Plan, goal_words, make_plan, parse_goal
+from tfmemtop.fit.session import Phase, SessionFit
+from tfmemtop.fit.watch import Goal
+from tfmemtop.settings import Settings
+
+MIB, GIB = s.MIB, s.GIB
+NEED = 700 * MIB
+
+
+def plan(tries: int = 4, settings: Settings | None = None) -> Plan:
+    return make_plan(
+        ["python", "train.py"],
+        settings or Settings(),
+        has_gpus=True,
+        host_memory=64 * GIB,
+        goal=Goal(seconds=10.0),
+        tries=tries,
+        ceiling=140 * GIB,
+    )
+
+
+class Session:
+    """An engine that obeys, and a script that needs 700 MiB."""
+
+    def __init__(self, fit: SessionFit) -> None:
+        self.fit = fit
+        self.t = 100.0
+        self.run = 3
+        self.limits: list[int | None] = []
+        self.asked: list[ev.AnyCommand] = []
+
+    def give(self, event: ev.AnyEvent) -> None:
+        self.asked += self.fit.take(event)
+
+    def begin(self) -> None:
+        self.asked += self.fit.begin(self.run)
+
+    def start(self) -> None:
+        """Obey the relaunch asked for: the memory of the run before is awaited, then the script runs."""
+        (relaunch,) = self.asked
+        assert isinstance(relaunch, ev.Relaunch)
+        self.asked = []
+        self.limits.append(relaunch.settings.memory_limit)
+        self.t += 1.0
+        self.give(ev.Stopping(t=self.t, run=self.run, phase="releasing"))
+        self.give(ev.Stopping(t=self.t, run=self.run, phase="released"))
+        self.run += 1
+        pid = 1000 + self.run
+        self.give(s.run(t=self.t, number=self.run, pid=pid, settings=relaunch.settings))
+        self.give(s.hook(self.t + 0.5, pid))
+
+    def train(self) -> None:
+        """Until the search has had enough of it, or it fails for want of memory."""
+        limit, pid = self.limits[-1], 1000 + self.run
+        for _ in range(60):
+            self.t += 0.25
+            if limit is not None and limit < NEED:
+                self.give(ev.Output(t=self.t, run=self.run, text="(GPU_0_bfc) ran out of memory trying to alloc"))
+                self.give(ev.Output(t=self.t, run=self.run, text="ate 64.00MiB\r\n"))
+                self.give(ev.RunEnd(t=self.t + 9.0, run=self.run, exit_code=1, signal=None))
+                self.t += 9.0
+                return
+            self.give(s.allocator(self.t, pid, in_use=600 * MIB, peak=650 * MIB, pool=960 * MIB))
+            if self.asked:
+                break
+        (stop,) = self.asked
+        assert isinstance(stop, ev.Stop) and not stop.quit
+        self.asked = []
+        self.give(ev.Stopping(t=self.t, run=self.run, phase="term", deadline=self.t + 5.0))
+        self.give(ev.RunEnd(t=self.t + 0.1, run=self.run, exit_code=None, signal=15))
+
+
+def test_tries_are_runs_of_the_session_until_the_limit_is_known() -> None:
+    fit = SessionFit(plan())
+    session = Session(fit)
+    session.begin()
+    while session.asked:
+        session.start()
+        session.train()
+    assert fit.phase is Phase.DONE and not fit.stopped
+    # Growth is on, unless the user has it otherwise: else each pool were as large as its limit.
+    assert session.limits[0] is None and session.limits[1] == 650 * MIB
+    assert [one.passed for one in fit.search.tried] == [limit is None or limit >= NEED for limit in session.limits]
+    assert fit.search.tried[1].how == "exit code 1, out of memory"
+    assert fit.search.limit is not None and NEED <= fit.search.limit <= 960 * MIB
+    assert len(session.limits) <= 4 and fit.number == len(session.limits)
+
+
+def test_how_far_a_try_has_come_is_told() -> None:
+    fit = SessionFit(plan())
+    session = Session(fit)
+    session.begin()
+    assert (fit.number, fit.progress) == (1, "waiting for the memory of the run before")
+    session.start()
+    assert fit.progress == "waiting until TensorFlow uses memory"
+    session.give(s.allocator(200.0, 1004, in_use=MIB))
+    session.give(s.allocator(204.0, 1004, in_use=2 * MIB))
+    assert fit.progress == "4 of 10 s"
+
+
+def test_it_can_be_stopped_and_go_on_without_repeating_itself() -> None:
+    fit = SessionFit(plan())
+    session = Session(fit)
+    session.begin()
+    session.start()
+    session.train()
+    session.start()
+    fit.stop()
+    assert not fit.going and fit.can_go_on
+    session.give(s.allocator(999.0, 1005, in_use=MIB))
+    assert session.asked == []  # the run that goes is left alone
+    session.begin()
+    session.start()
+    assert session.limits == [None, 650 * MIB, 650 * MIB] and len(fit.search.tried) == 1
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (s.run(t=150.0, number=5, pid=5), "another run was started meanwhile"),
+        (ev.Stopping(t=150.0, run=4, phase="term", deadline=160.0), "the run was ended by hand"),
+    ],
+)
+def test_what_others_do_to_the_session_ends_the_search(event: ev.AnyEvent, why: str) -> None:
+    fit = SessionFit(plan())
+    session = Session(fit)
+    session.begin()
+    session.start()
+    session.give(event)
+    assert (fit.stopped, fit.going, session.asked) == (why, False, [])
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (ev.Notice(t=101.0, key="relaunch", level="error", text="not relaunched: gone"), "not relaunched: gone"),
+        (
+            ev.Stopping(t=101.0, run=3, phase="held", detail="GPU 0 still lists process 7"),
+            "this try would not have had all the memory: GPU 0 still lists process 7",
+        ),
+        (s.run(t=101.0, number=4, settings=Settings(growth="off")), "another run was started meanwhile"),
+    ],
+)
+def test_a_try_that_cannot_be_made_as_meant_ends_the_search(event: ev.AnyEvent, why: str) -> None:
+    fit = SessionFit(plan())
+    session = Session(fit)
+    session.begin()
+    session.asked = []
+    session.give(event)
+    assert (fit.stopped, fit.going) == (why, False)
+
+
+def test_a_plan_keeps_what_the_user_has_chosen() -> None:
+    assert plan().settings_of(GIB) == Settings(growth="on", memory_limit=GIB)
+    chosen = Settings(growth="off", memory_limit=4 * GIB, environment={"BATCH": "8"})
+    assert plan(settings=chosen).settings_of(None) == Settings(growth="off", environment={"BATCH": "8"})
+    cpu = make_plan(["x"], Settings(memory_limit=GIB), has_gpus=False, host_memory=GIB * 8, goal=Goal(1.0), tries=1)
+    assert cpu.settings_of(None) == Settings(cpu_pool=8 * GIB) and cpu.kind == "CPU"
+    assert cpu.settings_of(2 * GIB) == Settings(cpu_pool=2 * GIB)
+    with pytest.raises(ValueError, match="fit needs the allocator bfc"):
+        plan(settings=Settings(allocator="cuda_malloc_async"))
+
+
+@pytest.mark.parametrize(
+    ("text", "goal", "tries"),
+    [
+        ("", Goal(30.0), 8),
+        ("45 s", Goal(45.0), 8),
+        ("2min, 5 tries", Goal(120.0), 5),
+        ("200 steps", Goal(steps=200), 8),
+        ("1 try, 1 step", Goal(steps=1), 1),
+        ("1.5h", Goal(5400.0), 8),
+    ],
+)
+def test_the_goal_is_read_as_it_is_written(text: str, goal: Goal, tries: int) -> None:
+    assert parse_goal(text) == (goal, tries)
+
+
+@pytest.mark.parametrize("text", ["soon", "30", "0 s", "0.5 steps", "25 h", "60 tries", "0 tries", "-5 s"])
+def test_what_is_no_goal_is_refused_in_a_sentence(text: str) -> None:
+    with pytest.raises(ValueError, match=r"give"):
+        parse_goal(text)
+
+
+def test_the_goal_is_said_back() -> None:
+    assert goal_words(Goal(steps=1)) == "1 step"
+    assert goal_words(Goal(2.5)) == "2.5 s of TensorFlow's use of memory"

@@ -1,0 +1,136 @@
+"""What a search is to find out: of which script, under which settings, how far it has to get. Pure."""
+
+import re
+
+import msgspec
+
+from tfmemtop.fit.search import Search, Tried
+from tfmemtop.fit.watch import Goal, Watch
+from tfmemtop.settings import Settings
+
+SECONDS_MOST, STEPS_MOST, TRIES_MOST = 86_400, 1_000_000_000, 50
+SECONDS, TRIES = 30.0, 8
+"""What is taken if nothing is said."""
+
+_GOAL = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|steps?)\s*", re.I)
+_TRIES = re.compile(r"\s*(\d{1,6})\s*(?:try|tries)\s*", re.I)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """*settings* are those of every try but for its limit, which is for each GPU or for the CPU pool.
+
+    ``smallest`` and ``largest`` bound what is tried, ``ceiling`` is what the machine has; bytes, ``None`` if
+    not given or not known. ``host_memory`` is what the CPU pool gets in a try without a limit.
+    """
+
+    command: list[str]
+    settings: Settings
+    on_gpu: bool
+    host_memory: int
+    goal: Goal = Goal(SECONDS)
+    tries: int = TRIES
+    smallest: int | None = None
+    largest: int | None = None
+    ceiling: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """Of the devices whose memory is limited: ``GPU`` or ``CPU``."""
+        return "GPU" if self.on_gpu else "CPU"
+
+    def search(self) -> Search:
+        """A search that has tried nothing yet."""
+        return Search(tries=self.tries, smallest=self.smallest, largest=self.largest, ceiling=self.ceiling)
+
+    def watch(self, first: Tried | None) -> Watch:
+        """What follows one try; *first* is how the first one went."""
+        return Watch(self.kind, self.goal, first)
+
+    def settings_of(self, limit: int | None) -> Settings:
+        """A try's settings; *limit* is in bytes."""
+        if self.on_gpu:
+            return msgspec.structs.replace(self.settings, memory_limit=limit)
+        # Without its own pool the CPU has no allocator that could tell its peak.
+        return msgspec.structs.replace(self.settings, memory_limit=None, cpu_pool=limit or self.host_memory)
+
+
+def check(settings: Settings) -> None:
+    """Whether a limit has something to act on under *settings*.
+
+    Raises:
+        ValueError: it has not; one sentence fit for the user.
+    """
+    if settings.allocator == "cuda_malloc_async":
+        raise ValueError("fit needs the allocator bfc: what is given to cuda_malloc_async as a limit does not limit it")
+
+
+def make_plan(
+    command: list[str],
+    settings: Settings,
+    *,
+    has_gpus: bool,
+    host_memory: int,
+    goal: Goal,
+    tries: int,
+    smallest: int | None = None,
+    largest: int | None = None,
+    ceiling: int | None = None,
+) -> Plan:
+    """The plan for a machine, with growth on unless *settings* say otherwise.
+
+    Raises:
+        ValueError: as :func:`check`.
+    """
+    check(settings)
+    on_gpu = has_gpus and settings.gpus != ()
+    if on_gpu and settings.growth is None:
+        # Without it the pool is always as large as the limit, and the first try would take the whole GPU.
+        settings = msgspec.structs.replace(settings, growth="on")
+    return Plan(
+        command=command,
+        settings=settings,
+        on_gpu=on_gpu,
+        host_memory=host_memory,
+        goal=goal,
+        tries=tries,
+        smallest=smallest,
+        largest=largest,
+        ceiling=ceiling,
+    )
+
+
+def parse_goal(text: str) -> tuple[Goal, int]:
+    """How far and in how many tries, of ``30 s``, ``200 steps`` or ``5 min, 6 tries``; empty means the usual.
+
+    Raises:
+        ValueError: it means neither, or more than can be asked for; one sentence fit for the user.
+    """
+    goal, tries = Goal(SECONDS), TRIES
+    for part in filter(str.strip, text.split(",")):
+        if match := _TRIES.fullmatch(part):
+            tries = int(match[1])
+            if not 1 <= tries <= TRIES_MOST:
+                raise ValueError(f"{part.strip()}: give 1 to {TRIES_MOST} tries")
+        elif match := _GOAL.fullmatch(part):
+            goal = _goal(float(match[1]), match[2].lower(), part.strip())
+        else:
+            raise ValueError(f"{part.strip()!r} is neither; give such as: 30 s, 8 tries; or: 200 steps")
+    return goal, tries
+
+
+def _goal(number: float, unit: str, text: str) -> Goal:
+    if unit.startswith("st"):
+        if not (number.is_integer() and 1 <= number <= STEPS_MOST):
+            raise ValueError(f"{text}: give a whole number of steps from 1 on")
+        return Goal(steps=int(number))
+    seconds = number * {"s": 1, "m": 60, "h": 3600}[unit[0]]
+    if not 1 <= seconds <= SECONDS_MOST:
+        raise ValueError(f"{text}: give 1 second to 24 hours")
+    return Goal(seconds)
+
+
+def goal_words(goal: Goal) -> str:
+    """``30 s of TensorFlow's use of memory``, ``200 steps``."""
+    if goal.steps is not None:
+        return f"{goal.steps} step{'s' * (goal.steps != 1)}"
+    return f"{goal.seconds or 0:g} s of TensorFlow's use of memory"

@@ -1,0 +1,145 @@
+"""A search whose tries are runs of a session: takes its events, says what to ask of its engine. Pure."""
+
+from enum import Enum
+
+from tfmemtop.events import AnyCommand, AnyEvent, Notice, Output, Relaunch, Run, RunEnd, Stop, Stopping
+from tfmemtop.fit.plan import Plan
+from tfmemtop.fit.search import Search
+from tfmemtop.fit.watch import complains
+
+GRACE_S = 5.0
+"""How long a try has to end by itself once it is asked to."""
+
+_LINE = 512  # of the output's end kept, where a line may come in two pieces
+
+
+class Phase(Enum):
+    """How a try stands, as the user is told."""
+
+    STARTING = "waiting for the memory of the run before"
+    RUNNING = "running"
+    ENDING = "being ended"
+    DONE = "done"
+
+
+class SessionFit:
+    """One search, from the first relaunch to its end, or until something comes between."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.search: Search = plan.search()
+        self.phase = Phase.DONE
+        self.limit: int | None = None
+        """Of the try under way, bytes; ``None`` without one."""
+        self.stopped = ""
+        """Why the search has not come to its end, if so."""
+        self.hint = ""
+        """Why the hook could not get in, where no memory was seen."""
+        self._watch = plan.watch(None)
+        self._run = 0
+        self._now = 0.0
+        self._complained = False
+        self._tail = ""
+
+    @property
+    def going(self) -> bool:
+        """Whether tries are still made."""
+        return self.phase is not Phase.DONE
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether it has stopped before its end."""
+        return not self.going and self.search.has_next()
+
+    @property
+    def number(self) -> int:
+        """Which try is under way, or was the last one."""
+        return len(self.search.tried) + self.going
+
+    @property
+    def progress(self) -> str:
+        """How far the try under way has come, in words."""
+        return self._watch.progress(self._now) if self.phase is Phase.RUNNING else self.phase.value
+
+    def begin(self, newest_run: int) -> list[AnyCommand]:
+        """Make the next try after the run of that number; also after :meth:`stop`. What to ask of the engine."""
+        self.stopped = ""
+        self._run = newest_run + 1
+        return self._start()
+
+    def stop(self, why: str = "interrupted") -> None:
+        """Make no further try; the run that goes is left going."""
+        self.phase, self.stopped = Phase.DONE, why
+
+    def take(self, event: AnyEvent) -> list[AnyCommand]:
+        """The session's next event; what to ask of the engine now."""
+        self._now = max(self._now, event.t)
+        if self.phase is Phase.STARTING:
+            self._await(event)
+        elif self.phase is Phase.RUNNING:
+            return self._follow(event)
+        elif self.phase is Phase.ENDING:
+            self._see(event)
+            ended = isinstance(event, Stopping) and event.phase in ("released", "held")
+            if isinstance(event, RunEnd) or ended:
+                return self._judge()
+        return []
+
+    def _start(self) -> list[AnyCommand]:
+        tried = self.search.tried
+        self.phase, self.limit = Phase.STARTING, self.search.next()
+        self._watch = self.plan.watch(tried[0] if tried else None)
+        self._complained, self._tail = False, ""
+        settings = self.plan.settings_of(self.limit)
+        return [Relaunch(argv=self.plan.command, settings=settings, grace_s=GRACE_S)]
+
+    def _await(self, event: AnyEvent) -> None:
+        """Until the try's own run begins."""
+        match event:
+            case Run() if event.run == self._run and event.settings == self.plan.settings_of(self.limit):
+                self.phase = Phase.RUNNING
+                self._watch.take(event)
+            case Run():
+                self.stop("another run was started meanwhile")
+            case Stopping(phase="held"):
+                self.stop(f"this try would not have had all the memory: {event.detail}")
+            case Notice(key="relaunch", level="error"):
+                self.stop(event.text)
+            case _:
+                pass
+
+    def _follow(self, event: AnyEvent) -> list[AnyCommand]:
+        match event:
+            case Run():
+                self.stop("another run was started meanwhile")
+                return []
+            case Stopping(phase="term" | "kill"):
+                self.stop("the run was ended by hand")
+                return []
+        self._see(event)
+        if isinstance(event, RunEnd):
+            return self._judge()
+        if self._watch.over(self._now):
+            self.phase = Phase.ENDING
+            return [Stop(grace_s=GRACE_S)]
+        return []
+
+    def _see(self, event: AnyEvent) -> None:
+        self._watch.take(event)
+        if isinstance(event, Output):
+            text = self._tail + event.text
+            self._complained = self._complained or complains(text)
+            self._tail = text[-_LINE:]
+
+    def _judge(self) -> list[AnyCommand]:
+        tried = self._watch.outcome(self.limit, self._now, self._complained, interrupted=False)
+        self.search.tell(tried)
+        self.hint = self._watch.hooked_out if tried.peak_in_use is None else ""
+        if self._watch.held:
+            self.stop(f"the next try would not have had all the memory: {self._watch.held}")
+        elif self.search.has_next():
+            self._run += 1
+            return self._start()
+        else:
+            self.phase = Phase.DONE
+        return []
