@@ -16,7 +16,7 @@ CELLS = 2048
 GPU, PINNED, CPU = 0, 1, 2
 """Kinds of allocators, of which only GPUs have an index above 0."""
 
-_DONE, _NO_MAP = 1, -3
+_DONE, _FAILED = 1, -2
 
 _TRIALS = 400
 _AGREEMENTS = 5
@@ -188,12 +188,18 @@ class Native:
         """The fields of a MemoryMap event; ``None`` if this allocator has no map.
 
         With *region*, its address, all cells are spent on that one.
+
+        Raises:
+            MemoryError: there was none left to read it into.
         """
         if self._map is None:
             self._map = _Map(size=ctypes.sizeof(_Map))
         found = self._map
         found.only_region, found.cells_wanted = region or 0, CELLS
-        if self._library.tfmemtop_map(kind, index, ctypes.byref(found)) != _DONE:
+        done = self._library.tfmemtop_map(kind, index, ctypes.byref(found))
+        if done == _FAILED:
+            raise MemoryError("no room for the record of its chunks")
+        if done != _DONE:
             return None
         regions = [
             [one.address, one.size, one.in_use, one.chunks, one.chunks_in_use, one.cells]

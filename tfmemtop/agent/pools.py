@@ -13,6 +13,7 @@ PINNED_NAME = "HOST:0"
 """The name we give the pool of pinned host memory, which is no device of TensorFlow's."""
 
 _MAP_SHARE = 0.01  # of a core, for all maps of one pool together
+_HURRY_SHARE = 0.1  # the same, while somebody goes from region to region: TensorFlow waits while one is read
 
 
 class Pools:
@@ -25,6 +26,7 @@ class Pools:
         self._checked: dict[str, tuple[int, int]] = {}  # places by device
         self._wanted: list[tuple[Optional[str], Optional[int], float]] = []
         self._due: dict[tuple[str, Optional[int]], float] = {}
+        self._rested: dict[str, float] = {}  # when a pool may be read again at the earliest
         self._mapless: set[str] = set()
 
     def obey(self, message: "dict[str, Any]") -> None:
@@ -40,7 +42,7 @@ class Pools:
                 self._refuse(str(error))
         elif message["do"] == "maps":
             self._wanted = [(device, region, float(pace)) for device, region, pace in message["wanted"]]
-            # A new wish is answered at once.
+            # A new wish is answered as soon as the pool has rested.
             wishes = {(device, region) for device, region, _ in self._wanted}
             self._due = {key: due for key, due in self._due.items() if key in wishes or (None, key[1]) in wishes}
 
@@ -118,13 +120,17 @@ class Pools:
 
     def next_map(self) -> Optional[float]:
         """When, by the monotonic clock, the next map is due; ``None`` while none is wanted."""
-        return min((self._due.get(key, 0.0) for key in self._wishes()), default=None)
+        return min(map(self._when, self._wishes()), default=None)
 
     def read_maps(self) -> None:
         """Read the maps that are due."""
         for key, pace in self._wishes().items():
-            if self._native is not None and self._due.get(key, 0.0) <= time.monotonic():
+            if self._native is not None and self._when(key) <= time.monotonic():
+                self._due[key] = time.monotonic() + pace  # should it fail
                 self._due[key] = time.monotonic() + self._read_map(self._native, *key, pace)
+
+    def _when(self, key: "tuple[str, Optional[int]]") -> float:
+        return max(self._due.get(key, 0.0), self._rested.get(key[0], 0.0))
 
     def _wishes(self) -> "dict[tuple[str, Optional[int]], float]":
         """Paces by device and region; the shortest, where one is wanted by name and with all others."""
@@ -141,6 +147,7 @@ class Pools:
         began = time.perf_counter()
         found = native.map(*self._checked[device], region)
         cost = time.perf_counter() - began
+        self._rested[device] = time.monotonic() + cost / _HURRY_SHARE
         if found is None:
             self._mapless.add(device)
             missing = "cuda_malloc_async, CUDA's own pool, tells nobody how it is cut up" if asynchronous() else None

@@ -23,12 +23,17 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 SOURCE = Path(__file__).with_name("probe.cc")
+_SOURCES = (SOURCE, SOURCE.with_name("map.h"))
 
 _HEADER = "tensorflow/core/common_runtime/bfc_allocator.h"
 _LIBRARY = "libtensorflow_framework.so.2"
 _COMPILE_S = 300
 _KEPT = 16  # libraries in the cache
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w", "-DNDEBUG")
+_LINK_FLAGS = (
+    "-Wl,-z,defs",  # else what is missing shows only in the script's process
+    "-Wl,-z,nodelete",  # whoever closes it, its thread runs on
+)
 _LOCK = re.compile(r"mutable\s+[\w:]+\s+(\w+);\s+RegionManager\s+region_manager_")
 
 
@@ -123,8 +128,9 @@ def _key(version: str, framework: Path, compiler_version: str) -> str:
     found = framework.stat()
     parts = (version, str(framework), str(found.st_mtime_ns), str(found.st_size), compiler_version, platform.machine())
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
-    digest.update(SOURCE.read_bytes())
-    digest.update(repr(_FLAGS).encode())
+    for source in _SOURCES:
+        digest.update(source.read_bytes())
+    digest.update(repr((_FLAGS, _LINK_FLAGS)).encode())
     return digest.hexdigest()[:24]
 
 
@@ -169,7 +175,7 @@ def _arguments(defines: dict[str, str], tensorflow: Path, product: Path) -> list
         str(product),
         f"-L{tensorflow}",
         f"-l:{_LIBRARY}",
-        "-Wl,-z,defs",  # else what is missing shows only in the script's process
+        *_LINK_FLAGS,
     ]
 
 

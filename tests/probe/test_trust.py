@@ -1,0 +1,157 @@
+"""What a script does and suffers while its pools are read at full pace: nothing of it goes otherwise than without."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.hook.conftest import PATIENCE_S, Monitor, outcome, start
+from tests.probe.test_inside import load
+
+Script = Callable[[str], str]
+Begin = Callable[[str], subprocess.Popen[str]]
+
+FULL_PACE = {"TFMEMTOP_INTERVAL": "0.01"}
+MAPS = {"do": "maps", "wanted": [[None, None, 0.001]]}
+
+BEGINNING = """
+import os, sys, threading
+import tensorflow as tf
+kept = [tf.zeros([1 << 10]) for _ in range(2000)]
+print("begun", flush=True)
+
+def train(seconds):
+    import time
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        kept.append(tf.zeros([1 << 10]) + 1)
+        del kept[0]
+"""
+
+
+@pytest.fixture
+def looked_into(monitor: Monitor, script: Script, library: Path) -> Begin:
+    """Starts a script that goes on as given, once its pool is read at full pace."""
+
+    def begin(rest: str) -> subprocess.Popen[str]:
+        process = start(monitor, script(BEGINNING + rest), **FULL_PACE)
+        assert process.stdout is not None and process.stdout.readline() == "begun\n"
+        read(monitor, process.pid, library)
+        return process
+
+    return begin
+
+
+def read(monitor: Monitor, pid: int, library: Path) -> None:
+    assert load(monitor, pid, library)["state"] == "loaded"
+    monitor.say(pid, MAPS)
+    monitor.wait_for(lambda event: event["type"] == "memory_map" and event["pid"] == pid)
+
+
+def native_threads(pid: int) -> list[Path]:
+    """The library's threads in a process; they take their name a moment after they have begun."""
+    tasks = Path(f"/proc/{pid}/task")
+    return [task for task in tasks.iterdir() if (task / "comm").read_text() == "tfmemtop\n"]
+
+
+def wait_until(come: Callable[[], bool]) -> None:
+    """For what nobody tells of."""
+    until = time.monotonic() + PATIENCE_S
+    while not come():
+        assert time.monotonic() < until
+        os.sched_yield()
+
+
+def test_a_script_that_starts_itself_over(looked_into: Begin, monitor: Monitor, library: Path) -> None:
+    process = looked_into(
+        """
+sys.stdin.readline()
+train(0.2)
+if len(sys.argv) == 1:
+    os.execv(sys.executable, [sys.executable, __file__, "again"])
+"""
+    )
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "begun\n"
+    assert len(monitor.of("hook_end")) == 0  # exec tells nobody
+    monitor.wait_for(lambda event: event["type"] == "end of line")
+    monitor.events.clear()
+    read(monitor, process.pid, library)
+    wait_until(lambda: len(native_threads(process.pid)) == 1)
+    assert outcome(process, "\n").code == 0
+    assert monitor.of("hook_end") and not monitor.of("hook_error")
+
+
+def test_a_monitor_that_dies_leaves_no_thread_behind(looked_into: Begin, monitor: Monitor) -> None:
+    process = looked_into('train(0.2)\nprint("on", flush=True)\nsys.stdin.readline()\ntrain(0.2)\n')
+    assert process.stdout is not None
+    wait_until(lambda: len(native_threads(process.pid)) == 1)
+    (task,) = native_threads(process.pid)
+    monitor.die()
+    assert process.stdout.readline() == "on\n"
+    wait_until(lambda: not task.exists())
+    assert outcome(process, "\n").code == 0
+
+
+def test_a_child_that_trains_on_is_left_alone(looked_into: Begin, monitor: Monitor) -> None:
+    process = looked_into(
+        """
+sys.stdin.readline()
+threading.Thread(target=train, args=(60,), daemon=True).start()
+ends = []
+for number in range(4):
+    child = os.fork()
+    if child == 0:
+        train(0.1)
+        print(os.getpid(), flush=True)
+        os._exit(0) if number % 2 else sys.exit(0)
+    ends.append(os.waitpid(child, 0)[1])
+train(0.1)
+print("ends", ends, flush=True)
+"""
+    )
+    ended = outcome(process, "\n")
+    assert ended.code == 0, ended.err
+    *children, ends = ended.out.splitlines()
+    assert ends == "ends [0, 0, 0, 0]" and len(children) == 4
+    assert {event["pid"] for event in monitor.events} == {process.pid}
+    assert monitor.of("hook_end") and not monitor.of("hook_error")
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "said"),
+    [
+        ("os._exit(3)", 3, False),
+        ("sys.exit(4)", 4, True),
+        ("threading.Thread(target=train, args=(60,), daemon=True).start()", 0, True),
+        # The C library's own end, which Python knows nothing of.
+        ("import ctypes\nctypes.CDLL(None).exit(5)", 5, False),
+    ],
+)
+def test_an_end_amid_readings(looked_into: Begin, monitor: Monitor, end: str, code: int, said: bool) -> None:
+    process = looked_into(f"sys.stdin.readline()\ntrain(0.1)\n{end}\n")
+    ended = outcome(process, "\n")
+    assert ended.code == code and "Traceback" not in ended.err, ended.err
+    monitor.wait_for(lambda event: event["type"] == "end of line")
+    assert bool(monitor.of("hook_end")) == said and not monitor.of("hook_error")
+
+
+def test_going_from_region_to_region_costs_the_script_little(looked_into: Begin, monitor: Monitor) -> None:
+    process = looked_into("kept += [tf.zeros([64]) for _ in range(50_000)]\nprint('on', flush=True)\nsys.stdin.readline()\n")
+    assert process.stdout is not None and process.stdout.readline() == "on\n"
+    large = monitor.wait_for(lambda event: event["type"] == "memory_map" and event["chunks"] > 50_000)
+    read = len(monitor.of("memory_map"))
+    began = time.monotonic()
+    for number in range(12):
+        monitor.say(process.pid, {"do": "maps", "wanted": [["CPU:0", large["regions"][number % 2][0], 1.0]]})
+        read += 1
+        monitor.wait_for(lambda _, least=read: len(monitor.of("memory_map")) >= least)  # type: ignore[misc]
+    took = time.monotonic() - began
+    # The first may have rested already.
+    assert sum(event["cost_us"] for event in monitor.of("memory_map")[-11:]) / 1e6 <= 0.11 * took
+    assert outcome(process, "\n").code == 0

@@ -1,0 +1,249 @@
+// A pool's chunk map, condensed from TensorFlow's own record of it into a structure of fixed size.
+
+#ifndef TFMEMTOP_PROBE_MAP_H_
+#define TFMEMTOP_PROBE_MAP_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/bfc_allocator.h"
+#include "tensorflow/core/protobuf/bfc_memory_map.pb.h"
+
+namespace {
+
+using tensorflow::BFCAllocator;
+
+constexpr int kCells = 2048;
+constexpr int kRegions = 512;
+constexpr int kBins = 32;
+constexpr int kSizes = 64;
+constexpr int kBiggest = 20;
+
+struct Region {
+  uint64_t address;
+  int64_t size, in_use, chunks, chunks_in_use, cells;
+};
+
+struct Bin {
+  int64_t size, chunks, chunks_in_use, bytes, bytes_in_use;
+};
+
+struct Biggest {
+  uint64_t address;
+  int64_t size, requested;
+};
+
+struct Map {
+  uint64_t size;
+  uint64_t only_region;  // its address, or 0 for all
+  int64_t cells_wanted;
+  int64_t pool, in_use, chunks, chunks_in_use, largest_free, regions_found, cost_ns;
+  int64_t cells, regions, bins, biggests;
+  uint8_t cell[kCells];
+  Region region[kRegions];
+  Bin bin[kBins];
+  int64_t sizes[kSizes];  // chunks in use of 2^i bytes up to twice that
+  Biggest biggest[kBiggest];
+};
+
+#ifdef TFMEMTOP_POOL_LOCK
+// Where regions begin is in no public structure: a chunk map shows neighbours as one. These members are
+// private, which an explicit instantiation may name; their places come from the headers of this TensorFlow.
+constexpr auto RegionsMember();
+constexpr auto LockMember();
+constexpr auto NameMember();
+template <auto regions, auto lock, auto name>
+struct Open {
+  friend constexpr auto RegionsMember() { return regions; }
+  friend constexpr auto LockMember() { return lock; }
+  friend constexpr auto NameMember() { return name; }
+};
+template struct Open<&BFCAllocator::region_manager_, &BFCAllocator::TFMEMTOP_POOL_LOCK, &BFCAllocator::name_>;
+
+template <class Mutex>
+auto Acquire(Mutex& mutex, int) -> decltype(mutex.lock(), mutex.unlock(), std::unique_lock<Mutex>()) {
+  return std::unique_lock<Mutex>(mutex);
+}
+
+template <class Mutex>
+struct OldLock {
+  Mutex& mutex;
+  explicit OldLock(Mutex& mutex) : mutex(mutex) { mutex.Lock(); }
+  ~OldLock() { mutex.Unlock(); }
+};
+
+template <class Mutex>
+OldLock<Mutex> Acquire(Mutex& mutex, long) {
+  return OldLock<Mutex>(mutex);
+}
+
+// Whether members lie where this file thinks: the name does if the bytes there are a string that says
+// what Name() says. Looks at the object alone, unless all before that fits.
+bool MembersFit(BFCAllocator* pool) {
+  const std::string told = pool->Name(), &here = pool->*NameMember();
+  if (here.size() != told.size() || here.capacity() < told.size()) return false;
+  const char* begin = reinterpret_cast<const char*>(&here);
+  const bool inside = begin <= here.data() && here.data() < begin + sizeof here;
+  return inside == (told.size() < 16) && std::memcmp(here.data(), told.data(), told.size()) == 0;
+}
+
+std::vector<uint64_t> RegionStarts(BFCAllocator* pool) {
+  std::vector<uint64_t> starts;
+  if (!MembersFit(pool)) return starts;
+  auto lock = Acquire(pool->*LockMember(), 0);
+  for (const auto& region : (pool->*RegionsMember()).regions()) {
+    starts.push_back(reinterpret_cast<uint64_t>(region.ptr()));
+  }
+  return starts;
+}
+#else
+std::vector<uint64_t> RegionStarts(BFCAllocator*) { return {}; }
+#endif
+
+int Log2(uint64_t value) { return value == 0 ? 0 : 63 - __builtin_clzll(value); }
+
+// A cell's share in use, 0 to 255; the ends are exact: 0 is nothing, 255 is all.
+uint8_t Share(int64_t used, int64_t size) {
+  if (used <= 0) return 0;
+  if (used >= size) return 255;
+  return static_cast<uint8_t>(std::min<int64_t>(std::max<int64_t>(1, used * 255.0 / size + 0.5), 254));
+}
+
+// Regions from the chunks, which come in the order of their addresses, region after region.
+std::vector<Region> Regions(const tensorflow::MemoryDump& dump, const std::vector<uint64_t>& starts) {
+  std::vector<Region> regions;
+  for (const auto& chunk : dump.chunk()) {
+    const bool fresh = regions.empty() || regions.back().address + regions.back().size != chunk.address() ||
+                       std::binary_search(starts.begin(), starts.end(), chunk.address());
+    if (fresh) regions.push_back({chunk.address(), 0, 0, 0, 0, 0});
+    Region& region = regions.back();
+    region.size += chunk.size();
+    region.chunks++;
+    if (chunk.in_use()) {
+      region.in_use += chunk.size();
+      region.chunks_in_use++;
+    }
+  }
+  return regions;
+}
+
+// Gives every region cells in proportion to its size, at least one; a single one wanted gets them all.
+void DealCells(std::vector<Region>& regions, Map* map) {
+  const int64_t wanted = std::min<int64_t>(std::max<int64_t>(map->cells_wanted, 1), kCells);
+  const int64_t count = regions.size();
+  for (Region& region : regions) {
+    if (map->only_region != 0) {
+      region.cells = region.address == map->only_region ? wanted : 0;
+    } else {
+      const double share = map->pool > 0 ? static_cast<double>(region.size) / map->pool : 0;
+      region.cells = 1 + static_cast<int64_t>(std::max<int64_t>(0, wanted - count) * share);
+    }
+    // No cell without a byte: nothing is smaller than 256.
+    region.cells = std::min(region.cells, std::max<int64_t>(1, region.size / 256));
+    region.cells = std::min(region.cells, kCells - map->cells);
+    map->cells += region.cells;
+  }
+}
+
+void FillCells(const tensorflow::MemoryDump& dump, const std::vector<Region>& regions, Map* map) {
+  std::vector<int64_t> used(map->cells);
+  auto border = [](const Region& region, int64_t cell) {
+    return static_cast<int64_t>(static_cast<__int128>(region.size) * cell / region.cells);
+  };
+  // Region by region as they were made of the chunks, not by address: so no chunk lies outside its region,
+  // whatever the record says.
+  size_t at = 0;
+  int64_t first = 0, passed = 0;
+  for (const auto& chunk : dump.chunk()) {
+    if (passed == regions[at].chunks) {
+      first += regions[at].cells;
+      passed = 0;
+      if (++at == regions.size()) break;
+    }
+    passed++;
+    const Region& region = regions[at];
+    if (!chunk.in_use() || chunk.size() <= 0 || region.cells == 0) continue;
+    int64_t begin = chunk.address() - region.address;
+    const int64_t end = begin + chunk.size();
+    int64_t cell = static_cast<int64_t>(static_cast<__int128>(begin) * region.cells / region.size);
+    for (; begin < end && cell < region.cells; cell++) {
+      const int64_t stop = std::min(end, border(region, cell + 1));
+      if (stop > begin) {
+        used[first + cell] += stop - begin;
+        begin = stop;
+      }
+    }
+  }
+  int64_t cell = 0;
+  for (const Region& region : regions) {
+    for (int64_t i = 0; i < region.cells; i++) {
+      map->cell[cell] = Share(used[cell], border(region, i + 1) - border(region, i));
+      cell++;
+    }
+  }
+}
+
+void CountChunks(const tensorflow::MemoryDump& dump, Map* map) {
+  std::vector<Biggest> biggest;
+  auto smaller = [](const Biggest& a, const Biggest& b) { return a.size > b.size; };  // the smallest on top
+  map->bins = 0;
+  for (const auto& chunk : dump.chunk()) {
+    const int64_t size = chunk.size();
+    const int number = std::min(Log2(std::max<int64_t>(size, 256) >> 8), 20);
+    Bin& bin = map->bin[number];
+    map->bins = std::max<int64_t>(map->bins, number + 1);
+    bin.chunks++;
+    bin.bytes += size;
+    map->chunks++;
+    map->pool += size;
+    if (!chunk.in_use()) {
+      map->largest_free = std::max(map->largest_free, size);
+      continue;
+    }
+    bin.chunks_in_use++;
+    bin.bytes_in_use += size;
+    map->chunks_in_use++;
+    map->in_use += size;
+    map->sizes[Log2(size)]++;
+    if (biggest.size() < kBiggest || biggest.front().size < size) {
+      if (biggest.size() == kBiggest) {
+        std::pop_heap(biggest.begin(), biggest.end(), smaller);
+        biggest.pop_back();
+      }
+      biggest.push_back({chunk.address(), size, chunk.requested_size()});
+      std::push_heap(biggest.begin(), biggest.end(), smaller);
+    }
+  }
+  for (int i = 0; i < map->bins; i++) map->bin[i].size = int64_t{256} << i;
+  std::sort_heap(biggest.begin(), biggest.end(), smaller);
+  map->biggests = biggest.size();
+  std::copy(biggest.begin(), biggest.end(), map->biggest);
+}
+
+// Fills *map*, which says what is wanted. TensorFlow holds the pool's lock while it writes its record.
+void Condense(BFCAllocator* pool, Map* map) {
+  const std::vector<uint64_t> starts = RegionStarts(pool);
+  const tensorflow::MemoryDump dump = pool->RecordMemoryMap();
+  const uint64_t size = map->size, only = map->only_region;
+  const int64_t wanted = map->cells_wanted;
+  std::memset(map, 0, sizeof *map);
+  map->size = size;
+  map->only_region = only;
+  map->cells_wanted = wanted;
+  CountChunks(dump, map);
+  std::vector<Region> regions = Regions(dump, starts);
+  map->regions_found = regions.size();
+  if (regions.size() > kRegions) regions.resize(kRegions);
+  DealCells(regions, map);
+  FillCells(dump, regions, map);
+  map->regions = regions.size();
+  std::copy(regions.begin(), regions.end(), map->region);
+}
+
+}  // namespace
+
+#endif  // TFMEMTOP_PROBE_MAP_H_
