@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PAIRS = (
-    *("3.9:2.16", "3.9:2.20", "3.10:2.17", "3.11:2.18", "3.12:2.16", "3.12:2.18"),
-    *("3.12:2.19", "3.13:2.20", "3.10:2.21", "3.13:2.21"),
+    *("3.9:2.16", "3.9:2.20", "3.10:2.17", "3.11:2.16", "3.11:2.17", "3.11:2.18", "3.11:2.19", "3.11:2.20"),
+    *("3.12:2.16", "3.12:2.18", "3.12:2.19", "3.13:2.20", "3.10:2.21", "3.13:2.21"),
 )
 
-TESTS = ("tests/hook", "tests/probe/test_inside.py")
+TESTS = ("tests/hook", "tests/probe/test_inside.py", "tests/probe/test_trust.py")
 
 
 def attempt(python: str, tensorflow: str, tests: Sequence[str]) -> str:

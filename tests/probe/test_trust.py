@@ -142,7 +142,13 @@ def test_an_end_amid_readings(looked_into: Begin, monitor: Monitor, end: str, co
 
 
 def test_going_from_region_to_region_costs_the_script_little(looked_into: Begin, monitor: Monitor) -> None:
-    process = looked_into("kept += [tf.zeros([64]) for _ in range(50_000)]\nprint('on', flush=True)\nsys.stdin.readline()\n")
+    process = looked_into(
+        """
+kept += [tf.zeros([64]) for _ in range(50_000)]
+print("on", flush=True)
+sys.stdin.readline()
+"""
+    )
     assert process.stdout is not None and process.stdout.readline() == "on\n"
     large = monitor.wait_for(lambda event: event["type"] == "memory_map" and event["chunks"] > 50_000)
     read = len(monitor.of("memory_map"))
