@@ -361,6 +361,20 @@ class Census(Event, tag="census", frozen=True):
         return self.tensors is not None or bool(self.unseen)
 
 
+class Waiting(Event, tag="waiting", frozen=True):
+    """Where the script stands while TensorFlow tries to find room: told when a pool could not satisfy a request.
+
+    ``operation`` is the one that runs eagerly, ``None`` in a ``tf.function``; ``file``, ``line`` and its text are
+    the script's own, empty and 0 where none is on the stack.
+    """
+
+    pid: int
+    operation: str | None
+    file: str
+    line: int
+    code: str = ""
+
+
 class OutOfMemory(Event, tag="out_of_memory", frozen=True):
     """An allocation failed for good; ``message`` is TensorFlow's own."""
 
@@ -421,6 +435,7 @@ AnyEvent = (
     | Functions
     | Census
     | OutOfMemory
+    | Waiting
     | Output
     | Terminal
     | Notice

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.engine.conftest import Engines, ended
 from tfmemtop.engine.dump import Piece, condense, read_dump
 from tfmemtop.engine.launch import sessions
-from tfmemtop.events import Input, MapWanted, MemoryMap, OutOfMemory, Probe, Stop
+from tfmemtop.events import Input, MapWanted, MemoryMap, OutOfMemory, Probe, Stop, Waiting
 
 Script = Callable[[str], str]
 
@@ -37,6 +37,8 @@ async def test_the_map_comes_before_the_error(engines: Engines, script: Script, 
     await screen.until(MemoryMap, lambda found: found.chunks_in_use >= 200)
     await screen.client.send(Input(text="\n"))
     dumped = await screen.until(MemoryMap, lambda found: found.moment == "out_of_memory")
+    where = await screen.until(Waiting)
+    assert (where.operation, Path(where.file).name, where.code) == ("Fill", "train.py", "tf.zeros([1 << 26])")
     assert not screen.all(OutOfMemory)
     # While TensorFlow waits, nothing changes.
     live = await screen.until(MemoryMap, lambda found: found.moment == "live" and found.t > dumped.t)

@@ -150,10 +150,36 @@ def test_cudas_own_pool_is_not_judged() -> None:
     assert "does not tell how it is cut up" in told(parts, error()).text
 
 
+def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> None:
+    written = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=29.95)
+    stands = events.Waiting(t=30.0, pid=100, operation="MatMul", file="/home/ada/train.py", line=12)
+    text = found(gpu(2 * GIB, OURS), written, stands)["running-out"].text
+    assert "No room on GPU:0 in process 100: MatMul at train.py:12 asked for more than 63.0 MiB" in text
+    assert "Held back by the limit of 2.0 GiB that you set here" in text
+    # Without anybody's limit there is more than one reason left.
+    text = found(gpu(2 * GIB), written, stands)["running-out"].text
+    assert "If less than 100.0 MiB was asked for, the pool is fragmented" in text and "Held back" not in text
+    after = told(gpu(2 * GIB, OURS), written, stands, error())
+    assert "AddV2 at train.py:12 asked for 64.0 MiB" in after.text
+
+
+def test_scratch_memory_is_called_harmless_where_tensorflow_says_so() -> None:
+    line = (
+        "2026-01-01 W bfc_allocator.cc:291] Allocator (bfc) ran out of memory trying to allocate 2.25GiB with "
+        "freed_by_count=0. The caller indicates that this is not a failure, but this may mean that there could be "
+        "performance gains if more memory were available."
+    )
+    written = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=29.9)
+    finding = found(gpu(2 * GIB), written, wrote(line, 29.95))["running-out"]
+    assert finding.level == "info" and "asked for 2.2 GiB" in finding.text and "harmless" in finding.text
+    # An error that comes of something else has another size.
+    assert "asked for 64.0 MiB" in told(gpu(2 * GIB), written, wrote(line, 29.95), error()).text
+
+
 def test_a_failed_scratch_allocation_is_no_error() -> None:
     scratch = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB)
     soon = found(gpu(2 * GIB), scratch, s.alive(31.0, 100, 900))
-    assert "out-of-memory" not in soon and soon["running-out"].level == "info"
+    assert "out-of-memory" not in soon and "if no error follows" in soon["running-out"].text
     later = found(gpu(2 * GIB), scratch, s.alive(60.0, 100, 900))
     assert "out-of-memory" not in later and "running-out" not in later
 

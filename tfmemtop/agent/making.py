@@ -1,9 +1,9 @@
 """The moment in which TensorFlow makes its devices: by whose call, and under which environment."""
 
 import os
-import sys
-from types import FrameType
 from typing import TYPE_CHECKING, Optional
+
+from .lines import Line, callers_line
 
 if TYPE_CHECKING:
     from .core import Agent
@@ -20,22 +20,6 @@ VARIABLES = (
 """What TensorFlow and CUDA themselves read that bears on GPU memory. Nothing else of the environment is sent."""
 
 _VALUE = 500  # characters
-_CODE = 120
-
-_LIBRARIES = {
-    *("tensorflow", "keras", "tf_keras", __name__.split(".")[0]),
-    *("importlib", "contextlib", "functools", "threading", "concurrent"),  # between TensorFlow's own frames
-}
-
-
-def callers_line() -> "tuple[str, int]":
-    """File and line of the innermost frame that is neither TensorFlow's, Keras's nor ours; ``"", 0`` without one."""
-    frame: Optional[FrameType] = sys._getframe(1)
-    while frame is not None:
-        if str(frame.f_globals.get("__name__")).split(".")[0] not in _LIBRARIES:
-            return frame.f_code.co_filename, frame.f_lineno
-        frame = frame.f_back
-    return "", 0
 
 
 class Making:
@@ -43,28 +27,26 @@ class Making:
 
     def __init__(self, agent: "Agent") -> None:
         self._agent = agent
-        self._refused: set[tuple[str, int, str]] = set()
+        self._refused: set[tuple[Line, str]] = set()
 
     def made(self) -> None:
         """The devices are there."""
         self._refused.clear()
-        self._tell(*callers_line(), None)
+        self._tell(callers_line(), None)
 
     def refused(self, error: BaseException) -> None:
         """TensorFlow raises *error* where it would make them, and will at each attempt: each line tells once."""
-        found = (*callers_line(), f"{type(error).__name__}: {error}")
-        if found not in self._refused:
-            self._refused.add(found)
-            self._tell(*found)
+        line, text = callers_line(), f"{type(error).__name__}: {error}"
+        if (line, text) not in self._refused:
+            self._refused.add((line, text))
+            self._tell(line, text)
 
-    def _tell(self, file: str, line: int, error: Optional[str]) -> None:
-        import linecache  # TensorFlow has imported it long before
-
+    def _tell(self, line: Line, error: Optional[str]) -> None:
         self._agent.send(
             "initialised",
-            file=file,
-            line=line,
-            code=linecache.getline(file, line).strip()[:_CODE],
+            file=line.file,
+            line=line.number,
+            code=line.code,
             error=error,
             variables={name: os.environ[name][:_VALUE] for name in VARIABLES if name in os.environ},
         )

@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional
 
 from .core import Agent
 from .exhausted import Exhaustion
-from .making import callers_line
+from .lines import callers_line
 from .settle import settle
 
 RECORDED = ("set_memory_growth", "set_logical_device_configuration", "set_visible_devices")
@@ -73,6 +73,8 @@ def patch_variables(agent: Agent, resource_variable_ops: ModuleType) -> None:
     census.found(resource_variable_ops)
     for owner in (resource_variable_ops.ResourceVariable, resource_variable_ops.UninitializedVariable):
         agent.quietly(f"listening to {owner.__name__}", _notice_making, agent, census.add, owner)
+    executors = resource_variable_ops.context.executor
+    agent.quietly("listening to executors", _notice_executors, agent, census.executor_made, executors)
 
 
 def _notice_making(agent: Agent, add: Callable[[Any], None], owner: Any) -> None:
@@ -85,6 +87,18 @@ def _notice_making(agent: Agent, add: Callable[[Any], None], owner: Any) -> None
         return made
 
     owner.__new__ = __new__
+
+
+def _notice_executors(agent: Agent, notice: Callable[[Any], None], module: Any) -> None:
+    """Not by looking for them when it matters: one that is just being deleted must not be asked."""
+    original: Callable[..., Any] = module.new_executor
+
+    @functools.wraps(original)
+    def new_executor(enable_async: Any, *args: Any, **kwargs: Any) -> Any:
+        agent.quietly("noticing an executor", notice, enable_async)
+        return original(enable_async, *args, **kwargs)
+
+    module.new_executor = new_executor
 
 
 def _record(agent: Agent, owner: type, name: str) -> None:

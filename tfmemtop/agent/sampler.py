@@ -7,7 +7,7 @@ import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import threads
+from . import threads, waiting
 from .devices import Device, gpu_uuid, local_devices
 from .pools import PINNED_NAME, Pools
 
@@ -101,6 +101,8 @@ class Sampler:
         message = json.loads(packet)
         if message["do"] == "census":
             self._agent.census.want(message.get("tensors") is True)
+        elif message["do"] == "where":
+            waiting.tell(self._agent)
         else:
             self._pools.obey(message)
 

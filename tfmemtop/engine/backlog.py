@@ -35,6 +35,7 @@ from tfmemtop.events import (
     Session,
     Stopping,
     Terminal,
+    Waiting,
 )
 
 POINTS = 600
@@ -173,7 +174,7 @@ class Backlog:
                     self._looks[event.pid] = event
             case Requested():
                 self._rare.setdefault(Requested, deque(maxlen=200)).append(event)
-            case OutOfMemory() | HookError():
+            case OutOfMemory() | Waiting() | HookError():
                 self._rare.setdefault(type(event), deque(maxlen=50)).append(event)
             case Notice():
                 if event.text:

@@ -66,7 +66,7 @@ class Engine:
         self._output = OutputPump(stream, terminal, output_path)
         self._readings = Readings(stream, runs, self._hooks)
         self._probes = Probes(stream, self._hooks, self._readings.host, enabled=probe)
-        self._dumps = Dumps(stream, runs.dumps)
+        self._dumps = Dumps(stream, self._hooks, runs.dumps)
         self._maps = Maps(stream, self._hooks, recording=recorder is not None)
         self._ending = self._readings.ending = Ending(stream, runs, self._readings.devices)
         self._ending.apart = self._readings.host.apart

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tfmemtop.engine.dump import condense, read_dump
+from tfmemtop.engine.hooks import Hooks
 from tfmemtop.engine.stream import Stream
 from tfmemtop.events import AnyEvent, MemoryMap
 
@@ -22,8 +23,9 @@ _ATTEMPTS = 25  # to read one that is still being written
 class Dumps:
     """Reads, tells and deletes what appears in *folder*: ``<pid>_<allocator>.<microseconds>``."""
 
-    def __init__(self, stream: Stream, folder: Path) -> None:
+    def __init__(self, stream: Stream, hooks: Hooks, folder: Path) -> None:
         self._stream = stream
+        self._hooks = hooks
         self._folder = folder
         self._attempts: dict[str, int] = {}
         self._starts: dict[tuple[int, str], list[int]] = {}  # of regions, by process and device
@@ -68,6 +70,7 @@ class Dumps:
         for one in found:
             if isinstance(one, MemoryMap):
                 self._stream.publish(one)
+                self._hooks.send(one.pid, {"do": "where"})
             else:
                 self._stream.notice("dump", "warning", f"what a pool was when it ran out is not known: {one}")
 

@@ -23,6 +23,7 @@ from tfmemtop.events import (
     PoolGrowth,
     Probe,
     Requested,
+    Waiting,
 )
 
 PACKET = 64 * 1024
@@ -34,6 +35,7 @@ _FromHook = (
     | Effective
     | Allocator
     | OutOfMemory
+    | Waiting
     | HookError
     | HookEnd
     | PoolGrowth

@@ -66,7 +66,7 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
         become_subreaper()
         readings = Readings(stream, runs, hooks)
         probes = Probes(stream, hooks, readings.host, enabled=launch.probe)
-        dumps = Dumps(stream, runs.dumps)
+        dumps = Dumps(stream, hooks, runs.dumps)
         recorder = Recorder(stream, writer)
         ended = asyncio.Event()
 

@@ -118,7 +118,7 @@ class Tries:
         self._ending = self._readings.ending = Ending(stream, self._runs, self._readings.devices)
         self._ending.apart = self._readings.host.apart
         probes = Probes(stream, hooks, self._readings.host, enabled=launch.probe)
-        dumps = Dumps(stream, self._runs.dumps)
+        dumps = Dumps(stream, hooks, self._runs.dumps)
 
         def drain() -> None:
             hooks.drain()

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Literal
 
 from tfmemtop import events
-from tfmemtop.state.fold import PINNED, device_of, of_run
-from tfmemtop.state.model import Failure, Hooked, State
+from tfmemtop.state.fold import PINNED, device_of, of_run, surroundings
+from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
 from tfmemtop.state.trend import Trend
 
 RETRIED_S = 15.0
@@ -26,6 +27,7 @@ class Anatomy:
 
     ``card_free``, ``card_total`` and ``others`` are the GPU's, or for the CPU pool the host's.
     ``map_age_s`` and ``reading_age_s`` say how much older than the failure those figures are.
+    ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow says it can do without.
     """
 
     pid: int
@@ -34,6 +36,8 @@ class Anatomy:
     asked: int | None
     operation: str | None
     shape: str | None
+    line: str | None
+    scratch: bool
     message: str
     in_use: int | None
     pool: int | None
@@ -59,52 +63,80 @@ class Anatomy:
         """Whether the pool was CUDA's own, which has no size and no map."""
         return self.pool is None and self.in_use is not None and self.device is not None and not self.on_cpu
 
+    @property
+    def more_than(self) -> int | None:
+        """What must have been asked for at the least, for it not to fit.
+
+        BFC neither found as large a free chunk nor could take as much anew, as it would have within the
+        limit and what is free.
+        """
+        if self.largest_free is None:
+            return None
+        room = 0 if self.limit is None or self.pool is None else self.limit - self.pool
+        return max(self.largest_free, min(room, self.card_free or 0))
+
 
 def anatomies(state: State) -> Iterator[Anatomy]:
     """The newest failure of each process of the newest run."""
     for pid, process in state.processes.items():
         if process.hooked and process.hooked.failure and of_run(state, pid):
-            yield _anatomy(state, pid, process.hooked, process.hooked.failure)
+            failure = process.hooked.failure
+            yield _anatomy(state, pid, process.hooked, failure.around, failure.error.t, failure.error)
 
 
-def trying(state: State) -> Iterator[tuple[int, str, events.MemoryMap]]:
+def trying(state: State) -> Iterator[Anatomy]:
     """Pools for which TensorFlow has found no room in the last seconds, though no error has come of it so far."""
     for pid, process in state.processes.items():
-        if not process.hooked or process.hooked.ended or not of_run(state, pid):
+        hooked = process.hooked
+        if not hooked or hooked.ended or not of_run(state, pid):
             continue
-        failed = process.hooked.failure.error.t if process.hooked.failure else float("-inf")
-        for device, pool in process.hooked.pools.items():
+        failed = hooked.failure.error.t if hooked.failure else float("-inf")
+        for device, pool in hooked.pools.items():
             moment = pool.exhausted
             if moment is not None and moment.t > failed + _LATER_S and state.now - moment.t < RETRIED_S:
-                yield pid, device, moment
+                yield _anatomy(state, pid, hooked, surroundings(state, hooked), moment.t, None, device)
 
 
-def _anatomy(state: State, pid: int, hooked: Hooked, failure: Failure) -> Anatomy:
-    error = failure.error
+def _anatomy(
+    state: State,
+    pid: int,
+    hooked: Hooked,
+    around: Surroundings,
+    failed: float,
+    error: events.OutOfMemory | None,
+    device: str | None = None,
+) -> Anatomy:
     run = state.run
-    complaint = next((c for c in reversed(run.complaints) if _belongs(c.t, error.t)), None) if run else None
-    device = error.device or _of_allocator(hooked, complaint.allocator if complaint else None) or _only(hooked, error.t)
-    reading = failure.readings.get(device) if device else None
+    near = [c for c in reversed(run.complaints) if _belongs(c.t, failed)] if run else []
+    complaint = next((c for c in near if not (error and c.harmless) and _may_be_of(hooked, device, c)), None)
+    if error is not None:
+        named = error.device or _of_allocator(hooked, complaint.allocator if complaint else None)
+        device = named or _only(hooked, failed)
+    reading = around.readings.get(device) if device else None
     pool = hooked.pools.get(device) if device else None
     moment = pool.exhausted if pool else None
-    if moment is not None and not _belongs(moment.t, error.t):
+    if moment is not None and not _belongs(moment.t, failed):
         moment = None
-    shown = moment or (failure.maps.get(device) if device else None)
+    shown = moment or (around.maps.get(device) if device else None)
     exact = moment is not None
     size = shown.pool if shown and exact else reading.pool if reading else None
     in_use = shown.in_use if shown and exact else reading.in_use if reading else None
     limit, limit_by = _limit(state, hooked, device, reading)
-    total, free, others = _card(state, pid, device, failure)
-    shape = _SHAPE.search(error.message)
+    total, free, others = _card(state, pid, device, around)
+    shape = _SHAPE.search(error.message) if error else None
+    waiting = hooked.waiting if hooked.waiting and _belongs(hooked.waiting.t, failed) else None
+    operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
     return Anatomy(
         pid=pid,
         device=device,
         times=len(hooked.out_of_memory),
         # What the allocator itself was asked for, where its line is there; else the tensor's bytes.
-        asked=complaint.size if complaint else error.requested,
-        operation=error.operation or (complaint.operation if complaint else None),
+        asked=complaint.size if complaint else error.requested if error else None,
+        operation=next((operation for operation in operations if operation), None),
         shape=f"[{shape[1]}]" + (f" {shape[2]}" if shape[2] else "") if shape else None,
-        message=error.message,
+        line=f"{PurePath(waiting.file).name}:{waiting.line}" if waiting and waiting.file else None,
+        scratch=complaint is not None and complaint.harmless,
+        message=error.message if error else "",
         in_use=in_use,
         pool=size,
         largest_free=shown.largest_free if shown and not shown.missing else None,
@@ -113,13 +145,18 @@ def _anatomy(state: State, pid: int, hooked: Hooked, failure: Failure) -> Anatom
         card_total=total,
         card_free=free,
         others=others,
-        reading_age_s=0.0 if exact else max(0.0, error.t - reading.t) if reading else None,
-        map_age_s=None if shown is None else 0.0 if exact else max(0.0, error.t - shown.t),
+        reading_age_s=0.0 if exact else max(0.0, failed - reading.t) if reading else None,
+        map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
     )
 
 
 def _belongs(t: float, failed: float) -> bool:
     return failed - RETRIED_S <= t <= failed + _LATER_S
+
+
+def _may_be_of(hooked: Hooked, device: str | None, complaint: Complaint) -> bool:
+    """Whether *complaint* is of *device*, where that is known already."""
+    return device is None or _of_allocator(hooked, complaint.allocator) in (device, None)
 
 
 def _of_allocator(hooked: Hooked, name: str | None) -> str | None:
@@ -151,15 +188,17 @@ def _limit(
     return limit, "script" if effective and effective.limit is not None else "tensorflow"
 
 
-def _card(state: State, pid: int, device: str | None, failure: Failure) -> tuple[int | None, int | None, int | None]:
+def _card(
+    state: State, pid: int, device: str | None, around: Surroundings
+) -> tuple[int | None, int | None, int | None]:
     """Total and free bytes of what the pool takes from, and what processes other than *pid* hold of it."""
     if device is None:
         return None, None, None
     if device.startswith("CPU"):
         total = state.session.host_memory if state.session else None
-        return total, None if total is None or failure.host_used is None else max(0, total - failure.host_used), None
+        return total, None if total is None or around.host_used is None else max(0, total - around.host_used), None
     card = device_of(state, pid, device)
-    reading = failure.cards.get(card.info.index) if card else None
+    reading = around.cards.get(card.info.index) if card else None
     if card is None or reading is None:
         return (card.info.total if card else None), None, None
     shares = [share.used for share in reading.processes if share.pid != pid]

@@ -18,6 +18,7 @@ from tfmemtop.state.model import (
     ProcessState,
     RunState,
     State,
+    Surroundings,
 )
 from tfmemtop.state.trend import Trend
 
@@ -259,15 +260,24 @@ def _census(state: State, event: events.Census) -> None:
 def _out_of_memory(state: State, event: events.OutOfMemory) -> None:
     if hooked := _hooked(state, event.pid):
         hooked.out_of_memory.append(event)
-        hooked.failure = Failure(
-            error=event,
-            readings=dict(hooked.allocators),
-            maps={name: pool.map for name, pool in hooked.pools.items() if pool.map},
-            cards={index: device.reading for index, device in state.devices.items() if device.reading},
-            host_used=state.host_used,
-        )
+        hooked.failure = Failure(event, surroundings(state, hooked))
     if state.run and state.run.going:
         state.run.out_of_memory += 1
+
+
+def surroundings(state: State, hooked: Hooked) -> Surroundings:
+    """What is known now that bears on an allocation of this process."""
+    return Surroundings(
+        readings=dict(hooked.allocators),
+        maps={name: pool.map for name, pool in hooked.pools.items() if pool.map},
+        cards={index: device.reading for index, device in state.devices.items() if device.reading},
+        host_used=state.host_used,
+    )
+
+
+def _waiting(state: State, event: events.Waiting) -> None:
+    if hooked := _hooked(state, event.pid):
+        hooked.waiting = event
 
 
 def _output(state: State, event: events.Output) -> None:
@@ -412,6 +422,7 @@ _HANDLERS: dict[type[events.Event], Callable[[State, Any], None]] = {
     events.Functions: _functions,
     events.Census: _census,
     events.OutOfMemory: _out_of_memory,
+    events.Waiting: _waiting,
     events.Output: _output,
     events.Terminal: _terminal,
     events.Notice: _notice,

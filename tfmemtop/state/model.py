@@ -47,11 +47,10 @@ class Context:
     recent: deque[int] = field(default_factory=lambda: deque(maxlen=RESTS_KEPT))
 
 
-@dataclass(slots=True)
-class Failure:
-    """The newest allocation that failed for good, and the newest readings there were then."""
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The newest readings at one moment."""
 
-    error: events.OutOfMemory
     readings: dict[str, events.Allocator]  # by logical device
     maps: dict[str, events.MemoryMap]  # likewise
     cards: dict[int, events.DeviceReading]  # by NVML index
@@ -59,13 +58,25 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """The newest allocation that failed for good."""
+
+    error: events.OutOfMemory
+    around: Surroundings
+
+
+@dataclass(frozen=True, slots=True)
 class Complaint:
-    """TensorFlow's own line about an allocator that ran out, in the script's output."""
+    """TensorFlow's own line about an allocator that ran out, in the script's output.
+
+    ``harmless`` if that was scratch memory, which TensorFlow can do without; it does not name the operation then.
+    """
 
     t: float
     allocator: str
     size: int
-    operation: str
+    operation: str | None = None
+    harmless: bool = False
 
 
 @dataclass(slots=True)
@@ -86,6 +97,7 @@ class Hooked:
     requested: deque[events.Requested] = field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
     out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))
     failure: Failure | None = None
+    waiting: events.Waiting | None = None  # where it stood when a pool last ran out
     dropped: int = 0
     ended: bool = False
 

@@ -22,6 +22,7 @@ from tfmemtop.state.pool_views import choose, living
 from tfmemtop.state.views import process_count
 from tfmemtop.ui.allocator_panel import AllocatorPanel
 from tfmemtop.ui.device_panel import DevicesPanel
+from tfmemtop.ui.fitting import Fitting
 from tfmemtop.ui.header import Header
 from tfmemtop.ui.key_bar import KeyBar
 from tfmemtop.ui.keys import KEYS, Key
@@ -48,6 +49,7 @@ _URGENT = (
     events.Hook,
     events.Effective,
     events.OutOfMemory,
+    events.Waiting,
     events.Environment,
     events.Notice,
 )
@@ -80,6 +82,7 @@ class TfmemtopApp(App[Outcome]):
         self.replay = source if isinstance(source, ReplaySource) else None
         self.readonly = options.readonly or not source.live
         self.steering = Steering(self)
+        self.fitting = Fitting(self)
         if self.replay:
             self.replay.folded = lambda: self.state
         self.frozen = False
@@ -133,6 +136,7 @@ class TfmemtopApp(App[Outcome]):
                 continue
             for event in batch:
                 apply(self.state, event)
+                self.fitting.take(event)
                 if isinstance(event, _URGENT):
                     self._urgent = True
             if self.replay:
@@ -142,6 +146,7 @@ class TfmemtopApp(App[Outcome]):
         self.engine_gone = True
         self._urgent = True
         if self.source.live:
+            self.fitting.engine_went()
             self.steering.engine_went()
 
     def _tick(self) -> None:
@@ -203,6 +208,8 @@ class TfmemtopApp(App[Outcome]):
             yield "REPLAY"
         elif self.options.readonly:
             yield "READ-ONLY"
+        if mark := self.fitting.mark:
+            yield mark
         if self.frozen:
             yield "FROZEN: Z goes on"
         if self.engine_gone and self.source.live:
@@ -249,6 +256,9 @@ class TfmemtopApp(App[Outcome]):
 
     def action_runs(self) -> None:
         self.steering.show_runs()
+
+    def action_fit(self) -> None:
+        self.fitting.pressed()
 
     def action_why(self) -> None:
         self.steering.show_why()

@@ -67,6 +67,8 @@ def follow(stream: Iterable[events.AnyEvent], run: int | None = None) -> Course:
         apply(state, event)
         if isinstance(event, events.DeviceReading):
             _read(course, event)
+        if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory":
+            _look(course, by_key)  # what is found for the moment may be over before the next look
         if state.now >= next_look:
             looks += 1
             if looks % LOOKS == 0:

@@ -1,7 +1,7 @@
 """Why an allocation failed: one small rule a verdict, the first that holds is told."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.units import format_bytes
@@ -121,6 +121,29 @@ def judge(a: Anatomy) -> Verdict:
     return next((verdict for rule in RULES if (verdict := rule(a))), None) or untold(a)
 
 
+def scratch(a: Anatomy) -> Verdict | None:
+    """TensorFlow itself calls it no failure."""
+    if not a.scratch:
+        return None
+    text = "It was scratch memory that TensorFlow can do without: harmless, though more room might make it faster."
+    return Verdict("scratch", text, "[M] shows the pool")
+
+
+def foresee(a: Anatomy) -> Verdict:
+    """Why there is no room, while TensorFlow still looks for some and nobody has said how much was asked for."""
+    least = a if a.asked is not None or a.more_than is None else replace(a, asked=a.more_than + 1)
+    for rule in (scratch, held_back, held_by_others):
+        if verdict := rule(least):
+            return verdict
+    text = "TensorFlow tries for 10 s before it fails; if no error follows, it was scratch memory, and harmless."
+    if a.cached and a.largest_free is not None and a.cached > a.largest_free:
+        text = (
+            f"If less than {format_bytes(a.cached)} was asked for, the pool is fragmented; else what is in use and "
+            f"what was asked for are too much. {text}"
+        )
+    return Verdict("waiting", text, "[M] shows the pool")
+
+
 def doubts(a: Anatomy) -> str:
     """A sentence on what makes the figures uncertain; empty if nothing does."""
     if a.reading_age_s is not None and a.reading_age_s > _OLD_S:
@@ -132,7 +155,9 @@ def doubts(a: Anatomy) -> str:
 
 def asked_for(a: Anatomy) -> str:
     """``Conv2D asked for 64.0 MiB, a tensor of [8,64] float``, as far as it is known."""
-    who = a.operation or "the script"
+    who = (a.operation or "the script") + (f" at {a.line}" if a.line else "")
+    if a.asked is None and a.more_than:
+        return f"{who} asked for more than {format_bytes(a.more_than)}"
     if a.asked is None:
         return f"{who} asked for more than there was room for"
     text = f"{who} asked for {format_bytes(a.asked)}"

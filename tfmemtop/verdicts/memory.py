@@ -7,7 +7,7 @@ from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies, closest_to_limit, trying
 from tfmemtop.state.model import RunState
 from tfmemtop.units import format_bytes
-from tfmemtop.verdicts.exhausted import asked_for, doubts, judge, stood
+from tfmemtop.verdicts.exhausted import asked_for, doubts, foresee, judge, stood
 from tfmemtop.verdicts.finding import Finding
 
 _EXPLAINED = {
@@ -19,6 +19,8 @@ _EXPLAINED = {
     "processes hold it cannot get.",
     "truly_full": "What is in use are tensors that something still needs: weights, the optimizer's copies, and the "
     "activations of one step, which grow with the batch.",
+    "scratch": "Convolutions try several algorithms, and each its own scratch memory; what does not fit is not taken.",
+    "waiting": "The error, if there is one, brings the size that was asked for, and the verdict with it.",
     "untold": "The probe, which reads the pool from inside, and TensorFlow's own lines in the output tell more.",
 }
 
@@ -58,13 +60,14 @@ def describe(a: Anatomy) -> str:
 
 def running_out(state: State) -> Iterator[Finding]:
     """TensorFlow finds no room, and perhaps waits for some: an error comes after 10 s, or never."""
-    for pid, device, moment in trying(state):
+    for anatomy in trying(state):
+        verdict = foresee(anatomy)
         yield Finding(
-            "info",
-            f"{device} in process {pid} had no room for an allocation: in use {format_bytes(moment.in_use)} of a pool "
-            f"of {format_bytes(moment.pool)}, largest free chunk {format_bytes(moment.largest_free)}. TensorFlow tries "
-            "for 10 s before it fails; if no error follows it was only scratch memory, and harmless.",
-            "[M] shows the pool",
+            "info" if anatomy.scratch else "warning",
+            f"No room on {anatomy.device} in process {anatomy.pid}: {asked_for(anatomy)}; {stood(anatomy)}. "
+            f"{verdict.text}",
+            verdict.remedy,
+            _EXPLAINED[verdict.kind],
             key="running-out",
         )
 

@@ -1,0 +1,49 @@
+"""Where the script stands while TensorFlow, ten seconds long, tries to find room for an allocation."""
+
+import re
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, Optional
+
+from . import threads
+from .lines import line_of
+
+if TYPE_CHECKING:
+    from .core import Agent
+
+_GENERATED = re.compile(r"tensorflow\.python\.ops\.gen_\w+")
+_FALLBACK = "_eager_fallback"
+
+
+def tell(agent: "Agent") -> None:
+    """Report the thread that is in an operation, or in a function of them: the main thread before others."""
+    own, frames = threads.get_ident(), sys._current_frames()
+    for ident in sorted(frames, key=lambda each: each != threads.main):
+        frame = frames[ident]
+        if ident != own and _module(frame).startswith("tensorflow."):
+            line = line_of(frame)
+            agent.send("waiting", operation=_operation(frame), file=line.file, line=line.number, code=line.code)
+            return
+
+
+def _operation(frame: Optional[FrameType]) -> Optional[str]:
+    """The name of the operation that *frame* runs eagerly; ``None`` in a ``tf.function``, which runs many.
+
+    A generated function ``mat_mul`` runs ``MatMul``, which is among its constants.
+    """
+    while frame is not None and _module(frame).startswith("tensorflow."):
+        if _GENERATED.fullmatch(_module(frame)):
+            name = frame.f_code.co_name
+            if name.endswith(_FALLBACK):
+                name = name[: -len(_FALLBACK)]
+            plain = name.replace("_", "").lower()
+            for constant in frame.f_code.co_consts:
+                if isinstance(constant, str) and constant.lower() == plain:
+                    return constant
+            return name
+        frame = frame.f_back
+    return None
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
