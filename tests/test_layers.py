@@ -27,7 +27,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "compare": {"state", "settings", "units", "verdicts"},
     "fit": {"events", "settings", "units"},
     "engine": {"events", "settings", "units", "recording", "summary", "probe"},
-    "ui": {"state", "settings", "verdicts", "units", "events", "options", "recording", "compare", "engine.client"},
+    "ui": {
+        *("state", "settings", "verdicts", "units", "events", "options", "recording", "compare", "fit"),
+        "engine.client",
+    },
     "commands": {
         *("engine", "events", "settings", "units", "options", "recording", "summary"),
         *("state", "verdicts", "compare", "fit", "ui.main"),

@@ -31,10 +31,17 @@ def speed_words(tried: Tried) -> str:
     return f"{tried.speed:.0f} {tried.speed_unit}" if tried.speed >= 100 else f"{tried.speed:.3g} {tried.speed_unit}"
 
 
-def table(tried: Sequence[Tried]) -> list[str]:
-    """All tries from the largest limit down, with what each costs in speed against the first."""
+def from_the_largest(tried: Sequence[Tried]) -> list[Tried]:
+    """*tried* in the order of :func:`table`."""
+    return sorted(tried, key=lambda one: -(one.limit or 1 << 62))
+
+
+def table(tried: Sequence[Tried], *, pools: bool = True) -> list[str]:
+    """A heading, and all tries from the largest limit down, with what each costs in speed against the first.
+
+    *pools*: with how large the pool became.
+    """
     first = tried[0]
-    ordered = sorted(tried, key=lambda one: -(one.limit or 1 << 62))
     lines = [("LIMIT", "PEAK IN USE", "POOL", "SPEED", "", "RESULT")]
     lines += [
         (
@@ -45,9 +52,11 @@ def table(tried: Sequence[Tried]) -> list[str]:
             "" if one is first else _against(one, first),
             one.how,
         )
-        for one in ordered
+        for one in from_the_largest(tried)
     ]
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
+    if not pools:
+        widths[2] = 0
     return [
         "  ".join(
             [
@@ -109,7 +118,8 @@ def _nothing_found(search: Search) -> str:
         return "Nothing was found: no allocator of TensorFlow's was seen in the script that a limit could act on."
     if search.has_next():
         return "Nothing was found: the search was ended before any limit had worked."
-    return f"Nothing was found in {len(search.tried)} tries: none of these limits worked; more --tries may help."
+    tries = f"{len(search.tried)} {'try' if len(search.tried) == 1 else 'tries'}"
+    return f"Nothing was found in {tries}: no limit has worked yet; more tries may help."
 
 
 def advice(search: Search, *, on_gpu: bool, option: str, growth: str | None, command: Sequence[str]) -> list[str]:
@@ -117,25 +127,45 @@ def advice(search: Search, *, on_gpu: bool, option: str, growth: str | None, com
     limit = search.advice
     if limit is None:
         return []
-    mib = limit // MIB
-    words = ["tfmemtop", *(["--growth", growth] if growth else []), option, f"{mib}M", "--", *command]
-    lines = [f"With a margin: {format_bytes(limit)}.", "", f"  {shlex.join(words)}", ""]
-    if not on_gpu:
-        return [
-            *lines,
-            "or, in the script, before TensorFlow is imported:",
-            "",
-            "  import os",
-            '  os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "true"',
-            f'  os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "{mib}"',
-        ]
     return [
-        *lines,
+        f"With a margin: {format_bytes(limit)}.",
+        "",
+        f"  {command_line(limit, option=option, growth=growth, command=command)}",
+        "",
+        *where(on_gpu=on_gpu),
+        "",
+        *(f"  {line}" for line in code(limit, on_gpu=on_gpu)),
+    ]
+
+
+def command_line(limit: int, *, option: str, growth: str | None, command: Sequence[str]) -> str:
+    """How tfmemtop starts *command* with that *limit*, in bytes."""
+    words = ["tfmemtop", *(["--growth", growth] if growth else []), option, f"{limit // MIB}M", "--", *command]
+    return shlex.join(words)
+
+
+def where(*, on_gpu: bool) -> list[str]:
+    """Where in the script :func:`code` goes."""
+    if not on_gpu:
+        return ["or, in the script, before TensorFlow is imported:"]
+    return [
         "or, in the script, before anything else that touches TensorFlow's devices; it then takes all of that at once,",
         "since TensorFlow's own API has no limit together with growth:",
-        "",
-        "  import tensorflow as tf",
-        '  for gpu in tf.config.list_physical_devices("GPU"):',
-        f"      limit = tf.config.LogicalDeviceConfiguration(memory_limit={mib})  # MiB",
-        "      tf.config.set_logical_device_configuration(gpu, [limit])",
+    ]
+
+
+def code(limit: int, *, on_gpu: bool) -> list[str]:
+    """The lines that set *limit* bytes in the script itself."""
+    mib = limit // MIB
+    if not on_gpu:
+        return [
+            "import os",
+            'os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "true"',
+            f'os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "{mib}"',
+        ]
+    return [
+        "import tensorflow as tf",
+        'for gpu in tf.config.list_physical_devices("GPU"):',
+        f"    limit = tf.config.LogicalDeviceConfiguration(memory_limit={mib})  # MiB",
+        "    tf.config.set_logical_device_configuration(gpu, [limit])",
     ]

@@ -31,6 +31,7 @@ KEYS: tuple[Key, ...] = (
     Key("V", "V", "gpus", "GPUs the next run may see", "GPUs", "run", steers=True, rank=2),
     Key("E", "E", "arguments", "command line and environment of the next run", "arguments", "run", steers=True, rank=4),
     Key("H", "H", "runs", "the runs of this session, and how they ended", "runs", "run", rank=5),
+    Key("F", "F", "fit", "find the smallest memory limit that works, by relaunching", "fit", "run", rank=7),
     Key("i", "i", "type", "type into the script's terminal; Ctrl-] ends it", group="run", steers=True),
     Key("W", "W", "why", "the findings at length, with what helps", "why", rank=1),
     Key("O", "O", "toggle_output", "show or hide the output", "output", rank=6),

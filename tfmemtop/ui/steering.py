@@ -49,7 +49,8 @@ class Steering:
         run, upcoming = self._app.state.run, self.next
         return upcoming.changes(run.argv, run.settings) if run and upcoming else ()
 
-    def _choose(self, chosen: NextRun) -> None:
+    def choose(self, chosen: NextRun) -> None:
+        """Take *chosen* for the next run."""
         self._chosen = chosen
         self._app.redraw()
 
@@ -59,12 +60,12 @@ class Steering:
             if not self._app.state.devices:
                 self._app.notify("Growth is a setting of GPUs; this machine has none. [L] limits the CPU pool.")
                 return
-            self._choose(upcoming.with_growth_cycled())
+            self.choose(upcoming.with_growth_cycled())
 
     def cycle_allocator(self) -> None:
         """A: allocator of the next run."""
         if upcoming := self.next:
-            self._choose(upcoming.with_allocator_cycled(bool(self._app.state.devices)))
+            self.choose(upcoming.with_allocator_cycled(bool(self._app.state.devices)))
 
     def ask_limit(self) -> None:
         """L: a limit, typed or picked."""
@@ -128,7 +129,7 @@ class Steering:
 
         def done(text: str | None) -> None:
             if text is not None:
-                self._choose(change(text))
+                self.choose(change(text))
 
         dialog = InputDialog(
             title, text=[prompt], value=value, check=wrong, suggestions=suggestions, glyphs=self._app.glyphs
@@ -140,6 +141,9 @@ class Steering:
         run, upcoming = self._app.state.run, self.next
         if run is None or upcoming is None:
             self._app.notify("There is no script to relaunch: tfmemtop only watches.")
+            return
+        if self._app.fitting.going:
+            self._app.notify("A search for the smallest limit goes on; [F] shows it, and stops it.")
             return
         command = events.Relaunch(argv=list(upcoming.argv), settings=upcoming.settings, grace_s=GRACE_S)
         if not run.going:

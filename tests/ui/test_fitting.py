@@ -1,0 +1,197 @@
+"""F: the smallest limit that works, found by relaunching, from the keys to the setting."""
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests import streams as s
+from tests.engine.conftest import Engines, engines
+from tests.ui.recorded import RECORDINGS, source_of
+from tests.ui.test_app import ENDED, app, drawn, press, text_of, training
+from tfmemtop import events
+from tfmemtop.engine.client import connect
+from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.settings import Settings
+from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.dialog_box import Dialog
+from tfmemtop.ui.source import LiveSource, ReplaySource
+
+__all__ = ["engines"]
+
+MIB, GIB = s.MIB, s.GIB
+
+NEEDS_300_MIB = """
+import tensorflow as tf
+more = tf.zeros([300, 256, 1024])
+del more
+@tf.function
+def step(x):
+    return tf.reduce_sum(x * 2.0)
+while True:
+    step(tf.zeros([1 << 16]))
+"""
+
+
+def relaunches(shown: TfmemtopApp) -> list[events.Relaunch]:
+    return [command for command in source_of(shown).sent if isinstance(command, events.Relaunch)]
+
+
+def said(shown: TfmemtopApp) -> str:
+    """The open dialog's text, its lines joined."""
+    assert isinstance(shown.screen, Dialog)
+    return " ".join("".join(segment.text for segment in line).strip() for line in shown.screen.lines)
+
+
+async def give(pilot: Pilot[Outcome], *stream: events.AnyEvent) -> str:
+    """Let the engine send *stream*; the screen after it."""
+    shown = await drawn(pilot)
+    await source_of(shown).more.put(list(stream))
+    return text_of(await drawn(pilot))
+
+
+def started(t: float, number: int, limit: int | None) -> list[events.AnyEvent]:
+    settings = Settings(growth="on", memory_limit=limit)
+    return [s.run(t=t, number=number, pid=100 * number, settings=settings), s.hook(t + 0.1, 100 * number)]
+
+
+def ended(t: float, run: int) -> list[events.AnyEvent]:
+    return [
+        events.Stopping(t=t, run=run, phase="term", deadline=t + 5),
+        events.RunEnd(t=t + 0.1, run=run, exit_code=None, signal=15),
+    ]
+
+
+def gib(t: float, run: int) -> events.AnyEvent:
+    return s.allocator(t, 100 * run, in_use=GIB, pool=3 * GIB)
+
+
+async def test_what_will_be_done_is_said_before_it_is() -> None:
+    async with app().run_test(size=(120, 36)) as pilot:
+        shown = await drawn(pilot)
+        told = await press(pilot, "F")
+        assert "Find the smallest memory limit that works" in told
+        assert "another limit for each GPU and growth on" in said(shown)
+        assert "Run 1 is ended first." in told and "Enter end run 1 and begin" in told
+        assert "'soon' is neither; give such as: 30 s, 8 tries" in await press(pilot, "ctrl+u", *"soon", "enter")
+        await press(pilot, "escape")
+        assert relaunches(shown) == [] and "FIT" not in text_of(shown)
+
+
+async def test_tries_are_made_and_what_they_found_is_relaunched_with() -> None:
+    async with app([*training(), ENDED]).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        told = await press(pilot, "F", "ctrl+u", *"10 s, 2 tries", "enter")
+        assert "FIT try 1 of 2" in told and "try 1 of at most 2: no limit" in told
+        (first,) = relaunches(shown)
+        assert first.settings == Settings(growth="on") and first.argv == ["python", "train.py"]
+        assert "0 of 10 s" in await give(pilot, *started(10.0, 2, None), gib(11.0, 2))
+        await press(pilot, "enter")  # watch meanwhile
+        assert "run 2" in text_of(shown) and "at most 2" not in text_of(shown)
+        await give(pilot, gib(21.6, 2))
+        assert isinstance(source_of(shown).sent[-1], events.Stop)
+        await give(pilot, *ended(21.7, 2))
+        assert relaunches(shown)[-1].settings == Settings(growth="on", memory_limit=3 * GIB)
+        await give(pilot, *started(22.0, 3, 3 * GIB), gib(23.0, 3), gib(33.6, 3))
+        told = await give(pilot, *ended(33.7, 3))
+        assert "The smallest limit that worked: 3.0 GiB. Nothing smaller failed." in told
+        assert "tfmemtop --growth on --memory-limit 3226M -- python train.py" in told and "FIT try" not in told
+        assert "LogicalDeviceConfiguration(memory_limit=3226)" in told
+        await press(pilot, "R")
+        assert relaunches(shown)[-1].settings == Settings(growth="on", memory_limit=3226 * MIB)
+        # The result stays.
+        assert "The smallest limit that worked: 3.0 GiB" in await press(pilot, "F")
+        assert "Find the smallest memory limit that works" in await press(pilot, "N")
+
+
+async def test_the_same_key_stops_it_and_the_run_goes_on() -> None:
+    async with app([*training(), ENDED]).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "G")
+        await press(pilot, "F", "enter")
+        await give(pilot, *started(10.0, 2, None), gib(11.0, 2))
+        await press(pilot, "enter", "R")
+        assert len(relaunches(shown)) == 1  # another relaunch would spoil the try
+        told = await press(pilot, "F", "F")
+        assert "The search has not come to its end: interrupted." in told and "FIT try" not in told
+        sent = len(source_of(shown).sent)
+        await give(pilot, gib(90.0, 2))
+        assert len(source_of(shown).sent) == sent and shown.state.run and shown.state.run.going
+        assert "try 1 of at most 8: no limit" in await press(pilot, "F")
+        assert len(relaunches(shown)) == 2
+        await press(pilot, "escape", "escape")
+        assert "The search has not" not in text_of(shown) and not shown.fitting.going
+
+
+async def test_a_terminal_of_80_columns_shows_all_of_it() -> None:
+    async with app([*training(), ENDED]).run_test(size=(80, 24)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "F", "ctrl+u", *"1 s, 1 try", "enter")
+        await give(pilot, *started(10.0, 2, None), gib(11.0, 2), gib(13.0, 2))
+        told = await give(pilot, *ended(14.0, 2))
+        assert "Nothing was found in 1 try" in said(shown) and "passed" in told
+        assert "N new search" in told
+
+
+async def test_the_key_says_why_it_does_nothing() -> None:
+    async with app(options=UiOptions(readonly=True)).run_test(size=(120, 36)) as pilot:
+        assert "this screen is read-only" in await noticed(pilot)
+    async with app([s.session([]), s.device()]).run_test(size=(120, 36)) as pilot:
+        assert "tfmemtop only watches" in await noticed(pilot)
+    source = ReplaySource(RECORDINGS / "h200-settings.jsonl", clock=lambda: 0.0)
+    source.seek(30.0)
+    async with TfmemtopApp(source, UiOptions()).run_test(size=(120, 36)) as pilot:
+        while source.seeking:
+            await pilot.pause()
+        assert "A replay starts nothing" in await noticed(pilot)
+    async with app([*training(), ENDED]).run_test(size=(120, 36)) as pilot:
+        await drawn(pilot)
+        await press(pilot, "A", "A")
+        assert "fit needs the allocator bfc" in await noticed(pilot)
+
+
+async def noticed(pilot: Pilot[Outcome]) -> str:
+    """What F says in a notice."""
+    shown = await drawn(pilot)
+    await press(pilot, "F")
+    assert not isinstance(shown.screen, Dialog)
+    return " ".join(notification.message for notification in shown._notifications)
+
+
+async def test_a_real_script_on_the_cpus_pool(engines: Engines, tmp_path: Path) -> None:
+    script = tmp_path / "needs.py"
+    script.write_text(NEEDS_300_MIB)
+    launched = engines.launch(sys.executable, str(script), probe=False)
+    assert launched.error is None
+    source = LiveSource(await connect(Path(launched.socket)))
+    shown = TfmemtopApp(source, UiOptions())
+    async with shown.run_test(size=(160, 48)) as pilot:
+        while shown.state.run is None:
+            await pilot.pause(0.05)
+        await press(pilot, "F", "ctrl+u", *"1 s, 3 tries", "enter")
+        assert shown.fitting.going
+        while shown.fitting.going:
+            await pilot.pause(0.1)
+        told = text_of(await drawn(pilot))
+        search = shown.fitting.search
+        assert search is not None and not search.stopped
+        first, *limited = search.search.tried
+        assert first.limit is None and first.passed and first.peak_in_use is not None
+        assert 300 * MIB <= first.peak_in_use <= 600 * MIB
+        assert search.search.limit is not None and 300 * MIB <= search.search.limit <= 2 * first.peak_in_use + MIB
+        assert any(not one.passed and "out of memory" in one.how for one in limited) or len(limited) == 2
+        assert f'TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "{(search.search.advice or 0) // MIB}"' in told
+        # Each try was a run of the session, begun when the one before had ended.
+        runs = shown.state.runs
+        assert [run.settings.cpu_pool for run in runs[2:]] == [one.limit for one in limited]
+        assert all(before.ended is not None and before.ended <= after.started for before, after in pairwise(runs))
+        assert "Run 4" in await press(pilot, "escape", "H") and len(runs) == 4
+        await source.send(events.Stop(quit=True))
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script under test says nothing on the terminal of the tests."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
