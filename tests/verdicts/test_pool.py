@@ -1,5 +1,7 @@
 """What the pool holds and for what: each rule where it holds, and where it just does not."""
 
+import re
+
 import pytest
 
 from tests import streams as s
@@ -131,6 +133,20 @@ def test_a_leak_has_a_slope_and_an_end() -> None:
     finding = found(begin(), effective(True), rising(60 * GIB, MIB, 300, phase=2 * GIB))["leak"]
     assert "by 60.0 MiB a minute: this looks like a leak; at this pace the memory is used up in 00:2" in finding.text
     assert finding.code
+
+
+def test_a_leak_is_told_by_the_step_where_steps_are_counted() -> None:
+    steps = [
+        events.Functions(t=3.0 + i, pid=100, functions=[events.Traced("train", 4 * i, 1, "train.py", 12)])
+        for i in range(300)
+    ]
+    rises = rising(60 * GIB, MIB, 300)
+    going = sorted([*rises, *steps], key=lambda event: event.t)
+    text = found(begin(), effective(True), going)["leak"].text
+    assert "60.0 MiB a minute, some 256.0 KiB a step:" in text
+    room = 4 * GIB - 299 * MIB  # what the limit leaves above the highest reading, near enough
+    told = int(re.search(r"after some ([\d,]+) steps", text)[1].replace(",", ""))  # type: ignore[index]
+    assert abs(told - room // (MIB // 4)) < 200
 
 
 def test_warming_up_stages_and_short_runs_are_no_leaks() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tfmemtop.state import State
+from tfmemtop.state.steps import pace
 from tfmemtop.units import format_bytes, format_duration
 from tfmemtop.verdicts.finding import Finding
 from tfmemtop.verdicts.look import MIB, uses
@@ -34,12 +35,16 @@ def leak(state: State) -> Iterator[Finding]:
             continue
         free = use.card.reading.free if use.card and use.card.reading else None
         room = use.limit - highs[-1] if use.limit is not None else free
+        going = pace(use.hooked.steps, state.now)
+        rate = going.whole if going else None  # over the whole run, as the rise is over most of it
+        each = f", some {format_bytes(int(slope / rate))} a {going.unit.rstrip('s')}" if going and rate else ""
         text = (
             f"{use.place}: memory in use has been rising for {format_duration(span_s)}, at its low points too, by "
-            f"{format_bytes(int(slope * 60))} a minute: this looks like a leak"
+            f"{format_bytes(int(slope * 60))} a minute{each}: this looks like a leak"
         )
         if room is not None and room > 0 and not use.hooked.ended:
-            text += f"; at this pace the memory is used up in {format_duration(room / slope)}"
+            after = f", after some {room / slope * rate:,.0f} {going.unit}" if going and rate else ""
+            text += f"; at this pace the memory is used up in {format_duration(room / slope)}{after}"
         yield Finding(
             "warning",
             text + ".",
