@@ -100,13 +100,13 @@ def test_damage_costs_no_line_but_the_damaged(
     path: Path, events: list[ev.AnyEvent], hits: list[tuple[float, int]]
 ) -> None:
     written = write(path, events)
-    data = bytearray(path.read_bytes())
-    after_session = data.index(b"\n") + 1
+    whole = path.read_bytes()
+    data, after_session = bytearray(whole), whole.index(b"\n") + 1
     touched = set()
     for where, value in hits if len(data) > after_session else []:
         place = after_session + int(where * (len(data) - after_session))
-        line = data.count(b"\n", 0, place)
-        touched |= {line, line + 1} if data[place] == ord("\n") else {line}
+        line = whole.count(b"\n", 0, place)
+        touched |= {line, line + 1} if whole[place] == ord("\n") else {line}
         data[place] = value
     path.write_bytes(data)
     found, recording = kept(path)

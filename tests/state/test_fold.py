@@ -111,7 +111,7 @@ def test_settings_in_effect_are_those_of_tensorflow_once_it_says_so() -> None:
     # A pool on the CPU beside the GPU's is no second opinion.
     beside = s.effective(2.1, 100, name="CPU:0", uuid=None, limit=GIB)
     assert settings_in_effect(s.fold([*training(), beside])) == ["growth on", "limit 4.0 GiB", "bfc"]
-    alone = [s.session(), s.run(), s.process(0.5, 100), s.hook(1.0, 100), beside]
+    alone: list[events.AnyEvent] = [s.session(), s.run(), s.process(0.5, 100), s.hook(1.0, 100), beside]
     assert settings_in_effect(s.fold(alone)) == ["growth on", "limit 1.0 GiB", "bfc"]
 
 
