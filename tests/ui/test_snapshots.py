@@ -60,6 +60,7 @@ SCREENS = {
     "runs-cpu-pool": Shown("cpu-demo", 60.0, ("H",)),
     "runs-ascii": Shown("h200-settings", 72.0, ("H",), UiOptions(ascii=True)),
     "runs-no-colour": Shown("h200-settings", 72.0, ("H",), UiOptions(color=False)),
+    "fit": Shown("h200-settings", 44.0, ("F",)),
     "help": Shown("h200-settings", 44.0, ("f1",)),
     "filter": Shown("h200-settings", 44.0, ("slash", "p", "y")),
 }

@@ -104,7 +104,7 @@ class TfmemtopApp(App[Outcome]):
         self.replay_bar = ReplayBar(self.replay, glyphs=self.glyphs) if self.replay else None
         self.key_bar = KeyBar(glyphs=self.glyphs)
         self.keys = [key for key in KEYS if self._has(key)]
-        self.key_bar.keys = [key for key in self.keys if key.footer]
+        self.key_bar.keys = [key for key in self.keys if key.footer and not (key.refuses and self.readonly)]
         for key in self.keys:
             # In a replay its own keys come before a panel's: space plays, as in every player.
             self._bindings.bind(key.keys, key.action, key.help, show=False, priority=key.replay)

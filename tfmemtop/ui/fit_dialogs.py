@@ -116,8 +116,8 @@ class FitDialog(Dialog[Answer]):
         lines: list[Line] = [[Segment(fit(f"{goal}: {' '.join(plan.command)}", width, self.glyphs), DIM)], []]
         lines += self._table(width)
         if search.going:
-            mark = f"{self.glyphs.running} try {search.number} of at most {plan.tries}: {limit_words(search.limit)}"
-            lines.append([Segment(mark, KEY), Segment(f"  {search.progress}")])
+            mark = f"{self.glyphs.running} try {search.number} of {plan.tries}: {limit_words(search.limit)}  "
+            lines.append([Segment(mark, KEY), Segment(fit(search.progress, width - len(mark), self.glyphs))])
             return lines
         lines += [[]] if search.search.tried else []
         for index, sentence in enumerate(conclusion(search.search, search.stopped, search.hint)):

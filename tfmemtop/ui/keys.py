@@ -19,6 +19,7 @@ class Key:
     group: str = "screen"
     rank: int = 0
     steers: bool = False  # changes the script; not with --readonly, not in a replay
+    refuses: bool = False  # there it stays, to say why it does nothing
     replay: bool = False  # in replays only
 
 
@@ -30,8 +31,8 @@ KEYS: tuple[Key, ...] = (
     Key("A", "A", "allocator", "allocator of the next run", "allocator", "run", steers=True),
     Key("V", "V", "gpus", "GPUs the next run may see", "GPUs", "run", steers=True, rank=2),
     Key("E", "E", "arguments", "command line and environment of the next run", "arguments", "run", steers=True, rank=4),
-    Key("H", "H", "runs", "the runs of this session, and how they ended", "runs", "run", rank=5),
-    Key("F", "F", "fit", "find the smallest memory limit that works, by relaunching", "fit", "run", rank=7),
+    Key("H", "H", "runs", "the runs of this session, side by side", "runs", "run", rank=5),
+    Key("F", "F", "fit", "find by trying the smallest memory limit that works", "fit", "run", rank=7, refuses=True),
     Key("i", "i", "type", "type into the script's terminal; Ctrl-] ends it", group="run", steers=True),
     Key("W", "W", "why", "the findings at length, with what helps", "why", rank=1),
     Key("O", "O", "toggle_output", "show or hide the output", "output", rank=6),

@@ -86,7 +86,7 @@ class _Canvas:
         known = [column for column, size in enumerate(trace.heights[: self._cells * 2]) if size is not None]
         for column in known:
             cell, size = column // 2, trace.heights[column]
-            here = cell % _MARK_EVERY == (3, 3 + _MARK_EVERY // 2)[which]
+            here = cell % _MARK_EVERY == (3, 3 + _MARK_EVERY // 2)[which] and column < known[-1] - 8
             if size is not None and column % 2 == 0 and (here or column >= known[-1] - 1):
                 self._mark[self._rows - 1 - self._dot(size, self._rows * 4) // 4, cell] = which
 
