@@ -1,14 +1,16 @@
 """The probe at full pace in processes that allocate, fork, end and are ended at awkward moments.
 
-``python -m tests.probe.stress [--rounds N] [--seconds S] [--asan] [SCENARIO…]`` prints a table. Every
+``python -m tests.probe.stress [--rounds N] [--seconds S] [--asan | --valgrind] [SCENARIO…]`` prints a table. Every
 round is a process of its own, forked from one that has imported TensorFlow and made no device yet.
 With ``--asan`` the library is built with AddressSanitizer, whose runtime is preloaded; ``forks`` is then left
 out, since that runtime's own locks are not made for a fork while other threads allocate.
 """
 
 import argparse
+import ctypes
 import os
 import random
+import re
 import select
 import shutil
 import signal
@@ -28,6 +30,9 @@ from tfmemtop.agent.native import CPU, Native
 
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "2048", "TF_CPP_MIN_LOG_LEVEL": "3"}
 HANGS_S = 60
+UNDER_VALGRIND = "vgpreload" in os.environ.get("LD_PRELOAD", "")
+if UNDER_VALGRIND:
+    HANGS_S = 900
 
 
 class Round:
@@ -138,6 +143,12 @@ def is_terminated(round: Round) -> None:
     time.sleep(HANGS_S)
 
 
+def exits_from_c(round: Round) -> None:
+    """The C library's own exit during a read: what is static in C++ is destroyed, Python's end is not."""
+    round.reading()
+    ctypes.CDLL(None).exit(0)
+
+
 def execs(round: Round) -> None:
     """Another program takes the process over during a read."""
     round.reading()
@@ -173,6 +184,7 @@ SCENARIOS: dict[str, tuple[Callable[[Round], None], int]] = {
     "ends": (ends, 0),
     "fails": (fails, 1),
     "exits_at_once": (exits_at_once, 0),
+    "exits_from_c": (exits_from_c, 0),
     "is_killed": (is_killed, -signal.SIGKILL),
     "is_terminated": (is_terminated, -signal.SIGTERM),
     "execs": (execs, 0),
@@ -184,13 +196,15 @@ SCENARIOS: dict[str, tuple[Callable[[Round], None], int]] = {
 def play(name: str, library: Path, seconds: float) -> str:
     """One round in a child: ``""`` if it ended as it should, else how it did."""
     scenario, expected = SCENARIOS[name]
+    # Readable once the last of its children has closed the other end, too; valgrind knows no pidfd_open.
+    end, held = os.pipe()
     child = os.fork()
     if child == 0:
         scenario(Round(library, seconds))
         sys.exit(0)
-    descriptor = os.pidfd_open(child)
-    ended = select.select([descriptor], [], [], HANGS_S)[0]
-    os.close(descriptor)
+    os.close(held)
+    ended = select.select([end], [], [], HANGS_S)[0]
+    os.close(end)
     if not ended:
         os.kill(child, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -211,6 +225,19 @@ def library_file(name: str) -> Path:
     return Path(done.stdout.strip()).resolve()
 
 
+def under_valgrind() -> int:
+    """All of it again under valgrind, less what it says of TensorFlow and Python: 1 if it says something of ours."""
+    with tempfile.TemporaryDirectory(prefix="tfmemtop-valgrind-") as folder:
+        options = ["--error-limit=no", "--num-callers=40", "--fair-sched=yes", f"--log-file={folder}/%p"]
+        command = ["valgrind", *options, sys.executable, "-m", "tests.probe.stress", *sys.argv[1:]]
+        code = subprocess.run(command, env={**os.environ, "PYTHONMALLOC": "malloc"}).returncode
+        said = "\n".join(path.read_text(errors="replace") for path in Path(folder).iterdir())
+    blocks = re.split(r"(?m)^==\d+== *\n", said)
+    ours = [block for block in blocks if re.search(r"probe-\w+\.so", block)]
+    print("\n\n".join(ours) or f"of {len(blocks)} paragraphs of valgrind's none is of the probe")
+    return int(code != 0 or bool(ours))
+
+
 def build_with(**variables: str) -> Path:
     os.environ.update(variables)
     from tfmemtop.probe.build import build
@@ -228,6 +255,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--asan", action="store_true")
+    parser.add_argument("--valgrind", action="store_true")
     parser.add_argument("scenarios", nargs="*", default=list(SCENARIOS))
     options = parser.parse_args()
     if options.asan and "libasan" not in os.environ.get("LD_PRELOAD", ""):
@@ -235,6 +263,8 @@ def main() -> int:
         os.environ["LD_PRELOAD"] = ":".join(str(library_file(name)) for name in ("libasan.so", "libstdc++.so.6"))
         os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
         os.execv(sys.executable, [sys.executable, "-m", "tests.probe.stress", *sys.argv[1:]])
+    if options.valgrind and not UNDER_VALGRIND:
+        return under_valgrind()
     os.environ.update(POOL)
     bad = False
     # No context manager: the rounds, which are forked from here, would clean up too.
