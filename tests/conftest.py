@@ -1,9 +1,14 @@
-"""For all tests: what tfmemtop keeps for its user, it keeps elsewhere."""
+"""For all tests: what tfmemtop keeps for its user, it keeps elsewhere; what is searched is found each time."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples each time, and no failure because the machine was busy. ``--hypothesis-profile=default`` searches.
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,7 @@
 """The history graph: every peak is drawn, little is seen, and old columns are not worked out again."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tfmemtop.state.history import History, Sample
@@ -100,7 +100,6 @@ def test_runs_are_marked_where_they_began() -> None:
 SIZES = st.lists(st.integers(0, 20 * GIB), min_size=4, max_size=4).map(lambda sizes: tuple(sorted(sizes)))
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 40), SIZES), min_size=1, max_size=40),
     st.sampled_from([Scale.CAPACITY, Scale.USED, Scale.IN_USE]),

@@ -51,7 +51,7 @@ def test_a_wide_table_has_every_column_and_a_narrow_one_the_telling_ones() -> No
     assert {"PID", "TF-POOL", "TF-USE"} <= set(names(80, gpus=False))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     row=st.sampled_from(CROWD),
     width=st.integers(20, 240),

@@ -211,7 +211,7 @@ async def test_no_figures_of_processes_says_why() -> None:
         assert "not available in this container" in app.lines()[2]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.integers(20, 220), st.integers(3, 60), st.integers(0, 600), st.booleans(), st.sampled_from(["", "a", "zz"]))
 async def test_every_line_is_as_wide_as_the_screen(width: int, height: int, down: int, tree: bool, wanted: str) -> None:
     app = Screen(crowd(120, 3))

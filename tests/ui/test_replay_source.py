@@ -183,7 +183,7 @@ _moves = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(_moves, st.sampled_from([0, 1, 5, 50_000]))
 def test_wherever_it_goes_the_state_is_that_of_the_time(
     path: Path, moves: list[tuple[str, float]], keep_every: int
