@@ -11,7 +11,7 @@ as exact as the others, and wrong for a moment where a pool has grown since NVML
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfmemtop.state.fold import device_of
+from tfmemtop.state.lookup import device_of
 from tfmemtop.state.model import Hooked, State
 
 MIB = 2**20

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from tfmemtop import events
-from tfmemtop.state.fold import PINNED, device_of, of_run, surroundings
+from tfmemtop.state.lookup import PINNED, device_of, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
 from tfmemtop.state.trend import Trend
 

@@ -6,6 +6,19 @@ from typing import Any
 from tfmemtop import events
 from tfmemtop.state import contexts
 from tfmemtop.state.complaints import complaints
+from tfmemtop.state.lookup import (
+    PINNED,
+    allocators_of,
+    allocators_on,
+    cpu_pool_readings,
+    device_of,
+    hooked_of,
+    living,
+    of_run,
+    pool_use,
+    process_total,
+    surroundings,
+)
 from tfmemtop.state.model import (
     OUTPUT_CHARACTERS,
     RUNS_KEPT,
@@ -18,12 +31,8 @@ from tfmemtop.state.model import (
     ProcessState,
     RunState,
     State,
-    Surroundings,
 )
 from tfmemtop.state.trend import Trend
-
-PINNED = "HOST"
-"""How the pool of pinned host memory is called, which is neither on a GPU nor the CPU device's."""
 
 
 def apply(state: State, event: events.AnyEvent) -> None:
@@ -146,13 +155,8 @@ def _hook(state: State, event: events.Hook) -> None:
         process.hooked = Hooked(event)
 
 
-def _hooked(state: State, pid: int) -> Hooked | None:
-    process = state.processes.get(pid)
-    return process.hooked if process else None
-
-
 def _hook_end(state: State, event: events.HookEnd) -> None:
-    if hooked := _hooked(state, event.pid):
+    if hooked := hooked_of(state, event.pid):
         hooked.ended, hooked.dropped = True, max(hooked.dropped, event.dropped)
 
 
@@ -163,24 +167,24 @@ def _hook_error(state: State, event: events.HookError) -> None:
 
 
 def _requested(state: State, event: events.Requested) -> None:
-    if hooked := _hooked(state, event.pid):
+    if hooked := hooked_of(state, event.pid):
         hooked.requested.append(event)
 
 
 def _initialised(state: State, event: events.Initialised) -> None:
-    if hooked := _hooked(state, event.pid):
+    if hooked := hooked_of(state, event.pid):
         hooked.initialised = event
 
 
 def _effective(state: State, event: events.Effective) -> None:
-    if hooked := _hooked(state, event.pid):
+    if hooked := hooked_of(state, event.pid):
         hooked.effective[event.device] = event
         if (run := state.run) and run.going and of_run(state, event.pid):
             run.effective[event.device] = event
 
 
 def _allocator(state: State, event: events.Allocator) -> None:
-    hooked = _hooked(state, event.pid)
+    hooked = hooked_of(state, event.pid)
     if hooked is None:
         return
     hooked.allocators[event.device] = event
@@ -200,7 +204,7 @@ def _allocator(state: State, event: events.Allocator) -> None:
         if spike:
             _remember_device(state, device, spike)
         _remember_device(state, device)
-        contexts.pools_read(hooked, device.info.index, _on(state, event.pid, hooked, device))
+        contexts.pools_read(hooked, device.info.index, allocators_of(state, event.pid, hooked, device))
     run = state.run
     if event.in_use is not None:
         hooked.trends.setdefault(event.device, Trend()).add(event.t, event.in_use, event.high or event.in_use)
@@ -211,7 +215,7 @@ def _allocator(state: State, event: events.Allocator) -> None:
 
 
 def _pool(state: State, event: events.PoolGrowth | events.MemoryMap) -> Pool | None:
-    hooked = _hooked(state, event.pid)
+    hooked = hooked_of(state, event.pid)
     return hooked.pools.setdefault(event.device, Pool()) if hooked else None
 
 
@@ -229,21 +233,17 @@ def _memory_map(state: State, event: events.MemoryMap) -> None:
         else:
             pool.map = event
             if (run := state.run) and run.going and not event.missing:
-                maps = [p.map for h in _living(state) for p in h.pools.values() if p.map and not p.map.missing]
+                maps = [p.map for h in living(state) for p in h.pools.values() if p.map and not p.map.missing]
                 run.fragmentation = max(maps, key=lambda each: each.pool).fragmentation
 
 
-def _living(state: State) -> list[Hooked]:
-    return [p.hooked for pid, p in state.processes.items() if p.hooked and of_run(state, pid) and not p.hooked.ended]
-
-
 def _probe(state: State, event: events.Probe) -> None:
-    if hooked := _hooked(state, event.pid):
+    if hooked := hooked_of(state, event.pid):
         hooked.probe = event
 
 
 def _functions(state: State, event: events.Functions) -> None:
-    if hooked := _hooked(state, event.pid):
+    if hooked := hooked_of(state, event.pid):
         hooked.steps.add(event)
         run = state.run if of_run(state, event.pid) else None
         if run and run.going and (run.steps is None or hooked.steps.calls > run.steps.calls):
@@ -251,32 +251,22 @@ def _functions(state: State, event: events.Functions) -> None:
 
 
 def _census(state: State, event: events.Census) -> None:
-    if hooked := _hooked(state, event.pid):
+    if hooked := hooked_of(state, event.pid):
         hooked.census = event
         if event.looked:
             hooked.look = event
 
 
 def _out_of_memory(state: State, event: events.OutOfMemory) -> None:
-    if hooked := _hooked(state, event.pid):
+    if hooked := hooked_of(state, event.pid):
         hooked.out_of_memory.append(event)
         hooked.failure = Failure(event, surroundings(state, hooked))
     if state.run and state.run.going:
         state.run.out_of_memory += 1
 
 
-def surroundings(state: State, hooked: Hooked) -> Surroundings:
-    """What is known now that bears on an allocation of this process."""
-    return Surroundings(
-        readings=dict(hooked.allocators),
-        maps={name: pool.map for name, pool in hooked.pools.items() if pool.map},
-        cards={index: device.reading for index, device in state.devices.items() if device.reading},
-        host_used=state.host_used,
-    )
-
-
 def _waiting(state: State, event: events.Waiting) -> None:
-    if hooked := _hooked(state, event.pid):
+    if hooked := hooked_of(state, event.pid):
         hooked.waiting = event
 
 
@@ -301,81 +291,16 @@ def _notice(state: State, event: events.Notice) -> None:
         state.notices.pop(event.key, None)
 
 
-def device_of(state: State, pid: int, logical: str) -> DeviceState | None:
-    """The physical GPU behind a process's logical device; ``None`` where that is not known."""
-    if not logical.startswith("GPU"):
-        return None
-    hooked = _hooked(state, pid)
-    effective = hooked.effective.get(logical) if hooked else None
-    if effective and effective.uuid:
-        return state.by_uuid.get(effective.uuid)
-    return next(iter(state.devices.values())) if len(state.devices) == 1 else None
-
-
-def of_run(state: State, pid: int) -> bool:
-    """Whether *pid* belongs to the newest run."""
-    process, run = state.processes.get(pid), state.run
-    return bool(process and run and process.seen.run == run.run)
-
-
-def process_total(state: State, device: DeviceState) -> int | None:
-    """Bytes the run's processes hold on *device* by NVML; ``None`` where NVML does not say."""
-    reading = device.reading
-    if reading is None or reading.processes_missing:
-        return None
-    total = 0
-    for process in reading.processes:
-        if of_run(state, process.pid):
-            if process.used is None:
-                return None
-            total += process.used
-    return total
-
-
-def allocators_on(state: State, device: DeviceState) -> list[events.Allocator]:
-    """The newest readings of all allocators of living processes on *device*."""
-    return [
-        reading
-        for pid, process in state.processes.items()
-        if process.hooked and not process.hooked.ended
-        for logical, reading in process.hooked.allocators.items()
-        if logical.startswith("GPU") and device_of(state, pid, logical) is device
-    ]
-
-
-def pool_use(readings: list[events.Allocator]) -> tuple[int, int | None]:
-    """Sums over *readings*: bytes in use, and bytes of the pools or ``None`` if any is not known."""
-    in_use = sum(reading.in_use or 0 for reading in readings)
-    pools = [reading.pool for reading in readings]
-    return in_use, None if None in pools else sum(pool for pool in pools if pool is not None)
-
-
-def cpu_pool_readings(state: State) -> list[events.Allocator]:
-    """The newest readings of the CPU pools of all living processes; when none lives, the last picture."""
-    readings = [
-        (reading, process.hooked.ended)
-        for process in state.processes.values()
-        if process.hooked
-        for logical, reading in process.hooked.allocators.items()
-        if logical.startswith("CPU")
-    ]
-    return [reading for reading, ended in readings if not ended] or [reading for reading, _ in readings]
-
-
 def _remember_contexts(state: State, device: DeviceState, reading: events.DeviceReading) -> None:
     for pid, share in device.by_pid.items():
-        hooked = _hooked(state, pid)
+        hooked = hooked_of(state, pid)
         if hooked is None or hooked.ended or share.used is None:
             continue
         # While TensorFlow makes its devices the context is still growing.
         if hooked.effective or (hooked.initialised and not hooked.initialised.error):
-            readings = _on(state, pid, hooked, device)
+            readings = allocators_of(state, pid, hooked, device)
             pool = pool_use(readings)[1] if readings else None
             contexts.total_read(hooked, device.info.index, reading, share.used, pool)
-
-
-def _on(state: State, pid: int, hooked: Hooked, device: DeviceState) -> list[events.Allocator]:
-    return [reading for name, reading in hooked.allocators.items() if device_of(state, pid, name) is device]
 
 
 def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tfmemtop import events
-from tfmemtop.state.fold import device_of
+from tfmemtop.state.lookup import device_of
 from tfmemtop.state.model import Hooked, Pool, State
 
 PoolKey = tuple[int, str]

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tfmemtop import events
-from tfmemtop.state.fold import PINNED, allocators_on, cpu_pool_readings, device_of, of_run, pool_use, process_total
 from tfmemtop.state.history import History
+from tfmemtop.state.lookup import PINNED, allocators_on, cpu_pool_readings, device_of, of_run, pool_use, process_total
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import ProcessState, State
 from tfmemtop.state.steps import Pace, pace

@@ -5,7 +5,7 @@ from pathlib import PurePath
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from tfmemtop.state.fold import of_run
+from tfmemtop.state.lookup import of_run
 from tfmemtop.state.pool_views import PoolKey, pool_map, without_probe
 from tfmemtop.state.views import AllocatorRow, allocators
 from tfmemtop.ui import chunk_map, map_figures

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tfmemtop import events
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts
-from tfmemtop.state.fold import of_run
+from tfmemtop.state.lookup import of_run
 from tfmemtop.verdicts import findings
 from tfmemtop.verdicts.finding import Finding
 

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from tfmemtop import events
 from tfmemtop.state import State
-from tfmemtop.state.fold import device_of, of_run
+from tfmemtop.state.lookup import device_of, of_run
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import DeviceState, Hooked
 from tfmemtop.state.trend import Trend

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from tfmemtop.state import State
-from tfmemtop.state.fold import of_run
+from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import DeviceState, ProcessState
 from tfmemtop.units import format_bytes
 from tfmemtop.verdicts.finding import Finding

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tfmemtop.state import State
-from tfmemtop.state.fold import of_run
+from tfmemtop.state.lookup import of_run
 from tfmemtop.verdicts.finding import Finding
 
 

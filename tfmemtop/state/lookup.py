@@ -1,0 +1,94 @@
+"""Look-ups in the state that the fold, the views and the rules share."""
+
+from tfmemtop import events
+from tfmemtop.state.model import DeviceState, Hooked, State, Surroundings
+
+PINNED = "HOST"
+"""How the pool of pinned host memory is called, which is neither on a GPU nor the CPU device's."""
+
+
+def hooked_of(state: State, pid: int) -> Hooked | None:
+    """What our agent told of process *pid*; ``None`` if there is none inside."""
+    process = state.processes.get(pid)
+    return process.hooked if process else None
+
+
+def device_of(state: State, pid: int, logical: str) -> DeviceState | None:
+    """The physical GPU behind a process's logical device; ``None`` where that is not known."""
+    if not logical.startswith("GPU"):
+        return None
+    hooked = hooked_of(state, pid)
+    effective = hooked.effective.get(logical) if hooked else None
+    if effective and effective.uuid:
+        return state.by_uuid.get(effective.uuid)
+    return next(iter(state.devices.values())) if len(state.devices) == 1 else None
+
+
+def of_run(state: State, pid: int) -> bool:
+    """Whether *pid* belongs to the newest run."""
+    process, run = state.processes.get(pid), state.run
+    return bool(process and run and process.seen.run == run.run)
+
+
+def living(state: State) -> list[Hooked]:
+    """The newest run's processes that have our agent inside and have not ended."""
+    return [p.hooked for pid, p in state.processes.items() if p.hooked and of_run(state, pid) and not p.hooked.ended]
+
+
+def process_total(state: State, device: DeviceState) -> int | None:
+    """Bytes the run's processes hold on *device* by NVML; ``None`` where NVML does not say."""
+    reading = device.reading
+    if reading is None or reading.processes_missing:
+        return None
+    total = 0
+    for process in reading.processes:
+        if of_run(state, process.pid):
+            if process.used is None:
+                return None
+            total += process.used
+    return total
+
+
+def allocators_on(state: State, device: DeviceState) -> list[events.Allocator]:
+    """The newest readings of all allocators of living processes on *device*."""
+    return [
+        reading
+        for pid, process in state.processes.items()
+        if process.hooked and not process.hooked.ended
+        for logical, reading in process.hooked.allocators.items()
+        if logical.startswith("GPU") and device_of(state, pid, logical) is device
+    ]
+
+
+def allocators_of(state: State, pid: int, hooked: Hooked, device: DeviceState) -> list[events.Allocator]:
+    """The newest readings of process *pid*'s allocators on *device*."""
+    return [reading for name, reading in hooked.allocators.items() if device_of(state, pid, name) is device]
+
+
+def pool_use(readings: list[events.Allocator]) -> tuple[int, int | None]:
+    """Sums over *readings*: bytes in use, and bytes of the pools or ``None`` if any is not known."""
+    in_use = sum(reading.in_use or 0 for reading in readings)
+    pools = [reading.pool for reading in readings]
+    return in_use, None if None in pools else sum(pool for pool in pools if pool is not None)
+
+
+def cpu_pool_readings(state: State) -> list[events.Allocator]:
+    """The newest readings of the CPU pools of all living processes; when none lives, the last picture."""
+    readings = [
+        (reading, process.hooked.ended)
+        for process in state.processes.values()
+        if process.hooked
+        for logical, reading in process.hooked.allocators.items()
+        if logical.startswith("CPU")
+    ]
+    return [reading for reading, ended in readings if not ended] or [reading for reading, _ in readings]
+
+
+def surroundings(state: State, hooked: Hooked) -> Surroundings:
+    """What is known now that bears on an allocation of this process."""
+    return Surroundings(
+        readings=dict(hooked.allocators),
+        maps={name: pool.map for name, pool in hooked.pools.items() if pool.map},
+        cards={index: device.reading for index, device in state.devices.items() if device.reading},
+        host_used=state.host_used,
+    )
