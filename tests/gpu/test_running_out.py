@@ -85,6 +85,11 @@ def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
         # TensorFlow tries for ten seconds; the map of the moment is there long before.
         assert moments and moments[0].t < error.t - 5
         assert moments[0].cells
+        where = next(event for event in stream if isinstance(event, events.Waiting))
+        assert where.operation == "Fill" and where.t < error.t - 5
+        (soon,) = [told.finding for told in course.told if told.finding.key == "running-out"]
+        assert "Fill at <string>:" in soon.text and "asked for more than" in soon.text
+        assert ("Held back" in soon.text) == (name in ("our-limit", "its-own-limit"))
 
 
 def test_it_is_the_others_that_hold_the_card(tmp_path: Path) -> None:

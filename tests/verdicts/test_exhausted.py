@@ -155,10 +155,12 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
     stands = events.Waiting(t=30.0, pid=100, operation="MatMul", file="/home/ada/train.py", line=12)
     text = found(gpu(2 * GIB, OURS), written, stands)["running-out"].text
     assert "No room on GPU:0 in process 100: MatMul at train.py:12 asked for more than 63.0 MiB" in text
-    assert "Held back by the limit of 2.0 GiB that you set here" in text
+    assert "Fragmented, if less than 100.0 MiB was asked for. Else: Held back by the limit of 2.0 GiB" in text
+    whole = moment(2 * GIB - 100 * MIB, 2 * GIB, 99 * MIB, t=29.95)
+    assert "Fragmented" not in found(gpu(2 * GIB, OURS), whole, stands)["running-out"].text
     # Without anybody's limit there is more than one reason left.
     text = found(gpu(2 * GIB), written, stands)["running-out"].text
-    assert "If less than 100.0 MiB was asked for, the pool is fragmented" in text and "Held back" not in text
+    assert "Else: What is in use and what was asked for are together too much." in text
     after = told(gpu(2 * GIB, OURS), written, stands, error())
     assert "AddV2 at train.py:12 asked for 64.0 MiB" in after.text
 

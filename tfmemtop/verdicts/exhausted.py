@@ -9,6 +9,11 @@ from tfmemtop.units import format_bytes
 _OLD_S = 2.0
 """Figures older than this may be of another moment: in use moves thousands of times a second."""
 
+_NOTABLY = 1.05
+"""So much more free in pieces than in one, and they are worth a word."""
+
+_TRIES = "TensorFlow tries for 10 s before it fails; if no error follows, it was scratch memory, and harmless."
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -131,17 +136,17 @@ def scratch(a: Anatomy) -> Verdict | None:
 
 def foresee(a: Anatomy) -> Verdict:
     """Why there is no room, while TensorFlow still looks for some and nobody has said how much was asked for."""
+    if harmless := scratch(a):
+        return harmless
     least = a if a.asked is not None or a.more_than is None else replace(a, asked=a.more_than + 1)
-    for rule in (scratch, held_back, held_by_others):
-        if verdict := rule(least):
-            return verdict
-    text = "TensorFlow tries for 10 s before it fails; if no error follows, it was scratch memory, and harmless."
-    if a.cached and a.largest_free is not None and a.cached > a.largest_free:
-        text = (
-            f"If less than {format_bytes(a.cached)} was asked for, the pool is fragmented; else what is in use and "
-            f"what was asked for are too much. {text}"
-        )
-    return Verdict("waiting", text, "[M] shows the pool")
+    text, remedy = "What is in use and what was asked for are together too much.", "[M] shows the pool"
+    if limited := held_back(least):
+        text, remedy = limited.text, "[L] a higher limit for the next run, [R] starts it; [M] shows the pool"
+    elif others := held_by_others(least):
+        text, remedy = others.text, others.remedy
+    if least.asked is not None and (a.cached or 0) > least.asked * _NOTABLY:
+        text = f"Fragmented, if less than {format_bytes(a.cached)} was asked for. Else: {text}"
+    return Verdict("waiting", f"{text} {_TRIES}", remedy)
 
 
 def doubts(a: Anatomy) -> str:
