@@ -1,6 +1,8 @@
 """F: the smallest limit that works, found by relaunching, from the keys to the setting."""
 
+import asyncio
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -43,6 +45,16 @@ def said(shown: TfmemtopApp) -> str:
     """The open dialog's text, its lines joined."""
     assert isinstance(shown.screen, Dialog)
     return " ".join("".join(segment.text for segment in line).strip() for line in shown.screen.lines)
+
+
+async def until(pilot: Pilot[Outcome], true: Callable[[], bool]) -> None:
+    """Let the app go on until something holds."""
+
+    async def look() -> None:
+        while not true():
+            await pilot.pause(0.05)
+
+    await asyncio.wait_for(look(), 120)
 
 
 async def give(pilot: Pilot[Outcome], *stream: events.AnyEvent) -> str:
@@ -168,12 +180,10 @@ async def test_a_real_script_on_the_cpus_pool(engines: Engines, tmp_path: Path) 
     source = LiveSource(await connect(Path(launched.socket)))
     shown = TfmemtopApp(source, UiOptions())
     async with shown.run_test(size=(160, 48)) as pilot:
-        while shown.state.run is None:
-            await pilot.pause(0.05)
+        await until(pilot, lambda: shown.state.run is not None)
         await press(pilot, "F", "ctrl+u", *"1 s, 3 tries", "enter")
         assert shown.fitting.going
-        while shown.fitting.going:
-            await pilot.pause(0.1)
+        await until(pilot, lambda: not shown.fitting.going)
         told = text_of(await drawn(pilot))
         search = shown.fitting.search
         assert search is not None and not search.stopped
