@@ -7,6 +7,7 @@ out, since that runtime's own locks are not made for a fork while other threads 
 """
 
 import argparse
+import contextlib
 import ctypes
 import os
 import random
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tfmemtop.agent.devices import Reading
-from tfmemtop.agent.native import CPU, Native
+from tfmemtop.agent.native import CPU, Native, NotTrusted
 
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "2048", "TF_CPP_MIN_LOG_LEVEL": "3"}
 HANGS_S = 60
@@ -175,8 +176,13 @@ def stops_and_starts(round: Round) -> None:
     """The sampler's thread stopped and started, over and over, during reads."""
     round.reading()
     for _ in range(100):
-        round.native.stop_sampler()
-        round.native.start_sampler()
+        started = False
+        while not started:
+            round.native.stop_sampler()
+            # Refused while the old thread, in want of a lock or of the processor, has not ended.
+            with contextlib.suppress(NotTrusted):
+                round.native.start_sampler()
+                started = True
 
 
 SCENARIOS: dict[str, tuple[Callable[[Round], None], int]] = {
