@@ -34,7 +34,7 @@ def limit_and_peak(state: State) -> Iterator[Finding]:
                 "info",
                 f"{use.place}: the peak in use, {format_bytes(peak)}, comes to {peak / limit:.0%} of the limit of "
                 f"{format_bytes(limit)}: a little more, or a little fragmentation, and it may run out of memory.",
-                f"[L] {fitting} would leave a tenth",
+                f"[L] {fitting} would leave a tenth; [F] finds what works",
                 "What fits depends on the order of allocations too: free memory in pieces does not add up. A tenth "
                 "above the peak is usually enough; larger batches or another model need it measured anew.",
                 key="limit-tight",
@@ -50,7 +50,7 @@ def limit_and_peak(state: State) -> Iterator[Finding]:
                 "info",
                 f"{use.place}: the limit of {format_bytes(limit)} is {limit / peak:.0f} times the peak in use so far, "
                 f"{format_bytes(peak)}, and without growth all of it is held.",
-                f"[L] {fitting} would have fitted so far; [G] growth on",
+                f"[L] {fitting} would have fitted so far; [F] finds the least that works; [G] growth on",
                 "Without growth the pool takes its whole limit at the first allocation. What the script has not needed "
                 "so far it may still need, as for a validation with larger batches: let it reach its heaviest part "
                 "before lowering the limit.",
