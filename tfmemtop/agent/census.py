@@ -82,6 +82,11 @@ class Census:
         self._tensor = module.ops.EagerTensor
         self._tensors = Tensors(module)
 
+    def executor_made(self, enable_async: Any) -> None:
+        """An executor of operations is being made, asynchronous or not."""
+        if self._tensors is not None:
+            self._tensors.executor_made(enable_async)
+
     def add(self, variable: Any) -> None:
         """*variable* is about to be made, by the frames above."""
         self._entries.append(Entry(variable, _kind(sys._getframe(1))))

@@ -1,7 +1,7 @@
 """The eager tensors that are alive, found in one look through all of Python's objects.
 
-TensorFlow keeps no list of them, but the garbage collector tells what refers to their class, and that is they.
-The look is one call into C, a few hundredths of a second in which no other Python code runs. It leaves weak
+TensorFlow keeps no list of them, but Python's garbage collector has one of nearly all objects.
+The look is one call into C, a tenth of a second or so in which no other Python code runs. It leaves weak
 references only; what is asked of a tensor then runs no operation and reads nothing from a device.
 """
 
@@ -10,7 +10,7 @@ import operator
 import sys
 import weakref
 from collections.abc import Collection
-from itertools import chain, compress, repeat, starmap, tee
+from itertools import chain, compress, repeat, starmap
 from types import ModuleType
 from typing import Any, NamedTuple, Optional
 
@@ -53,18 +53,24 @@ class Tensors:
         self._class: Any = module.ops.EagerTensor
         self._context: Any = module.context
         self._dtype: Any = module.dtypes.as_dtype
+        self._asynchronous = False
         # What is put aside before there is a tensor; Python 3.12 does so itself.
         self._frozen = gc.get_freeze_count()
+
+    def executor_made(self, enable_async: Any) -> None:
+        """The script makes an executor, which may run its operations asynchronously from now on."""
+        self._asynchronous |= bool(enable_async)
 
     def look(self, handles: "Collection[int]") -> Look:
         """Find all that are alive. *handles* are the ``id``s of tensors that must be among them."""
         context = self._context._context
-        if context is None or getattr(context, "_server_def", None) is not None:
-            return Look([]) if context is None else Look(None, _REMOTE)
-        references, executors = _find(self._class, self._context.executor.Executor)
-        if getattr(context, "_default_is_async", False) or any(executor.is_async() for executor in executors):
+        if context is None:
+            return Look([])
+        if getattr(context, "_server_def", None) is not None:
+            return Look(None, _REMOTE)
+        if self._asynchronous or getattr(context, "_default_is_async", False):
             return Look(None, _ASYNCHRONOUS)
-        del executors
+        references = _find(self._class)
         frozen = max(0, gc.get_freeze_count() - self._frozen)
         unseen = f"{frozen:,} objects that the script put aside with gc.freeze were not looked at." if frozen else ""
         if handles and not frozen and not any(id(reference()) in handles for reference in references):
@@ -95,18 +101,24 @@ class Tensors:
         return Tensor(reference, shape, dtype.name, f"{kind}:{number}", size)
 
 
-def _find(kind: type, other: type) -> "tuple[list[weakref.ref[Any]], list[Any]]":
-    """All objects of exactly *kind*, weakly, and those of *other*.
+def _find(kind: type) -> "list[weakref.ref[Any]]":
+    """All objects of exactly *kind*.
 
-    The last line is a single step of the interpreter, in which no other thread can take its turn: what the
-    script lets go of is never held by a list of ours.
+    Not by ``gc.get_referrers``, though it lists only those: on Python 3.11 it crashes where an object that it
+    visits has a dict made for that, as pybind11's have, and this sets off a collection.
     """
-    found = chain.from_iterable(starmap(gc.get_referrers, ((kind, other),)))
-    first, first_again, second, second_again = tee(found, 4)
-    kinds = compress(first, map(operator.is_, map(type, first_again), repeat(kind)))
-    others = compress(second, map(operator.is_, map(type, second_again), repeat(other)))
-    references, kept = map(list, (map(weakref.ref, kinds), others))
-    return references, kept
+    everything: list[Any] = []
+    chosen = map(operator.is_, map(type, everything), repeat(kind))
+    # One step of the interpreter from filling the list to emptying it, in which no other thread can take its
+    # turn: what the script lets go of is never held by us.
+    found: list[Any] = list(
+        chain(
+            map(everything.extend, starmap(gc.get_objects, ((),))),
+            map(weakref.ref, compress(everything, chosen)),
+            starmap(everything.clear, ((),)),
+        )
+    )
+    return found[1:-1]
 
 
 def names() -> "dict[int, str]":

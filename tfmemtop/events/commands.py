@@ -69,7 +69,7 @@ class MapWanted(Command, tag="map_wanted", frozen=True):
 class CensusNow(Command, tag="census_now", frozen=True):
     """Ask for a :class:`Census` event of a process; one comes every 30 s anyway where it costs little.
 
-    With ``tensors``, of live tensors too: the script stands still for some hundredths of a second.
+    With ``tensors``, of live tensors too: the script stands still for a tenth of a second or so.
     """
 
     pid: int

@@ -167,7 +167,7 @@ def _look(page: _Page, hooked: Hooked, can_look: bool) -> None:
     if look is None or look.cost_us is None:
         page.text(
             "[T] looks for live tensors too, among all of Python's objects: the script stands still for that, mostly "
-            "20 to 80 ms.",
+            "50 to 200 ms.",
             DIM,
         )
     else:
