@@ -202,6 +202,37 @@ async def test_what_a_dead_engine_left_is_cleaned_up(engines: Engines) -> None:
     assert not _exists(Path(launched.socket).parent)
 
 
+OUTLIVES = """
+import os, select, signal
+told = []
+for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGCONT):
+    signal.signal(number, lambda number, _: told.append(number))
+engine = os.pidfd_open(os.getppid())
+print("up", flush=True)
+select.select([engine], [], [])
+for _ in range(100):
+    print("." * 4000)  # more than a terminal holds, unless somebody reads it
+print("told of", told, "in the foreground", os.tcgetpgrp(0) == os.getpgrp(), flush=True)
+"""
+
+
+async def test_the_engines_death_is_not_the_scripts(engines: Engines) -> None:
+    launched = engines.launch(sys.executable, "-u", "-c", OUTLIVES)
+    screen = await engines.look(launched.socket)
+    run = await screen.until(Run)
+    await screen.until_shown("up")
+    (session,) = sessions()
+    engine = read_stat(session.pid)
+    assert engine is not None
+    script, keeper = asyncio.create_task(ended(run.pid)), asyncio.create_task(ended(engine.ppid))
+    await asyncio.sleep(0)  # so that both are being waited for
+    os.kill(session.pid, signal.SIGKILL)
+    await asyncio.gather(script, keeper)
+    output = _read(Path(launched.output_path or ""))
+    assert "[tfmemtop was ended by SIGKILL; the script goes on]" in output
+    assert output.count("." * 4000) == 100 and output.endswith("told of [] in the foreground True\n")
+
+
 async def test_only_the_user_can_enter(engines: Engines) -> None:
     launched = engines.launch(sys.executable, "-u", "-c", READS)
     folder = Path(launched.socket).parent
@@ -307,3 +338,7 @@ async def test_functions_and_a_census_when_asked(engines: Engines) -> None:
     await screen.client.send(CensusNow(pid=run.pid, tensors=True))
     looked = await screen.until(Census, lambda census: census.looked)
     assert [one.name for one in looked.largest if one.kind == "tensors"][:1] == ["result"] and not looked.unseen
+
+
+def _read(path: Path) -> str:
+    return path.read_text()

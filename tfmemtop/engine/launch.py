@@ -5,7 +5,6 @@ folder's ``session.json`` for as long as it lives, so a session whose engine die
 that goes on without a process number that another process may have by now.
 """
 
-import ctypes
 import fcntl
 import os
 import secrets
@@ -21,7 +20,6 @@ import msgspec
 
 from tfmemtop.settings import Settings
 
-_PR_SET_CHILD_SUBREAPER = 36
 _SOCKET_PATH_LIMIT = 107
 _ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 
@@ -145,11 +143,6 @@ def _is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def become_subreaper() -> None:
-    """Have orphans of the script come back to this process: they can be ended, and are reaped."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def own_environment() -> dict[str, str]:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from tfmemtop.engine.daemon import become_subreaper
 from tfmemtop.engine.dumps import Dumps
 from tfmemtop.engine.hooks import Hooks
-from tfmemtop.engine.launch import Launch, become_subreaper
+from tfmemtop.engine.launch import Launch
 from tfmemtop.engine.maps import Maps
 from tfmemtop.engine.probe import Probes
 from tfmemtop.engine.readings import Readings

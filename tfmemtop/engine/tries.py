@@ -8,10 +8,11 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from tfmemtop.engine.daemon import become_subreaper
 from tfmemtop.engine.dumps import Dumps
 from tfmemtop.engine.ending import Ending
 from tfmemtop.engine.hooks import Hooks
-from tfmemtop.engine.launch import Launch, become_subreaper
+from tfmemtop.engine.launch import Launch
 from tfmemtop.engine.probe import Probes
 from tfmemtop.engine.readings import Readings
 from tfmemtop.engine.run import Runs

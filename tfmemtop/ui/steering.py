@@ -214,7 +214,12 @@ class Steering:
             return
         text = "The engine has gone; what is shown is its last picture."
         run = app.state.run
-        if run and not run.going:
+        if run and run.going:
+            output = app.state.session.output_path if app.state.session else None
+            text += f" The script, process {run.pid}, goes on without it" + (
+                f", its output to {output}." if output else "."
+            )
+        elif run:
             text += f" The script {ending(run)}."
         apply(app.state, events.Notice(t=app.state.now, key="engine", level="error", text=text, remedy="[q] quits"))
 
