@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests import streams as s
@@ -13,6 +14,7 @@ from tfmemtop import events
 from tfmemtop.cli import main
 from tfmemtop.compare import RunFigures, figures, rows, sentences
 from tfmemtop.recording import Writer
+from tfmemtop.state.lookup import process_total
 
 OFF: list[events.AnyEvent] = [
     *begin(),
@@ -59,11 +61,41 @@ def test_two_that_are_alike_say_so() -> None:
     assert sentences(of([*ON, ended()]), of([*ON, ended(90.4)]))[-1] == "It took 00:00:30 longer."
 
 
+def test_what_was_not_read_is_not_called_alike() -> None:
+    bare = of([s.session(), s.run(), ended()])
+    assert sentences(of([*ON, ended()]), bare)[0] == "without growth on: memory was not read in both."
+
+
+def test_a_process_that_the_driver_calls_otherwise_holds_an_unknown_total() -> None:
+    # In a container the driver may list the host's number of our process.
+    strange = [*begin(), effective(True), reading(3.0, GIB, GIB, 2 * GIB), s.device_reading(9.0, {4711: 3 * GIB})]
+    known = [*begin(), effective(True), reading(3.0, GIB, GIB, 2 * GIB), s.device_reading(9.0, {100: 3 * GIB})]
+    state = s.fold(strange)
+    assert process_total(state, state.devices[0]) is None
+    assert of(strange).peak_process_total is None
+    assert of(known).peak_process_total == 3 * GIB
+
+
+def test_another_command_is_told_to_be_another() -> None:
+    other = [
+        msgspec.structs.replace(event, argv=["python", "test.py"]) if isinstance(event, events.Run) else event
+        for event in ON
+    ]
+    told = sentences(of([*ON, ended()]), of([*other, ended()]))
+    assert "Not the same command: python test.py; before: python train.py." in told
+
+
+def test_pieces_of_pinned_memory_are_no_fragmentation() -> None:
+    pinned = events.MemoryMap(t=4.0, pid=100, device="HOST:0", pool=8 * MIB, fragmentation=0.9)
+    assert of([*ON, pinned]).fragmentation is None
+    assert of([*ON, msgspec.structs.replace(pinned, device="GPU:0")]).fragmentation == 0.9
+
+
 def test_how_they_ended_and_that_one_went_less_far() -> None:
     out = events.OutOfMemory(t=4.0, pid=100, message="failed")
     told = sentences(of([*ON, ended()], "before"), of([*ON, out, ended(code=1)], "after"))
     assert told[1:] == [
-        "Out of memory 1 times, before 0.",
+        "Out-of-memory errors: 1, before 0.",
         "after: ended with exit code 1; before: ended with exit code 0.",
         "Not both ran to a good end: each peak is of the part that was run.",
     ]

@@ -133,18 +133,22 @@ def sentences(first: RunFigures, second: RunFigures) -> list[str]:
     if not held:
         held = _more(first.peak_pool, second.peak_pool, "in the pool")
     use = _more(first.peak_in_use, second.peak_in_use, "in use at the peak")
-    figures = [text for text in (held, use) if text] or ["no difference worth telling in memory"]
+    read = [run.peak_in_use is not None or run.peak_process_total is not None for run in (first, second)]
+    same = "no difference worth telling in memory" if all(read) else "memory was not read in both"
+    figures = [text for text in (held, use) if text] or [same]
     faster = _faster(first, second)
     figures += [faster] if faster and faster != "same" else []
     found.append(f"{head}: {', '.join(figures)}.")
     if second.out_of_memory != first.out_of_memory:
-        found.append(f"Out of memory {second.out_of_memory} times, before {first.out_of_memory}.")
+        found.append(f"Out-of-memory errors: {second.out_of_memory}, before {first.out_of_memory}.")
     if first.end != second.end:
         found.append(f"{second.name}: {second.end}; {first.name}: {first.end}.")
     elif first.whole:
         longer = second.duration_s - first.duration_s
         if abs(longer) > max(1.0, first.duration_s * NOTEWORTHY):
             found.append(f"It took {format_duration(abs(longer))} {'longer' if longer > 0 else 'less'}.")
+    if first.command != second.command:
+        found.append(f"Not the same command: {second.command}; before: {first.command}.")
     if not (first.whole and second.whole):
         found.append("Not both ran to a good end: each peak is of the part that was run.")
     return found

@@ -38,6 +38,7 @@ def effective(
     pid: int = 100,
     name: str = "GPU:0",
     allocator: str = "bfc",
+    uuid: str = "GPU-0",
 ) -> events.Effective:
     physical = int(name[-1])
     return events.Effective(
@@ -45,7 +46,7 @@ def effective(
         pid=pid,
         device=name,
         physical=physical,
-        uuid="GPU-0",
+        uuid=uuid,
         growth=growth,
         limit=limit,
         allocator=allocator,
@@ -108,7 +109,7 @@ def found(*parts: Iterable[events.AnyEvent] | events.AnyEvent) -> dict[str, Find
         else:
             stream += part
     after = findings(s.fold(stream))
-    assert all(finding.key for finding in after)
+    assert all(finding.key and finding.text.endswith(".") for finding in after)
     return {finding.key: finding for finding in after}
 
 

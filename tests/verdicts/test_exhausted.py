@@ -7,7 +7,7 @@ import msgspec
 
 from tests import streams as s
 from tests.streams import GIB, MIB
-from tests.verdicts.situations import begin, effective, found, reading, wrote
+from tests.verdicts.situations import asked, begin, effective, found, reading, wrote
 from tfmemtop import events
 from tfmemtop.settings import Settings
 from tfmemtop.summary import summarise
@@ -52,9 +52,13 @@ def gpu(
     held: dict[int, int | None] = {100: 2 * GIB + 610 * MIB}
     if others:
         held[900] = others
+    made = effective(True, limit=asked_limit)
+    if settings and settings.memory_limit:
+        made = msgspec.structs.replace(made, limit=settings.memory_limit, settled=["limit 2.0 GiB"])
     return [
         *begin(settings, others=others),
-        effective(True, limit=asked_limit),
+        *([asked("set_logical_device_configuration", "GPU:0, [(memory_limit=2048)]")] if asked_limit else []),
+        made,
         s.device_reading(29.5, held),
         reading(29.9, 2 * GIB - 40 * MIB, pool=2 * GIB, limit=limit),
     ]
@@ -82,6 +86,30 @@ def test_held_back_by_the_users_limit() -> None:
 
 def test_held_back_by_the_scripts_limit() -> None:
     assert "that the script set" in told(gpu(2 * GIB, asked_limit=2 * GIB), error()).text
+
+
+def test_a_limit_that_tensorflow_chose_for_a_session_is_nobodys() -> None:
+    # Of a TF1 session the hook tells the allocator's own limit, which no call asked for.
+    session: list[events.AnyEvent] = [
+        effective(True, limit=2 * GIB),
+        reading(29.95, 2 * GIB - 40 * MIB, pool=2 * GIB, limit=2 * GIB),
+    ]
+    text = told(gpu(), session, error()).text
+    assert "Held back" not in text and "Truly full" in text
+
+
+def test_held_by_others_though_the_script_set_a_limit() -> None:
+    text = told(gpu(100 * GIB, asked_limit=100 * GIB, others=137 * GIB), error(requested=GIB)).text
+    assert "Held by others: other processes have 137.0 GiB of the card" in text
+
+
+def test_full_by_what_the_process_has_beside_this_pool() -> None:
+    second = s.device_reading(29.6, {100: 139 * GIB})
+    finding = told(gpu(100 * GIB, asked_limit=100 * GIB), second, error(requested=GIB))
+    assert "The card was full: 984.0 MiB more were needed, and 409.0 MiB of it were free" in finding.text
+    assert "other pools, its CUDA context and libraries hold the rest." in finding.text
+    room = s.device_reading(29.6, {100: 138 * GIB})
+    assert "The card was full" not in told(gpu(100 * GIB, asked_limit=100 * GIB), room, error(requested=GIB)).text
 
 
 def test_not_held_back_where_the_card_has_no_more() -> None:

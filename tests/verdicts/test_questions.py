@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests import streams as s
 from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
-from tests.verdicts.situations import POOL_AT_ONCE, asked, begin, effective, initialised, reading, steady
+from tests.verdicts.situations import POOL_AT_ONCE, asked, begin, effective, initialised, limited, reading, steady
 from tfmemtop import events, recording
 from tfmemtop.cli import main
 from tfmemtop.verdicts.course import Course, follow
@@ -84,6 +85,47 @@ def test_what_is_not_known_is_said_to_be_so() -> None:
     assert "Nothing was read" in page[FULL_NOT_USED] and "no figure to go by" in page[EFFICIENTLY]
     assert "No GPU memory of a TensorFlow process was read" in page[REPORTS_LESS]
     assert answers(follow([s.session()])) == []
+
+
+def test_after_running_out_no_limit_is_said_to_have_fitted() -> None:
+    made = [effective(True), *steady(12.0, 908 * MIB, 908 * MIB, 1026 * MIB)]
+    failed = events.OutOfMemory(t=12.5, pid=100, message="no", device="GPU:0", requested=500 * MIB, operation="Fill")
+    end = events.RunEnd(t=14.0, run=1, exit_code=0, signal=None)
+    page = told(follow([*begin(), *made, failed, end]))[EFFICIENTLY]
+    assert "would have fitted" not in page and "memory_limit" not in page
+    assert "how much it needs is not known" in page and "would have taken 1.4 GiB in use" in page
+    assert "would have fitted" in told(follow([*begin(), *made, end]))[EFFICIENTLY]
+
+
+def test_growth_that_took_the_card_all_the_same() -> None:
+    page = told(follow([*begin(), effective(True), *steady(12.0, 120 * GIB, 120 * GIB, 130 * GIB)]))
+    assert "still took most of the whole card: the pool came to 130.0 GiB" in page[ALL_TAKEN]
+
+
+def test_beside_a_limit_growth_off_reserves_the_limit() -> None:
+    page = told(follow([*begin(), *limited(True, 4 * GIB), *steady(12.0, 908 * MIB, 908 * MIB, 1026 * MIB)]))
+    assert "would have reserved all of its 4.0 GiB" in page[GROWTH] and "nearly all that was free" not in page[GROWTH]
+
+
+def test_of_cudas_own_pool_no_growth_is_told() -> None:
+    page = told(follow([*begin(), effective(False, allocator="cuda_malloc_async"), reading(3.0, GIB)]))
+    assert "Growth was off" not in page[ALL_TAKEN] + page[GROWTH]
+    assert "cuda_malloc_async" in page[ALL_TAKEN] and "Growth changes nothing" in page[GROWTH]
+
+
+def test_a_pool_that_grew_is_not_mixed_with_pinned_memory() -> None:
+    grown = [
+        events.PoolGrowth(t=4.0, pid=100, device="GPU:0", at=4.0, before=2 * MIB, after=6 * MIB),
+        events.PoolGrowth(t=4.1, pid=100, device="HOST:0", at=4.1, before=0, after=2 * MIB),
+    ]
+    page = told(follow([*begin(), effective(True), *grown, *steady(12.0, 5 * MIB, 5 * MIB, 6 * MIB)]))[GROWTH]
+    assert "grow 1 time: 2.0 MiB to 6.0 MiB" in page
+
+
+def test_the_command_to_try_can_be_pasted() -> None:
+    started = [msgspec.structs.replace(e, argv=["python", "-c", "import a; b()"]) if isinstance(e, events.Run) else e
+               for e in GROWING]  # fmt: skip
+    assert "-- python -c 'import a; b()'" in told(follow(started))[EFFICIENTLY]
 
 
 def test_without_the_probe_the_pool_is_not_guessed() -> None:

@@ -34,6 +34,15 @@ def test_it_goes_when_it_ceases() -> None:
     assert "retracing" not in found(HEALTHY[:8], shapes, s.alive(120.0, 100)), "a minute without"
 
 
+def test_a_few_shapes_met_in_the_first_minute_are_no_matter() -> None:
+    shapes = [counts(50.0 + i, 7 * i + 1, min(i + 1, 8)) for i in range(30)]
+    assert "retracing" not in found(HEALTHY[:8], shapes[:7])
+    assert "retracing" not in found(HEALTHY[:8], shapes)
+    # Who goes on so is another matter.
+    later = [counts(50.0 + i, 7 * i + 1, i + 1) for i in range(90)]
+    assert "retracing" in found(HEALTHY[:8], later)
+
+
 def test_keras_own_functions_are_a_hint_only() -> None:
     file = "/site-packages/keras/src/backend/tensorflow/trainer.py"
     finding = found(HEALTHY, counts(85.0, 12, 6, file))["retracing"]

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Literal
 
 from tfmemtop import events
-from tfmemtop.state.lookup import PINNED, device_of, of_run, surroundings
+from tfmemtop.state.lookup import PINNED, LimitBy, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
 from tfmemtop.state.trend import Trend
 
@@ -15,10 +14,7 @@ RETRIED_S = 15.0
 """TensorFlow tries for 10 s before it gives up; what it wrote down and said on the way belongs to the failure."""
 
 _LATER_S = 3.0  # that the script's output and files take to get here
-_DEFAULT_CPU_LIMIT = 2**36  # TensorFlow's own, where nothing else is said
 _SHAPE = re.compile(r"with shape\[([\d,]*)\](?: and type (\w+))?")
-
-LimitBy = Literal["tfmemtop", "script", "environment", "tensorflow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +117,7 @@ def _anatomy(
     exact = moment is not None
     size = shown.pool if shown and exact else reading.pool if reading else None
     in_use = shown.in_use if shown and exact else reading.in_use if reading else None
-    limit, limit_by = _limit(state, hooked, device, reading)
+    limit = _limit(hooked, device, reading)
     total, free, others = _card(state, pid, device, around)
     shape = _SHAPE.search(error.message) if error else None
     waiting = hooked.waiting if hooked.waiting and _belongs(hooked.waiting.t, failed) else None
@@ -141,7 +137,7 @@ def _anatomy(
         pool=size,
         largest_free=shown.largest_free if shown and not shown.missing else None,
         limit=limit,
-        limit_by=limit_by,
+        limit_by=limit_by(state, hooked, device, limit) if device else "tensorflow",
         card_total=total,
         card_free=free,
         others=others,
@@ -170,22 +166,9 @@ def _only(hooked: Hooked, failed: float) -> str | None:
     return known[0] if len(known) == 1 else None
 
 
-def _limit(
-    state: State, hooked: Hooked, device: str | None, reading: events.Allocator | None
-) -> tuple[int | None, LimitBy]:
-    """The pool's limit, and who set it."""
+def _limit(hooked: Hooked, device: str | None, reading: events.Allocator | None) -> int | None:
     effective = hooked.effective.get(device) if device else None
-    limit = reading.limit if reading and reading.limit is not None else effective.limit if effective else None
-    settings = state.run.settings if state.run else None
-    on_cpu = device is not None and device.startswith("CPU")
-    ours = settings is not None and (settings.memory_limit is not None or (on_cpu and settings.cpu_pool is not None))
-    if limit is None:
-        return None, "tensorflow"
-    if ours:
-        return limit, "tfmemtop"
-    if on_cpu:
-        return limit, "tensorflow" if limit == _DEFAULT_CPU_LIMIT else "environment"
-    return limit, "script" if effective and effective.limit is not None else "tensorflow"
+    return reading.limit if reading and reading.limit is not None else effective.limit if effective else None
 
 
 def _card(

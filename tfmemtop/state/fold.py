@@ -96,7 +96,7 @@ def _device_reading(state: State, event: events.DeviceReading) -> None:
     _remember_contexts(state, device, event)
     if (run := state.run) and run.going:
         total = process_total(state, device)
-        if event.used is not None and event.free is not None and run.peak_process_total is None:
+        if event.used is not None and event.free is not None and not run.peak_process_total:
             if total == 0:
                 run.before[event.index] = event.used, event.free
             elif total is None:
@@ -105,6 +105,8 @@ def _device_reading(state: State, event: events.DeviceReading) -> None:
         if total is not None:
             # Over all GPUs, as the limit of a card concerns each alone: the highest on any one.
             run.peak_process_total = max(run.peak_process_total or 0, total)
+        elif run.peak_process_total == 0:
+            run.peak_process_total = None  # nothing was held because nothing was seen
 
 
 def _process(state: State, event: events.Process) -> None:
@@ -207,7 +209,8 @@ def _allocator(state: State, event: events.Allocator) -> None:
         contexts.pools_read(hooked, device.info.index, allocators_of(state, event.pid, hooked, device))
     run = state.run
     if event.in_use is not None:
-        hooked.trends.setdefault(event.device, Trend()).add(event.t, event.in_use, event.high or event.in_use)
+        trend = hooked.trends.setdefault(event.device, Trend())
+        trend.add(event.t, event.in_use, event.high or event.in_use, event.peak)
     if run and run.going and event.peak is not None:
         run.peak_in_use = max(run.peak_in_use or 0, event.peak)
     if run and run.going and event.pool is not None:
@@ -233,8 +236,14 @@ def _memory_map(state: State, event: events.MemoryMap) -> None:
         else:
             pool.map = event
             if (run := state.run) and run.going and not event.missing:
-                maps = [p.map for h in living(state) for p in h.pools.values() if p.map and not p.map.missing]
-                run.fragmentation = max(maps, key=lambda each: each.pool).fragmentation
+                maps = [
+                    pool.map
+                    for hooked in living(state)
+                    for name, pool in hooked.pools.items()
+                    if pool.map and not pool.map.missing and not name.startswith(PINNED)
+                ]
+                if maps:
+                    run.fragmentation = max(maps, key=lambda each: each.pool).fragmentation
 
 
 def _probe(state: State, event: events.Probe) -> None:

@@ -1,10 +1,21 @@
 """Look-ups in the state that the fold, the views and the rules share."""
 
+from typing import Literal
+
 from tfmemtop import events
 from tfmemtop.state.model import DeviceState, Hooked, State, Surroundings
 
 PINNED = "HOST"
 """How the pool of pinned host memory is called, which is neither on a GPU nor the CPU device's."""
+
+
+DEFAULT_CPU_LIMIT = 2**36
+"""Bytes; TensorFlow's own for its CPU pool, where nothing else is said."""
+
+_LISTED_S = 3.0
+"""So long after TensorFlow has made its devices the driver lists the process, whose context is there then."""
+
+LimitBy = Literal["tfmemtop", "script", "environment", "tensorflow"]
 
 
 def hooked_of(state: State, pid: int) -> Hooked | None:
@@ -30,6 +41,22 @@ def of_run(state: State, pid: int) -> bool:
     return bool(process and run and process.seen.run == run.run)
 
 
+def limit_by(state: State, hooked: Hooked, device: str, limit: int | None) -> LimitBy:
+    """Who set the *limit* that logical device *device* of a process of the newest run has; bytes."""
+    settings, effective = state.run.settings if state.run else None, hooked.effective.get(device)
+    if limit is None:
+        return "tensorflow"
+    if device.startswith("CPU"):
+        ours = settings and (settings.cpu_pool or (settings.memory_limit and not state.devices))
+        return "tfmemtop" if ours else "tensorflow" if limit == DEFAULT_CPU_LIMIT else "environment"
+    if effective and any(word.startswith("limit") for word in effective.settled):
+        return "tfmemtop"
+    calls = (r for r in hooked.requested if r.call == "set_logical_device_configuration" and r.error is None)
+    # A limit that nobody asked for is TensorFlow's own choice, which the hook tells of a TF1 session.
+    asked = effective is not None and effective.limit is not None and any("GPU" in r.arguments for r in calls)
+    return "script" if asked else "tensorflow"
+
+
 def living(state: State) -> list[Hooked]:
     """The newest run's processes that have our agent inside and have not ended."""
     return [p.hooked for pid, p in state.processes.items() if p.hooked and of_run(state, pid) and not p.hooked.ended]
@@ -46,7 +73,18 @@ def process_total(state: State, device: DeviceState) -> int | None:
             if process.used is None:
                 return None
             total += process.used
-    return total
+    return None if _called_otherwise(state, device, reading) else total
+
+
+def _called_otherwise(state: State, device: DeviceState, reading: events.DeviceReading) -> bool:
+    """Whether a process of the run must be on *device*, and is not listed: a container's numbers are not the host's."""
+    listed = {process.pid for process in reading.processes}
+    return any(
+        effective.t < reading.t - _LISTED_S and device_of(state, pid, name) is device
+        for pid, process in state.processes.items()
+        if pid not in listed and process.hooked and not process.hooked.ended and of_run(state, pid)
+        for name, effective in process.hooked.effective.items()
+    )
 
 
 def allocators_on(state: State, device: DeviceState) -> list[events.Allocator]:

@@ -21,15 +21,20 @@ class Window:
 
 @dataclass(slots=True)
 class Trend:
-    """Windows of one second for the last minute, and of ten for the last half hour; ``end`` is the last reading's."""
+    """Windows of one second for the last minute, and of ten for the last half hour; ``end`` is the last reading's.
+
+    ``peak`` is the highest ever: a script may have TensorFlow forget its own peak (``reset_memory_stats``).
+    """
 
     short: deque[Window] = field(default_factory=lambda: deque(maxlen=SHORT_KEPT))
     long: deque[Window] = field(default_factory=lambda: deque(maxlen=LONG_KEPT))
     end: float = 0.0
+    peak: int = 0
 
-    def add(self, t: float, in_use: int, high: int) -> None:
-        """Take in a reading at *t* seconds; *high* is the highest since the one before."""
+    def add(self, t: float, in_use: int, high: int, peak: int | None = None) -> None:
+        """Take in a reading at *t* seconds; *high* is the highest since the one before, *peak* TensorFlow's own."""
         self.end = t
+        self.peak = max(self.peak, in_use, high, peak or 0)
         for windows, width in ((self.short, SHORT_S), (self.long, LONG_S)):
             start = t - t % width
             if windows and windows[-1].start >= start:

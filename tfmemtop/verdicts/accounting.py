@@ -10,7 +10,7 @@ from tfmemtop.units import format_bytes, format_duration
 def parts(account: Account) -> Iterator[tuple[str, str, str]]:
     """Name, figure and meaning of each part; those of a known total add up to it."""
     total = account.total
-    known = format_bytes(total) if total is not None else "not known: the driver names no single processes here"
+    known = format_bytes(total) if total is not None else "not known: NVML has told nothing of this process"
     yield "process total", known, "by NVML" if total is not None else ""
     if account.context is not None:
         figure = format_bytes(account.context)

@@ -68,10 +68,12 @@ def held_back(a: Anatomy) -> Verdict | None:
 def held_by_others(a: Anatomy) -> Verdict | None:
     """Other processes hold what was lacking."""
     more = lacking(a)
-    if more is None or not a.others or a.limit_by != "tensorflow" or a.on_cpu:
+    if more is None or not a.others or a.on_cpu:
         return None
     # TensorFlow computes its own limit from what is free at its start: others lower that too.
-    beyond = 0 if a.limit is None or a.pool is None else max(0, a.pool + more - a.limit)
+    beyond = _beyond_limit(a, more)
+    if beyond and a.limit_by != "tensorflow":
+        return None
     short = max(beyond, more - (a.card_free or 0) if a.card_free is not None else 0)
     if not 0 < short <= a.others:
         return None
@@ -97,6 +99,24 @@ def truly_full(a: Anatomy) -> Verdict | None:
     return Verdict("truly_full", text, "[E] smaller batches for the next run; mixed precision halves activations")
 
 
+def card_full(a: Anatomy) -> Verdict | None:
+    """The limit left room, the card did not: the process has more there than this pool."""
+    more = lacking(a)
+    if more is None or a.on_cpu or a.card_free is None or more <= a.card_free or _beyond_limit(a, more):
+        return None
+    text = (
+        f"The card was full: {format_bytes(more)} more were needed, and {format_bytes(a.card_free)} of it were free. "
+        "The process's other pools, its CUDA context and libraries hold the rest"
+    )
+    others = "" if a.others == 0 else ", or other processes" if a.others is None else ", and other processes"
+    return Verdict("card_full", f"{text}{others}.", "[L] limits that together leave room on the card")
+
+
+def _beyond_limit(a: Anatomy, more: int) -> int:
+    """Bytes by which the limit is too low for *more* in the pool."""
+    return 0 if a.limit is None or a.pool is None else max(0, a.pool + more - a.limit)
+
+
 def untold(a: Anatomy) -> Verdict:
     """Nothing else holds: say what is missing, or that the figures do not explain it."""
     facts = (("how much was asked for", a.asked), ("how full the pool was", a.pool), ("its limit", a.limit))
@@ -118,7 +138,13 @@ def untold(a: Anatomy) -> Verdict:
     return Verdict("untold", "By these figures it should have fitted: they may be of another moment.", remedy)
 
 
-RULES: tuple[Callable[[Anatomy], Verdict | None], ...] = (fragmented, held_back, held_by_others, truly_full)
+RULES: tuple[Callable[[Anatomy], Verdict | None], ...] = (
+    fragmented,
+    held_back,
+    held_by_others,
+    truly_full,
+    card_full,
+)
 
 
 def judge(a: Anatomy) -> Verdict:

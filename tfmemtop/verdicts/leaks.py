@@ -7,7 +7,7 @@ from tfmemtop.state import State
 from tfmemtop.state.steps import pace
 from tfmemtop.units import format_bytes, format_duration
 from tfmemtop.verdicts.finding import Finding
-from tfmemtop.verdicts.look import MIB, uses
+from tfmemtop.verdicts.look import MIB, Use, uses
 
 LEAK_WINDOWS = 18
 """Of ten seconds: three minutes at least before anything is called a leak."""
@@ -33,8 +33,7 @@ def leak(state: State) -> Iterator[Finding]:
         rise = slope * span_s
         if rise < max(LEAK_AT_LEAST, lows[-1] * LEAK_SHARE):
             continue
-        free = use.card.reading.free if use.card and use.card.reading else None
-        room = use.limit - highs[-1] if use.limit is not None else free
+        room = _room(use, highs[-1])
         going = pace(use.hooked.steps, state.now)
         rate = going.whole if going else None  # over the whole run, as the rise is over most of it
         each = f", some {format_bytes(int(slope / rate))} a {going.unit.rstrip('s')}" if going and rate else ""
@@ -57,6 +56,20 @@ def leak(state: State) -> Iterator[Finding]:
             ("losses.append(float(loss))  # a number; the tensor's memory goes back to the pool",),
             "leak",
         )
+
+
+def _room(use: Use, highest: int) -> int | None:
+    """Bytes that can yet be used: up to the limit, and no more than the pool has and the card has free."""
+    # What cuda_malloc_async calls its limit is none: it is what the pool keeps.
+    rooms = [] if use.limit is None or use.asynchronous else [use.limit - highest]
+    free = use.card.reading.free if use.card and use.card.reading else None
+    if free is not None:
+        pool = use.reading.pool if use.reading else None
+        if pool is not None:
+            rooms.append(free + max(0, pool - highest))
+        elif not rooms:
+            rooms.append(free)
+    return min(rooms, default=None)
 
 
 def _rises(values: list[int]) -> bool:

@@ -16,16 +16,20 @@ LONG_ENOUGH_S = 60.0
 """A run that has just begun has not shown its peak."""
 
 
+SMALLEST = 64 * MIB
+"""A lower limit gains nothing beside a CUDA context."""
+
+
 def fitting_limit(peak: int) -> int:
-    """The limit that fits a peak: a tenth above it, in whole MiB."""
-    return -(-peak * 11 // 10 // MIB) * MIB
+    """The limit that fits a peak: a tenth above it at least, in whole MiB."""
+    return max(SMALLEST, -(-peak * 11 // 10 // MIB) * MIB)
 
 
 def limit_and_peak(state: State) -> Iterator[Finding]:
     """A limit that was asked for lies far above the peak, or hardly above it."""
     run = state.run
     for use in [*uses(state), *uses(state, "CPU")]:
-        limit, peak = use.asked_limit, use.reading.peak if use.reading else None
+        limit, peak = use.asked_limit, use.peak
         if run is None or limit is None or not peak or use.asynchronous or use.hooked.out_of_memory:
             continue
         fitting = format_bytes(fitting_limit(peak))

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from tfmemtop import events
 from tfmemtop.state import State
-from tfmemtop.state.lookup import device_of, of_run
+from tfmemtop.state.lookup import device_of, limit_by, of_run
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import DeviceState, Hooked
 from tfmemtop.state.trend import Trend
@@ -14,13 +14,14 @@ from tfmemtop.state.trend import Trend
 MIB = 2**20
 GIB = 2**30
 
+BEHIND_THE_IMPORT = "# right behind the import, before anything else that uses TensorFlow:"
+
 GROWTH_CODE = (
     "import tensorflow as tf",
-    "",
+    BEHIND_THE_IMPORT,
     'for gpu in tf.config.list_physical_devices("GPU"):',
     "    tf.config.experimental.set_memory_growth(gpu, True)",
 )
-"""Before anything else that touches TensorFlow's devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,12 @@ class Use:
     def limit(self) -> int | None:
         known = self.reading.limit if self.reading else None
         return known if known is not None else self.effective.limit if self.effective else None
+
+    @property
+    def peak(self) -> int | None:
+        """Bytes; the highest in use over the whole run, also where the script had TensorFlow forget its own peak."""
+        told = self.reading.peak if self.reading else None
+        return max(told or 0, self.trend.peak) if self.trend else told
 
     @property
     def asynchronous(self) -> bool:
@@ -78,18 +85,10 @@ def _uses(state: State) -> dict[str, list[Use]]:
             shared = sum(1 for other, its in cards.items() if its is card and other.startswith(kind)) > 1
             place = _place(name, card, shared) + (f", process {pid}" if several else "")
             effective, reading = hooked.effective.get(name), hooked.allocators.get(name)
-            asked = effective.limit if effective and _limit_was_asked_for(state, hooked) else None
+            limit = effective.limit if effective else None
+            asked = limit if limit_by(state, hooked, name, limit) in ("tfmemtop", "script") else None
             made.setdefault(kind, []).append(Use(pid, name, hooked, card, effective, reading, asked, place))
     return made
-
-
-def _limit_was_asked_for(state: State, hooked: Hooked) -> bool:
-    """Of a TF1 session ``effective`` holds the limit that TensorFlow chose by itself."""
-    settings = state.run.settings if state.run else None
-    if settings and (settings.memory_limit is not None or settings.cpu_pool is not None):
-        return True
-    calls = [request.call for request in hooked.requested if request.error is None]
-    return "set_logical_device_configuration" in calls
 
 
 def _place(name: str, card: DeviceState | None, several: bool) -> str:
@@ -116,12 +115,15 @@ def maker(hooked: Hooked) -> str | None:
     return where(made) + (f" ({made.code})" if made.code else "")
 
 
+def output(state: State) -> str:
+    """What the newest run has written to its terminal, the newest part of it."""
+    number = state.run.run if state.run else None
+    return "".join(chunk.text for chunk in state.output if chunk.run == number)
+
+
 def said(state: State, *phrases: str) -> str | None:
     """The first of *phrases* that the newest run has written to its terminal."""
-    run = state.run
-    if run is None:
-        return None
-    text = "".join(chunk.text for chunk in state.output if chunk.run == run.run)
+    text = output(state)
     return next((phrase for phrase in phrases if phrase in text), None)
 
 

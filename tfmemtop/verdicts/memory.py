@@ -19,6 +19,8 @@ _EXPLAINED = {
     "processes hold it cannot get.",
     "truly_full": "What is in use are tensors that something still needs: weights, the optimizer's copies, and the "
     "activations of one step, which grow with the batch.",
+    "card_full": "Each logical device has a pool of its own, and TensorFlow does not compare their limits with the "
+    "card. The CUDA context and libraries take some 610 MiB a process besides.",
     "scratch": "Convolutions try several algorithms, and each its own scratch memory; what does not fit is not taken.",
     "waiting": "The error, if there is one, brings the size that was asked for, and the verdict with it.",
     "untold": "The probe, which reads the pool from inside, and TensorFlow's own lines in the output tell more.",

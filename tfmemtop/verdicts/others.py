@@ -30,8 +30,10 @@ def others_hold_the_card(state: State) -> Iterator[Finding]:
         whole = card.info.total
         if whole is None or used < whole * HELD_SHARE or use.asked_limit is not None or use.asynchronous:
             continue
-        told.add(card.info.index)
         limit = use.reading.limit if use.reading else None
+        if limit is not None and limit > whole - used:
+            continue  # by the time that TensorFlow made its devices they had gone
+        told.add(card.info.index)
         at_most = f"its limit is {format_bytes(limit)}" if limit else f"it can take {format_bytes(free)} at most"
         yield Finding(
             "warning",
@@ -67,16 +69,22 @@ def two_reserve_everything(state: State) -> Iterator[Finding]:
             continue
         for share in card.by_pid.values():
             other = state.processes.get(share.pid)
-            if share.pid == use.pid or other is None or share.used is None or not _alike(mine, other):
+            if share.pid == use.pid or other is None or share.used is None:
                 continue
-            if held.used + share.used < whole * FULL_SHARE:
+            both, growth = _alike(mine, other), _growth(other)
+            if not both or growth or held.used + share.used < whole * FULL_SHARE:
                 continue
+            reserved = (
+                "without growth each reserves all that is free when it starts, and the later one gets the rest"
+                if growth is False
+                else f"growth is off in {use.pid}, so it took all that was free when it started; whether it is on in "
+                f"{share.pid} is not known here"
+            )
             told.add(card.info.index)
             yield Finding(
                 "warning",
-                f"GPU {card.info.index}: two processes of one script, {use.pid} ({format_bytes(held.used)}) and "
-                f"{share.pid} ({format_bytes(share.used)}), fill the card: without growth each reserves all that is "
-                "free when it starts, and the later one gets the rest.",
+                f"GPU {card.info.index}: two processes of {both}, {use.pid} ({format_bytes(held.used)}) and "
+                f"{share.pid} ({format_bytes(share.used)}), fill the card: {reserved}.",
                 "[G] growth on for both, or [L] a limit for each; [V] another GPU",
                 "Two TensorFlow processes share a card well only if each is told what it may take: growth, so that it "
                 "takes what it needs, or a limit. A worker process (multiprocessing, a data loader, a second notebook) "
@@ -88,20 +96,37 @@ def two_reserve_everything(state: State) -> Iterator[Finding]:
             break
 
 
-def _alike(mine: ProcessState, other: ProcessState) -> bool:
-    """Whether both run one script, with whatever arguments, or are two hooked processes of one run."""
+def _growth(process: ProcessState) -> bool | None:
+    """Whether growth is on there; ``None`` where nothing is known of it."""
+    hooked = process.hooked
+    growths = [effective.growth for name, effective in hooked.effective.items() if "GPU" in name] if hooked else []
+    return None if not growths or None in growths else any(growths)
+
+
+def _alike(mine: ProcessState, other: ProcessState) -> str:
+    """What both are of: one run, or one script with whatever arguments; empty where they have nothing in common."""
     if mine.hooked and other.hooked and mine.seen.run == other.seen.run:
-        return True
-    return bool(mine.seen.command) and _script(mine.seen.command) == _script(other.seen.command)
+        return "this run"
+    first, second = _script(mine.seen.command), _script(other.seen.command)
+    if first == second:
+        return _name(first)
+    # Of a relative path it is not known where it begins.
+    relative = not (PurePath(first).is_absolute() and PurePath(second).is_absolute())
+    same_name = first.endswith(".py") and PurePath(first).name == PurePath(second).name
+    return _name(first) if relative and same_name else ""
 
 
-def _script(command: list[str]) -> list[str]:
+def _name(script: str) -> str:
+    return PurePath(script).name if script.endswith(".py") else script[:60]
+
+
+def _script(command: list[str]) -> str:
     """What tells one script from another in a command line: its file or module, not its arguments."""
     for at, word in enumerate(command[1:], 1):
         if word.endswith(".py"):
-            return [PurePath(word).name]
+            return word
         if word == "-m":
-            return command[at : at + 2]
+            return " ".join(command[at : at + 2])
         if not word.startswith("-"):
             break
-    return command
+    return " ".join(command)

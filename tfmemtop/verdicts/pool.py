@@ -6,7 +6,8 @@ from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT
 from tfmemtop.units import format_bytes
 from tfmemtop.verdicts.finding import Finding
-from tfmemtop.verdicts.look import GROWTH_CODE, MIB, Use, uses
+from tfmemtop.verdicts.limits import fitting_limit
+from tfmemtop.verdicts.look import BEHIND_THE_IMPORT, GROWTH_CODE, MIB, Use, uses
 
 WHOLE_CARD = 0.75
 """Share of a card from which on a pool reserved at once counts as the whole card; TensorFlow takes 0.93 to 0.99."""
@@ -35,7 +36,7 @@ def whole_card_reserved(state: State) -> Iterator[Finding]:
         whole, held = use.card.info.total, _held(use)
         if not whole or held is None or held < whole * WHOLE_CARD or use.reading is None:
             continue
-        in_use, peak = use.reading.in_use, use.reading.peak
+        in_use, peak = use.reading.in_use, use.peak
         ended = use.hooked.ended
         text = (
             f"{use.place}: growth is off, so TensorFlow took {format_bytes(held)} of the card's "
@@ -70,7 +71,8 @@ def cached_but_idle(state: State) -> Iterator[Finding]:
         reading, trend = use.reading, use.trend
         if not use.growth or use.asynchronous or reading is None or trend is None:
             continue
-        if reading.pool is None or reading.peak is None or not trend.long:
+        peak = use.peak
+        if reading.pool is None or peak is None or not trend.long:
             continue
         # The longer it runs, the longer its phases: validation between epochs is no idle memory.
         span_s = min(60.0, max(5.0, (trend.end - trend.long[0].start) / 4))
@@ -78,19 +80,30 @@ def cached_but_idle(state: State) -> Iterator[Finding]:
         if recent is None:
             continue
         idle = reading.pool - recent
-        if idle < max(WORTH_TELLING, reading.pool * IDLE_SHARE) or reading.peak - recent < idle / 2:
+        if idle < max(WORTH_TELLING, reading.pool * IDLE_SHARE) or peak - recent < idle / 2:
             continue
+        ended = use.hooked.ended
         yield Finding(
             "info",
-            f"{use.place}: {format_bytes(idle)} of the pool's {format_bytes(reading.pool)} are idle, in use by nobody "
-            f"for {span_s:.0f} s; TensorFlow keeps them until the process ends.",
-            "[L] a limit keeps the pool small; what needs much once can run in a process of its own",
-            f"The script had {format_bytes(reading.peak)} in use at its peak, at most {format_bytes(recent)} lately. "
+            f"{use.place}: {format_bytes(idle)} of the pool's {format_bytes(reading.pool)} "
+            f"{'were idle at the end' if ended else 'are idle'}, in use by nobody for {span_s:.0f} s; TensorFlow "
+            f"{'kept them until the process ended' if ended else 'keeps them until the process ends'}.",
+            "what needs much only once can run in a process of its own",
+            f"The script had {format_bytes(peak)} in use at its peak, at most {format_bytes(recent)} lately. "
             "A tensor that is deleted gives its memory back to the pool, not to the card: the next tensors reuse it at "
             "once, other processes cannot have it. Growth makes the pool grow as needed; it never makes it shrink. "
             "Neither del, gc.collect nor tf.keras.backend.clear_session changes that; the end of the process does. A "
-            "later phase, such as the next validation, may need the memory again.",
-            key="cached-idle",
+            "later phase, such as the next validation, may need the memory again: a limit below the peak would end "
+            "that one with an out-of-memory error.",
+            (
+                "import multiprocessing",
+                "",
+                "# in place of prepare(): all its memory goes back when the process ends",
+                'phase = multiprocessing.get_context("spawn").Process(target=prepare)',
+                "phase.start()",
+                "phase.join()",
+            ),
+            "cached-idle",
         )
 
 
@@ -98,9 +111,10 @@ def grown_beyond_need(state: State) -> Iterator[Finding]:
     """A growing pool holds much that was never in use at one time."""
     for use in uses(state):
         reading = use.reading
-        if not use.growth or use.asynchronous or reading is None or reading.pool is None or reading.peak is None:
+        peak = use.peak
+        if not use.growth or use.asynchronous or reading is None or reading.pool is None or peak is None:
             continue
-        surplus = reading.pool - reading.peak
+        surplus = reading.pool - peak
         if surplus < max(WORTH_TELLING, reading.pool * UNNEEDED_SHARE):
             continue
         pool = use.hooked.pools.get(use.name)
@@ -108,8 +122,8 @@ def grown_beyond_need(state: State) -> Iterator[Finding]:
         if growth and reading.t - growth.at < SETTLED_S:
             continue
         text = (
-            f"{use.place}: the pool holds {format_bytes(reading.pool)}, {format_bytes(surplus)} more than was ever in "
-            "use at once"
+            f"{use.place}: the pool {'held' if use.hooked.ended else 'holds'} {format_bytes(reading.pool)}, "
+            f"{format_bytes(surplus)} more than was ever in use at once"
         )
         step = growth.after - growth.before if growth else 0
         if growth and step >= surplus:
@@ -123,16 +137,16 @@ def grown_beyond_need(state: State) -> Iterator[Finding]:
             "BFC, TensorFlow's allocator, takes memory from CUDA in regions, each twice the one before and at least as "
             "large as what was asked for. So the pool may come to nearly twice the need; a large tensor that fits into "
             "no free piece adds a region of its own. A limit cuts the last doubling short.",
-            _limit_code(reading.peak),
+            _limit_code(peak),
             "grown-beyond-need",
         )
 
 
 def _limit_code(peak: int) -> tuple[str, ...]:
-    mib = -(-peak * 11 // 10 // MIB)
+    mib = fitting_limit(peak) // MIB
     return (
         "import tensorflow as tf",
-        "",
+        BEHIND_THE_IMPORT,
         'for gpu in tf.config.list_physical_devices("GPU"):',
         f"    limit = tf.config.LogicalDeviceConfiguration(memory_limit={mib})  # MiB: the peak and a tenth",
         "    tf.config.set_logical_device_configuration(gpu, [limit])",
@@ -153,17 +167,21 @@ def fragmented(state: State) -> Iterator[Finding]:
         stuck = found.pool >= use.limit * AT_ITS_LIMIT
         if not stuck or found.fragmentation < FRAGMENTED or found.largest_free >= biggest or free < biggest:
             continue
+        on_gpu = use.name.startswith("GPU")
+        joining = "the allocator cuda_malloc_async, which maps pieces together; " if on_gpu else ""
         yield Finding(
-            "warning",
+            # Nobody may ever ask for as large a tensor again, until an allocation has failed.
+            "warning" if use.hooked.out_of_memory else "info",
             f"{use.place}: {format_bytes(free)} of the pool are free, but in pieces of at most "
             f"{format_bytes(found.largest_free)}: another tensor as large as the largest in use, "
-            f"{format_bytes(biggest)}, would not fit, and the pool is at its limit.",
-            "[A] cuda_malloc_async does not fragment so; [L] a higher limit",
+            f"{format_bytes(biggest)}, would not fit, and the pool is at its limit; whether one is asked for is not "
+            "known.",
+            "[A] cuda_malloc_async does not fragment so; [L] a higher limit" if on_gpu else "[L] a larger pool",
             f"{found.fragmentation:.0%} of the free memory lie outside the largest free piece, in "
             f"{found.chunks - found.chunks_in_use} pieces among {found.chunks_in_use} in use. A tensor needs one. "
-            "What helps: the allocator cuda_malloc_async, which maps pieces together; a pool that is taken in one "
-            "region (growth off, or a limit), since regions never merge; shapes that stay the same from step to step, "
+            f"What helps: {joining}a pool that is taken in one region (growth off, or a limit), since regions never "
+            "merge; shapes that stay the same from step to step, "
             "as by padding or a fixed batch size; making what lives long (weights, optimizer slots) first.",
-            ("export TF_GPU_ALLOCATOR=cuda_malloc_async",) if use.name.startswith("GPU") else (),
+            ("export TF_GPU_ALLOCATOR=cuda_malloc_async",) if on_gpu else (),
             "fragmented",
         )

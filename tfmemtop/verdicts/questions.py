@@ -1,16 +1,20 @@
 """The five questions people ask about TensorFlow's GPU memory, answered for one run with its own figures. Pure."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tfmemtop.state.anatomy import anatomies
 from tfmemtop.state.holdings import holdings
+from tfmemtop.state.lookup import PINNED
 from tfmemtop.state.model import RunState, State
 from tfmemtop.units import format_bytes, format_duration
 from tfmemtop.verdicts.accounting import in_use, others_say, parts, why_they_differ
 from tfmemtop.verdicts.course import Course, Told
 from tfmemtop.verdicts.ending import ending
 from tfmemtop.verdicts.limits import fitting_limit
-from tfmemtop.verdicts.look import hooked_of_run, maker, where
+from tfmemtop.verdicts.look import count, hooked_of_run, maker, uses, where
+from tfmemtop.verdicts.pool import WHOLE_CARD
 
 ALL_TAKEN = "Why does TensorFlow still allocate all GPU memory despite setting allow_growth to true?"
 FULL_NOT_USED = "Why is my TensorFlow GPU memory full but not fully utilized?"
@@ -79,7 +83,7 @@ def answers(course: Course) -> list[Answer]:
     told = {
         ALL_TAKEN: (tuple(_all_taken(state, state.run)), ()),
         FULL_NOT_USED: (tuple(_full_not_used(course)), ()),
-        EFFICIENTLY: (tuple(_efficiently(state.run)), _code(state.run)),
+        EFFICIENTLY: (tuple(_efficiently(state, state.run)), _code(state.run)),
         GROWTH: (tuple(_growth(state, state.run)), ()),
         REPORTS_LESS: (tuple(_reports_less(course)), ()),
     }
@@ -109,7 +113,7 @@ def _when(course: Course, told: Told) -> str:
     span = (
         since if told.last >= course.end - 2 else f"from {format_duration(told.first)} to {format_duration(told.last)}"
     )
-    remedy = f" {told.finding.remedy}." if told.finding.remedy else ""
+    remedy = f" What helps: {told.finding.remedy}." if told.finding.remedy else ""
     return f"({span}) {told.finding.text}{remedy}"
 
 
@@ -143,15 +147,18 @@ def _all_taken(state: State, run: RunState) -> Iterator[str]:
         yield "TensorFlow used no GPU in this run, as far as was seen" + (
             "; its pool on the CPU always grows." if any(name.startswith("CPU") for name in run.effective) else "."
         )
+    elif _asynchronous(run):
+        yield "The allocator was cuda_malloc_async: CUDA's own pool takes what is needed, with growth or without."
     elif growths == {True}:
         pool = f"the pool came to {format_bytes(run.peak_pool)}" if run.peak_pool is not None else (
             f"the whole process came to {format_bytes(run.peak_process_total)}"
         )  # fmt: skip
-        card = _whole(state)
+        card, most = _whole(state), run.peak_pool if run.peak_pool is not None else run.peak_process_total
+        much = most is not None and card is not None and most >= card * WHOLE_CARD
         yield (
-            f"Growth was on, and TensorFlow did not take the whole card: {pool} of its {format_bytes(card)}, with "
-            f"{format_bytes(run.peak_in_use)} in use at the peak. Beside the pool every process has a CUDA context and "
-            "libraries, some 610 MiB on an H200."
+            f"Growth was on, and TensorFlow {'still took most of' if much else 'did not take'} the whole card: "
+            f"{pool} of its {format_bytes(card)}, with {format_bytes(run.peak_in_use)} in use at the peak. Beside the "
+            "pool every process has a CUDA context and libraries, some 610 MiB on an H200."
         )
     elif growths == {False}:
         yield "Growth was off in this run."
@@ -193,11 +200,24 @@ def _full_not_used(course: Course) -> Iterator[str]:
         yield "Nothing was read of TensorFlow's memory in this run."
 
 
-def _efficiently(run: RunState) -> Iterator[str]:
+def _asynchronous(run: RunState) -> bool:
+    return any(e.allocator == "cuda_malloc_async" for name, e in run.effective.items() if name.startswith("GPU"))
+
+
+def _efficiently(state: State, run: RunState) -> Iterator[str]:
     if run.peak_in_use is None:
         yield "Nothing was read of TensorFlow's memory in this run, so there is no figure to go by."
         return
     limit = format_bytes(fitting_limit(run.peak_in_use))
+    if run.out_of_memory:
+        yield (
+            f"The run had {format_bytes(run.peak_in_use)} in use at its peak, and then asked for more than there was: "
+            "how much it needs is not known."
+        )
+        least = max((a.in_use + a.asked for a in anatomies(state) if a.asked and a.in_use is not None), default=None)
+        if least is not None:
+            yield f"For what failed last it would have taken {format_bytes(least)} in use, and a limit above that."
+        return
     yield (
         f"What the run needed: {format_bytes(run.peak_in_use)} in use at its peak. A limit of {limit}, a tenth more, "
         "would have fitted it, if fragmentation leaves it that tenth; with growth the pool stays below that while less "
@@ -207,11 +227,11 @@ def _efficiently(run: RunState) -> Iterator[str]:
         yield "It was not run to a good end: what it would have needed later is not known."
     if _on_gpu(run):
         mib = fitting_limit(run.peak_in_use) // 2**20
-        yield f"To try it: tfmemtop --growth on --memory-limit {mib}M -- {' '.join(run.argv)}"
+        yield f"To try it: tfmemtop --growth on --memory-limit {mib}M -- {shlex.join(run.argv)}"
 
 
 def _code(run: RunState) -> tuple[str, ...]:
-    if run.peak_in_use is None or not _on_gpu(run):
+    if run.peak_in_use is None or run.out_of_memory or not _on_gpu(run):
         return ()
     mib = fitting_limit(run.peak_in_use) // 2**20
     return (
@@ -229,35 +249,49 @@ def _code(run: RunState) -> tuple[str, ...]:
 def _growth(state: State, run: RunState) -> Iterator[str]:
     growths = _growths(run)
     free = max((free for _, free in run.before.values()), default=None)
-    if growths == {True}:
+    asked = sum(use.asked_limit or 0 for use in uses(state))
+    if _asynchronous(run):
+        yield "Growth changes nothing with cuda_malloc_async, whose pool is CUDA's own."
+        return
+    if growths == {True} and asked:
+        yield (
+            f"Growth was on, and a limit was set: without growth TensorFlow would have reserved all of its "
+            f"{format_bytes(asked)} at the first allocation"
+            + (f"; with it the pool came to {format_bytes(run.peak_pool)}." if run.peak_pool is not None else ".")
+        )
+    elif growths == {True}:
         yield (
             "Growth was on. Without it TensorFlow would have reserved nearly all that was free at the start"
             + (f", {format_bytes(free)}" if free is not None else "")
             + (f"; with it the pool came to {format_bytes(run.peak_pool)}." if run.peak_pool is not None else ".")
         )
     elif growths == {False}:
-        limit = any(e.limit is not None for name, e in run.effective.items() if name.startswith("GPU"))
         yield (
-            f"Growth was off: the pool took {'its whole limit' if limit else 'nearly all that was free'} at the first "
+            f"Growth was off: the pool took {'its whole limit' if asked else 'nearly all that was free'} at the first "
             f"allocation{', ' + format_bytes(run.peak_pool) if run.peak_pool is not None else ''}. With growth it "
             f"would have held at least the {format_bytes(run.peak_in_use)} in use at the peak, as a rule at most twice "
             "that."
         )
     else:
         yield "Growth is a setting of GPUs, and TensorFlow used none that was seen here."
-    steps = [
-        growth
+    grown = [
+        [growth for growth in pool.growths if growth.after > growth.before]
         for _, hooked in hooked_of_run(state)
-        for pool in hooked.pools.values()
-        for growth in pool.growths
-        if growth.after > growth.before
+        for name, pool in hooked.pools.items()
+        if not name.startswith(PINNED)
     ]
+    # Of several pools the largest: steps of two in one row would tell nothing.
+    steps = max(grown, key=lambda growths: max((growth.after for growth in growths), default=0), default=[])
     if steps and growths != {False}:
         shown = ", ".join(
             f"{format_bytes(g.before)} to {format_bytes(g.after)} at {format_duration(g.at - run.started)}"
             for g in steps[-4:]
         )
-        yield f"The pool was seen to grow {len(steps)} times, the last: {shown}. As a rule each step is twice the last."
+        which = ", the last 4" if len(steps) > 4 else ""
+        yield (
+            f"The pool was seen to grow {count(len(steps), 'time')}{which}: {shown}. As a rule each step is twice the "
+            "one before."
+        )
     yield (
         "Growth changes when memory is taken, not what the model needs: the peak in use is much the same. What the "
         "pool has taken it keeps until the process ends; only after a failed allocation does it give back free regions."

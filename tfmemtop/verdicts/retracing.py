@@ -6,7 +6,6 @@ from pathlib import PurePath
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.steps import TRACES_S, Course
-from tfmemtop.units import format_duration
 from tfmemtop.verdicts.finding import Finding
 from tfmemtop.verdicts.look import count, hooked_of_run
 
@@ -15,6 +14,9 @@ RETRACED = 5
 
 CALLS_A_TRACING = 10
 """It looks back over as many calls (FREQUENT_TRACING_WARNING_MAX_CALL_HISTORY); who traces less often has warmed up."""
+
+CALLS_WARMING_UP = 2
+"""TensorFlow's own measure, 5 tracings in 10 calls, in a function's first minute: later a few shapes are all known."""
 
 _CODE = (
     "@tf.function(reduce_retracing=True)  # for shapes that change; or",
@@ -30,13 +32,14 @@ def retracing(state: State) -> Iterator[Finding]:
     for _, hooked in hooked_of_run(state):
         for course in hooked.steps.courses.values():
             traces, calls, span_s = _lately(state, hooked, course)
-            if traces < RETRACED or calls > traces * CALLS_A_TRACING:
+            began = course.first.t > _until(state, hooked, course) - TRACES_S
+            if traces < RETRACED or calls > traces * (CALLS_WARMING_UP if began else CALLS_A_TRACING):
                 continue
             function = course.function
             place = f"{PurePath(function.file).name}:{function.line}"
             of_keras = "keras" in PurePath(function.file).parts
             whose = f"Keras's {function.name} ({place})" if of_keras else f"{place}: {function.name}"
-            when = format_duration(span_s) if span_s >= 1 else "second"
+            when = f"{span_s:.0f} s" if span_s >= 2 else "second"
             yield Finding(
                 "info" if of_keras else "warning",
                 f"{whose} was traced anew in {traces} of {count(calls, 'call')} within the last {when}: each builds a "
@@ -57,9 +60,13 @@ def retracing(state: State) -> Iterator[Finding]:
 
 def _lately(state: State, hooked: Hooked, course: Course) -> tuple[int, int, float]:
     """Tracings, calls and seconds of the last minute, or of all the time since the first count if that is less."""
-    until = course.last.t if hooked.ended else state.now
-    if course.first.t > until - TRACES_S:
+    now = _until(state, hooked, course)
+    if course.first.t > now - TRACES_S:
         # What the first count holds happened just before it.
-        return course.last.traces, course.last.calls, until - course.first.t
-    since = course.before(until - TRACES_S)
+        return course.last.traces, course.last.calls, now - course.first.t
+    since = course.before(now - TRACES_S)
     return course.last.traces - since.traces, course.last.calls - since.calls, TRACES_S
+
+
+def _until(state: State, hooked: Hooked, course: Course) -> float:
+    return course.last.t if hooked.ended else state.now

@@ -36,8 +36,8 @@ def asked_too_late(state: State) -> Iterator[Finding]:
         for request in hooked.requested:
             if not (request.error and "cannot be modified after being initialized" in request.error):
                 continue
-            if _grows(request) and _all_grow(hooked):
-                continue  # it is on all the same, by the user's or the environment's word
+            if _grows(request) is not None and _growths(hooked) == {_grows(request)}:
+                continue  # it is so all the same, by the user's or the environment's word
             asked = f"{request.call}({request.arguments})"
             by = maker(hooked)
             first = f"{by} had TensorFlow make its devices before" if by else "TensorFlow had made its devices already"
@@ -60,9 +60,9 @@ def asked_too_late(state: State) -> Iterator[Finding]:
             break  # the first is the telling one; details list them all
 
 
-def _all_grow(hooked: Hooked) -> bool:
-    growths = [effective.growth for name, effective in hooked.effective.items() if name.startswith("GPU")]
-    return bool(growths) and all(growths)
+def _growths(hooked: Hooked) -> set[bool | None]:
+    """What growth is on the process's GPUs; empty before there are any."""
+    return {effective.growth for name, effective in hooked.effective.items() if name.startswith("GPU")}
 
 
 def growth_dropped(state: State) -> Iterator[Finding]:
@@ -105,6 +105,8 @@ def refused(state: State) -> Iterator[Finding]:
                 continue
             asked = f"{request.call}({request.arguments})"
             text = f"{where(request)}: {asked} had no effect, it raised {request.error}"
+            if _grows(request) and _growths(hooked) == {True}:
+                continue
             if "when virtual devices configured" in request.error:
                 yield Finding(
                     "warning",
@@ -119,7 +121,7 @@ def refused(state: State) -> Iterator[Finding]:
             elif request.call == "set_memory_growth" and "Unrecognized device" in request.error:
                 yield Finding(
                     "warning",
-                    text,
+                    f"{text}.",
                     "[G] turns growth on for every GPU of the next run",
                     "set_memory_growth needs one of the devices of tf.config.list_physical_devices; there is no call "
                     "for all of them at once.",
@@ -127,7 +129,13 @@ def refused(state: State) -> Iterator[Finding]:
                     "growth-of-no-device",
                 )
             else:
-                yield Finding("warning", text, key="refused")
+                yield Finding(
+                    "warning",
+                    text if text.endswith(".") else f"{text}.",
+                    "[Enter] on the process lists all such calls",
+                    "Where the script catches the error, it goes on with the settings of before.",
+                    key="refused",
+                )
             break
 
 
