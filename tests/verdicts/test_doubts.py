@@ -17,6 +17,7 @@ from tests.verdicts.situations import (
     wrote,
 )
 from tfmemtop import events
+from tfmemtop.verdicts import Finding
 from tfmemtop.verdicts.limits import fitting_limit
 
 
@@ -202,6 +203,25 @@ def test_a_leak_ends_where_the_card_does() -> None:
     asynchronous = effective(True, allocator="cuda_malloc_async")
     beyond = [msgspec.structs.replace(one, limit=50 * GIB) for one in rising(None) if isinstance(one, events.Allocator)]
     assert "used up in 22:" in found(begin(), asynchronous, beyond, free)["leak"].text
+
+
+def test_between_several_gpus_nccl_has_its_buffers() -> None:
+    def beside(size: int, *cards: int) -> dict[str, Finding]:
+        stream = [*begin(gpus=2), *(on_card(index, True) for index in cards)]
+        stream += [reading(3.0, GIB, GIB, GIB, name=f"GPU:{index}") for index in cards]
+        return found(stream, [s.device_reading(4.0 + i, {100: GIB + size}) for i in range(3)])
+
+    assert "outside-the-pool" in beside(1600 * MIB, 0)
+    assert "outside-the-pool" not in beside(1600 * MIB, 0, 1)
+    assert "NCCL's buffers" in beside(3 * GIB, 0, 1)["outside-the-pool"].text
+
+
+def test_kernels_that_are_all_loaded_at_once_are_named() -> None:
+    at_once = initialised(CUDA_MODULE_LOADING="EAGER")
+    held = [s.device_reading(4.0 + i, {100: 3 * GIB}) for i in range(3)]
+    for environment, named in ((at_once, True), (initialised(), False)):
+        text = found(begin(), environment, effective(True), reading(3.0, GIB, GIB, GIB), held)["outside-the-pool"].text
+        assert ("CUDA_MODULE_LOADING=EAGER" in text) is named
 
 
 def test_the_smallest_limit_that_is_proposed() -> None:

@@ -135,6 +135,12 @@ def test_a_leak_has_a_slope_and_an_end() -> None:
     assert finding.code
 
 
+def test_a_leak_of_a_run_that_has_ended_is_told_with_its_end_too() -> None:
+    ended = events.HookEnd(t=310.0, pid=100, reason="exit")
+    text = found(begin(), effective(True), rising(60 * GIB, MIB, 300), ended)["leak"].text
+    assert "rose for 00:04:" in text and "at that pace it would have been used up in 01:0" in text
+
+
 def test_a_leak_is_told_by_the_step_where_steps_are_counted() -> None:
     steps = [
         events.Functions(t=3.0 + i, pid=100, functions=[events.Traced("train", 4 * i, 1, "train.py", 12)])

@@ -95,6 +95,8 @@ def test_after_running_out_no_limit_is_said_to_have_fitted() -> None:
     assert "would have fitted" not in page and "memory_limit" not in page
     assert "how much it needs is not known" in page and "would have taken 1.4 GiB in use" in page
     assert "would have fitted" in told(follow([*begin(), *made, end]))[EFFICIENTLY]
+    small = told(follow([*begin(), *made, reading(12.4, 100 * MIB, 908 * MIB, 1026 * MIB), failed, end]))[EFFICIENTLY]
+    assert "600.0 MiB would have been in use, no more than at the peak" in small
 
 
 def test_growth_that_took_the_card_all_the_same() -> None:

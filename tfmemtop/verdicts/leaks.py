@@ -37,13 +37,16 @@ def leak(state: State) -> Iterator[Finding]:
         going = pace(use.hooked.steps, state.now)
         rate = going.whole if going else None  # over the whole run, as the rise is over most of it
         each = f", some {format_bytes(int(slope / rate))} a {going.unit.rstrip('s')}" if going and rate else ""
+        ended = use.hooked.ended
+        rises = "rose" if ended else "has been rising"
         text = (
-            f"{use.place}: memory in use has been rising for {format_duration(span_s)}, at its low points too, by "
+            f"{use.place}: memory in use {rises} for {format_duration(span_s)}, at its low points too, by "
             f"{format_bytes(int(slope * 60))} a minute{each}: this looks like a leak"
         )
-        if room is not None and room > 0 and not use.hooked.ended:
+        if room is not None and room > 0:
             after = f", after some {room / slope * rate:,.0f} {going.unit}" if going and rate else ""
-            text += f"; at this pace the memory is used up in {format_duration(room / slope)}{after}"
+            used_up = "at that pace it would have been used up" if ended else "at this pace the memory is used up"
+            text += f"; {used_up} in {format_duration(room / slope)}{after}"
         yield Finding(
             "warning",
             text + ".",

@@ -88,7 +88,7 @@ def cached_but_idle(state: State) -> Iterator[Finding]:
             f"{use.place}: {format_bytes(idle)} of the pool's {format_bytes(reading.pool)} "
             f"{'were idle at the end' if ended else 'are idle'}, in use by nobody for {span_s:.0f} s; TensorFlow "
             f"{'kept them until the process ended' if ended else 'keeps them until the process ends'}.",
-            "what needs much only once can run in a process of its own",
+            "run what needs much only once in a process of its own",
             f"The script had {format_bytes(peak)} in use at its peak, at most {format_bytes(recent)} lately. "
             "A tensor that is deleted gives its memory back to the pool, not to the card: the next tensors reuse it at "
             "once, other processes cannot have it. Growth makes the pool grow as needed; it never makes it shrink. "

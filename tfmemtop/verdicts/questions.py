@@ -215,8 +215,13 @@ def _efficiently(state: State, run: RunState) -> Iterator[str]:
             "how much it needs is not known."
         )
         least = max((a.in_use + a.asked for a in anatomies(state) if a.asked and a.in_use is not None), default=None)
-        if least is not None:
+        if least is not None and least > run.peak_in_use:
             yield f"For what failed last it would have taken {format_bytes(least)} in use, and a limit above that."
+        elif least is not None:
+            yield (
+                f"With what failed last {format_bytes(least)} would have been in use, no more than at the peak: it was "
+                "not the sum that was too large."
+            )
         return
     yield (
         f"What the run needed: {format_bytes(run.peak_in_use)} in use at its peak. A limit of {limit}, a tenth more, "
