@@ -80,6 +80,16 @@ async def test_a_limit_is_typed_picked_or_refused() -> None:
         assert "next: limit 1.1 GiB" in await press(pilot, "L", "ctrl+u", "down", "enter")
 
 
+async def test_after_an_allocation_failed_three_keys_run_it_with_a_limit_that_would_have_held_it() -> None:
+    failed = events.OutOfMemory(t=2.5, pid=100, message="OOM", device="GPU:0", requested=2 * GIB, operation="AddV2")
+    async with app([*training(), failed, ENDED]).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        assert "in use and asked for when it ran out, 2.1 GiB, and a tenth more" in await press(pilot, "L")
+        await press(pilot, "enter", "R")
+        (command,) = [c for c in source_of(shown).sent if isinstance(c, events.Relaunch)]
+        assert command.settings.memory_limit == 2394 * 2**20  # of 2.125 GiB
+
+
 async def test_arguments_are_edited_with_their_environment() -> None:
     async with app().run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)

@@ -8,6 +8,7 @@ import msgspec
 
 from tfmemtop.settings import AllocatorName, Growth, Settings
 from tfmemtop.state import State
+from tfmemtop.state.anatomy import anatomies
 from tfmemtop.state.views import panels
 from tfmemtop.units import format_bytes, parse_size
 
@@ -131,12 +132,30 @@ def whole_memory(state: State, settings: Settings) -> int | None:
 
 
 def limit_suggestions(state: State) -> list[tuple[str, str]]:
-    """Limits worth picking, as text to type and a sentence: the peak so far and a tenth, and shares."""
+    """Limits worth picking, as text to type and a sentence: what ran out or the peak, and a tenth; and shares."""
     suggestions = []
-    peaks = [panel.peak for panel in panels(state) if panel.peak]
-    peak = max(peaks, default=None) or (state.run.peak_in_use if state.run else None)
-    if peak:
-        mib = -(-peak * 11 // 10 // 2**20)
-        suggestions.append((f"{mib}M", f"the peak in use so far, {format_bytes(peak)}, and a tenth more"))
+    if lacking := lacked(state):
+        why = f"in use and asked for when it ran out, {format_bytes(lacking)}, and a tenth more"
+        suggestions.append((_a_tenth_more(lacking), why))
+    else:
+        peaks = [panel.peak for panel in panels(state) if panel.peak]
+        peak = max(peaks, default=None) or (state.run.peak_in_use if state.run else None)
+        if peak:
+            suggestions.append((_a_tenth_more(peak), f"the peak in use so far, {format_bytes(peak)}, and a tenth more"))
     suggestions += [("50%", "half of the memory there is"), ("25%", "a quarter of it"), ("", "as the script says")]
     return suggestions
+
+
+def lacked(state: State) -> int | None:
+    """Bytes that a pool would have had to hold for the newest run's failed allocation.
+
+    ``None`` if none failed, or no limit would help.
+    """
+    known = [
+        (a.in_use + a.asked, a.card_total) for a in anatomies(state) if a.in_use is not None and a.asked is not None
+    ]
+    return max((size for size, whole in known if whole is None or size * 11 // 10 <= whole), default=None)
+
+
+def _a_tenth_more(size: int) -> str:
+    return f"{-(-size * 11 // 10 // 2**20)}M"

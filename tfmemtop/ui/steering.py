@@ -11,7 +11,7 @@ from tfmemtop.state.views import processes
 from tfmemtop.ui.details import DetailsScreen
 from tfmemtop.ui.dialog import InputDialog, Option, OptionsDialog
 from tfmemtop.ui.help import HelpDialog
-from tfmemtop.ui.next_run import NextRun, limit_suggestions, whole_memory
+from tfmemtop.ui.next_run import NextRun, lacked, limit_suggestions, whole_memory
 from tfmemtop.ui.runs import RunsScreen
 from tfmemtop.ui.signals import SignalScreen
 from tfmemtop.ui.why_screen import WhyScreen
@@ -72,13 +72,15 @@ class Steering:
         upcoming, state = self.next, self._app.state
         if upcoming is None:
             return
-        whole = whole_memory(state, upcoming.settings)
+        whole, fits = whole_memory(state, upcoming.settings), limit_suggestions(state)
+        # After an allocation failed, the limit that would have held it stands there already: Enter, and R.
+        ran_out = lacked(state) is not None and upcoming.settings.memory_limit == state.runs[-1].settings.memory_limit
         what = "each GPU" if state.devices else "the CPU pool"
         self._ask(
             title="Memory limit of the next run",
             prompt=f"For {what}, of {format_bytes(whole)}: a size such as 4G or 3500M, or 50%",
-            value=_size_text(upcoming.settings.memory_limit),
-            suggestions=limit_suggestions(state),
+            value=fits[0][0] if ran_out else _size_text(upcoming.settings.memory_limit),
+            suggestions=fits,
             change=lambda text: upcoming.with_limit(text, state),
         )
 
