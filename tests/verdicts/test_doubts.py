@@ -224,6 +224,21 @@ def test_kernels_that_are_all_loaded_at_once_are_named() -> None:
         assert ("CUDA_MODULE_LOADING=EAGER" in text) is named
 
 
+def test_what_a_process_had_that_has_ended_is_told_no_more_while_others_go_on() -> None:
+    trained = [*begin(), effective(False), reading(3.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE)]
+    trained += [events.Functions(t=4.0, pid=100, functions=[events.Traced("step", 9, 9, "train.py", 12)])]
+    gone = events.HookEnd(t=5.0, pid=100, reason="exit")
+    assert {"whole-card", "retracing"} <= found(trained, gone).keys()
+    after: list[events.AnyEvent] = [
+        s.process(6.0, 200),
+        s.hook(6.1, 200),
+        msgspec.structs.replace(initialised(t=6.5), pid=200),
+    ]
+    after += [s.alive(12.0, 200, 900)]
+    # Nor does the one that is left want a GPU of its own.
+    assert found(trained, gone, after) == {}
+
+
 def test_the_smallest_limit_that_is_proposed() -> None:
     assert fitting_limit(400_000) == 64 * MIB
     assert fitting_limit(1000 * MIB) == 1100 * MIB

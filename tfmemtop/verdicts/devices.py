@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tfmemtop.state import State
 from tfmemtop.units import format_bytes
 from tfmemtop.verdicts.finding import Finding
-from tfmemtop.verdicts.look import count, hooked_of_run, output, said, uses, variable
+from tfmemtop.verdicts.look import count, had, hooked_of_run, output, said, uses, variable
 
 _NO_LIBRARIES = "Cannot dlopen some GPU libraries"
 _NO_CUDA = "failed call to cuInit"
@@ -18,7 +18,7 @@ SETTLED_S = 5.0
 def no_gpu_seen(state: State) -> Iterator[Finding]:
     """The driver has a GPU, TensorFlow has none, and nobody wished it so."""
     run = state.run
-    if run is None or not state.devices or run.settings.gpus == () or uses(state):
+    if run is None or not state.devices or run.settings.gpus == () or had(state):
         return  # a worker that leaves the GPU to others of its run is no matter
     processes = list(hooked_of_run(state))
     for pid, hooked in processes:

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from tfmemtop import events
 from tfmemtop.state import State
-from tfmemtop.state.lookup import device_of, limit_by, of_run
+from tfmemtop.state.lookup import device_of, limit_by, living, of_run
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import DeviceState, Hooked
 from tfmemtop.state.trend import Trend
@@ -14,7 +14,7 @@ from tfmemtop.state.trend import Trend
 MIB = 2**20
 GIB = 2**30
 
-BEHIND_THE_IMPORT = "# right behind the import, before anything else that uses TensorFlow:"
+BEHIND_THE_IMPORT = "# right behind the import, before all else:"
 
 GROWTH_CODE = (
     "import tensorflow as tf",
@@ -68,9 +68,19 @@ def hooked_of_run(state: State) -> Iterator[tuple[int, Hooked]]:
             yield pid, process.hooked
 
 
+def over(state: State, hooked: Hooked) -> bool:
+    """Whether that process has ended, and the run goes on in others: what was true of it is so no more."""
+    return hooked.ended and state.run is not None and state.run.going and bool(living(state))
+
+
 def uses(state: State, kind: str = "GPU") -> list[Use]:
-    """The run's logical devices of *kind* (``GPU``, ``CPU``)."""
-    return _uses(state).get(kind, [])
+    """The run's logical devices of *kind* (``GPU``, ``CPU``), of a run that is over the last that it had."""
+    return [use for use in _uses(state).get(kind, []) if not over(state, use.hooked)]
+
+
+def had(state: State, kind: str = "GPU") -> bool:
+    """Whether any process of the run had a logical device of *kind* at any time."""
+    return kind in _uses(state)
 
 
 @once_per_revision

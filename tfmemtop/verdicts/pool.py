@@ -51,7 +51,7 @@ def whole_card_reserved(state: State) -> Iterator[Finding]:
             "Without growth and without a limit TensorFlow's pool is as large as what is free on the card when it "
             "starts, less a small reserve, whatever the script needs. nvidia-smi then shows a full card; it says "
             "nothing of how full the pool is. It costs nothing while nobody else needs the card. With growth the "
-            "pool starts small and grows; it never shrinks before the process ends.",
+            "pool starts small and grows, and gives nothing back before the process ends or an allocation fails.",
             GROWTH_CODE,
             "whole-card",
         )

@@ -7,7 +7,7 @@ from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.steps import TRACES_S, Course
 from tfmemtop.verdicts.finding import Finding
-from tfmemtop.verdicts.look import count, hooked_of_run
+from tfmemtop.verdicts.look import count, hooked_of_run, over
 
 RETRACED = 5
 """Tracings from which on TensorFlow itself warns: FREQUENT_TRACING_WARNING_THRESHOLD in its polymorphic_function.py."""
@@ -29,7 +29,7 @@ _CODE = (
 
 def retracing(state: State) -> Iterator[Finding]:
     """A function was traced anew in at least one of ten calls, and often, in the last minute of the run."""
-    for _, hooked in hooked_of_run(state):
+    for hooked in (hooked for _, hooked in hooked_of_run(state) if not over(state, hooked)):
         for course in hooked.steps.courses.values():
             traces, calls, span_s = _lately(state, hooked, course)
             began = course.first.t > _until(state, hooked, course) - TRACES_S
