@@ -23,6 +23,13 @@ def test_without_the_probe_the_process_total_tells_that_the_card_is_reserved() -
     assert found(begin(), effective(False), reading(3.0, 33 * MIB), s.device_reading(3.5, {100: 9 * GIB})) == {}
 
 
+def test_what_is_in_use_of_a_card_that_is_reserved_may_not_be_known() -> None:
+    bare = events.Allocator(
+        t=3.0, pid=100, device="GPU:0", allocator=None, in_use=None, peak=None, pool=POOL_AT_ONCE, limit=None
+    )
+    assert "how much of it is in use is not known." in found(begin(), effective(False), bare)["whole-card"].text
+
+
 def test_a_card_that_is_needed_is_no_warning() -> None:
     used = found(begin(), effective(False), reading(3.0, 100 * GIB, 120 * GIB, POOL_AT_ONCE))
     assert used["whole-card"].level == "info"

@@ -130,6 +130,10 @@ def test_the_command_to_try_can_be_pasted() -> None:
     assert "-- python -c 'import a; b()'" in told(follow(started))[EFFICIENTLY]
 
 
+def test_a_recording_that_lost_its_devices_is_answered_all_the_same() -> None:
+    assert list(told(follow(event for event in GROWING if not isinstance(event, events.Device))))
+
+
 def test_without_the_probe_the_pool_is_not_guessed() -> None:
     bare = [*begin(), effective(True), reading(3.0, GIB), s.device_reading(3.5, {100: 2 * GIB})]
     page = told(follow(bare))

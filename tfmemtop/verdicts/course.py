@@ -109,7 +109,8 @@ def _balance(course: Course) -> None:
 
 def _read(course: Course, reading: events.DeviceReading) -> None:
     run = course.state.run
-    if run is None or not run.going or not any(name.startswith("GPU") for name in run.effective):
+    known = reading.index in course.state.devices  # a recording may have lost its beginning
+    if run is None or not run.going or not known or not any(name.startswith("GPU") for name in run.effective):
         return
     card = course.cards.setdefault(reading.index, Card())
     card.most_used = max(card.most_used, reading.used or 0)

@@ -40,9 +40,13 @@ def whole_card_reserved(state: State) -> Iterator[Finding]:
         ended = use.hooked.ended
         text = (
             f"{use.place}: growth is off, so TensorFlow took {format_bytes(held)} of the card's "
-            f"{format_bytes(whole)} at once; {format_bytes(in_use)} of it "
-            f"{'was in use at the end' if ended else 'is in use now'}, {format_bytes(peak)} at the peak."
+            f"{format_bytes(whole)} at once; "
         )
+        if in_use is None or peak is None:
+            text += "how much of it is in use is not known."
+        else:
+            text += f"{format_bytes(in_use)} of it {'was in use at the end' if ended else 'is in use now'}, "
+            text += f"{format_bytes(peak)} at the peak."
         mostly_idle = peak is not None and peak < held / 2
         yield Finding(
             "warning" if mostly_idle else "info",
