@@ -66,7 +66,7 @@ def test_others_held_the_card_when_the_run_started() -> None:
     finding = found(begin(others=60 * GIB), effective(True), s.device_reading(3.0, {100: GIB, 900: 58 * GIB}))
     text = finding["others-hold"].text
     assert "other processes held 60.0 GiB of the card's 140.0 GiB when the run started" in text
-    assert "process 900, python other.py: 58.0 GiB" in text and "79.4 GiB at most" in text
+    assert "process 900, other.py: 58.0 GiB" in text and "79.4 GiB at most" in text
     with_limit = found(begin(others=60 * GIB), effective(True), reading(3.0, MIB, limit=78 * GIB))["others-hold"]
     assert "its limit is 78.0 GiB" in with_limit.text
 
@@ -122,7 +122,8 @@ def test_full_but_idle_and_waiting_for_its_input() -> None:
     assert finding.level == "warning"
     assert "busy for 4% of the last 30 s while the script kept 6.2 cores busy: it likely waits" in finding.text
     assert any("prefetch" in line for line in finding.code)
-    assert found(stream, idling(4, 3.0))["full-but-idle"].level == "info"
+    idle = found(stream, idling(4, 3.0))["full-but-idle"]
+    assert idle.level == "info" and "[G]" in idle.remedy
 
 
 def test_a_busy_gpu_a_free_card_and_a_run_that_has_just_begun_are_not_idle() -> None:

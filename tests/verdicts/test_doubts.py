@@ -75,7 +75,7 @@ def test_what_is_idle_now_and_was_needed_is_no_reason_for_a_lower_limit() -> Non
     finding = found(stream)["cached-idle"]
     assert "[L]" not in finding.remedy and any("Process(target=" in line for line in finding.code)
     ended = found(stream, events.HookEnd(t=21.0, pid=100, reason="exit"))["cached-idle"].text
-    assert "were idle at the end" in ended and "kept them until the process ended" in ended
+    assert "were cached but idle at the end" in ended and "kept them until the process ended" in ended
 
 
 def twin(command: str) -> list[events.AnyEvent]:

@@ -63,7 +63,7 @@ def peak_then(low: int, seconds: int, pool: int = 1026 * MIB) -> list[events.Any
 def test_a_pool_that_was_needed_and_is_idle_now() -> None:
     finding = found(peak_then(140 * MIB, 7))["cached-idle"]
     assert finding.level == "info"
-    assert "886.0 MiB of the pool's 1.0 GiB are idle" in finding.text
+    assert "886.0 MiB of the pool's 1.0 GiB are cached but idle" in finding.text
     assert "never makes it shrink" in finding.explanation
 
 
@@ -115,7 +115,7 @@ def chunk_map(pool: int, in_use: int, largest: int, biggest: int, fragmentation:
 def test_a_full_pool_in_small_pieces() -> None:
     used = [*begin(), *limited(True, 4 * GIB), reading(3.0, 3 * GIB, 3 * GIB, 4 * GIB, 4 * GIB)]
     finding = found(used, chunk_map(4 * GIB, 3 * GIB, 100 * MIB, 512 * MIB, 0.9))["fragmented"]
-    assert "1.0 GiB of the pool are free, but in pieces of at most 100.0 MiB" in finding.text
+    assert "1.0 GiB of the pool are free, but in chunks of at most 100.0 MiB" in finding.text
     assert "[A]" in finding.remedy
     # A piece that is large enough, a pool that can grow: no matter.
     assert found(used, chunk_map(4 * GIB, 3 * GIB, 600 * MIB, 512 * MIB, 0.6)) == {}

@@ -76,9 +76,9 @@ def why_they_differ(account: Account) -> str:
         f"nvidia-smi counts {format_bytes(hidden)} more than TensorFlow, which counts what its tensors have now: "
     )
     if account.outside is None:
-        return sentence + "the pool's idle part, CUDA's context and libraries are in the one and not in the other."
+        return sentence + "what is cached, CUDA's context and libraries are in the one and not in the other."
     beside = (account.context or 0) + account.outside
     return sentence + (
-        f"{format_bytes(account.cached)} are idle in the pool, and {format_bytes(beside)} are CUDA's context and what "
-        "lies outside the pool."
+        f"{format_bytes(account.cached)} are cached in the pool, and {format_bytes(beside)} are CUDA's context and "
+        "what lies outside the pool."
     )

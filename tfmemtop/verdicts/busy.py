@@ -73,7 +73,7 @@ def full_but_idle(state: State) -> Iterator[Finding]:
         yield Finding(
             "warning" if busy else "info",
             text,
-            "larger batches or prefetching" if busy else "",
+            "larger batches or prefetching" if busy else _for_others(use),
             explanation,
             code if busy else (),
             "full-but-idle",
@@ -103,6 +103,10 @@ def _working(state: State, idle: Use, since: float) -> str:
         if busy and fmean(busy) >= IDLE_PERCENT:
             return f"GPU {use.card.info.index} was busy for {fmean(busy):.0f}%"
     return ""
+
+
+def _for_others(use: Use) -> str:
+    return "[G] growth on leaves others what is not needed" if use.growth is False and not use.asynchronous else ""
 
 
 def _unused(taken: str, working: str) -> Finding:

@@ -38,13 +38,13 @@ def fragmented(a: Anatomy) -> Verdict | None:
     if not a.cached >= a.asked > a.largest_free:
         return None
     text = (
-        f"Fragmented: {format_bytes(a.cached)} of the pool were free, more than was asked for, but the largest piece "
-        f"was {format_bytes(a.largest_free)}. In one piece it would have fitted."
+        f"Fragmented: {format_bytes(a.cached)} of the pool were free, more than was asked for, but the largest free "
+        f"chunk was {format_bytes(a.largest_free)}. In one chunk it would have fitted."
     )
     if a.on_cpu:
         return Verdict("fragmented", text, "[L] a larger pool; fixed shapes and sizes cut it up less")
     return Verdict(
-        "fragmented", text, "[A] cuda_malloc_async for the next run, which joins free pieces; [M] shows them"
+        "fragmented", text, "[A] cuda_malloc_async for the next run, which joins free chunks; [M] shows them"
     )
 
 

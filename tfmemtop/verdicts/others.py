@@ -53,7 +53,7 @@ def _who(state: State, card: DeviceState) -> str:
         return ""
     largest = max(others, key=lambda share: share.used or 0)
     process = state.processes.get(largest.pid)
-    named = " ".join(process.seen.command)[:60] if process else ""
+    named = _name(_script(process.seen.command)) if process else ""
     return f" (the largest now is process {largest.pid}{', ' + named if named else ''}: {format_bytes(largest.used)})"
 
 

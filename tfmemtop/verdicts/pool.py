@@ -86,12 +86,13 @@ def cached_but_idle(state: State) -> Iterator[Finding]:
         idle = reading.pool - recent
         if idle < max(WORTH_TELLING, reading.pool * IDLE_SHARE) or peak - recent < idle / 2:
             continue
-        ended = use.hooked.ended
+        are, keeps = "are cached but idle", "keeps them until the process ends"
+        if use.hooked.ended:
+            are, keeps = "were cached but idle at the end", "kept them until the process ended"
         yield Finding(
             "info",
-            f"{use.place}: {format_bytes(idle)} of the pool's {format_bytes(reading.pool)} "
-            f"{'were idle at the end' if ended else 'are idle'}, in use by nobody for {span_s:.0f} s; TensorFlow "
-            f"{'kept them until the process ended' if ended else 'keeps them until the process ends'}.",
+            f"{use.place}: {format_bytes(idle)} of the pool's {format_bytes(reading.pool)} {are}, in use by nobody for "
+            f"{span_s:.0f} s; TensorFlow {keeps}.",
             "run what needs much only once in a process of its own",
             f"The script had {format_bytes(peak)} in use at its peak, at most {format_bytes(recent)} lately. "
             "A tensor that is deleted gives its memory back to the pool, not to the card: the next tensors reuse it at "
@@ -172,17 +173,17 @@ def fragmented(state: State) -> Iterator[Finding]:
         if not stuck or found.fragmentation < FRAGMENTED or found.largest_free >= biggest or free < biggest:
             continue
         on_gpu = use.name.startswith("GPU")
-        joining = "the allocator cuda_malloc_async, which maps pieces together; " if on_gpu else ""
+        joining = "the allocator cuda_malloc_async, which joins free chunks; " if on_gpu else ""
         yield Finding(
             # Nobody may ever ask for as large a tensor again, until an allocation has failed.
             "warning" if use.hooked.out_of_memory else "info",
-            f"{use.place}: {format_bytes(free)} of the pool are free, but in pieces of at most "
+            f"{use.place}: {format_bytes(free)} of the pool are free, but in chunks of at most "
             f"{format_bytes(found.largest_free)}: another tensor as large as the largest in use, "
             f"{format_bytes(biggest)}, would not fit, and the pool is at its limit; whether one is asked for is not "
             "known.",
             "[A] cuda_malloc_async does not fragment so; [L] a higher limit" if on_gpu else "[L] a larger pool",
-            f"{found.fragmentation:.0%} of the free memory lie outside the largest free piece, in "
-            f"{found.chunks - found.chunks_in_use} pieces among {found.chunks_in_use} in use. A tensor needs one. "
+            f"{found.fragmentation:.0%} of the free memory lie outside the largest free chunk, in "
+            f"{found.chunks - found.chunks_in_use} free chunks among {found.chunks_in_use} in use. A tensor needs one. "
             f"What helps: {joining}a pool that is taken in one region (growth off, or a limit), since regions never "
             "merge; shapes that stay the same from step to step, "
             "as by padding or a fixed batch size; making what lives long (weights, optimizer slots) first.",

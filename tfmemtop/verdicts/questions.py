@@ -193,7 +193,7 @@ def _full_not_used(course: Course) -> Iterator[str]:
         yield f"{in_use} were in use at the peak; how large the pool was is not known without the probe."
     if run and run.fragmentation is not None:
         yield (
-            f"At the newest map {run.fragmentation:.0%} of the pool's free memory lay outside its largest free piece; "
+            f"At the newest map {run.fragmentation:.0%} of the pool's free memory lay outside its largest free chunk; "
             "that matters only where the pool cannot grow any more."
         )
     if not course.cards and not (run and run.peak_in_use is not None):
