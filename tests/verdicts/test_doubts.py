@@ -159,6 +159,14 @@ def test_what_was_refused_and_is_so_all_the_same_is_no_matter() -> None:
     assert found(begin(), late, effective(False)) == {}
 
 
+def test_growth_that_the_environment_turned_off_was_not_dropped_by_a_limit() -> None:
+    calls = [asked("set_memory_growth", "GPU:0, True", line=15), *limited(False, 4 * GIB)]
+    assert "growth-dropped" in found(begin(), initialised(), calls)
+    told = found(begin(), initialised(TF_FORCE_GPU_ALLOW_GROWTH="false"), calls)
+    assert "growth-dropped" not in told
+    assert "TF_FORCE_GPU_ALLOW_GROWTH=false in the environment overrides it" in told["growth-overridden"].text
+
+
 def pieces(name: str) -> list[events.AnyEvent]:
     cut = events.MemoryMap(
         t=5.0,

@@ -68,8 +68,8 @@ def _growths(hooked: Hooked) -> set[bool | None]:
 def growth_dropped(state: State) -> Iterator[Finding]:
     """The script asked for growth and later for a limit: TensorFlow then forgets growth."""
     for pid, hooked in hooked_of_run(state):
-        if not hooked.requested:
-            continue
+        if not hooked.requested or variable(state, pid, GROWTH_VARIABLE) == "false":
+            continue  # with that in the environment growth is off, whatever the limit does
         settled = [use for use in uses(state) if use.pid == pid and use.effective]
         if not settled or any(use.growth is not False for use in settled):
             continue
@@ -173,7 +173,8 @@ def growth_overridden(state: State) -> Iterator[Finding]:
         return
     for pid, hooked in hooked_of_run(state):
         calls = [request for request in hooked.requested if request.error is None]
-        if any(request.call == "set_logical_device_configuration" for request in calls):
+        word = variable(state, pid, GROWTH_VARIABLE)
+        if word != "false" and any(request.call == "set_logical_device_configuration" for request in calls):
             continue
         asked: dict[str, events.Requested] = {}
         for request in calls:
@@ -184,7 +185,6 @@ def growth_overridden(state: State) -> Iterator[Finding]:
             if last is None or effective.growth is None or effective.growth == _grows(last):
                 continue
             is_on = "on" if effective.growth else "off"
-            word = variable(state, pid, GROWTH_VARIABLE)
             if word in ("true", "false"):
                 by = f"{GROWTH_VARIABLE}={word} in the environment overrides it"
             elif hooked.initialised:
