@@ -7,19 +7,28 @@ and sockets are those of the C modules: no list of threads shows them, no librar
 Once loaded, its modules are taken out of ``sys.modules``: they import one another at their top, never later.
 """
 
-from typing import Any
+from typing import Any, Callable
 
 from . import threads
 from .arrival import Arrival
 from .core import Agent
 
 
-def arrive(start_new_thread: Any, allocate_lock: Any) -> Arrival:
-    """Say hello to the monitor; the finder returned takes the place of the one that called.
+def arrive(
+    from_signal_handler: Callable[[Exception], bool],
+    monitor: str,
+    start_new_thread: Any,
+    allocate_lock: Any,
+    get_ident: Any,
+    main_ident: int,
+) -> Arrival:
+    """Say hello to the *monitor*; the finder returned takes the place of the one that called.
 
-    The arguments are those functions of ``_thread`` as they were before the script could replace them.
+    *from_signal_handler* says of an exception whether it is the script's. Then come functions of ``_thread``
+    as they were before the script could replace them, and what the last of them gave in the main thread.
     """
-    threads.start_new_thread, threads.allocate_lock = start_new_thread, allocate_lock
-    agent = Agent()
+    threads.start_new_thread, threads.allocate_lock, threads.get_ident = start_new_thread, allocate_lock, get_ident
+    threads.main = main_ident
+    agent = Agent(monitor, from_signal_handler)
     agent.quietly("saying hello", agent.hello)
     return Arrival(agent)

@@ -66,6 +66,6 @@ class Arrival:
 
 def _complete(name: str) -> Optional[ModuleType]:
     module = sys.modules.get(name)
-    if module is None or getattr(module.__spec__, "_initializing", False):
+    if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
         return None
     return module

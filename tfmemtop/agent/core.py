@@ -4,11 +4,11 @@ import atexit
 import functools
 import json
 import os
-import signal
 import sys
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any, Callable, Optional
 
+from . import collecting
 from .census import Census
 from .functions import Functions
 from .link import Link
@@ -16,14 +16,17 @@ from .making import Making
 from .sampler import Sampler
 from .settle import Settings, parse_settings
 
+_TOLD = 100  # different texts of what failed that are told: what fails once may fail a million times
 _TEXT = 16_384  # characters of a text, and of all arguments together, that are sent at most
 
 
 class Agent:
     """One to a process. Everything it does for the script's threads goes through :meth:`quietly`."""
 
-    def __init__(self) -> None:
-        self.path = os.environ["TFMEMTOP_SOCKET"]
+    def __init__(self, path: str, from_signal_handler: Callable[[Exception], bool]) -> None:
+        """*path* is the monitor's socket."""
+        self.path = path
+        self._from_signal_handler = from_signal_handler
         self.interval = 0.1
         self.settings = Settings()
         self.context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
@@ -41,6 +44,7 @@ class Agent:
         self.greeted = False
         self.sampler: Optional[Sampler] = None
         self.inherited = False
+        self._told: set[str] = set()
 
     def quietly(self, doing: str, function: Callable[..., Any], *args: Any) -> Any:
         """``function(*args)``; what fails in it goes to the monitor, and ``None`` to the caller.
@@ -52,18 +56,31 @@ class Agent:
                 self._let_go()
             return function(*args)
         except Exception as error:
-            if _from_signal_handler(error):
+            if self._from_signal_handler(error):
                 raise
             self.report(doing, error)
             return None
 
     def report(self, doing: str, error: Exception) -> None:
-        """Tell the monitor what failed, and where."""
+        """Tell the monitor what failed, and where: each such text once."""
+        try:
+            self._report(doing, error)
+        except Exception as again:
+            if self._from_signal_handler(again):
+                raise
+            # Sending fails too. Where an audit hook of the script forbids the line, it need not say so again.
+            if not self.link.opened:
+                self.link.close()
+
+    def _report(self, doing: str, error: Exception) -> None:
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         where = "" if trace is None else f" ({os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})"
-        self.send("hook_error", text=f"{doing}: {type(error).__name__}: {error}{where}")
+        text = f"{doing}: {type(error).__name__}: {error}{where}"
+        if text not in self._told and len(self._told) < _TOLD:
+            self._told.add(text)
+            self.send("hook_error", text=text)
 
     def send(self, kind: str, **fields: Any) -> None:
         """Send an event; it waits if the socket is full."""
@@ -152,6 +169,7 @@ class Agent:
         """In a forked child: close the parent's line, which would hide the parent's end, and start over."""
         link = self.link
         self._start_over()
+        collecting.resume()
         link.close()
         # Another thread may have held the allocator's lock at the fork; nobody will release it here.
         self.inherited = self.sessions or self._eager()
@@ -186,20 +204,3 @@ def _arguments() -> "list[str]":
             return [*arguments, "…"]
         arguments.append(argument)
     return arguments
-
-
-def _from_signal_handler(error: Exception) -> bool:
-    """Whether *error* came up through a Python signal handler of the script."""
-    handlers = set()
-    for number in signal.valid_signals():
-        handler = signal.getsignal(number)
-        for call in (handler, getattr(handler, "__func__", None), type(handler).__dict__.get("__call__")):
-            code = getattr(call, "__code__", None)
-            if isinstance(code, CodeType):
-                handlers.add(code)
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code in handlers:
-            return True
-        trace = trace.tb_next
-    return False

@@ -59,7 +59,7 @@ class Exhaustion:
 
     def notice(self, message: object) -> None:
         """An exception with *message* is being made."""
-        text = str(message)
+        text = message if type(message) is str else ""
         found = parse(text)
         if found is None:
             return

@@ -1,5 +1,7 @@
 """Lines of the script's own code, between TensorFlow's."""
 
+import os
+import stat
 import sys
 from types import FrameType
 from typing import NamedTuple, Optional
@@ -23,6 +25,14 @@ class Line(NamedTuple):
         """What stands there; empty if the file cannot be read."""
         import linecache  # TensorFlow has imported it long before
 
+        try:
+            # A script that was typed or piped in would be waited for, and taken from whoever reads on.
+            if not stat.S_ISREG(os.stat(self.file).st_mode):
+                return ""
+        except OSError as error:
+            if error.errno is None:  # a signal handler's
+                raise
+            # linecache knows more places
         return linecache.getline(self.file, self.number).strip()[:_CODE]
 
 

@@ -12,24 +12,33 @@ from . import threads
 QUEUE = 256
 """Packets that wait while the socket is full; later ones are dropped and counted."""
 
+_LONGEST = 107  # bytes of a path that the kernel takes
+_FOR_NOW = (errno.ENOBUFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
 _FLAGS = _socket.MSG_DONTWAIT | _socket.MSG_NOSIGNAL  # the script may have let SIGPIPE kill it
 
 
 class Link:
     """A connection to *path*, opened by the first packet. Once the monitor has gone it stays silent.
 
-    ``dropped`` counts packets that could not be sent. No method blocks or raises ``OSError``.
+    ``dropped`` counts packets that could not be sent. No method blocks, or raises what the kernel says; an
+    ``OSError`` without a number is not the kernel's, but that of a signal handler or audit hook of the script.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.dead = False
+        self.dead = len(os.fsencode(path)) > _LONGEST
         self.dropped = 0
         self._socket: Optional[_socket.socket] = None
         self._identity = (0, 0)
         self._waiting: deque[bytes] = deque()
         # Taken without waiting only: a signal's handler may come back here while its thread holds it.
         self._sending = threads.allocate_lock()
+
+    @property
+    def opened(self) -> bool:
+        """Whether the monitor has been reached."""
+        return self._socket is not None
 
     def send(self, packet: bytes) -> None:
         """Send *packet*, or keep it until the socket has room."""
@@ -107,7 +116,9 @@ class Link:
         except BlockingIOError:
             return False
         except OSError as error:
-            if error.errno in (errno.ENOBUFS, errno.ENOMEM):
+            if error.errno is None:
+                raise
+            if error.errno in _FOR_NOW:
                 return False
             if error.errno == errno.EMSGSIZE:
                 self.dropped += 1
@@ -136,7 +147,9 @@ class Link:
         """Whether the descriptor is still the one we opened: daemons close all and open others."""
         try:
             status = os.fstat(line.fileno())
-        except OSError:
+        except OSError as error:
+            if error.errno is None:
+                raise
             return False
         return (status.st_dev, status.st_ino) == self._identity
 

@@ -82,7 +82,8 @@ def _notice_making(agent: Agent, add: Callable[[Any], None], owner: Any) -> None
         raise TypeError("it has a __new__ of its own")
 
     def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        made = object.__new__(cls)
+        following = super(owner, cls).__new__  # in a subclass of the script's this may be another base's
+        made = object.__new__(cls) if following is object.__new__ else following(cls, *args, **kwargs)
         agent.quietly("noticing a variable", add, made)
         return made
 
@@ -147,16 +148,22 @@ def _report_call(
 
 
 def readable(value: Any) -> str:
-    """``PhysicalDevice(name='/physical_device:GPU:0', …)`` as ``GPU:0``, and the like."""
-    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+    """``PhysicalDevice(name='/physical_device:GPU:0', …)`` as ``GPU:0``, and the like.
+
+    Of what is not TensorFlow's or Python's own only the class: to ask more would run the script's code.
+    """
+    kind = type(value)
+    if kind in (list, tuple):
         return "[" + ", ".join(readable(item) for item in value) + "]"
-    if hasattr(value, "memory_limit"):
-        fields = {key.replace("experimental_", ""): getattr(value, key) for key in value._fields}
-        return "(" + ", ".join(f"{key}={item}" for key, item in fields.items() if item is not None) + ")"
-    name = getattr(value, "name", None)
-    if isinstance(name, str) and hasattr(value, "device_type"):
-        return name.replace("/physical_device:", "")
-    return value if isinstance(value, str) else repr(value)
+    if issubclass(kind, tuple) and kind.__module__.startswith("tensorflow."):
+        fields = value._asdict()
+        if "memory_limit" in fields:
+            shown = {key.replace("experimental_", ""): item for key, item in fields.items() if item is not None}
+            return "(" + ", ".join(f"{key}={item}" for key, item in shown.items()) + ")"
+        return str(fields.get("name")).replace("/physical_device:", "")
+    if kind is str:
+        return str(value)
+    return repr(value) if kind in (bool, int, float, bytes, type(None)) else f"<{kind.__name__}>"
 
 
 def _settle_options(agent: Agent, owner: type) -> None:

@@ -7,7 +7,7 @@ import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import threads, waiting
+from . import collecting, threads, waiting
 from .devices import Device, gpu_uuid, local_devices
 from .pools import PINNED_NAME, Pools
 
@@ -76,9 +76,19 @@ class Sampler:
 
     def _run(self) -> None:
         agent, pid = self._agent, self._agent.pid
-        next_reading = 0.0
         try:
-            while os.getpid() == pid:
+            agent.quietly("watching", self._watch, pid)
+        finally:
+            if os.getpid() == pid:
+                agent.quietly("stopping the native sampler", self._pools.stop)
+            self._ended.release()
+
+    def _watch(self, pid: int) -> None:
+        agent = self._agent
+        next_reading = 0.0
+        while os.getpid() == pid:
+            collecting.postpone()
+            try:
                 stopping = self._stopping
                 if stopping or time.monotonic() >= next_reading:
                     now = time.monotonic()
@@ -91,11 +101,10 @@ class Sampler:
                 agent.quietly("taking a census", agent.census.tell, agent, time.monotonic())
                 if stopping or agent.link.dead:
                     break
-                self._wake.acquire(True, self._pause(next_reading))
-        finally:
-            if os.getpid() == pid:
-                agent.quietly("stopping the native sampler", self._pools.stop)
-            self._ended.release()
+                pause = self._pause(next_reading)
+            finally:
+                collecting.resume()
+            self._wake.acquire(True, pause)
 
     def _obey(self, packet: bytes) -> None:
         message = json.loads(packet)

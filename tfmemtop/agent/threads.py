@@ -10,8 +10,7 @@ start_new_thread = _thread.start_new_thread
 allocate_lock = _thread.allocate_lock
 get_ident = _thread.get_ident
 
-main = get_ident()
-"""The main thread: the hook is in before the script, and a fork keeps the number."""
+main = 0  # what get_ident gives there, once the hook has told
 
 
 def alone() -> bool:

@@ -6,7 +6,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Optional
 
 from . import threads
-from .lines import line_of
+from .lines import Line, line_of
 
 if TYPE_CHECKING:
     from .core import Agent
@@ -17,13 +17,23 @@ _FALLBACK = "_eager_fallback"
 
 def tell(agent: "Agent") -> None:
     """Report the thread that is in an operation, or in a function of them: the main thread before others."""
+    found = _in_tensorflow()
+    if found is not None:
+        operation, line = found
+        agent.send("waiting", operation=operation, file=line.file, line=line.number, code=line.code)
+
+
+def _in_tensorflow() -> "Optional[tuple[Optional[str], Line]]":
+    """The operation and the line of the script; keeps no frame, which would keep its locals."""
     own, frames = threads.get_ident(), sys._current_frames()
-    for ident in sorted(frames, key=lambda each: each != threads.main):
-        frame = frames[ident]
-        if ident != own and _module(frame).startswith("tensorflow."):
-            line = line_of(frame)
-            agent.send("waiting", operation=_operation(frame), file=line.file, line=line.number, code=line.code)
-            return
+    try:
+        for ident in sorted(frames, key=lambda each: each != threads.main):
+            frame = frames[ident]
+            if ident != own and _module(frame).startswith("tensorflow."):
+                return _operation(frame), line_of(frame)
+        return None
+    finally:
+        frames.clear()  # one is that of this call, which holds them all
 
 
 def _operation(frame: Optional[FrameType]) -> Optional[str]:

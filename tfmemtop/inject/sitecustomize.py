@@ -8,11 +8,15 @@ and 3 share, so that it can stand in the way of no interpreter, and imports only
 import os
 import sys
 
+MYPY = False
+if MYPY:
+    from types import FrameType  # noqa: F401
+
 
 def _step_aside():  # type: () -> None
     """Let the interpreter find the next ``sitecustomize``; what that raises passes to ``site`` as ever."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != folder]
+    folder = os.path.dirname(__file__)
+    sys.path[:] = [entry for entry in sys.path if entry != folder]
     sys.path_importer_cache.pop(folder, None)
     # The import system hands out what it finds in sys.modules after this module has run: the other one.
     own = sys.modules.pop(__name__)
@@ -26,20 +30,21 @@ class _Arrival:
     many libraries make, is no import.
     """
 
-    def __init__(self, *threads):  # type: (object) -> None
-        self._threads = threads
+    def __init__(self, *kept):  # type: (object) -> None
+        self._kept = kept
 
     def find_spec(self, name, path=None, target=None):  # type: (str, object, object) -> object
         if name == "tensorflow.python":
             try:
                 # In place, never removed: a search that walks the list would skip a finder.
                 place = sys.meta_path.index(self)  # type: ignore[arg-type]
-                sys.meta_path[place] = _load_agent().arrive(*self._threads)  # type: ignore[attr-defined]
+                arrive = _load_agent().arrive  # type: ignore[attr-defined]
+                sys.meta_path[place] = arrive(_from_signal_handler, *self._kept)
             except Exception as error:
                 self.find_spec = _find_nothing  # type: ignore[method-assign]
-                if not _is_ours(error):
+                if _from_signal_handler(error):
                     raise
-                _report(error)
+                _report(error, *self._kept)  # type: ignore[arg-type]
         return None
 
 
@@ -47,14 +52,34 @@ def _find_nothing(name, path=None, target=None):  # type: (str, object, object) 
     return None
 
 
-def _is_ours(error):  # type: (Exception) -> bool
-    """Whether *error* arose in loading the agent, and not in a signal handler of the script meanwhile."""
+def _from_signal_handler(error):  # type: (Exception) -> bool
+    """Whether *error*, caught in our code, is the script's: come up through a Python signal handler.
+
+    All else that can arise there is ours to keep, whoever raised it: the script's audit hooks, say.
+    """
+    handlers = set()  # type: set[int]
+    for number in range(1, _signal.NSIG):
+        handler = _signal.getsignal(number)
+        for call in (handler, getattr(handler, "__func__", None), type(handler).__dict__.get("__call__")):
+            handlers.add(id(getattr(call, "__code__", call)))
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    while trace is not None:
+        # A handler that is none any more, or was wrapped in something: its arguments tell.
+        if id(trace.tb_frame.f_code) in handlers or _called_as_handler(trace.tb_frame):
+            return True
         trace = trace.tb_next
-    source = "" if trace is None else trace.tb_frame.f_code.co_filename
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return source.startswith((home + os.sep, "<frozen importlib"))
+    return False
+
+
+def _called_as_handler(frame):  # type: (FrameType) -> bool
+    """Whether two arguments that follow one another are a signal's number and a frame."""
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount
+    values = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
+    if code.co_flags & 4:  # a parameter like *args
+        values.extend(frame.f_locals.get(code.co_varnames[count]) or ())
+    places = [place for place, value in enumerate(values[:-1]) if type(value) is int]
+    return any(type(values[place + 1]) is type(frame) for place in places)
 
 
 def _load_agent():  # type: () -> object
@@ -69,31 +94,37 @@ def _load_agent():  # type: () -> object
     try:
         spec.loader.exec_module(module)
     finally:
-        for loaded in [loaded for loaded in sys.modules if loaded.split(".")[0] == name]:
-            del sys.modules[loaded]
+        for loaded in list(sys.modules):  # in one go: other threads may be importing
+            if loaded.split(".")[0] == name:
+                del sys.modules[loaded]
     return module
 
 
-def _report(error):  # type: (Exception) -> None
-    """Tell the monitor, never the script, that the agent could not be loaded."""
-    import json
-    import socket
-
-    text = "the agent could not be loaded: %s: %s" % (type(error).__name__, error)
+def _report(error, monitor, *kept):  # type: (Exception, str, object) -> None
+    """Tell the *monitor*, never the script, that the agent could not be loaded."""
     try:
+        import json
+        import socket
+
+        text = "the agent could not be loaded: %s: %s" % (type(error).__name__, error)
         link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             link.setblocking(False)
-            link.connect(os.environ["TFMEMTOP_SOCKET"])
+            link.connect(monitor)
             link.send(json.dumps({"type": "hook_error", "text": text}).encode())
         finally:
             link.close()
-    except OSError:
-        pass  # the monitor has gone too: nobody is left to be told
+    except Exception as again:
+        if _from_signal_handler(again):
+            raise
+        # Else the monitor has gone too, or the script forbids the way to it: nobody is left to be told.
 
 
 if sys.version_info >= (3, 9) and os.environ.get("TFMEMTOP_SOCKET"):
+    import _signal  # type: ignore[import-not-found]
     import _thread
 
-    sys.meta_path.insert(0, _Arrival(_thread.start_new_thread, _thread.allocate_lock))  # type: ignore[arg-type]
+    # Kept from before the script, which may clear its environment and replace what makes threads.
+    _threads = (_thread.start_new_thread, _thread.allocate_lock, _thread.get_ident, _thread.get_ident())
+    sys.meta_path.insert(0, _Arrival(os.environ["TFMEMTOP_SOCKET"], *_threads))  # type: ignore[arg-type]
 _step_aside()
