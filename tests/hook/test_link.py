@@ -1,7 +1,9 @@
 """The agent's line to the monitor, on real sockets."""
 
 import os
+import resource
 import socket
+import tracemalloc
 from pathlib import Path
 
 from tests.hook.conftest import Monitor
@@ -68,3 +70,46 @@ def test_a_packet_beyond_all_bounds_is_dropped_alone(monitor: Monitor) -> None:
     assert monitor.wait_for(lambda event: event["type"] == "hook_error")["text"].startswith("\\udcffxxx")
     assert link.dropped == 1
     link.close()
+
+
+def test_without_a_free_descriptor_packets_wait(monitor: Monitor) -> None:
+    link = Link(str(monitor.path))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        link.send(encode("hook_error", {"text": "first"}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert not link.opened and not link.dead
+    link.pump()
+    assert monitor.wait_for(lambda event: event["type"] == "hook_error")["text"] == "first"
+    link.close()
+
+
+def test_many_packets_leave_nothing_behind(tmp_path: Path) -> None:
+    """Read or not."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen(1)
+        link = Link(str(tmp_path / "s"))
+        link.send(b"{}")
+        with listener.accept()[0] as reader:
+            before = len(list(Path("/proc/self/fd").iterdir()))
+            tracemalloc.start()
+            try:
+                for _ in range(1000):
+                    link.offer(b"x" * 200)
+                    reader.recv(1000)
+                known = tracemalloc.get_traced_memory()[0]
+                for _ in range(50_000):
+                    link.offer(b"x" * 200)
+                    reader.recv(1000)
+                    link.listen()
+                for _ in range(50_000):
+                    link.send(b"x" * 200)
+                    link.offer(b"x" * 200)
+                assert tracemalloc.get_traced_memory()[0] - known < (QUEUE + 100) * 300
+            finally:
+                tracemalloc.stop()
+            assert len(list(Path("/proc/self/fd").iterdir())) == before and link.dropped > 90_000
+        link.close()

@@ -76,7 +76,10 @@ class Agent:
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
-        where = "" if trace is None else f" ({os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})"
+        where = ""
+        if trace is not None:
+            file = os.path.basename(trace.tb_frame.f_code.co_filename)  # of ours <tfmemtop core.py>
+            where = f" ({file.rpartition(' ')[2].rstrip('>')}:{trace.tb_lineno})"
         text = f"{doing}: {type(error).__name__}: {error}{where}"
         if text not in self._told and len(self._told) < _TOLD:
             self._told.add(text)
