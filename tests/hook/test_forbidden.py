@@ -79,6 +79,22 @@ print([name for name in sys.modules if "tfmemtop" in name])
     assert monitor.wait_for(lambda event: event["type"] == "hook_end") and not monitor.of("hook_error")
 
 
+def test_finders_that_were_wrapped(monitor: Monitor, script: Script, tmp_path: Path) -> None:
+    source = """
+import sys
+class Wrapped:
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, *arguments):
+        return self.finder.find_spec(*arguments)
+sys.meta_path[:] = map(Wrapped, sys.meta_path)
+import tensorflow
+"""
+    bare, hooked = both(monitor, script(source), PYTHONPATH=broken_tensorflow(tmp_path))
+    assert bare == hooked and "libcudart" in bare.err
+    assert monitor.wait_for(lambda event: event["type"] == "hook_end") and not monitor.of("hook_error")
+
+
 HANDLERS = {
     "one that has put another in its place": """
 def handler(number, frame):

@@ -1,4 +1,4 @@
-"""Nothing of the script's is kept alive by the hook, nor ended in a thread that the script does not know."""
+"""Nothing of the script's is kept alive by the hook."""
 
 import subprocess
 from collections.abc import Callable
@@ -11,41 +11,6 @@ Script = Callable[[str], str]
 def line(process: "subprocess.Popen[str]") -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
-
-
-def test_finalizers_run_in_the_scripts_own_thread(monitor: Monitor, script: Script) -> None:
-    source = """
-import _thread, gc, sys
-import tensorflow as tf
-main, elsewhere = _thread.get_ident(), []
-
-class Circle:
-    def __init__(self):
-        self.itself = self
-
-    def __del__(self):
-        if _thread.get_ident() != main:
-            elsewhere.append(1)
-
-kept = [tf.Variable(1.0)]
-gc.collect()
-gc.set_threshold(700, 10, 10)
-circles = [Circle() for _ in range(100)]
-circles.clear()
-while gc.get_count()[0] < 695:
-    kept.append([])
-print("due", flush=True)
-sys.stdin.readline()
-print(len(elsewhere), gc.get_threshold()[:2])
-"""
-    process = start(monitor, script(source))
-    assert line(process) == "due"
-    for more in range(1, 30):
-        monitor.say(process.pid, {"do": "census", "tensors": True})
-        while len([event for event in monitor.of("census") if "unseen" in event]) < more:
-            known = len(monitor.events)
-            monitor.wait_for(lambda event, known=known: len(monitor.events) > known)  # type: ignore[misc]
-    assert outcome(process, "\n")[:2] == (0, "0 (700, 10)\n")
 
 
 def test_where_the_script_stands_keeps_no_frame(monitor: Monitor, script: Script) -> None:

@@ -38,10 +38,12 @@ class _Arrival:
     def find_spec(self, name, path=None, target=None):  # type: (str, object, object) -> object
         if name == "tensorflow.python":
             try:
-                # In place, never removed: a search that walks the list would skip a finder.
-                place = sys.meta_path.index(self)  # type: ignore[arg-type]
                 arrive = _load_agent().arrive  # type: ignore[attr-defined]
-                sys.meta_path[place] = arrive(_from_signal_handler, *self._kept)
+                arrival = arrive(_from_signal_handler, *self._kept)
+                self.find_spec = arrival.find_spec  # type: ignore[method-assign]
+                if self in sys.meta_path:  # else somebody has wrapped it
+                    # In place, never removed: a search that walks the list would skip a finder.
+                    sys.meta_path[sys.meta_path.index(self)] = arrival  # type: ignore[arg-type]
             except Exception as error:
                 self.find_spec = _find_nothing  # type: ignore[method-assign]
                 if _from_signal_handler(error):
