@@ -8,7 +8,6 @@ import sys
 from types import ModuleType
 from typing import Any, Callable, Optional
 
-from . import collecting
 from .census import Census
 from .functions import Functions
 from .link import Link
@@ -172,7 +171,6 @@ class Agent:
         """In a forked child: close the parent's line, which would hide the parent's end, and start over."""
         link = self.link
         self._start_over()
-        collecting.resume()
         link.close()
         # Another thread may have held the allocator's lock at the fork; nobody will release it here.
         self.inherited = self.sessions or self._eager()

@@ -7,7 +7,7 @@ import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import collecting, threads, waiting
+from . import threads, waiting
 from .devices import Device, gpu_uuid, local_devices
 from .pools import PINNED_NAME, Pools
 
@@ -87,24 +87,19 @@ class Sampler:
         agent = self._agent
         next_reading = 0.0
         while os.getpid() == pid:
-            collecting.postpone()
-            try:
-                stopping = self._stopping
-                if stopping or time.monotonic() >= next_reading:
-                    now = time.monotonic()
-                    next_reading = now + (min(agent.interval, _SOON_S) if now < self._first_until else agent.interval)
-                    agent.quietly("reading the allocators", self._tick)
-                    agent.quietly("counting calls", agent.functions.tell, agent, time.monotonic(), stopping)
-                agent.quietly("reading the memory maps", self._pools.read_maps)
-                for packet in agent.link.listen():
-                    agent.quietly("obeying the monitor", self._obey, packet)
-                agent.quietly("taking a census", agent.census.tell, agent, time.monotonic())
-                if stopping or agent.link.dead:
-                    break
-                pause = self._pause(next_reading)
-            finally:
-                collecting.resume()
-            self._wake.acquire(True, pause)
+            stopping = self._stopping
+            if stopping or time.monotonic() >= next_reading:
+                now = time.monotonic()
+                next_reading = now + (min(agent.interval, _SOON_S) if now < self._first_until else agent.interval)
+                agent.quietly("reading the allocators", self._tick)
+                agent.quietly("counting calls", agent.functions.tell, agent, time.monotonic(), stopping)
+            agent.quietly("reading the memory maps", self._pools.read_maps)
+            for packet in agent.link.listen():
+                agent.quietly("obeying the monitor", self._obey, packet)
+            agent.quietly("taking a census", agent.census.tell, agent, time.monotonic())
+            if stopping or agent.link.dead:
+                break
+            self._wake.acquire(True, self._pause(next_reading))
 
     def _obey(self, packet: bytes) -> None:
         message = json.loads(packet)
