@@ -70,8 +70,7 @@ def without_our_frames(err: str) -> str:
     """Python 3.9 and 3.10 cannot raise again without the wrapper's own lines in the traceback."""
     if run(None, "-c", "import sys; print(sys.version_info >= (3, 11))").out == "True\n":
         return err
-    lines = iter(err.splitlines(keepends=True))
-    return "".join(line for line in lines if not ("tfmemtop/agent" in line and next(lines)))
+    return "".join(line for line in err.splitlines(keepends=True) if 'File "<tfmemtop ' not in line)
 
 
 def test_warnings_as_errors_and_an_exit_code(monitor: Monitor, script: Script) -> None:

@@ -87,10 +87,11 @@ def test_every_way_to_begin_has_its_line(monitor: Monitor, script: Script) -> No
     assert made == [(3 + 2 * index, way, None) for index, way in enumerate(WAYS)]
 
 
-def test_a_script_without_a_file_has_a_line_and_no_text(monitor: Monitor) -> None:
+def test_a_script_without_a_file_has_a_line(monitor: Monitor) -> None:
     assert run(monitor, "-c", "import tensorflow as tf\nx = tf.ones(3)").code == 0
     (made,) = monitor.of("initialised")
-    assert (made["file"], made["line"], made["code"]) == ("<string>", 2, "")
+    assert (made["file"], made["line"]) == ("<string>", 2)
+    assert made["code"] in ("", "x = tf.ones(3)")  # Python itself keeps it from 3.13 on
 
 
 DIFFERENT = """

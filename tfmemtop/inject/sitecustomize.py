@@ -41,7 +41,7 @@ class _Arrival:
                 arrive = _load_agent().arrive  # type: ignore[attr-defined]
                 arrival = arrive(_from_signal_handler, *self._kept)
                 self.find_spec = arrival.find_spec  # type: ignore[method-assign]
-                if self in sys.meta_path:  # else somebody has wrapped it
+                if self in sys.meta_path:  # type: ignore[comparison-overlap]  # else it was wrapped
                     # In place, never removed: a search that walks the list would skip a finder.
                     sys.meta_path[sys.meta_path.index(self)] = arrival  # type: ignore[arg-type]
             except Exception as error:
