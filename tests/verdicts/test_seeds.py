@@ -1,6 +1,6 @@
 """What people say about TensorFlow's GPU memory, as recorded on an NVIDIA H200: what tfmemtop finds in each.
 
-The recordings are those of ``python -m tests.gpu.seeds``; ``others`` was cut off before its script's end.
+The recordings are those of ``python -m tests.gpu.seeds``.
 """
 
 from pathlib import Path
@@ -34,8 +34,12 @@ FOUND: dict[str, set[str]] = {
     "deleted": {"cached-idle"},
     "nvidia-smi": set(),
     "variable-false": {"growth-overridden", "whole-card"},
-    "variable-1": {"whole-card"},
+    "variable-1": {"growth-word-ignored", "whole-card"},
+    "full-but-idle": {"full-but-idle", "whole-card"},
+    "cut-up": {"running-out", "out-of-memory"},
+    "retraced": {"retracing", "whole-card"},
     "others": {"others-hold"},
+    "twins": {"two-reserve", "others-hold"},
 }
 
 
@@ -43,6 +47,43 @@ FOUND: dict[str, set[str]] = {
 def test_what_is_found_on_a_real_gpu(name: str) -> None:
     course = follow(recording.read(RECORDINGS / f"{name}.jsonl").events())
     assert {told.finding.key for told in course.told} - {"ended"} == FOUND[name]
+
+
+SAID = {
+    ("growth-too-late", "asked-too-late"): ("had TensorFlow make its devices before", "growth_too_late.py:"),
+    ("variable-1", "growth-word-ignored"): ("TF_FORCE_GPU_ALLOW_GROWTH=1 is ignored",),
+    ("full-but-idle", "full-but-idle"): ("138.0 GiB of 140.4 GiB are taken", "busy for 0% of the last 30 s"),
+    ("cut-up", "running-out"): (
+        "Fill at cut_up.py:13 asked for more than 64.0 MiB",
+        "Fragmented, if less than 544.0 MiB",
+    ),
+    ("cut-up", "out-of-memory"): ("Fill at cut_up.py:13 asked for 200.0 MiB", "Fragmented: 544.0 MiB of the pool were"),
+    ("retraced", "retracing"): ("retraced.py:6: <lambda> was traced anew in 60 of 60 calls",),
+    ("twins", "two-reserve"): ("(1.5 GiB)", "(138.1 GiB), fill the card"),
+}
+
+
+@pytest.mark.parametrize(("name", "key"), SAID)
+def test_what_a_finding_says_of_a_real_gpu(name: str, key: str) -> None:
+    course = follow(recording.read(RECORDINGS / f"{name}.jsonl").events())
+    (text,) = [told.finding.text for told in course.told if told.finding.key == key]
+    for phrase in SAID[name, key]:
+        assert phrase in text
+
+
+def test_the_error_was_told_ten_seconds_before_tensorflow_raised_it() -> None:
+    told = {told.finding.key: told for told in follow(recording.read(RECORDINGS / "cut-up.jsonl").events()).told}
+    assert told["out-of-memory"].first - told["running-out"].first > 8
+
+
+MEASURED = ("growth-all", "growth-one", "gradient", "kernel-again", "small-tensor", "deleted", "nvidia-smi", "others")
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_context_was_measured_where_nothing_was_computed_at_once(name: str) -> None:
+    account = follow(recording.read(RECORDINGS / f"{name}.jsonl").events()).account
+    # To the MiB the same in every process of this card, whatever it computed.
+    assert account is not None and account.context_exact and account.context == 518 * MIB
 
 
 POOLS = {
