@@ -17,6 +17,7 @@ PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {
     "growth-on": ("h200-settings", 45.0, (140, 38), ()),
     "map": ("cpu-demo", 60.0, (140, 38), ("M",)),
     "account": ("h200-settings", 44.0, (100, 30), ("enter",)),
+    "runs": ("h200-runs", 51.0, (140, 38), ("H",)),
     "out-of-memory": ("cpu-oom", 39.0, (140, 38), ()),
     "two-cards": ("h200-two-cards", 20.0, (140, 38), ()),
     "narrow": ("h200-settings", 70.0, (80, 24), ()),
