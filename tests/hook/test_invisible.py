@@ -131,7 +131,8 @@ os._exit(3)
 """
     assert run(monitor, script(source))[:2] == (3, "[1. 1.]\n[1. 1.]\n")
     assert len({event["pid"] for event in monitor.of("hook")}) == 1
-    assert len(monitor.of("end of line")) == 2 and not monitor.of("hook_end")
+    monitor.wait_for(lambda event: len(monitor.of("end of line")) == 2)
+    assert not monitor.of("hook_end")
     assert monitor.of("hook")[-1]["argv"][-1] == "again"
 
 

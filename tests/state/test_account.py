@@ -43,7 +43,7 @@ def test_the_h200s_measured_layers_come_out() -> None:
         'get_memory_info("GPU:0"): current 140.0 MiB, peak 908.0 MiB',
     )
     assert "counts 1.5 GiB more" in why_they_differ(found)
-    assert "886.0 MiB are idle in the pool, and 608.0 MiB are CUDA's context" in why_they_differ(found)
+    assert "886.0 MiB are cached in the pool, and 608.0 MiB are CUDA's context" in why_they_differ(found)
 
 
 def test_a_context_that_was_not_seen_alone_is_marked() -> None:
