@@ -4,21 +4,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual import events as textual_events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.geometry import clamp
-from textual.screen import Screen
 
 from tfmemtop import events
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import PoolKey, PoolMap, choose, exhausted, living, place, pool_map, pools, why_no_map
 from tfmemtop.ui import chunk_map, map_figures
-from tfmemtop.ui.header import Header
-from tfmemtop.ui.key_bar import HintLine
-from tfmemtop.ui.lines import Line, Panel
+from tfmemtop.ui.full_screen import FullScreen, MovedPanel
+from tfmemtop.ui.lines import Line
 from tfmemtop.ui.palette import BOLD, DIM, KEY, RULE, UNICODE, Glyphs
-from tfmemtop.ui.replay_bar import ReplayBar
-from tfmemtop.ui.source import ReplaySource
 from tfmemtop.ui.text import harmless, wrap
 
 if TYPE_CHECKING:
@@ -30,7 +25,7 @@ PACE_S = 1.0
 _SIDE, _SIDE_FROM = 46, 112  # cells of the tables beside the map, and from how many on they stand there
 
 
-class MapPanel(Panel, can_focus=True):
+class MapPanel(MovedPanel):
     """The map with its figures. ``key`` is the pool it shows; it keeps to the newest state."""
 
     def __init__(self, *, glyphs: Glyphs = UNICODE) -> None:
@@ -250,18 +245,12 @@ class MapPanel(Panel, can_focus=True):
         self.scroll_rows(-3)
 
 
-class MapScreen(Screen[None]):
-    """The screen; the app calls :meth:`refresh_state` with each new picture, and asks for ``wish``."""
+class MapScreen(FullScreen[MapPanel]):
+    """The screen; the app asks the engine for its ``wish``."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "back", show=False),
         Binding("M,q", "close", show=False),
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "move(-100000)", show=False),
-        Binding("end", "move(100000)", show=False),
         Binding("enter,z", "zoom", show=False),
         Binding("tab,right", "other(1)", show=False, priority=False),
         Binding("shift+tab,left", "other(-1)", show=False),
@@ -269,28 +258,10 @@ class MapScreen(Screen[None]):
     ]
 
     def __init__(self, app: "TfmemtopApp", key: PoolKey | None) -> None:
-        super().__init__()
-        self._app = app
-        glyphs = app.glyphs
-        self.header = Header(glyphs=glyphs)
-        self.panel = MapPanel(glyphs=glyphs)
+        super().__init__(app, MapPanel(glyphs=app.glyphs))
         self.panel.key = key
         # Of a process that has gone, what is looked for is most likely why.
         self.panel.moment = key is not None and not living(app.state, key) and exhausted(app.state, key) is not None
-        source = app.source if isinstance(app.source, ReplaySource) else None
-        self.replay_bar = ReplayBar(source, glyphs=glyphs) if source else None
-        self.keys = HintLine(self._hints, glyphs=glyphs)
-
-    def compose(self) -> ComposeResult:
-        yield self.header
-        yield self.panel
-        if self.replay_bar:
-            yield self.replay_bar
-        yield self.keys
-
-    def on_mount(self) -> None:
-        self.panel.focus()
-        self.call_after_refresh(self._app.redraw)
 
     @property
     def wish(self) -> events.MapWanted | None:
@@ -300,16 +271,7 @@ class MapScreen(Screen[None]):
             return None
         return events.MapWanted(pid=key[0], device=key[1], pace_s=PACE_S, region=self.panel.zoom)
 
-    def refresh_state(self, state: State) -> None:
-        """Show *state*."""
-        self.header.next_words, self.header.marks = self._app.header.next_words, self._app.header.marks
-        self.header.show(state)
-        self.panel.show(state)
-        if self.replay_bar:
-            self.replay_bar.show(state)
-        self.keys.show(state)
-
-    def _hints(self) -> list[tuple[str, str]]:
+    def hints(self) -> list[tuple[str, str]]:
         panel = self.panel
         arrows = f"{panel.glyphs.up}{panel.glyphs.down}"
         hints = [("Esc", "back")]
@@ -333,15 +295,6 @@ class MapScreen(Screen[None]):
             self._changed()
         else:
             self.action_close()
-
-    def action_close(self) -> None:
-        self.dismiss(None)
-
-    def action_move(self, count: int) -> None:
-        self.panel.move(count)
-
-    def action_page(self, count: int) -> None:
-        self.panel.page(count)
 
     def action_zoom(self) -> None:
         self.panel.enter()

@@ -4,22 +4,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual import events as textual_events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.geometry import clamp
-from textual.screen import Screen
 
 from tfmemtop.compare import RunFigures, figures, sentences
-from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 from tfmemtop.state.overlay import Measure, measures, overlay
 from tfmemtop.ui import runs_graph, runs_list
-from tfmemtop.ui.header import Header
-from tfmemtop.ui.key_bar import HintLine
-from tfmemtop.ui.lines import Line, Panel
+from tfmemtop.ui.full_screen import FullScreen, MovedPanel
+from tfmemtop.ui.lines import Line
 from tfmemtop.ui.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
-from tfmemtop.ui.replay_bar import ReplayBar
-from tfmemtop.ui.source import ReplaySource
 from tfmemtop.ui.text import harmless, wrap
 from tfmemtop.units import UNKNOWN, format_bytes
 
@@ -30,7 +24,7 @@ _LIST_LEAST = 2
 _ONE_LINE_FROM = 160
 
 
-class RunsPanel(Panel, can_focus=True):
+class RunsPanel(MovedPanel):
     """The list, the graph and the words. Two runs are laid over: those picked, else the newest two."""
 
     def __init__(self, *, glyphs: Glyphs = UNICODE) -> None:
@@ -174,50 +168,19 @@ class RunsPanel(Panel, can_focus=True):
         self.move(-1)
 
 
-class RunsScreen(Screen[None]):
-    """A full screen; the app calls :meth:`refresh_state` with each new picture."""
+class RunsScreen(FullScreen[RunsPanel]):
+    """The screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c,H,q", "close", show=False),
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "move(-100000)", show=False),
-        Binding("end", "move(100000)", show=False),
         Binding("space,enter", "pick", show=False),
         Binding("m", "measure", show=False),
     ]
 
     def __init__(self, app: "TfmemtopApp") -> None:
-        super().__init__()
-        self._app = app
-        glyphs = app.glyphs
-        self.header = Header(glyphs=glyphs)
-        self.panel = RunsPanel(glyphs=glyphs)
-        source = app.source if isinstance(app.source, ReplaySource) else None
-        self.replay_bar = ReplayBar(source, glyphs=glyphs) if source else None
-        self.keys = HintLine(self._hints, glyphs=glyphs)
+        super().__init__(app, RunsPanel(glyphs=app.glyphs))
 
-    def compose(self) -> ComposeResult:
-        yield self.header
-        yield self.panel
-        if self.replay_bar:
-            yield self.replay_bar
-        yield self.keys
-
-    def on_mount(self) -> None:
-        self.panel.focus()
-        self.call_after_refresh(self._app.redraw)
-
-    def refresh_state(self, state: State) -> None:
-        """Show *state*."""
-        self.header.next_words, self.header.marks = self._app.header.next_words, self._app.header.marks
-        for panel in (self.header, self.panel, self.replay_bar, self.keys):
-            if panel:
-                panel.show(state)
-
-    def _hints(self) -> list[tuple[str, str]]:
+    def hints(self) -> list[tuple[str, str]]:
         panel = self.panel
         hints = [("Esc", "back")]
         if len(panel.state.runs) > 1:
@@ -229,15 +192,6 @@ class RunsScreen(Screen[None]):
         if not self._app.readonly:
             hints += [("R", "relaunch"), ("G", "growth"), ("L", "limit"), ("A", "allocator")]
         return [*hints, ("F1", "help")]
-
-    def action_close(self) -> None:
-        self.dismiss(None)
-
-    def action_move(self, count: int) -> None:
-        self.panel.move(count)
-
-    def action_page(self, count: int) -> None:
-        self.panel.page(count)
 
     def action_pick(self) -> None:
         self.panel.pick()
