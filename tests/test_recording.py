@@ -12,23 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.recording import Recording, RecordingError, Writer, read
 from tfmemtop.settings import Settings
 
-SESSION = ev.Session(
-    t=0.0,
-    format=ev.FORMAT,
-    version="0.1.0",
-    id="a1",
-    started=1.7e9,
-    host="box",
-    user="me",
-    host_memory=8 << 30,
-    cores=2,
-    interval_s=0.1,
-    command=["python", "train.py"],
-)
+SESSION = s.session()
 
 _t = st.floats(0, 1e6)
 _bytes = st.none() | st.integers(0, 1 << 50)

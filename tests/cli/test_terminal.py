@@ -13,6 +13,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.engine.launch import sessions
 from tfmemtop.recording import Writer, read
@@ -169,21 +170,7 @@ def test_watching_only_ends_with_0(start: Start) -> None:
 
 def test_a_replay_shows_what_was_recorded(start: Start, home: Path) -> None:
     writer = Writer(home / "run.jsonl")
-    writer.write(
-        ev.Session(
-            t=0,
-            format=ev.FORMAT,
-            version="0.1.0",
-            id="a1",
-            started=1.7e9,
-            host="box",
-            user="me",
-            host_memory=8 << 30,
-            cores=2,
-            interval_s=0.1,
-            command=["python", "recorded.py"],
-        )
-    )
+    writer.write(s.session(["python", "recorded.py"]))
     writer.write(ev.Device(t=0, index=0, uuid="GPU-a", name="NVIDIA Recorded", total=80 << 30, reserved=0))
     writer.write(ev.Terminal(t=9, columns=80, rows=24))
     writer.close()

@@ -9,26 +9,14 @@ from textual.binding import Binding
 from textual.events import MouseScrollUp, Paste
 from textual.pilot import Pilot
 
+from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 from tfmemtop.ui.keystrokes import encode, encode_paste
 from tfmemtop.ui.output_panel import OutputPanel
 
-SESSION = ev.Session(
-    t=0.0,
-    format=ev.FORMAT,
-    version="0.1.0",
-    id="a1",
-    started=1.7e9,
-    host="box",
-    user="me",
-    host_memory=8 << 30,
-    cores=2,
-    interval_s=0.1,
-    command=["python", "train.py"],
-    output_path="/home/me/.local/state/tfmemtop/a1.log",
-)
+SESSION = s.session()
 
 
 class Desk(App[None]):
@@ -87,7 +75,7 @@ async def test_it_shows_the_end_of_the_output_and_where_all_of_it_is_kept() -> N
         app.take(SESSION, run(1))
         app.write("".join(f"epoch {n}\r\n" for n in range(9)) + "step 1\rstep 2")
         assert app.lines[1:] == ["epoch 5", "epoch 6", "epoch 7", "epoch 8", "step 2"]
-        assert "Output" in app.lines[0] and "a1.log" in app.lines[0]
+        assert "Output" in app.lines[0] and "abcde.log" in app.lines[0]
 
 
 async def test_the_script_is_told_the_room_there_is() -> None:

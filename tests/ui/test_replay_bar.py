@@ -6,6 +6,7 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
+from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.recording import Writer
 from tfmemtop.state import State
@@ -13,19 +14,7 @@ from tfmemtop.ui.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.replay_bar import ReplayBar
 from tfmemtop.ui.source import ReplaySource, Reset
 
-SESSION = ev.Session(
-    t=0.0,
-    format=ev.FORMAT,
-    version="0.1.0",
-    id="a1",
-    started=1.7e9,
-    host="box",
-    user="me",
-    host_memory=8 << 30,
-    cores=2,
-    interval_s=0.1,
-    command=["python"],
-)
+SESSION = s.session()
 
 
 @pytest.fixture

@@ -8,24 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.recording import RecordingError, Writer
 from tfmemtop.state import State, apply
 from tfmemtop.ui.source import Batch, LiveSource, ReplaySource, Reset
 
-SESSION = ev.Session(
-    t=0.0,
-    format=ev.FORMAT,
-    version="0.1.0",
-    id="a1",
-    started=1.7e9,
-    host="box",
-    user="me",
-    host_memory=8 << 30,
-    cores=2,
-    interval_s=0.1,
-    command=["python", "train.py"],
-)
+SESSION = s.session()
 
 
 def reading(t: float, rss: int = 0) -> ev.ProcessReadings:
