@@ -89,7 +89,8 @@ def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
         assert where.operation == "Fill" and where.t < error.t - 5
         (soon,) = [told.finding for told in course.told if told.finding.key == "running-out"]
         assert "Fill at <string>:" in soon.text and "asked for more than" in soon.text
-        assert ("Held back" in soon.text) == (name in ("our-limit", "its-own-limit"))
+        assert ("Held back" in soon.text) == (name in ("our-limit", "its-own-limit", "fragmented"))
+        assert ("Fragmented, if less than" in soon.text) == (name == "fragmented")
 
 
 def test_it_is_the_others_that_hold_the_card(tmp_path: Path) -> None:
