@@ -171,6 +171,25 @@ def steady(text: str) -> str:
     return re.sub(r"0x[0-9a-f]+", "0x", text)
 
 
+OPERATIONS_ELSEWHERE = """
+import threading
+from tensorflow.python import pywrap_tfe
+
+elsewhere = []
+
+def watched(function):
+    def call(*args):
+        if threading.current_thread() is not threading.main_thread():
+            elsewhere.append(args)
+        return function(*args)
+    return call
+
+for name in ("TFE_Py_FastPathExecute", "TFE_Py_Execute", "TFE_Py_ExecuteCancelable"):
+    setattr(pywrap_tfe, name, watched(getattr(pywrap_tfe, name)))
+"""
+"""Keeps in ``elsewhere`` every operation that another thread than the script's main one runs."""
+
+
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[[str], str]:
     """Writes a script and gives its path."""

@@ -3,28 +3,18 @@
 import json
 from collections.abc import Callable
 
-from tests.hook.conftest import Monitor, both, outcome, start
+from tests.hook.conftest import OPERATIONS_ELSEWHERE, Monitor, both, outcome, start
 
 Script = Callable[[str], str]
 
-TRAINING = """
+TRAINING = (
+    """
 import gc, json, sys, threading, weakref
 import keras
 import tensorflow as tf
-from tensorflow.python import pywrap_tfe
-
-elsewhere = []
-
-def watched(function):
-    def call(*args):
-        if threading.current_thread() is not threading.main_thread():
-            elsewhere.append(args)
-        return function(*args)
-    return call
-
-for name in ("TFE_Py_FastPathExecute", "TFE_Py_Execute", "TFE_Py_ExecuteCancelable"):
-    setattr(pywrap_tfe, name, watched(getattr(pywrap_tfe, name)))
-
+"""
+    + OPERATIONS_ELSEWHERE
+    + """
 model = keras.Sequential([keras.layers.Input((32,)), keras.layers.Dense(64, name="wide"),
                           keras.layers.BatchNormalization(), keras.layers.Dropout(0.1), keras.layers.Dense(1)])
 model.compile("adam", "mse", metrics=["mae"])
@@ -46,6 +36,7 @@ gc.collect()
 print(sum(reference() is not None for reference in kept), flush=True)
 sys.stdin.readline()
 """
+)
 
 
 def test_a_model_to_the_byte(monitor: Monitor, script: Script) -> None:

@@ -5,27 +5,17 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from tests.hook.conftest import Event, Monitor, outcome, start
+from tests.hook.conftest import OPERATIONS_ELSEWHERE, Event, Monitor, outcome, start
 
 Script = Callable[[str], str]
 
-HELD = """
+HELD = (
+    """
 import gc, json, sys, threading, weakref
 import tensorflow as tf
-from tensorflow.python import pywrap_tfe
-
-elsewhere = []
-
-def watched(function):
-    def call(*args):
-        if threading.current_thread() is not threading.main_thread():
-            elsewhere.append(args)
-        return function(*args)
-    return call
-
-for name in ("TFE_Py_FastPathExecute", "TFE_Py_Execute", "TFE_Py_ExecuteCancelable"):
-    setattr(pywrap_tfe, name, watched(getattr(pywrap_tfe, name)))
-
+"""
+    + OPERATIONS_ELSEWHERE
+    + """
 class Holder:
     pass
 
@@ -57,6 +47,7 @@ del plain, listed, closure, holder, by_name
 print([each() is not None for each in references], flush=True)
 wait("gone")
 """
+)
 
 
 def ask(monitor: Monitor, process: "subprocess.Popen[str]") -> Event:
