@@ -1,9 +1,10 @@
 """What a training pays for being watched: seconds a step under tfmemtop against bare.
 
 The same script runs four times over: bare, bare once more, under ``tfmemtop record`` and under the
-live screen. They take turns of a second; who has no turn is stopped, its tfmemtop with it. So each
-ratio is of neighbouring seconds, and other load on the machine falls on all alike. Bare against
-bare says how much of a ratio is chance.
+live screen. They take turns of a second and more; who has no turn is stopped, its tfmemtop with it.
+So each ratio is of neighbouring seconds, and other load on the machine falls on all alike. Where a
+process's memory and threads come to lie makes it some percent faster or slower for all its life, so
+all four are started anew several times. Bare against bare says how much of a ratio is chance.
 """
 
 import os
@@ -124,7 +125,7 @@ def _generation(folder: Path, rounds: int, chance: random.Random) -> dict[str, d
 
 def measure(quick: bool) -> list[Row]:
     """Ratios within each round, against the mean of the round's two bare turns."""
-    generations, rounds = (1, 6) if quick else (3, 11)
+    generations, rounds = (1, 6) if quick else (9, 5)
     chance = random.Random(1)
     ratios: dict[tuple[str, str], list[float]] = {}
     step_s: dict[str, list[float]] = {kind: [] for kind in _KINDS}
@@ -149,7 +150,7 @@ def measure(quick: bool) -> list[Row]:
                     ", against bare",
                     f"{BOUND}×",
                     f"{likely(found, 3)}×",
-                    f"{len(found)} rounds of neighbouring turns of 0.5 s, {generations} starts of each; "
+                    f"{len(found)} rounds of neighbouring turns of 1 s, {generations} starts of each; "
                     f"chance, as bare against bare: {likely(ratios[kind, 'bare'], 3)}×",
                     statistics.median(found) <= BOUND,
                 )

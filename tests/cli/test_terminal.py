@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import tempfile
+import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -159,6 +160,33 @@ def test_a_killed_monitor_leaves_the_script_alone(start: Start, home: Path) -> N
     assert (home / "went-on").read_text() == "still here"
     again.send("q")
     assert ended(again)[0] == 0
+
+
+def test_stopped_and_continued_it_goes_on_and_gives_the_terminal_back(start: Start) -> None:
+    child = start()
+    before = termios.tcgetattr(child.child_fd)
+    child.expect("Processes")
+    threads = len(os.listdir(f"/proc/{child.pid}/task"))
+    for _ in range(3):
+        child.kill(signal.SIGSTOP)
+        os.waitpid(child.pid, os.WUNTRACED)
+        child.kill(signal.SIGCONT)
+        os.waitpid(child.pid, os.WCONTINUED)
+    child.send("h")  # answered after the signals
+    child.expect("The screen")
+    assert len(os.listdir(f"/proc/{child.pid}/task")) == threads
+    # A shell that takes the terminal back at a stop sets its own modes.
+    child.kill(signal.SIGSTOP)
+    os.waitpid(child.pid, os.WUNTRACED)
+    termios.tcsetattr(child.child_fd, termios.TCSANOW, before)
+    child.kill(signal.SIGCONT)
+    child.expect(re.escape(ALTERNATE_SCREEN))
+    child.expect("The screen")
+    assert len(os.listdir(f"/proc/{child.pid}/task")) == threads
+    child.send("\x03q")
+    child.expect(re.escape("\x1b[?1049l"))
+    assert child.wait() == 0
+    assert termios.tcgetattr(child.child_fd) == before
 
 
 def test_watching_only_ends_with_0(start: Start) -> None:

@@ -22,6 +22,7 @@ from tfmemtop.state.pool_views import choose, living
 from tfmemtop.state.views import process_count
 from tfmemtop.ui.allocator_panel import AllocatorPanel
 from tfmemtop.ui.device_panel import DevicesPanel
+from tfmemtop.ui.driver import driver_class
 from tfmemtop.ui.fitting import Fitting
 from tfmemtop.ui.header import Header
 from tfmemtop.ui.key_bar import KeyBar
@@ -73,7 +74,7 @@ class TfmemtopApp(App[Outcome]):
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init__(self, source: Source, options: UiOptions) -> None:
-        super().__init__(ansi_color=True)
+        super().__init__(driver_class(), ansi_color=True)
         self.animation_level = "none"
         self.source = source
         self.options = options

@@ -1,8 +1,8 @@
 """A Keras training and an eager loop, a block of either whenever the bench asks for one.
 
 ``python steps.py SOCKET``: reads ``keras`` or ``eager`` from the unix socket, answers with the
-seconds that a step took in a block of half a second; ends when the socket is closed. A block is
-longer than the time between readings, so that what a reading costs falls into every block.
+seconds that a step took in a block of a second; ends when the socket is closed. A block is as long
+as the time between two frames of the live screen, so that what each costs falls into every block.
 """
 
 import socket
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-SETTLE_S, BLOCK_S = 0.2, 0.5
+SETTLE_S, BLOCK_S = 0.3, 1.0
 
 
 def training_step(on_gpu: bool) -> Callable[[], object]:
