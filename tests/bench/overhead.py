@@ -30,6 +30,7 @@ START_S, TURN_S, END_S = 180.0, 30.0, 30.0
 _POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "2048"}
 _GROWTH = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}
 _KINDS = {"keras": "a Keras training step", "eager": "an eager loop"}
+_MANNERS = ("bare", "bare again", "record", "the live screen")
 _PACE = ("--interval", "0.1")
 
 
@@ -102,7 +103,7 @@ def _generation(folder: Path, rounds: int, chance: random.Random) -> dict[str, d
     taken: dict[str, dict[str, list[float]]] = {kind: {} for kind in _KINDS}
     with ExitStack() as stack:
         started: dict[str, tuple[socket.socket, int]] = {}
-        for manner in ("bare", "bare again", "record", "the live screen"):
+        for manner in chance.sample(_MANNERS, len(_MANNERS)):  # nor is who starts first the same each time
             command, listener = stack.enter_context(_connected(folder / f"{len(started)}.sock"))
             if manner == "the live screen":
                 terminal = Terminal([*TFMEMTOP, *_PACE, "--", *command], 160, 48, environment)
@@ -115,7 +116,7 @@ def _generation(folder: Path, rounds: int, chance: random.Random) -> dict[str, d
         turns = {manner: _accept(listener, pid, stack) for manner, (listener, pid) in started.items()}
         for _ in range(rounds):
             for kind in _KINDS:
-                for manner in chance.sample(sorted(turns), len(turns)):
+                for manner in chance.sample(_MANNERS, len(_MANNERS)):
                     taken[kind].setdefault(manner, []).append(turns[manner].take(kind))
         screen.wait_for("peak", TURN_S)  # that of an allocator: it has been read
     if recording.read_bytes().count(b'"allocator"') < rounds:

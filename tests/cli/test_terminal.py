@@ -162,27 +162,34 @@ def test_a_killed_monitor_leaves_the_script_alone(start: Start, home: Path) -> N
     assert ended(again)[0] == 0
 
 
+def _stop(child: pexpect.spawn[str]) -> None:
+    assert child.pid is not None
+    child.kill(signal.SIGSTOP)
+    os.waitpid(child.pid, os.WUNTRACED)
+
+
+def _threads(child: pexpect.spawn[str]) -> int:
+    return len(list(Path(f"/proc/{child.pid}/task").iterdir()))
+
+
 def test_stopped_and_continued_it_goes_on_and_gives_the_terminal_back(start: Start) -> None:
     child = start()
     before = termios.tcgetattr(child.child_fd)
     child.expect("Processes")
-    threads = len(os.listdir(f"/proc/{child.pid}/task"))
+    threads = _threads(child)
     for _ in range(3):
-        child.kill(signal.SIGSTOP)
-        os.waitpid(child.pid, os.WUNTRACED)
+        _stop(child)
         child.kill(signal.SIGCONT)
-        os.waitpid(child.pid, os.WCONTINUED)
     child.send("h")  # answered after the signals
     child.expect("The screen")
-    assert len(os.listdir(f"/proc/{child.pid}/task")) == threads
+    assert _threads(child) == threads
     # A shell that takes the terminal back at a stop sets its own modes.
-    child.kill(signal.SIGSTOP)
-    os.waitpid(child.pid, os.WUNTRACED)
+    _stop(child)
     termios.tcsetattr(child.child_fd, termios.TCSANOW, before)
     child.kill(signal.SIGCONT)
     child.expect(re.escape(ALTERNATE_SCREEN))
     child.expect("The screen")
-    assert len(os.listdir(f"/proc/{child.pid}/task")) == threads
+    assert _threads(child) == threads
     child.send("\x03q")
     child.expect(re.escape("\x1b[?1049l"))
     assert child.wait() == 0

@@ -24,7 +24,7 @@ class TerminalDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         """As Textual's; the modes it sets are remembered."""
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
         self._modes = self._modes_now()
 
     def _sigcont_application(self, *_: object) -> None:
