@@ -126,7 +126,7 @@ def _generation(folder: Path, rounds: int, chance: random.Random) -> dict[str, d
 
 def measure(quick: bool) -> list[Row]:
     """Ratios within each round, against the mean of the round's two bare turns."""
-    generations, rounds = (1, 6) if quick else (9, 5)
+    generations, rounds = (1, 6) if quick else (8, 5)
     chance = random.Random(1)
     ratios: dict[tuple[str, str], list[float]] = {}
     step_s: dict[str, list[float]] = {kind: [] for kind in _KINDS}
