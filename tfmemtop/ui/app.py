@@ -31,6 +31,7 @@ from tfmemtop.ui.layout import arrange
 from tfmemtop.ui.map_screen import PACE_S, MapScreen
 from tfmemtop.ui.map_wishes import MapWishes
 from tfmemtop.ui.output_panel import OutputPanel
+from tfmemtop.ui.pace import Pace
 from tfmemtop.ui.palette import ASCII, UNICODE
 from tfmemtop.ui.process_table import ProcessTable
 from tfmemtop.ui.replay_bar import ReplayBar
@@ -38,7 +39,6 @@ from tfmemtop.ui.source import ReplaySource, Reset, Source
 from tfmemtop.ui.steering import Steering
 from tfmemtop.ui.why_panel import WhyPanel
 
-TICK_S = 0.1
 PACES_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 _URGENT = (
@@ -87,11 +87,14 @@ class TfmemtopApp(App[Outcome]):
         if self.replay:
             self.replay.folded = lambda: self.state
         self.frozen = False
-        self.pace_s = 1.0
         self.engine_gone = False
-        self._since_drawn_s = 0.0
-        self._urgent = True
         self._output_drawn = -1
+        self.pace = Pace(
+            draw=self._draw,
+            draw_output=self._draw_output,
+            has_new_output=lambda: not self.frozen and self.state.output_count != self._output_drawn,
+            later=self.call_later,
+        )
         self._shown = {"output": True, "allocators": True}
         self._map_wishes = MapWishes()
         self.header = Header(glyphs=self.glyphs)
@@ -126,40 +129,34 @@ class TfmemtopApp(App[Outcome]):
     def on_mount(self) -> None:
         self.table.focus()
         self.run_worker(self._fold(), name="fold", exit_on_error=True)
-        self.set_interval(TICK_S, self._tick)
 
     async def _fold(self) -> None:
         async for batch in self.source.batches():
             if isinstance(batch, Reset):
                 self.state = batch.state
                 self._output_drawn = -1
-                self._urgent = True
-                continue
-            for event in batch:
-                apply(self.state, event)
-                self.fitting.take(event)
-                if isinstance(event, _URGENT):
-                    self._urgent = True
+            else:
+                self._take(batch)
             if self.replay:
-                self._urgent = True
-            if batch and self._since_drawn_s < 0:
-                self._tick()
+                self.pace.urge()
+            self.pace.look()
         self.engine_gone = True
-        self._urgent = True
+        self.pace.urge()
+        self.pace.look()
         if self.source.live:
             self.fitting.engine_went()
             self.steering.engine_went()
 
-    def _tick(self) -> None:
-        self._since_drawn_s += TICK_S
-        if self.frozen or self.state.session is None:
-            return
-        if self._urgent or self._since_drawn_s >= self.pace_s - TICK_S / 2:
-            self._urgent = False
-            self._since_drawn_s = 0.0
+    def _take(self, batch: list[events.AnyEvent]) -> None:
+        for event in batch:
+            apply(self.state, event)
+            self.fitting.take(event)
+            if isinstance(event, _URGENT):
+                self.pace.urge()
+
+    def _draw(self) -> None:
+        if not self.frozen and self.state.session is not None:
             self.redraw()
-        elif self.state.output_count != self._output_drawn:
-            self._draw_output()
 
     def redraw(self) -> None:
         """Lay out, and draw every panel that is shown from the newest state."""
@@ -241,7 +238,6 @@ class TfmemtopApp(App[Outcome]):
             _set_height(panel, lines)
 
     def on_resize(self) -> None:
-        self._urgent = True
         if self.state.session is not None:
             self.call_after_refresh(self.redraw)
 
@@ -335,9 +331,10 @@ class TfmemtopApp(App[Outcome]):
 
     def action_pace(self, factor: float) -> None:
         step = -1 if factor < 1 else 1
-        at = PACES_S.index(self.pace_s) + step
-        self.pace_s = PACES_S[min(max(0, at), len(PACES_S) - 1)]
-        self.notify(f"redrawn every {self.pace_s:g} s", timeout=2)
+        at = PACES_S.index(self.pace.every_s) + step
+        self.pace.every_s = PACES_S[min(max(0, at), len(PACES_S) - 1)]
+        self.pace.look()
+        self.notify(f"redrawn every {self.pace.every_s:g} s", timeout=2)
 
     def action_filter(self) -> None:
         self.table.focus()

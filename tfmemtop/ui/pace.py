@@ -1,0 +1,70 @@
+"""When the screen is drawn: what a user waits for at once, all else at a pace."""
+
+import asyncio
+import math
+from collections.abc import Callable
+
+LEAST_S = 0.1
+"""No two frames are closer than this, whatever happens."""
+_SLACK = 0.1
+"""Share of its time for which a frame waits for readings: they come anyway, and waking for both costs twice."""
+
+
+class Pace:
+    """Calls *draw* every ``every_s`` seconds, and sooner when urged; between these *draw_output* for new output.
+
+    *look* is to be called whenever something has come.
+    """
+
+    def __init__(
+        self,
+        *,
+        draw: Callable[[], None],
+        draw_output: Callable[[], None],
+        has_new_output: Callable[[], bool],
+        later: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._draw = draw
+        self._draw_output = draw_output
+        self._has_new_output = has_new_output
+        self._later = later  # calls where an error is seen, which a timer's is not
+        self._urgent = False
+        self._drawn = self._output_drawn = self._due = -math.inf  # on the loop's clock
+        self._timer: asyncio.TimerHandle | None = None
+        self.every_s = 1.0
+
+    def urge(self) -> None:
+        """Somebody waits for what the next frame will show."""
+        self._urgent = True
+
+    def look(self) -> None:
+        """Draw what is due, and see to it that we look again when the next is."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if now >= self._drawn + (LEAST_S if self._urgent else self.every_s):
+            self._urgent = False
+            self._drawn = self._output_drawn = now
+            self._draw()
+        elif now >= self._output_drawn + LEAST_S and self._has_new_output():
+            self._output_drawn = now
+            self._draw_output()
+        if self._urgent:
+            due = self._drawn + LEAST_S
+        elif self._has_new_output():
+            due = self._output_drawn + LEAST_S
+        else:
+            due = self._drawn + self.every_s * (1 + _SLACK)
+        if self._timer is None or due != self._due:
+            self.rest()
+            self._due = due
+            self._timer = loop.call_at(due, self._wake)
+
+    def rest(self) -> None:
+        """Draw nothing more, until the next :meth:`look`."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._later(self.look)
