@@ -1,5 +1,6 @@
 """The findings on the screen: chosen, explained, copied, and their remedies pressed."""
 
+import pytest
 from textual.pilot import Pilot
 
 from tests import streams as s
@@ -12,6 +13,7 @@ from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.dialog import InputDialog
 from tfmemtop.ui.why_screen import WhyScreen
+from tfmemtop.verdicts import findings
 
 STREAM: list[events.AnyEvent] = [
     *begin(),
@@ -42,6 +44,27 @@ async def opened(pilot: Pilot[Outcome]) -> TfmemtopApp:
 async def test_the_panel_says_how_to_learn_more() -> None:
     async with app(STREAM).run_test(size=(160, 48)) as pilot:
         assert "W explains" in text_of(await drawn(pilot))
+
+
+@pytest.mark.parametrize(("gpus", "said"), [((0, 1), 2), (tuple(range(8)), 1), ((0, 2, 5), 1)])
+async def test_what_holds_on_many_gpus_alike_is_said_once(gpus: tuple[int, ...], said: int) -> None:
+    stream = begin(gpus=max(gpus) + 1)
+    for logical, physical in enumerate(gpus):
+        name = f"GPU:{logical}"
+        stream.append(effective(False, name=name, uuid=f"GPU-{physical}"))
+        stream.append(reading(3.0, (33 + logical) * MIB, 908 * MIB, POOL_AT_ONCE, name=name))
+    async with app(stream).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        text = text_of(shown)
+        assert text.count("growth is off, so TensorFlow took") == said
+        if said == 1:
+            names = "GPU 0 to 7" if len(gpus) == 8 else "GPU 0, 2, 5"
+            assert f"{names} alike. GPU 0: growth is off" in text
+            assert f"W: {len(gpus) - 1} more" in text
+        await pilot.press("W")
+        assert sum(finding.key == "whole-card" for finding in findings(shown.state)) == len(gpus)
+        await pilot.press(*["down"] * (len(gpus) - 1))
+        assert f"GPU {gpus[-1]}: growth is off" in text_of(await drawn(pilot))
 
 
 async def test_the_chosen_finding_is_told_at_length_and_its_lines_are_copied() -> None:

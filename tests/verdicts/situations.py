@@ -110,6 +110,7 @@ def found(*parts: Iterable[events.AnyEvent] | events.AnyEvent) -> dict[str, Find
             stream += part
     after = findings(s.fold(stream))
     assert all(finding.key and finding.text.endswith(".") for finding in after)
+    assert all(finding.text.startswith(finding.place) for finding in after)
     return {finding.key: finding for finding in after}
 
 

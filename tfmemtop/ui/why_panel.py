@@ -9,6 +9,7 @@ from tfmemtop.state import State
 from tfmemtop.ui.lines import Line, Panel, fit
 from tfmemtop.ui.palette import DIM, ERROR, GOOD, KEY, PLAIN, UNICODE, WARNING, Glyphs
 from tfmemtop.verdicts import Finding, findings
+from tfmemtop.verdicts.gather import gathered
 
 MARKS = {"error": ("!", ERROR), "warning": ("!", WARNING), "info": ("i", GOOD)}
 _KEYS = re.compile(r"(\[[^\]]+\])")
@@ -16,7 +17,7 @@ _WRAPPED = 200  # findings whose lines are kept
 
 
 class WhyPanel(Panel):
-    """A title and the findings, wrapped; what does not fit is counted."""
+    """A title and the findings, wrapped, those alike on many devices as one; what is not shown is counted."""
 
     def __init__(self, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
         super().__init__(glyphs=glyphs, id=id)
@@ -24,20 +25,20 @@ class WhyPanel(Panel):
 
     def build(self, width: int, height: int) -> list[Line]:
         rows: list[Line] = []
-        hidden = 0
-        for finding in findings(self.state):
+        found = findings(self.state)
+        hidden = len(found)
+        for finding in gathered(found):
             lines = self._rows(finding, width)
             # A finding is shown whole or not at all, but for the first.
-            if rows and len(rows) + len(lines) > height - 1:
-                hidden += 1
-            else:
+            if not rows or len(rows) + len(lines) <= height - 1:
+                hidden -= 1
                 rows += lines
         more = f"W: {hidden} more {self.glyphs.more}" if hidden else "W explains" if rows else ""
         return [self.title_line(width, "Why", more), *rows]
 
     def wanted_height(self, state: State, width: int) -> int:
         """Lines that all findings take, with the title; 0 if there is none."""
-        found = findings(state)
+        found = gathered(findings(state))
         return 1 + sum(len(self._rows(finding, width)) for finding in found) if found and width else 0
 
     def _rows(self, finding: Finding, width: int) -> list[Line]:

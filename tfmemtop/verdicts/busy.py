@@ -44,7 +44,7 @@ def full_but_idle(state: State) -> Iterator[Finding]:
             f"busy for {fmean(readings):.0f}% of the last {state.now - since:.0f} s"
         )
         if working := _working(state, use, since):
-            yield _unused(taken, working)
+            yield _unused(use.place, taken, working)
             continue
         host = [percent for t, percent in run.busy if t >= since]
         cores = fmean(host) / 100 if host else None
@@ -77,6 +77,7 @@ def full_but_idle(state: State) -> Iterator[Finding]:
             explanation,
             code if busy else (),
             "full-but-idle",
+            use.place,
         )
 
 
@@ -109,7 +110,7 @@ def _for_others(use: Use) -> str:
     return "[G] growth on leaves others what is not needed" if use.growth is False and not use.asynchronous else ""
 
 
-def _unused(taken: str, working: str) -> Finding:
+def _unused(place: str, taken: str, working: str) -> Finding:
     return Finding(
         "info",
         f"{taken}, while {working}: the script seems to compute on that one alone.",
@@ -121,4 +122,5 @@ def _unused(taken: str, working: str) -> Finding:
             'tf.config.set_visible_devices(gpus[:1], "GPU")  # before anything else that touches the GPUs',
         ),
         "full-but-idle",
+        place,
     )

@@ -10,6 +10,7 @@ class Finding:
 
     ``explanation`` tells the why, at more length; ``code`` are lines to put into the script, where
     that helps; ``key`` names the kind of finding and stays the same while its figures change.
+    ``place`` is the device it is about, as the text begins with it; empty if it is about none or several.
     """
 
     level: Literal["info", "warning", "error"]
@@ -18,3 +19,4 @@ class Finding:
     explanation: str = ""
     code: tuple[str, ...] = ()
     key: str = ""
+    place: str = ""

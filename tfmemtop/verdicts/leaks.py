@@ -58,6 +58,7 @@ def leak(state: State) -> Iterator[Finding]:
             "or models made in a loop; a tape that is persistent and never deleted.",
             ("losses.append(float(loss))  # a number; the tensor's memory goes back to the pool",),
             "leak",
+            use.place,
         )
 
 

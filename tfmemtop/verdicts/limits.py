@@ -42,6 +42,7 @@ def limit_and_peak(state: State) -> Iterator[Finding]:
                 "What fits depends on the order of allocations too: free memory in pieces does not add up. A tenth "
                 "above the peak is usually enough; larger batches or another model need it measured anew.",
                 key="limit-tight",
+                place=use.place,
             )
         elif (
             use.name.startswith("GPU")
@@ -59,4 +60,5 @@ def limit_and_peak(state: State) -> Iterator[Finding]:
                 "so far it may still need, as for a validation with larger batches: let it reach its heaviest part "
                 "before lowering the limit.",
                 key="limit-loose",
+                place=use.place,
             )

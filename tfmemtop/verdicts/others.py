@@ -43,6 +43,7 @@ def others_hold_the_card(state: State) -> Iterator[Finding]:
             "TensorFlow reads the free memory once, when it makes its devices, and takes that less a small reserve as "
             "the limit of its pool, with growth and without. What others give back later it never asks for.",
             key="others-hold",
+            place=use.place,
         )
 
 
@@ -92,6 +93,7 @@ def two_reserve_everything(state: State) -> Iterator[Finding]:
                 "if it does not compute there.",
                 (*GROWTH_CODE, "", 'tf.config.set_visible_devices([], "GPU")  # in a worker that needs no GPU'),
                 "two-reserve",
+                f"GPU {card.info.index}",
             )
             break
 

@@ -45,4 +45,5 @@ def outside_the_pool(state: State) -> Iterator[Finding]:
                 + "; other cards and drivers differ, and CUDA before 11.7 loads all kernels at once. What calls CUDA "
                 "by itself has a pool of its own, that neither get_memory_info nor a memory limit of TensorFlow sees.",
                 key="outside-the-pool",
+                place=f"GPU {account.gpu}",
             )

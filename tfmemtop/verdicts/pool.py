@@ -58,6 +58,7 @@ def whole_card_reserved(state: State) -> Iterator[Finding]:
             "pool starts small and grows, and gives nothing back before the process ends or an allocation fails.",
             GROWTH_CODE,
             "whole-card",
+            use.place,
         )
 
 
@@ -109,6 +110,7 @@ def cached_but_idle(state: State) -> Iterator[Finding]:
                 "phase.join()",
             ),
             "cached-idle",
+            use.place,
         )
 
 
@@ -144,6 +146,7 @@ def grown_beyond_need(state: State) -> Iterator[Finding]:
             "no free piece adds a region of its own. A limit cuts the last doubling short.",
             _limit_code(peak),
             "grown-beyond-need",
+            use.place,
         )
 
 
@@ -189,4 +192,5 @@ def fragmented(state: State) -> Iterator[Finding]:
             "as by padding or a fixed batch size; making what lives long (weights, optimizer slots) first.",
             ("export TF_GPU_ALLOCATOR=cuda_malloc_async",) if on_gpu else (),
             "fragmented",
+            use.place,
         )
