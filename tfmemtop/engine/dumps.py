@@ -17,7 +17,7 @@ from tfmemtop.events import AnyEvent, MemoryMap
 PACE_S = 0.5
 
 _BIGGEST = 64 * 1024 * 1024  # bytes of a file; a dump takes some forty a chunk
-_ATTEMPTS = 25  # to read one that is still being written
+_ATTEMPTS = 10  # to read one that is still being written
 
 
 class Dumps:

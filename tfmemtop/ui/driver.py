@@ -28,8 +28,7 @@ class TerminalDriver(LinuxDriver):
         self._modes = self._modes_now()
 
     def _sigcont_application(self, *_: object) -> None:
-        stopped_by_itself = self._must_signal_resume
-        if not stopped_by_itself:
+        if not self._must_signal_resume:  # else it has stopped itself, for Ctrl-Z
             if self._modes_now() == self._modes:
                 return  # nobody has used the terminal meanwhile
             self.suspend_application_mode()

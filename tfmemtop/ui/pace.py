@@ -55,15 +55,10 @@ class Pace:
         else:
             due = self._drawn + self.every_s * (1 + _SLACK)
         if self._timer is None or due != self._due:
-            self.rest()
+            if self._timer is not None:
+                self._timer.cancel()
             self._due = due
             self._timer = loop.call_at(due, self._wake)
-
-    def rest(self) -> None:
-        """Draw nothing more, until the next :meth:`look`."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _wake(self) -> None:
         self._timer = None

@@ -13,19 +13,24 @@ _GPU = re.compile(r"GPU (\d+)\b")
 
 
 def gathered(found: Sequence[Finding]) -> list[Finding]:
-    """*found*, but those of one kind and level that are about three devices or more as one: the first of them."""
-    kinds: dict[tuple[str, str], list[Finding]] = {}
+    """*found*, but those of one kind, level and remedy about three devices or more as one: the first of them."""
+    kinds: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in found:
         if finding.place:
-            kinds.setdefault((finding.key, finding.level), []).append(finding)
+            kinds.setdefault(_kind(finding), []).append(finding)
     said = []
     for finding in found:
-        alike = kinds.get((finding.key, finding.level), []) if finding.place else []
+        alike = kinds[_kind(finding)] if finding.place else []
         if len(alike) < ALIKE:
             said.append(finding)
         elif finding is alike[0]:
             said.append(replace(finding, text=f"{_places(alike)} alike. {finding.text}"))
     return said
+
+
+def _kind(finding: Finding) -> tuple[str, str, str]:
+    """Some kinds have two reasons, told apart by what helps."""
+    return finding.key, finding.level, finding.remedy
 
 
 def _places(alike: Sequence[Finding]) -> str:
