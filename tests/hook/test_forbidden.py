@@ -40,14 +40,14 @@ except ImportError as error:
 
 def test_a_folder_that_is_gone(monitor: Monitor, script: Script, tmp_path: Path) -> None:
     source = """
-import os, subprocess, sys
-os.mkdir(sys.argv[1]); os.chdir(sys.argv[1]); os.rmdir(sys.argv[1])
+import os, subprocess, sys, tempfile
+gone = tempfile.mkdtemp(dir=sys.argv[1]); os.chdir(gone); os.rmdir(gone)
 os.environ["PYTHONPATH"] = os.environ.get("PYTHONPATH", "") + ":elsewhere"
 look = "import sys; print([entry for entry in sys.path if 'python' not in entry])"
 done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True)
 print((done.stdout, done.stderr) if done.returncode == 0 else "none starts there, from Python 3.11 on")
 """
-    bare, hooked = both(monitor, script(source), str(tmp_path / "gone"), PYTHONPATH="/nowhere")
+    bare, hooked = both(monitor, script(source), str(tmp_path), PYTHONPATH="/nowhere")
     assert bare == hooked and bare.out
 
 
