@@ -1,5 +1,6 @@
 """For all tests: what tfmemtop keeps for its user, it keeps elsewhere; what is searched is found each time."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,10 @@ from hypothesis import settings
 # The same examples each time, and no failure because the machine was busy. ``--hypothesis-profile=default`` searches.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
+
+# Where tests run in the background, Ctrl-C is ignored, and would be in every process that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

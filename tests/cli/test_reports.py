@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+from collections.abc import Iterator
 
 import pytest
 
@@ -66,9 +68,16 @@ def test_the_table_says_why_processes_are_missing() -> None:
     assert list(table([H200, reading(missing="the driver does not tell")]))[-1] == "GPU 0: the driver does not tell"
 
 
-def session(id: str, *command: str) -> SessionInfo:
+@pytest.fixture
+def engine() -> Iterator[int]:
+    """A process without children, as the engine of a script that has ended."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        yield process.pid
+
+
+def session(id: str, *command: str, engine: int | None = None) -> SessionInfo:
     return SessionInfo(
-        id=id, pid=os.getpid(), started=1.7e9, command=list(command), cwd="/", socket="/s", output_path=None
+        id=id, pid=engine or os.getpid(), started=1.7e9, command=list(command), cwd="/", socket="/s", output_path=None
     )
 
 
@@ -79,8 +88,8 @@ def test_attach_takes_the_only_session_or_the_one_that_is_meant() -> None:
     assert choose([one, two], "abc") is one
 
 
-def test_attach_lists_the_sessions_when_it_cannot_choose(capsys: pytest.CaptureFixture[str]) -> None:
-    found = [session("abc12", "python", "my train.py"), session("abd34")]
+def test_attach_lists_the_sessions_when_it_cannot_choose(engine: int, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [session("abc12", "python", "my train.py", engine=engine), session("abd34", engine=engine)]
     with pytest.raises(Refusal, match="several sessions go on; choose one: tfmemtop attach abc12"):
         choose(found, None)
     listed = capsys.readouterr().err.splitlines()

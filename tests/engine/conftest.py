@@ -98,8 +98,11 @@ class Engines:
 
 
 async def ended(pid: int) -> None:
-    """Until a process has gone."""
-    descriptor = os.pidfd_open(pid)
+    """Until a process has gone, if it has not yet."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
     loop = asyncio.get_running_loop()
     gone = asyncio.Event()
     loop.add_reader(descriptor, gone.set)

@@ -2,8 +2,8 @@
 
 ``python -m tests.probe.stress [--rounds N] [--seconds S] [--asan | --valgrind] [SCENARIO…]`` prints a table. Every
 round is a process of its own, forked from one that has imported TensorFlow and made no device yet.
-With ``--asan`` the library is built with AddressSanitizer, whose runtime is preloaded; ``forks`` is then left
-out, since that runtime's own locks are not made for a fork while other threads allocate.
+With ``--asan`` the library is built with AddressSanitizer, whose runtime is preloaded; forks are then left
+out, since that runtime's own locks are not made for one while other threads allocate.
 """
 
 import argparse
@@ -69,6 +69,11 @@ class Round:
             region = found["regions"][-1][0] if region is None else None
             self.reads += 1
 
+    def ask_without_pause(self, until: float) -> None:
+        """TensorFlow's own account, which is read where there is no library."""
+        while time.monotonic() < until:
+            self.public()
+
     def allocate_without_pause(self, until: float) -> None:
         """Tensors of many sizes, held for a while, in no order."""
         held: list[Any] = []
@@ -76,6 +81,10 @@ class Round:
             held.append(self.tf.raw_ops.Empty(shape=[random.randrange(1, 1 << 20)], dtype=self.tf.uint8, init=False))
             if len(held) > 300:
                 del held[random.randrange(len(held))]
+
+    def keep_many_chunks(self) -> None:
+        """As a reading of the map holds the pool's lock the longer, the more there are."""
+        self.held = [self.tf.raw_ops.Empty(shape=[256], dtype=self.tf.uint8, init=False) for _ in range(20_000)]
 
     def background(self, count: int, work: Callable[..., None], *args: Any) -> list[threading.Thread]:
         def run() -> None:
@@ -172,6 +181,24 @@ def forks(round: Round) -> None:
     assert round.native.take(CPU, 0) is not None
 
 
+def forks_and_goes_on(round: Round) -> None:
+    """Children forked during reads allocate, as the script's own that load its data may."""
+    round.keep_many_chunks()
+    until = time.monotonic() + HANGS_S
+    round.background(1, round.read_without_pause, round.native, until)
+    round.background(1, round.ask_without_pause, until)
+    while round.reads < 20 and not round.failures:
+        time.sleep(0.001)
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            made = round.tf.zeros([1 << 10])
+            os._exit(0 if float(made[0]) == 0 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    if round.failures:
+        raise round.failures[0]
+
+
 def stops_and_starts(round: Round) -> None:
     """The sampler's thread stopped and started, over and over, during reads."""
     round.reading()
@@ -195,6 +222,7 @@ SCENARIOS: dict[str, tuple[Callable[[Round], None], int]] = {
     "is_terminated": (is_terminated, -signal.SIGTERM),
     "execs": (execs, 0),
     "forks": (forks, 0),
+    "forks_and_goes_on": (forks_and_goes_on, 0),
     "stops_and_starts": (stops_and_starts, 0),
 }
 
@@ -206,13 +234,14 @@ def play(name: str, library: Path, seconds: float) -> str:
     end, held = os.pipe()
     child = os.fork()
     if child == 0:
+        os.setpgid(0, 0)
         scenario(Round(library, seconds))
         sys.exit(0)
     os.close(held)
     ended = select.select([end], [], [], HANGS_S)[0]
     os.close(end)
     if not ended:
-        os.kill(child, signal.SIGKILL)
+        os.killpg(child, signal.SIGKILL)  # its own children hang with it
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return "hung" if not ended else "" if code == expected else f"ended with {code}"
 
@@ -279,7 +308,7 @@ def main() -> int:
     import tensorflow  # noqa: F401 (once for all rounds)
 
     for name in options.scenarios:
-        if options.asan and name == "forks":
+        if options.asan and name.startswith("forks"):
             continue
         rounds = 1 if name == "threads" else options.rounds
         began = time.monotonic()

@@ -15,4 +15,4 @@ def test_no_awkward_moment_crashes_or_hangs_the_script(library: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(done.stdout.splitlines()) == 10
+    assert len(done.stdout.splitlines()) == 11

@@ -21,14 +21,16 @@ BEGINNING = """
 import os, sys, threading
 import tensorflow as tf
 kept = [tf.zeros([1 << 10]) for _ in range(2000)]
+working = threading.Lock()
 print("begun", flush=True)
 
 def train(seconds):
     import time
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        kept.append(tf.zeros([1 << 10]) + 1)
-        del kept[0]
+        with working:
+            kept.append(tf.zeros([1 << 10]) + 1)
+            del kept[0]
 """
 
 
@@ -105,7 +107,8 @@ sys.stdin.readline()
 threading.Thread(target=train, args=(60,), daemon=True).start()
 ends = []
 for number in range(4):
-    child = os.fork()
+    with working:  # else the child may have locks of TensorFlow's that the other thread held
+        child = os.fork()
     if child == 0:
         train(0.1)
         print(os.getpid(), flush=True)

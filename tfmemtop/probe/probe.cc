@@ -36,6 +36,7 @@ constexpr uint32_t kVersion = 1;
 constexpr int kGpu = 0, kPinned = 1, kCpu = 2;
 constexpr int kGpus = 64;
 constexpr int kGrowths = 64;
+constexpr int64_t kForkWaits_ns = 50000000;
 constexpr int64_t kUnknown = -1;
 
 // What a function says about its work; above 0 it is done.
@@ -74,6 +75,7 @@ static_assert(std::is_trivially_destructible_v<Slot>);
 
 Slot slots[kGpus + 2];
 std::atomic<bool> forked{false}, stopping{false}, running{false};
+std::atomic<int> looking{0}, forking{0};
 
 int64_t Now() {
   timespec now;
@@ -177,6 +179,37 @@ bool Read(int kind, int index, Allocator* allocator, Stats* out) {
   return true;
 }
 
+void Pause(long ns) {
+  timespec pause{0, ns};
+  nanosleep(&pause, nullptr);
+}
+
+// A child of fork has the locks as they were, and not the threads that would have released them: it would wait for
+// ever for an allocator that one of ours was just asking. So nobody looks while another thread forks, and a fork
+// waits for who looks; for a twentieth of a second at most, since TensorFlow may keep one of ours waiting itself.
+class Look {
+ public:
+  Look() {
+    while (looking.fetch_add(1), forking.load() > 0) {
+      looking.fetch_sub(1);
+      Pause(100000);
+    }
+  }
+  ~Look() { looking.fetch_sub(1); }
+};
+
+void Forking() {
+  forking.fetch_add(1);
+  for (const int64_t began = Now(); looking.load() > 0 && Now() - began < kForkWaits_ns;) Pause(20000);
+}
+
+void ForkedParent() { forking.fetch_sub(1); }
+
+void ForkedChild() {
+  forked.store(true);
+  running.store(false);
+}
+
 // Runs `work` where no exception passes, and never in a forked child.
 template <class Work>
 int Guarded(Work work) {
@@ -188,6 +221,15 @@ int Guarded(Work work) {
   }
 }
 
+// The same for what takes locks of TensorFlow's.
+template <class Work>
+int Looking(Work work) {
+  return Guarded([&] {
+    Look look;
+    return work();
+  });
+}
+
 // Of the script's own priority: a lower one would have the script wait for an allocator's lock that a thread
 // holds which the system does not run.
 void* Sample(void* period_ns) {
@@ -195,7 +237,7 @@ void* Sample(void* period_ns) {
   pthread_setname_np(pthread_self(), "tfmemtop");
   int64_t next = Now();
   while (!stopping.load(std::memory_order_relaxed)) {
-    Guarded([] {
+    Looking([] {
       for (int kind : {kGpu, kPinned, kCpu}) {
         for (int index = 0; Slot* slot = SlotOf(kind, index); index++) {
           // Only those that somebody reads, and has found before.
@@ -220,27 +262,18 @@ void* Sample(void* period_ns) {
   return nullptr;
 }
 
-void Forked() {
-  forked.store(true);
-  running.store(false);
-}
-
 // Waits a twentieth of a second at most: a process that ends is not held up.
 void Stop() {
   stopping.store(true);
-  for (int tries = 0; running.load(std::memory_order_acquire) && tries < 50; tries++) {
-    timespec pause{0, 1000000};
-    nanosleep(&pause, nullptr);
-  }
+  for (int tries = 0; running.load(std::memory_order_acquire) && tries < 50; tries++) Pause(1000000);
 }
 
 // At exit what was registered last comes first: the thread is stopped before what is static in TensorFlow is
 // destroyed. This library's own destructors would come last of all.
 __attribute__((constructor)) void Loaded() {
-  pthread_atfork(nullptr, nullptr, Forked);
+  pthread_atfork(Forking, ForkedParent, ForkedChild);
   std::atexit(Stop);
 }
-
 
 }  // namespace
 
@@ -252,11 +285,11 @@ TFMEMTOP_API uint32_t tfmemtop_version() { return kVersion; }
 
 // GPU allocators that TensorFlow has made.
 TFMEMTOP_API int tfmemtop_gpus() {
-  return Guarded([] { return Gpus::Count(); });
+  return Looking([] { return Gpus::Count(); });
 }
 
 TFMEMTOP_API int tfmemtop_stats(int kind, int index, Stats* out) {
-  return Guarded([=] {
+  return Looking([=] {
     if (out == nullptr || out->size != sizeof *out) return kRefused;
     Allocator* allocator = Find(kind, index);
     return allocator != nullptr && Read(kind, index, allocator, out) ? kDone : kNothing;
@@ -265,7 +298,7 @@ TFMEMTOP_API int tfmemtop_stats(int kind, int index, Stats* out) {
 
 // A reading, and what the sampler saw since the last one.
 TFMEMTOP_API int tfmemtop_take(int kind, int index, Taken* out) {
-  return Guarded([=] {
+  return Looking([=] {
     if (out == nullptr || out->size != sizeof *out) return kRefused;
     Allocator* allocator = Find(kind, index);
     if (allocator == nullptr) return kNothing;
@@ -285,7 +318,7 @@ TFMEMTOP_API int tfmemtop_take(int kind, int index, Taken* out) {
 }
 
 TFMEMTOP_API int tfmemtop_map(int kind, int index, Map* map) {
-  return Guarded([=] {
+  return Looking([=] {
     if (map == nullptr || map->size != sizeof *map) return kRefused;
     Allocator* allocator = Find(kind, index);
     if (allocator == nullptr) return kNothing;
