@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,21 @@ async def test_what_a_dead_engine_left_is_cleaned_up(engines: Engines) -> None:
     assert _exists(Path(launched.socket))
     assert sessions() == []
     assert not _exists(Path(launched.socket).parent)
+
+
+async def test_outputs_are_kept_for_a_month(engines: Engines) -> None:
+    silent = engines.launch(sys.executable, "-u", "-c", READS)
+    await (await engines.look(silent.socket)).until_shown("up")
+    assert silent.output_path is not None
+    kept = Path(silent.output_path)
+    for name, days in (("old.log", 31), ("old.engine.log", 31), ("recent.log", 29), ("not-ours", 31), (kept.name, 31)):
+        path = kept.parent / name
+        path.touch()
+        at = time.time() - days * 86400
+        os.utime(path, (at, at))
+    await (await engines.python("print('up')")).until_shown("up")
+    assert {path.name for path in kept.parent.iterdir()} >= {"recent.log", "not-ours", kept.name}
+    assert not list(kept.parent.glob("old*"))
 
 
 OUTLIVES = """

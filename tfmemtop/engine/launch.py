@@ -22,6 +22,7 @@ from tfmemtop.settings import Settings
 
 _SOCKET_PATH_LIMIT = 107
 _ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
+_OUTPUTS_KEPT_DAYS = 30
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,6 +188,19 @@ def output_folder() -> Path:
     folder = base / "tfmemtop"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
+
+
+def forget_old_outputs() -> None:
+    """Remove the outputs to which nothing was written for thirty days, but for those of sessions that go on.
+
+    Raises:
+        OSError: one cannot be removed, or the folders cannot be read.
+    """
+    going_on = {session.output_path for session in sessions()}
+    oldest = time.time() - _OUTPUTS_KEPT_DAYS * 86400
+    for path in output_folder().glob("*.log"):
+        if str(path) not in going_on and path.stat().st_mtime < oldest:
+            path.unlink()
 
 
 def new_session() -> SessionFolder:

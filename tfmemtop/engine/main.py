@@ -92,7 +92,11 @@ def _serve(
     )
     _answer(Launched(id=folder.id, socket=str(folder.engine_socket), output_path=str(output_path)))
     detach(str(folder.log))
-    # From here on nobody waits.
+    # From here on nobody waits, and what goes wrong is written to the log.
+    try:
+        launching.forget_old_outputs()
+    except OSError:
+        traceback.print_exc()
     import asyncio
 
     from tfmemtop.engine.core import Engine
