@@ -50,6 +50,17 @@ def test_with_less_height_graphs_go_first_then_legends_become_one_then_each_devi
     assert "util 45%" in lines[1] and "42 °C" in lines[1] and "/140.4G" in lines[1] and "in use" in lines[5]
 
 
+def test_on_a_wide_screen_devices_stand_beside_each_other_rather_than_lose_their_graphs() -> None:
+    panel = shown(trained(5, 100))
+    lines = rows(panel.build(160, 30))
+    titles = [line for line in lines if "GPU" in line]
+    assert [line.count("GPU") for line in titles] == [2, 2, 1] and "GPU 0" in titles[0] and "GPU 3" in titles[1]
+    assert {len(line) for line in lines} == {160}
+    assert sum(line.count("now") for line in lines) == 5
+    assert sum(line.count("in use") for line in rows(panel.build(160, 9))) == 5
+    assert all(line.count("GPU") < 2 for line in rows(panel.build(140, 30)))
+
+
 def test_sixteen_gpus_in_little_height_scroll_and_say_what_is_hidden() -> None:
     panel = shown(trained(16, 30))
     lines = rows(panel.build(100, 13))
@@ -69,11 +80,12 @@ def test_sixteen_gpus_in_little_height_scroll_and_say_what_is_hidden() -> None:
 def test_the_height_wanted_is_never_more_than_there_is_and_is_put_to_use(gpus: int) -> None:
     state = trained(gpus, 30)
     panel = shown(state)
-    for available in range(70):
-        wanted = panel.wanted_height(state, 120, available)
-        assert wanted <= available
-        assert len(panel.build(120, wanted)) == wanted
-    assert panel.wanted_height(state, 120, 1000) < 200
+    for width in (120, 160, 230):
+        for available in range(70):
+            wanted = panel.wanted_height(state, width, available)
+            assert wanted <= available
+            assert len(panel.build(width, wanted)) == wanted
+        assert panel.wanted_height(state, width, 1000) < 200
 
 
 def test_span_and_scale_are_the_users_to_choose() -> None:

@@ -41,6 +41,7 @@ SCREENS = {
     "gpu-growth-and-limit": Shown("h200-settings", 70.0),
     "gpu-async": Shown("h200-settings", 125.0),
     "two-cards": Shown("h200-two-cards", 20.0),
+    "four-cards": Shown("h200-four-cards", 20.0),
     "cpu-pool": Shown("cpu-demo", 60.0),
     "cpu-ended": Shown("cpu-demo", 108.0),
     "out-of-memory": Shown("cpu-oom", 39.0),

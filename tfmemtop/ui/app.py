@@ -220,7 +220,7 @@ class TfmemtopApp(App[Outcome]):
         heights = arrange(
             width,
             height,
-            devices_wanted=self.devices.wanted_height(self.state, width, height),
+            devices_wanted=lambda lines: self.devices.wanted_height(self.state, width, lines),
             processes=process_count(self.state),
             why_wanted=self.why.wanted_height(self.state, width),
             allocators=has_run and self._shown["allocators"],

@@ -1,7 +1,8 @@
 """The panel of the devices: who holds the memory of each GPU, or of TensorFlow's CPU pool.
 
 With room each device has a title, a bar, a legend and a graph; with less the graphs shrink, then
-go, then the legends become one; with little each device is a line, and with less these scroll.
+the devices stand beside each other where the screen is wide, then the graphs go, then the legends
+become one; with little each device is a line, and with less these scroll.
 """
 
 from enum import Enum
@@ -17,11 +18,13 @@ from tfmemtop.ui.bar import bar, legend, note_line, shared_legend, short_usage, 
 from tfmemtop.ui.graph import SPANS, Graph, Mark, Scale
 from tfmemtop.ui.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
+from tfmemtop.ui.text import harmless
 
 _GRAPH_LEAST = 4  # lines of a graph worth drawing, axis included
 _GRAPH_ALONE, _GRAPH_AMONG_OTHERS = 13, 7  # lines it likes
 _WORDS_MOST = 3  # lines of legend and note
 _BAR_LEAST, _BAR_LIKED = 4, 16  # cells
+_COLUMN_LEAST, _GAP = 72, 2  # cells of a device beside others, and between them
 _SEPARATOR = " · "
 
 
@@ -77,20 +80,23 @@ class DevicesPanel(Panel):
     def wanted_height(self, state: State, width: int, available: int) -> int:
         """How many of *available* lines serve the devices of *state* well; the rest is better used elsewhere."""
         shown = panels(state)
-        graph = _GRAPH_ALONE if len(shown) == 1 else _GRAPH_AMONG_OTHERS
-        wanted = {
-            Layout.GRAPH: sum(2 + len(self._words(panel, width, _WORDS_MOST)) + graph for panel in shown),
-            Layout.LEGEND: 3 * len(shown),
-            Layout.BAR: 2 * len(shown) + 1,
-            Layout.LINE: len(shown) + 2,
-        }[_layout(len(shown), available)]
-        return min(wanted if shown else 2, available)
+        if not shown:
+            return min(2, available)
+        layout, columns = _layout(len(shown), width, available)
+        stacked = -(-len(shown) // columns)
+        if layout is Layout.GRAPH:
+            graph = _GRAPH_ALONE if stacked == 1 else _GRAPH_AMONG_OTHERS
+            words = max(len(self._words(panel, _widths(width, columns)[0], _WORDS_MOST)) for panel in shown)
+            wanted = stacked * (2 + words + graph)
+        else:
+            wanted = {Layout.LEGEND: 3 * stacked, Layout.BAR: 2 * stacked + 1, Layout.LINE: stacked + 2}[layout]
+        return min(wanted, available)
 
     def build(self, width: int, height: int) -> list[Line]:
         shown = panels(self.state)
         for key in self._graphs.keys() - {panel.key for panel in shown}:
             del self._graphs[key]
-        layout = _layout(len(shown), height)
+        layout, columns = _layout(len(shown), width, height)
         if not shown:
             hint = " no GPU here; TensorFlow's CPU pool appears as soon as a script uses it"
             empty = [self.title_line(width, "GPUs"), [Segment(fit(hint, width, self.glyphs), DIM)]]
@@ -98,32 +104,40 @@ class DevicesPanel(Panel):
         elif layout is Layout.LINE:
             lines = self._a_line_each(shown, width, height)
         else:
-            lines = self._stacked(shown, layout, width, height)
+            lines = self._stacked(shown, layout, columns, width, height)
         return lines[:height]
 
-    def _stacked(self, shown: list[DevicePanel], layout: Layout, width: int, height: int) -> list[Line]:
-        texts = [usage(panel) for panel in shown]
-        room = max(map(cell_len, texts))
+    def _stacked(self, shown: list[DevicePanel], layout: Layout, columns: int, width: int, height: int) -> list[Line]:
+        room = max(cell_len(usage(panel)) for panel in shown)
+        widths = _widths(width, columns)
+        stacked = -(-len(shown) // columns)
         lines: list[Line] = []
-        for index, (panel, text) in enumerate(zip(shown, texts, strict=True)):
-            head = [self.title_line(width, panel.title, _SEPARATOR.join(panel.facts))]
-            if width >= room + _BAR_LEAST:
-                drawn = bar(panel, width - room - 3, self.glyphs)
-                head.append([Segment(" "), *drawn, Segment(f" {text:>{room}} ", BOLD)])
-            else:
-                head.append(bar(panel, width, self.glyphs))
+        for row in range(stacked):
             # Each device has an even share of the height, the last ones what does not divide.
-            left = (index + 1) * height // len(shown) - len(lines)
-            if layout is Layout.GRAPH:
-                head += self._words(panel, width, min(_WORDS_MOST, left - 2 - _GRAPH_LEAST))
-            elif layout is Layout.LEGEND:
-                head += self._words(panel, width, 1)
-            lines += [_exactly(line, width) for line in head]
-            if layout is Layout.GRAPH:
-                lines += self._graph(panel, width, left - len(head))
+            share = (row + 1) * height // stacked - len(lines)
+            beside = shown[row * columns : (row + 1) * columns]
+            drawn = [
+                self._device(panel, layout, room, wide, share) for panel, wide in zip(beside, widths, strict=False)
+            ]
+            lines += _beside(drawn, widths)
         if layout is Layout.BAR:
             lines.append(_exactly(shared_legend(self.glyphs, width), width))
         return lines
+
+    def _device(self, panel: DevicePanel, layout: Layout, room: int, width: int, height: int) -> list[Line]:
+        """One device in at most *height* lines, *room* cells for its usage, as wide as that of the widest."""
+        head = [self.title_line(width, panel.title, _SEPARATOR.join(panel.facts))]
+        if width >= room + _BAR_LEAST:
+            drawn = bar(panel, width - room - 3, self.glyphs)
+            head.append([Segment(" "), *drawn, Segment(f" {usage(panel):>{room}} ", BOLD)])
+        else:
+            head.append(bar(panel, width, self.glyphs))
+        if layout is Layout.GRAPH:
+            head += self._words(panel, width, min(_WORDS_MOST, height - 2 - _GRAPH_LEAST))
+        elif layout is Layout.LEGEND:
+            head += self._words(panel, width, 1)
+        lines = [_exactly(line, width) for line in head]
+        return lines + self._graph(panel, width, height - len(head)) if layout is Layout.GRAPH else lines
 
     def _words(self, panel: DevicePanel, width: int, rows: int) -> list[Line]:
         """Legend and note, in at most *rows* lines; with one line the note only where there is no legend."""
@@ -146,7 +160,7 @@ class DevicesPanel(Panel):
         above, below = self._offset, len(shown) - rows - self._offset
         hidden = [f"{self.glyphs.up} {above} more"] * (above > 0) + [f"{self.glyphs.more} {below} more"] * (below > 0)
         lines = [self.title_line(width, "GPUs", "  ".join(hidden))] if titled else []
-        names = [panel.title.replace("NVIDIA ", "") for panel in shown]
+        names = [harmless(panel.title.replace("NVIDIA ", "")) for panel in shown]
         name_room = min(max(map(cell_len, names)), max(5, width // 4))
         usages = [short_usage(panel) for panel in shown]
         usage_room = max(map(cell_len, usages))
@@ -164,12 +178,34 @@ class DevicesPanel(Panel):
         return [_exactly(line, width) for line in lines]
 
 
-def _layout(devices: int, height: int) -> Layout:
-    if height >= devices * (3 + _GRAPH_LEAST):
-        return Layout.GRAPH
-    if height >= devices * 3:
-        return Layout.LEGEND
-    return Layout.BAR if height >= devices * 2 + (devices > 1) else Layout.LINE
+def _layout(devices: int, width: int, height: int) -> tuple[Layout, int]:
+    """How much each device shows, and how many stand beside each other: no more than serves that."""
+    beside = range(1, max(1, min(devices, (width + _GAP) // (_COLUMN_LEAST + _GAP))) + 1)
+    graphs = [(Layout.GRAPH, 3 + graph) for graph in (_GRAPH_AMONG_OTHERS, _GRAPH_LEAST)]
+    for layout, lines in (*graphs, (Layout.LEGEND, 3)):
+        for columns in beside:
+            if height >= -(-devices // columns) * lines:
+                return layout, columns
+    return (Layout.BAR if height >= devices * 2 + (devices > 1) else Layout.LINE), 1
+
+
+def _widths(width: int, columns: int) -> list[int]:
+    """Cells of each of *columns* beside each other, which fill *width* with the gaps between them."""
+    room = width - _GAP * (columns - 1)
+    return [(index + 1) * room // columns - index * room // columns for index in range(columns)]
+
+
+def _beside(blocks: list[list[Line]], widths: list[int]) -> list[Line]:
+    """*blocks* beside each other, each as wide as its column; those that are missing or shorter are blank."""
+    if len(widths) == 1:
+        return blocks[0]
+    lines: list[Line] = []
+    for parts in zip_longest(*blocks, *[[]] * (len(widths) - len(blocks)), fillvalue=[]):
+        line: Line = []
+        for index, (part, wide) in enumerate(zip(parts, widths, strict=True)):
+            line += [Segment(" " * _GAP)] * (index > 0) + _exactly(part, wide)
+        lines.append(line)
+    return lines
 
 
 def _columns(facts: list[tuple[str, ...]], room: int) -> list[str]:
