@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from rich.cells import cell_len
+from rich.highlighter import Highlighter
 from rich.segment import Segment
+from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -151,6 +153,13 @@ Suggestion = tuple[str, str]
 """A value for the field and what it means: ``("4G", "half of the card")``."""
 
 
+class _Displayed(Highlighter):
+    """What is typed as it is shown: a line break that stands in an argument is a blank there, and stays one."""
+
+    def highlight(self, text: Text) -> None:
+        text.plain = "".join(harmless(character) or "?" for character in text.plain)
+
+
 class InputDialog(Dialog[str]):
     """One line of text, checked on Enter; values to pick from stand below what is asked."""
 
@@ -191,7 +200,7 @@ class InputDialog(Dialog[str]):
         self._check = check
         self._picked: int | None = None
         self._suggested_at = 0
-        self._field = Input(value, compact=True, select_on_focus=False)
+        self._field = Input(value, compact=True, select_on_focus=False, highlighter=_Displayed())
         self._field.cursor_blink = False
 
     def fields(self) -> list[Widget]:

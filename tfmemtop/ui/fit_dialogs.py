@@ -113,7 +113,7 @@ class FitDialog(Dialog[Answer]):
         search, plan = self._fit, self._fit.plan
         tries = "1 try" if plan.tries == 1 else f"{plan.tries} tries"
         goal = f"Past {goal_words(plan.goal)}, in at most {tries}"
-        lines: list[Line] = [[Segment(fit(f"{goal}: {' '.join(plan.command)}", width, self.glyphs), DIM)], []]
+        lines: list[Line] = [[Segment(fit(harmless(f"{goal}: {' '.join(plan.command)}"), width, self.glyphs), DIM)], []]
         lines += self._table(width)
         if search.going:
             mark = f"{self.glyphs.running} try {search.number} of {plan.tries}: {limit_words(search.limit)}  "

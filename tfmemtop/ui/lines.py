@@ -15,6 +15,7 @@ from textual.widget import Widget
 
 from tfmemtop.state import State
 from tfmemtop.ui.palette import ASCII, PLAIN, RULE, TITLE, UNICODE, Glyphs
+from tfmemtop.ui.text import harmless
 
 Line = list[Segment]
 
@@ -75,6 +76,7 @@ class Panel(Widget):
 
     def title_line(self, width: int, title: str, right: str = "", chosen: bool = False) -> Line:
         """A rule across the panel with *title* on its left and *right* on its right."""
+        title, right = harmless(title), harmless(right)
         rule = self.glyphs.rule
         left = f" {fit(title, max(4, width - 4), self.glyphs)} "
         room = width - 2 - cell_len(left) - (cell_len(right) + 3 if right else 0)
