@@ -16,7 +16,10 @@ def test_a_healthy_run_is_left_in_peace() -> None:
     assert found(HEALTHY) == {}
 
 
-@pytest.mark.parametrize(("name", "runs"), [("h200-settings", {2, 3, 5}), ("cpu-demo", {1}), ("h200-two-cards", {1})])
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [("h200-settings", {2, 3, 5}), ("cpu-demo", {1}), ("h200-two-cards", {1}), ("h200-four-cards", {1})],
+)
 def test_recorded_healthy_runs_are_left_in_peace_at_every_moment(name: str, runs: set[int]) -> None:
     path = RECORDINGS / f"{name}.jsonl"
     state, last, told = State(), 0.0, set[str]()

@@ -59,6 +59,28 @@ def test_every_question_is_answered_with_the_runs_own_figures() -> None:
     assert "process total 1.6 GiB" in page[REPORTS_LESS] and "nvidia-smi counts" in page[REPORTS_LESS]
 
 
+def test_what_many_gpus_have_alike_is_told_once() -> None:
+    course = follow(recording.read(RECORDINGS / "h200-four-cards.jsonl").events())
+    assert heading(course).endswith("on GPU 0 to 3 NVIDIA H200 with 140.4 GiB each.")
+    page = told(course)[FULL_NOT_USED]
+    assert "GPU 0, 2: at most 1.9 GiB of 140.4 GiB were taken" in page
+    assert page.count("The two are counted apart") == 1
+    alone = [effective(False), *(s.effective(1.2, 100, f"GPU:{n}", f"GPU-{n}") for n in (1, 2, 3))]
+    growths = [msgspec.structs.replace(event, growth=False, t=1.2) for event in alone]
+    eight = [*begin(), *(s.device(n) for n in (1, 2, 3)), *growths]
+    whole = [s.allocator(t, 100, GIB, pool=139 * GIB, name=f"GPU:{n}") for t in (3.0, 9.0, 15.0) for n in range(4)]
+    course = follow([*eight, *sorted(whole, key=lambda event: event.t), s.alive(30.0, 100)])
+    (found,) = [text for answer in answers(course) for text in answer.found if "growth is off" in text]
+    assert ") GPU 0 to 3 alike. GPU 0: growth is off" in found
+
+
+def test_a_gpu_that_the_script_may_not_use_is_none_that_tensorflow_had() -> None:
+    readings = [s.device_reading(t, {100: GIB}, index) for t in (5.0, 6.0) for index in (0, 1)]
+    course = follow([*begin(), s.device(1), effective(True), *readings])
+    page = told(course)[FULL_NOT_USED]
+    assert "GPU 0: at most 1.0 GiB" in page and "GPU 1" not in page
+
+
 def test_a_finding_that_has_ceased_is_told_with_its_time() -> None:
     course = follow(GROWING)
     (idle,) = [t for t in course.told if t.finding.key == "cached-idle"]

@@ -9,6 +9,7 @@ from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.lookup import of_run
 from tfmemtop.verdicts import findings
 from tfmemtop.verdicts.finding import Finding
+from tfmemtop.verdicts.look import uses
 
 LOOK_S = 1.0
 """The engine reads the cards once a second: looking more often finds little more."""
@@ -111,6 +112,9 @@ def _read(course: Course, reading: events.DeviceReading) -> None:
     run = course.state.run
     known = reading.index in course.state.devices  # a recording may have lost its beginning
     if run is None or not run.going or not known or not any(name.startswith("GPU") for name in run.effective):
+        return
+    used = {use.card.info.index for use in uses(course.state) if use.card}
+    if used and reading.index not in used:  # else it is not known which cards they are
         return
     card = course.cards.setdefault(reading.index, Card())
     card.most_used = max(card.most_used, reading.used or 0)

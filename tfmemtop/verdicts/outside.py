@@ -13,7 +13,7 @@ BEYOND_USUAL = 512 * MIB
 """What context and libraries may differ by between cards, drivers and models before it is worth a doubt."""
 
 USUAL_BETWEEN = 1024 * MIB
-"""NCCL's buffers in a process that computes on several GPUs: 858 MiB each on two H200s."""
+"""NCCL's buffers in a process that computes on several GPUs: 858 MiB each on two H200s, and no more on four."""
 
 
 def outside_the_pool(state: State) -> Iterator[Finding]:

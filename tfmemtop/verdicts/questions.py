@@ -1,8 +1,9 @@
 """The five questions people ask about TensorFlow's GPU memory, answered for one run with its own figures. Pure."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tfmemtop.state.anatomy import anatomies
 from tfmemtop.state.holdings import holdings
@@ -10,8 +11,9 @@ from tfmemtop.state.lookup import PINNED
 from tfmemtop.state.model import RunState, State
 from tfmemtop.units import format_bytes, format_duration
 from tfmemtop.verdicts.accounting import in_use, others_say, parts, why_they_differ
-from tfmemtop.verdicts.course import Course, Told
+from tfmemtop.verdicts.course import Card, Course, Told
 from tfmemtop.verdicts.ending import ending
+from tfmemtop.verdicts.gather import alike, gpus, said
 from tfmemtop.verdicts.limits import fitting_limit
 from tfmemtop.verdicts.look import count, hooked_of_run, maker, uses, where
 from tfmemtop.verdicts.pool import WHOLE_CARD
@@ -66,9 +68,10 @@ def heading(course: Course) -> str:
         return "No script was started in this recording."
     took = (run.ended if run.ended is not None else course.state.now) - run.started
     how = ending(run) or "not ended"
+    kinds = {index: (device.info.name, device.info.total) for index, device in course.state.devices.items()}
     cards = ", ".join(
-        f"GPU {index} {device.info.name} with {format_bytes(device.info.total)}"
-        for index, device in course.state.devices.items()
+        f"{gpus(numbers)} {name} with {format_bytes(total)}" + (" each" if len(numbers) > 1 else "")
+        for (name, total), numbers in _alike(kinds.items())
     )
     return (
         f"Run {run.run}, {' '.join(run.argv)}: {format_duration(took)}, {how}; on {cards or 'a machine without a GPU'}."
@@ -88,33 +91,33 @@ def answers(course: Course) -> list[Answer]:
         REPORTS_LESS: (tuple(_reports_less(course)), ()),
     }
     return [
-        Answer(question, paragraphs, tuple(_found(course, question)), code)
+        Answer(
+            question,
+            paragraphs,
+            tuple(_found(course, [t for t in course.told if _BELONGS.get(t.finding.key) == question])),
+            code,
+        )
         for question, (paragraphs, code) in told.items()
     ]
 
 
 def also_found(course: Course) -> list[str]:
     """Findings that belong to none of the questions."""
-    return [_when(course, t) for t in course.told if t.finding.key not in _BELONGS and not _aside(t.finding.key)]
+    others = [t for t in course.told if t.finding.key not in _BELONGS and not _aside(t.finding.key)]
+    return list(_found(course, others))
 
 
 def _aside(key: str) -> bool:
     return key in _OWN_SENTENCE or key.startswith("notice-")
 
 
-def _found(course: Course, question: str) -> Iterator[str]:
-    for told in course.told:
-        if _BELONGS.get(told.finding.key) == question:
-            yield _when(course, told)
-
-
-def _when(course: Course, told: Told) -> str:
-    since = f"from {format_duration(told.first)} on"
-    span = (
-        since if told.last >= course.end - 2 else f"from {format_duration(told.first)} to {format_duration(told.last)}"
-    )
-    remedy = f" What helps: {told.finding.remedy}." if told.finding.remedy else ""
-    return f"({span}) {told.finding.text}{remedy}"
+def _found(course: Course, told: Iterable[Told]) -> Iterator[str]:
+    for group in alike(told, lambda one: one.finding):
+        finding = said([one.finding for one in group])
+        first, last = min(one.first for one in group), max(one.last for one in group)
+        until = "on" if last >= course.end - 2 else f"to {format_duration(last)}"
+        remedy = f" What helps: {finding.remedy}." if finding.remedy else ""
+        yield f"(from {format_duration(first)} {until}) {finding.text}{remedy}"
 
 
 def _growths(run: RunState) -> set[bool]:
@@ -171,16 +174,12 @@ def _whole(state: State) -> int | None:
 
 def _full_not_used(course: Course) -> Iterator[str]:
     run = course.state.run
-    for index, card in course.cards.items():
-        whole = course.state.devices[index].info.total
-        busy = (
-            "how busy it was is not known"
-            if card.busy is None
-            else f"its processors were busy {card.busy:.0f}% of the time"
-        )
-        yield (
-            f"GPU {index}: at most {format_bytes(card.most_used)} of {format_bytes(whole)} were taken while TensorFlow "
-            f"had it, and {busy}. The two are counted apart: what is reserved or cached is taken, at work or not."
+    told = _alike((index, _taken_and_busy(course, index, card)) for index, card in course.cards.items())
+    for words, numbers in told:
+        yield f"{gpus(numbers)}: {words}" + (
+            " The two are counted apart: what is reserved or cached is taken, at work or not."
+            if words == told[-1][0]
+            else ""
         )
     if run and run.peak_pool is not None and run.peak_in_use is not None:
         share = run.peak_in_use / run.peak_pool if run.peak_pool else 0.0
@@ -198,6 +197,25 @@ def _full_not_used(course: Course) -> Iterator[str]:
         )
     if not course.cards and not (run and run.peak_in_use is not None):
         yield "Nothing was read of TensorFlow's memory in this run."
+
+
+def _taken_and_busy(course: Course, index: int, card: Card) -> str:
+    whole = course.state.devices[index].info.total
+    taken = f"at most {format_bytes(card.most_used)} of {format_bytes(whole)} were taken while TensorFlow had it"
+    if card.busy is None:
+        return f"{taken}, and how busy it was is not known."
+    return f"{taken}, and its processors were busy {card.busy:.0f}% of the time."
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+def _alike(told: Iterable[tuple[int, K]]) -> list[tuple[K, list[int]]]:
+    """What is told of GPUs, each thing once, with the numbers of those it holds for."""
+    numbers: dict[K, list[int]] = {}
+    for index, thing in told:
+        numbers.setdefault(thing, []).append(index)
+    return list(numbers.items())
 
 
 def _asynchronous(run: RunState) -> bool:
