@@ -19,7 +19,7 @@ PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {
     "account": ("h200-settings", 44.0, (100, 30), ("enter",)),
     "runs": ("h200-runs", 51.0, (140, 38), ("H",)),
     "out-of-memory": ("cpu-oom", 39.0, (140, 38), ()),
-    "two-cards": ("h200-two-cards", 20.0, (140, 38), ()),
+    "four-cards": ("h200-four-cards", 20.0, (160, 44), ()),
     "narrow": ("h200-settings", 70.0, (80, 24), ()),
 }
 """File name: recording, moment in seconds, columns and rows, keys pressed."""
