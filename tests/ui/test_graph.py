@@ -58,6 +58,13 @@ def test_two_percent_in_use_under_a_full_pool_is_seen(braille: bool) -> None:
     assert lines[-3][-1].style == LAYER["cached"]
 
 
+def test_little_is_drawn_as_little_and_not_above_a_limit_that_it_is_below() -> None:
+    shown = panel(steady((GIB // 4, GIB // 2, GIB, GIB + GIB // 8)), 140 * GIB, 4 * GIB)
+    *above, foot, _axis = rows(draw(Graph(UNICODE, braille=True), shown, 299.0, height=7))
+    assert not any(cell != "⠀" and "\u2800" <= cell <= "\u28ff" for line in above for cell in line)
+    assert set(foot[8:]) == {"⣀"}
+
+
 def test_a_spike_between_two_frames_reaches_its_height() -> None:
     history = steady((GIB, GIB, GIB, GIB), 100)
     history.add(100.02, (13 * GIB, 13 * GIB, 13 * GIB, 13 * GIB))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tfmemtop.state.history import Sample
-from tfmemtop.ui.bar import apportion
 from tfmemtop.ui.palette import DIM, LAYER, LIMIT, PLAIN, Glyphs
 
 Moments = tuple[Sample | None, Sample | None]
@@ -90,11 +89,8 @@ class Painter:
         if sample is None:
             return [0] * len(self.kinds)
         ends = [min(end, self.top) for end in sample]
-        if self.braille:
-            # A dot is little: every layer that holds anything gets one.
-            sizes = [upper - lower for lower, upper in pairwise([0, *ends])]
-            return apportion([*sizes, self.top - ends[-1]], units)[:-1]
-        # A whole cell is much: only the lowest layer gets one for nearly nothing.
+        # Only the lowest layer gets a unit for nearly nothing: of one each, little would look like much, and reach
+        # above a limit that it is below.
         least = min(1, units)
         rounded = [max(least * (end > 0), (2 * end * units + self.top) // (2 * self.top)) for end in ends]
         return [upper - lower for lower, upper in pairwise([0, *rounded])]
