@@ -82,9 +82,9 @@ class Round:
             if len(held) > 300:
                 del held[random.randrange(len(held))]
 
-    def keep_many_chunks(self) -> None:
+    def keep_many(self, chunks: int) -> None:
         """As a reading of the map holds the pool's lock the longer, the more there are."""
-        self.held = [self.tf.raw_ops.Empty(shape=[256], dtype=self.tf.uint8, init=False) for _ in range(20_000)]
+        self.held = [self.tf.raw_ops.Empty(shape=[256], dtype=self.tf.uint8, init=False) for _ in range(chunks)]
 
     def background(self, count: int, work: Callable[..., None], *args: Any) -> list[threading.Thread]:
         def run() -> None:
@@ -183,7 +183,7 @@ def forks(round: Round) -> None:
 
 def forks_and_goes_on(round: Round) -> None:
     """Children forked during reads allocate, as the script's own that load its data may."""
-    round.keep_many_chunks()
+    round.keep_many(200_000)
     until = time.monotonic() + HANGS_S
     round.background(1, round.read_without_pause, round.native, until)
     round.background(1, round.ask_without_pause, until)

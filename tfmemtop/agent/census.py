@@ -109,6 +109,7 @@ class Census:
         asked, self._wanted = self._wanted, False
         looking, self._tensors_wanted = self._tensors_wanted or not self._tensors_costly, False
         self._taken, self._seen = now, self._made
+        agent.collector.off(much=True)
         began = time.thread_time()
         variables = self._variables()
         cost = time.thread_time() - began

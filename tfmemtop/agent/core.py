@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, Callable, Optional
 
 from .census import Census
+from .collector import Collector
 from .functions import Functions
 from .link import Link
 from .making import Making
@@ -32,6 +33,7 @@ class Agent:
         self.functions = Functions()
         self.census = Census()
         self.making = Making(self)
+        self.collector = Collector()
         self.sessions = False  # whether there has been a TF1-style session
         self._start_over()
         atexit.register(self._exit)
@@ -169,6 +171,7 @@ class Agent:
 
     def _let_go(self) -> None:
         """In a forked child: close the parent's line, which would hide the parent's end, and start over."""
+        self.collector.on()
         link = self.link
         self._start_over()
         link.close()

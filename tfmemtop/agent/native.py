@@ -184,10 +184,12 @@ class Native:
         """Stop that thread, waiting a twentieth of a second at most."""
         self._library.tfmemtop_sampler_stop()
 
-    def map(self, kind: int, index: int, region: Optional[int]) -> "Optional[dict[str, Any]]":
+    def map(
+        self, kind: int, index: int, region: Optional[int], read: "Callable[[], object]" = bool
+    ) -> "Optional[dict[str, Any]]":
         """The fields of a MemoryMap event; ``None`` if this allocator has no map.
 
-        With *region*, its address, all cells are spent on that one.
+        With *region*, its address, all cells are spent on that one. *read* is called before much is made of it.
 
         Raises:
             MemoryError: there was none left to read it into.
@@ -201,6 +203,7 @@ class Native:
             raise MemoryError("no room for the record of its chunks")
         if done != _DONE:
             return None
+        read()
         regions = [
             [one.address, one.size, one.in_use, one.chunks, one.chunks_in_use, one.cells]
             for one in found.region[: found.regions]

@@ -145,7 +145,7 @@ class Pools:
     def _read_map(self, native: Native, device: str, region: Optional[int], pace: float) -> float:
         """Read one map; the seconds to leave until the next."""
         began = time.perf_counter()
-        found = native.map(*self._checked[device], region)
+        found = native.map(*self._checked[device], region, self._about_to_make_much)
         cost = time.perf_counter() - began
         self._rested[device] = time.monotonic() + cost / _HURRY_SHARE
         if found is None:
@@ -158,6 +158,9 @@ class Pools:
         pace = max(pace, cost / _MAP_SHARE * len(self._wishes()))
         self._agent.offer("memory_map", device=device, cost_us=int(cost * 1e6), pace_s=round(pace, 3), **found)
         return pace
+
+    def _about_to_make_much(self) -> None:
+        self._agent.collector.off(much=True)
 
     def _take(self, native: Native, name: str, place: "tuple[int, int]") -> Optional[Taken]:
         taken = native.take(*place)

@@ -32,7 +32,7 @@ class Sampler:
         self._context = context
         self._made: tuple[Any, list[str]] = (None, [])
         self._generation = self._seen = 0
-        self._first_until = 0.0
+        self._first_until = self._next_reading = 0.0
         self._devices: list[Device] = []
         self._pools = Pools(agent)
         self._sessions = False
@@ -84,22 +84,34 @@ class Sampler:
             self._ended.release()
 
     def _watch(self, pid: int) -> None:
-        agent = self._agent
-        next_reading = 0.0
-        while os.getpid() == pid:
+        collector = self._agent.collector
+        pause: Optional[float] = 0.0
+        while os.getpid() == pid and pause is not None:
             stopping = self._stopping
-            if stopping or time.monotonic() >= next_reading:
-                now = time.monotonic()
-                next_reading = now + (min(agent.interval, _SOON_S) if now < self._first_until else agent.interval)
-                agent.quietly("reading the allocators", self._tick)
-                agent.quietly("counting calls", agent.functions.tell, agent, time.monotonic(), stopping)
-            agent.quietly("reading the memory maps", self._pools.read_maps)
-            for packet in agent.link.listen():
-                agent.quietly("obeying the monitor", self._obey, packet)
-            agent.quietly("taking a census", agent.census.tell, agent, time.monotonic())
-            if stopping or agent.link.dead:
-                break
-            self._wake.acquire(True, self._pause(next_reading))
+            if not stopping and time.monotonic() >= self._first_until and collector.waits():
+                pause = _SOON_S
+            else:
+                collector.off(much=stopping)  # the script's threads sleep, or wait for us
+                try:
+                    pause = self._work(stopping)
+                finally:
+                    collector.on()
+            if pause is not None:
+                self._wake.acquire(True, pause)
+
+    def _work(self, stopping: bool) -> Optional[float]:
+        """All that is due now; the seconds until the next, ``None`` after the last."""
+        agent = self._agent
+        now = time.monotonic()
+        if stopping or now >= self._next_reading:
+            self._next_reading = now + (min(agent.interval, _SOON_S) if now < self._first_until else agent.interval)
+            agent.quietly("reading the allocators", self._tick)
+            agent.quietly("counting calls", agent.functions.tell, agent, time.monotonic(), stopping)
+        agent.quietly("reading the memory maps", self._pools.read_maps)
+        for packet in agent.link.listen():
+            agent.quietly("obeying the monitor", self._obey, packet)
+        agent.quietly("taking a census", agent.census.tell, agent, time.monotonic())
+        return None if stopping or agent.link.dead else self._pause()
 
     def _obey(self, packet: bytes) -> None:
         message = json.loads(packet)
@@ -110,9 +122,9 @@ class Sampler:
         else:
             self._pools.obey(message)
 
-    def _pause(self, next_reading: float) -> float:
+    def _pause(self) -> float:
         next_map = self._pools.next_map()
-        until = next_reading if next_map is None else min(next_reading, next_map)
+        until = self._next_reading if next_map is None else min(self._next_reading, next_map)
         return min(max(0.001, until - time.monotonic()), _LISTEN_S)
 
     def _tick(self) -> None:

@@ -36,7 +36,7 @@ constexpr uint32_t kVersion = 1;
 constexpr int kGpu = 0, kPinned = 1, kCpu = 2;
 constexpr int kGpus = 64;
 constexpr int kGrowths = 64;
-constexpr int64_t kForkWaits_ns = 50000000;
+constexpr int64_t kForkWaits_ns = 50000000, kForkWaitsForMap_ns = 5000000000;
 constexpr int64_t kUnknown = -1;
 
 // What a function says about its work; above 0 it is done.
@@ -76,6 +76,7 @@ static_assert(std::is_trivially_destructible_v<Slot>);
 Slot slots[kGpus + 2];
 std::atomic<bool> forked{false}, stopping{false}, running{false};
 std::atomic<int> looking{0}, forking{0};
+std::atomic<bool> mapping{false};
 
 int64_t Now() {
   timespec now;
@@ -186,7 +187,8 @@ void Pause(long ns) {
 
 // A child of fork has the locks as they were, and not the threads that would have released them: it would wait for
 // ever for an allocator that one of ours was just asking. So nobody looks while another thread forks, and a fork
-// waits for who looks; for a twentieth of a second at most, since TensorFlow may keep one of ours waiting itself.
+// waits for who looks; for a twentieth of a second at most, since TensorFlow may keep one of ours waiting itself,
+// longer only for a map, which of a million chunks takes a third of a second by itself.
 class Look {
  public:
   Look() {
@@ -200,7 +202,8 @@ class Look {
 
 void Forking() {
   forking.fetch_add(1);
-  for (const int64_t began = Now(); looking.load() > 0 && Now() - began < kForkWaits_ns;) Pause(20000);
+  const int64_t began = Now();
+  while (looking.load() > 0 && Now() - began < (mapping.load() ? kForkWaitsForMap_ns : kForkWaits_ns)) Pause(20000);
 }
 
 void ForkedParent() { forking.fetch_sub(1); }
@@ -325,6 +328,10 @@ TFMEMTOP_API int tfmemtop_map(int kind, int index, Map* map) {
     BFCAllocator* pool = dynamic_cast<BFCAllocator*>(allocator);
     if (pool == nullptr) return kNoMap;
     const int64_t began = Now();
+    mapping.store(true);
+    struct Done {
+      ~Done() { mapping.store(false); }
+    } done;
     Condense(pool, map);
     map->cost_ns = Now() - began;
     return kDone;
