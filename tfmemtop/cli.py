@@ -31,6 +31,8 @@ _MODULES = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``tfmemtop`` with *argv* (the process's own without it) and return its exit code."""
+    if sys.stderr is None:  # closed; print would take stdout instead, which is the script's
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 (as long as the process)
     try:
         code = _main(sys.argv[1:] if argv is None else argv)
         if sys.stdout is not None:

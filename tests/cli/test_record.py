@@ -48,6 +48,20 @@ def test_a_signal_is_128_and_its_number(tmp_path: Path) -> None:
     assert "ended by SIGUSR1" in done.stderr
 
 
+def test_with_stderr_closed_the_scripts_stdout_is_its_own(tmp_path: Path) -> None:
+    line = f"{PROGRAM} record -o {tmp_path / 'run.jsonl'} -- echo hi 2>&-"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hi\n", "")
+
+
+def test_a_long_tmpdir_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    done = record(tmp_path / "run.jsonl", "sh", "-c", "echo $TMPDIR")
+    assert (done.returncode, done.stdout) == (0, f"{folder}\n"), done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [

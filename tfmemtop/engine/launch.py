@@ -177,6 +177,17 @@ def sessions_folder() -> Path:
     return folder
 
 
+def passing_folder() -> "tempfile.TemporaryDirectory[str]":
+    """A temporary folder with a name short enough for a socket in it: in /tmp, where TMPDIR's own is too long.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    longest = Path(tempfile.gettempdir(), "tfmemtop-abcdefgh", "hook.sock")
+    fits = len(os.fsencode(longest)) <= _SOCKET_PATH_LIMIT
+    return tempfile.TemporaryDirectory(prefix="tfmemtop-", dir=None if fits else "/tmp")
+
+
 def output_folder() -> Path:
     """Where scripts' outputs are kept, made if it is missing.
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import socket
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import msgspec
 from tfmemtop.engine.daemon import become_subreaper
 from tfmemtop.engine.dumps import Dumps
 from tfmemtop.engine.hooks import Hooks
-from tfmemtop.engine.launch import Launch
+from tfmemtop.engine.launch import Launch, passing_folder
 from tfmemtop.engine.maps import Maps
 from tfmemtop.engine.probe import Probes
 from tfmemtop.engine.readings import Readings
@@ -52,7 +51,7 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
     loop = asyncio.get_running_loop()
     stream = Stream()
     writer = Writer(path)
-    with tempfile.TemporaryDirectory(prefix="tfmemtop-") as folder:
+    with passing_folder() as folder:
         hook_socket = Path(folder, "hook.sock")
         stream.publish(describe(launch, "record", None))
         hooks = Hooks(stream, listen(hook_socket, socket.SOCK_SEQPACKET))

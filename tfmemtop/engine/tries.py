@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import socket
-import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,7 +11,7 @@ from tfmemtop.engine.daemon import become_subreaper
 from tfmemtop.engine.dumps import Dumps
 from tfmemtop.engine.ending import Ending
 from tfmemtop.engine.hooks import Hooks
-from tfmemtop.engine.launch import Launch
+from tfmemtop.engine.launch import Launch, passing_folder
 from tfmemtop.engine.probe import Probes
 from tfmemtop.engine.readings import Readings
 from tfmemtop.engine.run import Runs
@@ -51,7 +50,7 @@ class Tries:
 
     async def __aenter__(self) -> "Tries":
         async with AsyncExitStack() as undo:
-            folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="tfmemtop-"))
+            folder = undo.enter_context(passing_folder())
             self._open(Path(folder), undo)
             self._exit = undo.pop_all()
         return self
