@@ -1,13 +1,16 @@
 """Recording without a screen, as the command line does it, in a process of its own."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pexpect
+import pytest
 
 from tfmemtop.events import Allocator, Hook, Run, RunEnd, Session
 from tfmemtop.recording import read
@@ -71,6 +74,44 @@ def test_term_is_passed_on(tmp_path: Path) -> None:
         assert recorder.stdout.readline() == b"up\n"
         recorder.terminate()
         assert recorder.stderr.read() == b"recorded None 15 None\n"
+
+
+COUNTS = """
+import signal, sys, time
+heard = []
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+    signal.signal(number, lambda number, _: heard.append(number))
+print("up", flush=True)
+while len(set(heard)) < 3:
+    signal.pause()
+time.sleep(0.5)  # for what should not come
+print(sorted(heard), flush=True)
+"""
+
+
+@pytest.mark.parametrize("to_all", [True, False])
+def test_a_signal_to_the_group_reaches_the_script_once_and_one_to_us_too(tmp_path: Path, to_all: bool) -> None:
+    with subprocess.Popen(
+        recording(tmp_path / "r", sys.executable, "-c", COUNTS), stdout=subprocess.PIPE, start_new_session=True
+    ) as recorder:
+        assert recorder.stdout and recorder.stdout.readline() == b"up\n"
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            (os.killpg if to_all else os.kill)(recorder.pid, number)
+        assert recorder.stdout.read() == b"[1, 10, 15]\n"
+        assert recorder.wait(30) == 0
+
+
+def test_nothing_of_ours_is_left_in_the_group(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        recording(tmp_path / "r", "true"), stderr=subprocess.PIPE, start_new_session=True
+    ) as recorder:
+        assert recorder.stderr and recorder.stderr.read() == b"recorded 0 None None\n"
+    until = time.monotonic() + 10
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < until:
+            os.killpg(recorder.pid, 0)
+            os.sched_yield()
+    assert time.monotonic() < until
 
 
 def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:

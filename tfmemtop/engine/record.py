@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from tfmemtop.engine.canary import WAIT_S, Canary
 from tfmemtop.engine.daemon import become_subreaper
 from tfmemtop.engine.dumps import Dumps
 from tfmemtop.engine.hooks import Hooks
@@ -39,8 +40,8 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
     """Run ``launch.argv`` in this process's own terminal and write the stream to *path*.
 
     The script stays in the foreground group: Ctrl-C reaches it from the terminal, and we wait for
-    it. TERM, HUP, USR1 and USR2 sent to us are passed on. Call from the main thread of a process
-    that has no other children.
+    it. TERM, HUP, USR1 and USR2 sent to us are passed on, unless the whole group heard them. Call
+    from the main thread of a process that has no other children.
 
     Raises:
         RecordingError: *path* cannot be recorded to.
@@ -63,6 +64,9 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
             hook_socket=hook_socket,
             terminal=None,
         )
+        # One that is ignored, as under nohup, is to stay so in the script.
+        heeded = {n for n in (*_FORWARDED, *_FROM_THE_TERMINAL) if signal.getsignal(n) is not signal.SIG_IGN}
+        canary = Canary(heeded.intersection(_FORWARDED))
         become_subreaper()
         readings = Readings(stream, runs, hooks)
         probes = Probes(stream, hooks, readings.host, enabled=launch.probe)
@@ -78,17 +82,14 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
                 ended.set()
 
         def pass_on(number: signal.Signals) -> None:
-            if runs.pid is not None:
+            if not canary.heard(number) and runs.pid is not None:
                 with suppress(ProcessLookupError):
                     os.kill(runs.pid, number)
 
-        handled = []
-        for number in (*_FORWARDED, *_FROM_THE_TERMINAL):
-            # One that is ignored, as under nohup, is to stay so in the script.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                forward = number in _FORWARDED
-                loop.add_signal_handler(number, pass_on if forward else _wait_for_the_script, number)
-                handled.append(number)
+        for number in heeded.intersection(_FROM_THE_TERMINAL):
+            loop.add_signal_handler(number, _wait_for_the_script, number)
+        for number in heeded.intersection(_FORWARDED):
+            loop.add_signal_handler(number, loop.call_later, WAIT_S, pass_on, number)
 
         def before_end() -> None:
             hooks.drain()
@@ -96,6 +97,7 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
 
         runs.before_end = before_end
         loop.add_signal_handler(signal.SIGCHLD, reap)
+        canary.begin()
         probes.begin()
         Maps(stream, hooks, recording=True).begin()
         dumps.begin()
@@ -107,8 +109,9 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
             reap()
             await ended.wait()
         finally:
-            for number in (*handled, signal.SIGCHLD):
+            for number in (*heeded, signal.SIGCHLD):
                 loop.remove_signal_handler(number)
+            canary.close()
             probes.close()
             dumps.close()
             readings.close()
