@@ -91,7 +91,8 @@ class Sampler:
             if not stopping and time.monotonic() >= self._first_until and collector.waits():
                 pause = _SOON_S
             else:
-                collector.off(much=stopping)  # the script's threads sleep, or wait for us
+                # The script's threads sleep, or wait for us. Not by its name, which makes an object on Python 3.9.
+                collector.off(stopping)
                 try:
                     pause = self._work(stopping)
                 finally:
