@@ -1,19 +1,27 @@
 """For all tests: what tfmemtop keeps for its user, it keeps elsewhere; what is searched is found each time."""
 
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tfmemtop import failure
+
 # The same examples each time, and no failure because the machine was busy. ``--hypothesis-profile=default`` searches.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 
-# Where tests run in the background, Ctrl-C is ignored, and would be in every process that they start.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Where tests run in the background or under nohup, these are ignored, and would be in every process that they start.
+for number, usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,3 +31,25 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
         yield folder
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "fails_on_purpose: a part fails in this test, to see that the others live on")
+
+
+@pytest.fixture(autouse=True)
+def nothing_fails_quietly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A panel, a rule or an event that fails costs its user one line; here it costs the test."""
+    failed: list[str] = []
+
+    def noted(error: BaseException) -> str:
+        failed.append(failure.describe(error))
+        return failed[-1]
+
+    ours = [module for name, module in list(sys.modules.items()) if name.startswith("tfmemtop.")]
+    for module in ours:
+        if module is not failure and getattr(module, "describe", None) is failure.describe:
+            monkeypatch.setattr(module, "describe", noted)
+    yield
+    if request.node.get_closest_marker("fails_on_purpose") is None:
+        assert not failed

@@ -15,6 +15,7 @@ from pathlib import Path
 PAIRS = (
     *("3.9:2.16", "3.9:2.20", "3.10:2.17", "3.11:2.16", "3.11:2.17", "3.11:2.18", "3.11:2.19", "3.11:2.20"),
     *("3.12:2.16", "3.12:2.18", "3.12:2.19", "3.13:2.20", "3.10:2.21", "3.13:2.21"),
+    *("3.10:2.22", "3.11:2.22", "3.12:2.22", "3.13:2.22", "3.14:2.22"),
 )
 
 TESTS = ("tests/hook", "tests/probe/test_inside.py", "tests/probe/test_trust.py")
@@ -25,7 +26,7 @@ def attempt(python: str, tensorflow: str, tests: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory(prefix="tfmemtop-matrix-") as folder:
         for command in (
             ["uv", "venv", "-q", "--python", python, folder, "--clear"],
-            ["uv", "pip", "install", "-q", "--python", folder, f"tensorflow=={tensorflow}.*"],
+            ["uv", "pip", "install", "-q", "--python", folder, f"tensorflow=={tensorflow}.*,>={tensorflow}rc0"],
         ):
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:

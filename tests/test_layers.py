@@ -12,31 +12,37 @@ PACKAGE = Path(__file__).parents[1] / "tfmemtop"
 
 # room → rooms of tfmemtop it may import; what stands in nobody's list is free to all.
 MAY_IMPORT: dict[str, set[str]] = {
+    "safe": set(),
+    "failure": {"safe"},
     "units": set(),
-    "settings": {"units"},
-    "events": {"settings"},
+    "bounds": set(),
+    "charset": set(),
+    "settings": {"units", "bounds"},
+    "events": {"settings", "bounds"},
     "options": set(),
     "recording": {"events", "settings"},
-    "summary": {"events", "units", "state", "verdicts"},
+    "summary": {"events", "failure", "units", "state", "verdicts"},
     "inject": set(),
     "agent": set(),
-    "probe": set(),
+    "probe": {"boot", "agent.native", "agent.trust"},  # a library is tried as a script's process would use it
     "demo": set(),
-    "state": {"events", "settings", "units"},
-    "verdicts": {"state", "events", "settings", "units"},
+    "state": {"events", "failure", "settings", "units"},
+    "verdicts": {"state", "events", "failure", "settings", "units"},
     "compare": {"state", "settings", "units", "verdicts"},
     "fit": {"events", "settings", "units"},
-    "engine": {"events", "settings", "units", "recording", "summary", "probe"},
+    "engine": {"boot", "bounds", "events", "settings", "units", "recording", "probe"},
+    "doctor": {"engine", "probe", "charset", "units", "agent"},
     "ui": {
         *("state", "settings", "verdicts", "units", "events", "options", "recording", "compare", "fit"),
-        "engine.client",
+        *("charset", "safe", "failure", "engine.client"),
     },
     "commands": {
-        *("engine", "events", "settings", "units", "options", "recording", "summary"),
-        *("state", "verdicts", "compare", "fit", "ui.main"),
+        *("boot", "engine", "events", "settings", "units", "charset", "options", "recording", "summary"),
+        *("state", "verdicts", "compare", "fit", "doctor", "ui.main", "ui.layout", "safe", "failure"),
     },
-    "cli": {"commands", "options"},
-    "__main__": {"cli"},
+    "cli": {"commands", "options", "charset", "failure"},
+    "boot": set(),
+    "__main__": {"boot"},
     "__init__": set(),
 }
 
@@ -52,7 +58,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "psutil": ("engine", "commands"),
 }
 
-STDLIB_ONLY = ("inject", "agent", "probe", "demo.__init__")
+STDLIB_ONLY = ("boot", "inject", "agent", "probe", "demo.__init__")
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:

@@ -253,6 +253,85 @@ def test_secrets_of_the_environment_are_not_recorded(tmp_path: Path) -> None:
     assert run.settings.environment == {"XLA_FLAGS": "y"}
 
 
+@pytest.mark.parametrize(
+    "name", ["TF_HUB_TOKEN", "XLA_api_key", "TFMEMTOP_SECRET_WORD", "NCCL_Password", "CUDA_PASSWD", "TF_CREDENTIALS"]
+)
+def test_a_name_that_speaks_of_a_secret_is_recorded_nowhere(tmp_path: Path, name: str) -> None:
+    variables = {name: "s3cret", "TF_CPP_MIN_LOG_LEVEL": "1"}
+    path = tmp_path / "run.jsonl"
+    write(
+        path,
+        [
+            ev.Environment(t=1, pid=1, variables=variables),
+            ev.Run(t=2, run=1, pid=1, argv=["python"], cwd="/", settings=Settings(environment=variables)),
+            ev.Initialised(t=3, pid=1, file="a.py", line=1, variables=variables),
+        ],
+    )
+    assert "s3cret" not in path.read_text() and name not in path.read_text()
+    assert path.read_text().count("TF_CPP_MIN_LOG_LEVEL") == 3
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
+def test_a_recording_is_its_users_alone(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        write(tmp_path / "run.jsonl", [])
+    finally:
+        os.umask(before)
+    assert (tmp_path / "run.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_one_that_is_overwritten_is_made_private_and_one_that_is_left_alone_is_not_touched(tmp_path: Path) -> None:
+    old, thesis = tmp_path / "old.jsonl", tmp_path / "thesis.tex"
+    write(old, [])
+    thesis.write_text("years of work")
+    for path in (old, thesis):
+        path.chmod(0o664)
+    writer = Writer(old)
+    with pytest.raises(RecordingError):
+        Writer(thesis)
+    assert old.stat().st_mode & 0o777 == 0o664, "nothing has been written yet: the run may fail to start"
+    writer.write(SESSION)
+    writer.close()
+    assert old.stat().st_mode & 0o777 == 0o600
+    assert thesis.stat().st_mode & 0o777 == 0o664
+
+
+GOOD = '{"type":"allocator","t":1,"pid":7,"device":"GPU:0","allocator":"bfc","in_use":1,"peak":1,"pool":1,"limit":null}'
+HOSTILE = {
+    "an integer of 310 digits": GOOD.replace('"peak":1', '"peak":1' + "0" * 310),
+    "an integer of 30 digits": GOOD.replace('"peak":1', '"peak":1' + "0" * 30),
+    "a negative size": GOOD.replace('"peak":1', '"peak":-1'),
+    "a time of 1e300": GOOD.replace('"t":1', '"t":1e300'),
+    "a time before the beginning": GOOD.replace('"t":1', '"t":-1'),
+    "a megabyte of a name": GOOD.replace("GPU:0", "G" * 2**20),
+    "nested in what nobody knows": GOOD[:-1] + ',"more":' + "[" * 100_000 + "]" * 100_000 + "}",
+    "nested": "[" * 100_000,
+    "nested objects": '{"a":' * 100_000,
+    "infinite": GOOD.replace('"t":1', '"t":1e999'),
+    "half a character": GOOD.replace("GPU:0", "\\ud800"),
+    "fragmented beyond all": '{"type":"memory_map","t":1,"pid":7,"device":"GPU:0","fragmentation":1e308}',
+    "a list without end": '{"type":"functions","t":1,"pid":7,"functions":['
+    + ",".join(['["f",1,1,"a.py",1]'] * 100_000)
+    + "]}",
+    "a process of the far future": '{"type":"process","t":1,"pid":7,"ppid":1,"user":"","command":[],'
+    '"started":1e300,"run":1}',
+    "a terminal as wide as the world": '{"type":"terminal","t":1,"columns":1000000000,"rows":1000000000}',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_out_of_bounds_is_a_damaged_line_and_costs_nothing_that_is_good(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "run.jsonl"
+    write(path, [])
+    with path.open("a") as file:
+        file.write("\n".join([GOOD, HOSTILE[name], GOOD]) + "\n")
+    events, recording = kept(path)
+    assert [event.t for event in events] == [0, 1, 1]
+    assert recording.damaged == 1
+    assert recording.duration() == 1
+
+
 def test_the_allocator_line_is_as_documented(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     reading = ev.Allocator(

@@ -1,7 +1,5 @@
 """``python -m tfmemtop`` is ``tfmemtop``."""
 
-import sys
+from tfmemtop.boot import start
 
-from tfmemtop.cli import main
-
-sys.exit(main())
+start()

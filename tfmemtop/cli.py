@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from tfmemtop import __version__
+from tfmemtop.charset import fit_streams
 from tfmemtop.commands.arguments import Arguments, parse, parser
+from tfmemtop.commands.saying import let_go_of_stdout, open_all_three, say, tell
+from tfmemtop.failure import describe
 from tfmemtop.options import Refusal
 
 INTERRUPTED = 130
@@ -25,47 +28,43 @@ _MODULES = {
     "why": "tfmemtop.commands.why",
     "compare": "tfmemtop.commands.compare",
     "fit": "tfmemtop.commands.fit",
+    "doctor": "tfmemtop.commands.doctor",
     "once": "tfmemtop.commands.once",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``tfmemtop`` with *argv* (the process's own without it) and return its exit code."""
-    if sys.stderr is None:  # closed; print would take stdout instead, which is the script's
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 (as long as the process)
+    open_all_three()
+    fit_streams(os.environ)
     try:
-        code = _main(sys.argv[1:] if argv is None else argv)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return code
+        return _main(sys.argv[1:] if argv is None else argv)
     except Refusal as refusal:
-        # One line, whatever a file's name or an argument may hold.
-        print("tfmemtop:", " ".join(str(refusal).splitlines()), file=sys.stderr)
+        say(str(refusal))
         return refusal.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _drop_stdout()
+        let_go_of_stdout()
         return 128 + signal.SIGPIPE  # who read us has enough
     except OSError as error:
-        _drop_stdout()
+        let_go_of_stdout()
         about = f"{error.filename}: " if error.filename else ""
-        print(f"tfmemtop: {about}{error.strerror or error}", file=sys.stderr)
+        say(f"{about}{error.strerror or error}")
         return 1
-
-
-def _drop_stdout() -> None:
-    """Let go of what cannot be written, which the interpreter would else try again at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except Exception as error:
+        let_go_of_stdout()
+        say(f"{describe(error)}: tfmemtop has failed; this is an error of its own")
+        return 1
 
 
 def _main(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     if arguments == "help":
-        print(parser().format_help(), end="")
+        tell(parser().format_help().splitlines())
         return 0
     if arguments == "version":
-        print("tfmemtop", __version__)
+        tell([f"tfmemtop {__version__}"])
         return 0
     run: Callable[[Arguments], int] = import_module(_MODULES[arguments.subcommand]).run
     return run(arguments)

@@ -18,10 +18,14 @@ class UiOptions:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the screen was left: tfmemtop's exit code, and whether the script goes on without it."""
+    """How the screen was left: tfmemtop's exit code, and whether the script goes on without it.
+
+    ``trouble`` says in one line what went wrong, if the screen ended for that.
+    """
 
     exit_code: int
     left_running: bool = False
+    trouble: str = ""
 
 
 class Refusal(Exception):

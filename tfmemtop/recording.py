@@ -16,14 +16,27 @@ from typing import BinaryIO, Literal, get_args
 
 import msgspec
 
-from tfmemtop.events import FORMAT, AnyEvent, Environment, Event, Run, Session, decode_event, encode
+from tfmemtop.events import (
+    FORMAT,
+    AnyEvent,
+    Environment,
+    Event,
+    Initialised,
+    Run,
+    Session,
+    Unreadable,
+    decode_event,
+    decoder,
+    encode,
+)
+from tfmemtop.settings import names_a_secret
 
 KEPT_VARIABLES = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "NCCL_", "TFMEMTOP_")
-"""A recording is made to be passed on: of an environment it keeps only names that begin so."""
+"""A recording is made to be passed on: of an environment it keeps only names that begin so, and hold no secret."""
 
+_MODE = 0o600  # command lines and output are nobody else's
 _FLUSH_AT = 64 * 1024
 _LONGEST_LINE = 16 * 1024 * 1024
-_LONGEST_SESSION_S = 1e9  # a reading beyond (30 years) is a damaged digit
 _TAGS = {str(kind.__struct_config__.tag) for kind in get_args(AnyEvent)}
 
 
@@ -52,7 +65,7 @@ class Writer:
         try:
             # Non-blocking, lest a named pipe without a reader holds up the start for ever.
             self._descriptor = os.open(
-                self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o666
+                self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, _MODE
             )
         except (OSError, ValueError) as error:
             raise RecordingError(f"cannot record to {self.path}: {_reason(error)}") from error
@@ -83,6 +96,15 @@ class Writer:
                     )
             # Only once there is something to put in its place: the run may yet fail to start.
             self._stale = True
+        else:
+            self._make_private()
+
+    def _make_private(self) -> None:
+        """Whatever the umask, and whoever could read what was there before."""
+        try:
+            os.fchmod(self._descriptor, _MODE)
+        except OSError:
+            pass  # another user's file, who lets us write to it, or a file system without modes
 
     @property
     def closed(self) -> bool:
@@ -118,6 +140,7 @@ class Writer:
         done = 0
         try:
             if self._stale:
+                self._make_private()
                 os.ftruncate(self._descriptor, 0)
                 self._stale = False
             while done < len(data):
@@ -222,6 +245,12 @@ class Recording:
         return event
 
 
+def left_out(recording: Recording) -> str:
+    """What to say of a recording's damaged lines."""
+    lines = "line" if recording.damaged == 1 else "lines"
+    return f"{recording.path}: {recording.damaged} damaged {lines} left out"
+
+
 def read(path: str | os.PathLike[str]) -> Recording:
     """Open a recording and read its session; :meth:`Recording.events` reads the rest.
 
@@ -265,32 +294,28 @@ class _Typed(msgspec.Struct):
     type: str
 
 
-_decode_header = msgspec.json.Decoder(_Header).decode
-_decode_typed = msgspec.json.Decoder(_Typed).decode
-
-# What msgspec makes of arbitrary bytes: no JSON or the wrong shape, bad UTF-8, nesting too deep.
-_UNDECODABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+_decode_header = decoder(_Header)
+_decode_typed = decoder(_Typed)
 
 
 def _header(line: bytes) -> _Header | None:
     try:
         return _decode_header(line)
-    except _UNDECODABLE:
+    except Unreadable:
         return None
 
 
 def _decode(line: bytes) -> AnyEvent | None:
     try:
-        event = decode_event(line)
-    except _UNDECODABLE:
+        return decode_event(line)
+    except Unreadable:
         return None
-    return event if 0 <= event.t <= _LONGEST_SESSION_S else None
 
 
 def _is_unknown(line: bytes) -> bool:
     try:
         return _decode_typed(line).type not in _TAGS
-    except _UNDECODABLE:
+    except Unreadable:
         return False
 
 
@@ -306,7 +331,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _without_secrets(event: Event) -> Event:
-    if isinstance(event, Environment):
+    if isinstance(event, Environment | Initialised):
         return msgspec.structs.replace(event, variables=_kept(event.variables))
     if isinstance(event, Run) and event.settings.environment:
         settings = msgspec.structs.replace(event.settings, environment=_kept(event.settings.environment))
@@ -315,7 +340,9 @@ def _without_secrets(event: Event) -> Event:
 
 
 def _kept(variables: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in variables.items() if name.startswith(KEPT_VARIABLES)}
+    return {
+        name: value for name, value in variables.items() if name.startswith(KEPT_VARIABLES) and not names_a_secret(name)
+    }
 
 
 def _reason(error: Exception) -> str:

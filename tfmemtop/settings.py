@@ -6,16 +6,30 @@ needed: the variables reach TF1 sessions, only the agent can combine growth with
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from tfmemtop.bounds import Few, Index, Size, Variables
 from tfmemtop.units import format_bytes
 
 MIB = 1024 * 1024
 
 Growth = Literal["on", "off"]
 AllocatorName = Literal["bfc", "cuda_malloc_async"]
+
+
+_SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
+
+
+def names_a_secret(variable: str) -> bool:
+    """Whether a variable of the environment, by its name, holds what is nobody else's."""
+    return any(word in variable.upper() for word in _SECRET)
+
+
+def masked(variable: str, value: str) -> str:
+    """*value* as it may be shown."""
+    return "•••" if value and names_a_secret(variable) else value
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,11 +41,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     growth: Growth | None = None
-    memory_limit: int | None = None
+    memory_limit: Size | None = None
     allocator: AllocatorName | None = None
-    gpus: tuple[int, ...] | None = None
-    cpu_pool: int | None = None
-    environment: dict[str, str] = {}
+    gpus: Annotated[tuple[Index, ...], Few] | None = None
+    cpu_pool: Size | None = None
+    environment: Variables = {}
 
     def words(self) -> list[str]:
         """The choices as short words, in a fixed order: ``["growth on", "limit 4.0 GiB"]``."""
@@ -46,7 +60,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             words.append("GPUs " + ",".join(map(str, self.gpus)) if self.gpus else "no GPU")
         if self.cpu_pool is not None:
             words.append(f"CPU pool {format_bytes(self.cpu_pool)}")
-        words += [f"{name}={value}" for name, value in sorted(self.environment.items())]
+        words += [f"{name}={masked(name, value)}" for name, value in sorted(self.environment.items())]
         return words
 
 

@@ -16,6 +16,7 @@ from tfmemtop.events import (
 )
 from tfmemtop.state import State, apply
 from tfmemtop.units import format_bytes, format_duration
+from tfmemtop.verdicts import follow_rule
 from tfmemtop.verdicts.memory import crashed_when_full, out_of_memory
 from tfmemtop.verdicts.settings import SETTINGS_RULES
 
@@ -81,7 +82,7 @@ class Summary:
         if self.out_of_memory:
             lines.append(_count(self.out_of_memory, "out-of-memory error"))
         worth_it = (out_of_memory, crashed_when_full, *SETTINGS_RULES)
-        lines += [found.text for rule in worth_it for found in rule(self._state)]
+        lines += [found.text for rule in worth_it for found in follow_rule(rule, self._state)]
         return lines
 
 

@@ -13,7 +13,7 @@ from types import TracebackType
 
 import pexpect
 
-from tfmemtop.engine.launch import sessions
+from tfmemtop.engine.folders import sessions
 
 TFMEMTOP = (sys.executable, "-m", "tfmemtop")
 
@@ -94,6 +94,19 @@ class Terminal:
 
     def press(self, keys: str) -> None:
         self._child.send(keys)
+
+    def answer(self, keys: str, text: str, timeout_s: float = 30.0) -> float:
+        """The seconds from pressing *keys* until *text* is drawn, again if it has been before.
+
+        Raises:
+            RuntimeError: it was not drawn.
+        """
+        with self._news:
+            self._drawn.clear()
+        begun = time.perf_counter()
+        self.press(keys)
+        self.wait_for(text, timeout_s)
+        return time.perf_counter() - begun
 
     def wait_closed(self, timeout_s: float) -> float:
         """The seconds since ``began`` after which the program let go of the terminal.

@@ -9,7 +9,7 @@ import psutil
 
 from tests.bench.table import Row, has_gpu, spread
 from tests.bench.terminal import TFMEMTOP, Terminal, private_sessions
-from tfmemtop.engine.launch import sessions
+from tfmemtop.engine.folders import sessions
 
 SCRIPT = Path(__file__).parent / "scripts" / "light.py"
 BOUND_PERCENT = 2.0

@@ -79,24 +79,60 @@ def test_one_reading_as_events() -> None:
     done = tfmemtop("--once", "--json")
     assert done.returncode == 0
     lines = done.stdout.splitlines()
-    assert isinstance(decode_event(lines[0]), Session)
+    assert isinstance(decode_event(lines[0].encode()), Session)
     assert {"session", "process_readings"} <= {json.loads(line)["type"] for line in lines}
-    assert all(decode_event(line) for line in lines)
+    assert all(decode_event(line.encode()) for line in lines)
 
 
-@pytest.mark.parametrize("closed", ["| true", ">&-"])
-def test_one_reading_that_nobody_reads_ends_quietly(closed: str) -> None:
+def test_one_reading_that_nobody_reads_ends_quietly() -> None:
     done = subprocess.run(
-        ["bash", "-c", f"{PROGRAM} --once --json {closed}"], stderr=subprocess.PIPE, text=True, check=False
+        ["bash", "-c", f"{PROGRAM} --once --json | true"], stderr=subprocess.PIPE, text=True, check=False
     )
     assert not [line for line in done.stderr.splitlines() if not line.startswith("tfmemtop: no NVIDIA driver")]
 
 
-def test_a_full_disk_is_one_line() -> None:
-    with Path("/dev/full").open("w") as full:
-        done = tfmemtop("--once", "--json", stdout=full.fileno())
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+PRINTING = {
+    "table": "--once",
+    "events": "--once --json",
+    "help": "--help",
+    "version": "--version",
+    "why": f"why {RECORDINGS / 'cpu-oom.jsonl'}",
+    "compare": f"compare {RECORDINGS / 'h200-runs.jsonl'}",
+    "compare as JSON": f"compare --json {RECORDINGS / 'h200-runs.jsonl'}",
+    "record": "record -o /dev/null -- sh -c 'exit 3'",
+    "refused": "replay /no/such/file",
+}
+
+
+def in_shell(line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["bash", "-c", f"{PROGRAM} {line}"], capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("what", ["table", "events", "help", "version", "why", "compare", "compare as JSON"])
+@pytest.mark.parametrize(
+    ("stdout", "said"),
+    [(">&-", "standard output is closed"), (">/dev/full", "standard output: No space left on device")],
+)
+def test_what_cannot_be_printed_is_said_in_one_line(what: str, stdout: str, said: str) -> None:
+    done = in_shell(f"{PRINTING[what]} {stdout}")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "tfmemtop: No space left on device"
+    told = [line for line in done.stderr.splitlines() if "driver" not in line]
+    assert told == [f"tfmemtop: {said}"]
+
+
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full", "0>&- 2>&-"])
+def test_where_nothing_can_be_said_the_exit_code_still_tells(stderr: str) -> None:
+    assert in_shell(f"{PRINTING['record']} {stderr}").returncode == 3
+    assert in_shell(f"{PRINTING['refused']} {stderr}").returncode == 2
+    shown = in_shell(f"{PRINTING['why']} {stderr}")
+    assert shown.returncode == 0 and shown.stdout.startswith("Run 1")
+    assert in_shell(f"{PRINTING['why']} >/dev/full {stderr}").returncode == 1
+
+
+def test_a_locale_without_our_characters_is_no_error() -> None:
+    done = tfmemtop("why", str(RECORDINGS / "cpu-oom.jsonl"), environment={"PYTHONIOENCODING": "latin-1"})
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_ctrl_c_during_a_reading_is_130_without_a_word(tmp_path: Path) -> None:

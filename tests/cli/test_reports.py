@@ -10,7 +10,7 @@ import pytest
 from tfmemtop import events as ev
 from tfmemtop.commands.attach import choose
 from tfmemtop.commands.once import table
-from tfmemtop.engine.launch import SessionInfo
+from tfmemtop.engine.folders import SessionInfo
 from tfmemtop.options import Refusal
 from tfmemtop.settings import Settings
 from tfmemtop.summary import summarise
@@ -77,7 +77,7 @@ def engine() -> Iterator[int]:
 
 def session(id: str, *command: str, engine: int | None = None) -> SessionInfo:
     return SessionInfo(
-        id=id, pid=engine or os.getpid(), started=1.7e9, command=list(command), cwd="/", socket="/s", output_path=None
+        id=id, pid=engine or os.getpid(), started=1.7e9, command=list(command), socket="/s", output_path=None
     )
 
 

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from tfmemtop.engine.client import Client, connect
 from tfmemtop.engine.launch import Launch, Launched, start
-from tfmemtop.engine.procfs import descendants
+from tfmemtop.engine.procfs import all_pids, carries
 from tfmemtop.events import AnyEvent, Output
 
 E = TypeVar("E", bound=Any)
@@ -124,19 +124,11 @@ async def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     yield started
     for screen in started.screens:
         await screen.client.close()
-    for pid in _engines_of(runtime):
-        for victim in (*descendants(pid), pid):
-            with suppress(ProcessLookupError):
-                os.kill(victim, signal.SIGKILL)
+    for pid in _processes_of(runtime):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
-def _engines_of(runtime: Path) -> list[int]:
-    found = []
-    for name in os.listdir("/proc"):  # noqa: PTH208
-        if name.isdigit():
-            with suppress(OSError):
-                environment = Path("/proc", name, "environ").read_bytes().split(b"\0")
-                command = Path("/proc", name, "cmdline").read_bytes()
-                if f"XDG_RUNTIME_DIR={runtime}".encode() in environment and b"tfmemtop.engine" in command:
-                    found.append(int(name))
-    return found
+def _processes_of(runtime: Path) -> list[int]:
+    """Engines, keepers and scripts whose sessions lie in *runtime*; what outlived its engine too."""
+    return [pid for pid in all_pids() if pid != os.getpid() and carries(pid, f"XDG_RUNTIME_DIR={runtime}".encode())]

@@ -11,6 +11,7 @@ from tfmemtop.engine.procfs import read_stat
 PROGRAM = """
 import asyncio, os, subprocess
 from tfmemtop.engine.ending import Ending
+from tfmemtop.engine.launch import Launch
 from tfmemtop.engine.run import Runs
 from tfmemtop.engine.stream import Stream
 from pathlib import Path
@@ -19,7 +20,8 @@ async def no_gpus():
     return []
 
 stream = Stream()
-runs = Runs(stream, cwd="/", environment={}, interval_s=1.0, hook_socket=Path("/none"), terminal=None)
+launch = Launch(argv=[], cwd="/", environment={})
+runs = Runs(stream, launch, hook_socket=Path("/none"), terminal=None)
 ending = Ending(stream, runs, no_gpus)
 sleep = ["sleep", "300"]
 build, daemon = (subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True) for _ in range(2))

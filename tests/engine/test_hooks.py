@@ -1,6 +1,12 @@
 """What hooks tell, well and badly, over a real socket from real processes."""
 
+import asyncio
+import json
+import os
+import resource
+import socket
 import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,7 +14,10 @@ import pytest
 
 from tests.engine.conftest import Engines
 from tfmemtop.engine import shutout
-from tfmemtop.events import Allocator, Hook, HookEnd, HookError, Input, Process, RunEnd
+from tfmemtop.engine.hooks import Hooks
+from tfmemtop.engine.sockets import listen
+from tfmemtop.engine.stream import Stream
+from tfmemtop.events import Allocator, AnyEvent, Hook, HookEnd, HookError, Input, Notice, Probe, Process, RunEnd
 
 SPEAK = """
 import json, os, socket, sys
@@ -47,6 +56,21 @@ async def test_a_hook_is_lost_with_its_process_though_a_child_holds_its_socket(e
     assert (await screen.until(HookEnd)).reason == "lost"
 
 
+async def test_last_words_count_though_what_was_said_to_the_hook_is_unread(tmp_path: Path) -> None:
+    stream, told = Stream(), list[AnyEvent]()
+    stream.listen(told.append)
+    hooks = Hooks(stream, listen(tmp_path / "hook.sock", socket.SOCK_SEQPACKET))
+    hooks.begin()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as hook:
+        hook.connect(str(tmp_path / "hook.sock"))
+        hooks.drain()
+        assert hooks.send(os.getpid(), {"do": "census"})
+        hook.send(b'{"type":"probe","state":"loading"}')
+    hooks.drain()
+    hooks.close()
+    assert [event.state for event in told if isinstance(event, Probe)] == ["loading"]
+
+
 @pytest.mark.parametrize(
     "packet",
     [
@@ -56,16 +80,68 @@ async def test_a_hook_is_lost_with_its_process_though_a_child_holds_its_socket(e
         b'{"type":"allocator","device":7}',
         b"\xff\xfe",
         b'{"type":"hook_error","text":"' + b"x" * 70_000 + b'"}',
+        b'{"type":"hook_end","reason":"exit","more":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+        b"[" * 60_000,
+        json.dumps(READING | {"peak": 10**310}).encode(),
+        json.dumps(READING | {"pool": -1}).encode(),
+        json.dumps(READING | {"device": "G" * 5000}).encode(),
+        json.dumps({"type": "memory_map", "device": "GPU:0", "fragmentation": 1e308}).encode(),
+        json.dumps({"type": "functions", "functions": [["f", 1, 1, "a.py", 1]] * 300}).encode(),
     ],
 )
-async def test_a_bad_packet_is_told_once_and_the_good_ones_still_count(engines: Engines, packet: bytes) -> None:
-    program = SPEAK + f"s.send({packet!r})\ns.send({packet!r})\n" + saying(**READING)
-    if len(packet) > 1000:
-        program = program.replace(repr(packet), 'b\'{"type":"hook_error","text":"\' + b\'x\' * 70_000 + b\'"}\'')
-    screen = await engines.python(program)
+async def test_a_bad_packet_is_told_once_and_the_good_ones_still_count(
+    engines: Engines, tmp_path: Path, packet: bytes
+) -> None:
+    path = tmp_path / "packet"  # too long for a command line
+    path.write_bytes(packet)
+    program = SPEAK + f"packet = open({str(path)!r}, 'rb').read()\ns.send(packet)\ns.send(packet)\n"
+    screen = await engines.python(program + saying(**READING))
     await screen.until(RunEnd)
     assert len(screen.all(HookError)) == 1
     assert len(screen.all(Allocator)) == 1
+
+
+async def test_devices_without_end_are_left_out_and_take_no_memory(engines: Engines) -> None:
+    program = SPEAK + f"reading = {READING!r}\n"
+    program += """
+for number in range(20_000):
+    say(**(reading | dict(device=f"GPU:{number}")))
+    say(type="effective", device=f"GPU:{number}", physical=0, uuid=None, growth=None, limit=None, allocator=None)
+"""
+    launched = engines.launch(sys.executable, "-c", program)
+    screen = await engines.look(launched.socket)
+    await screen.until(RunEnd)
+    told = [notice.text for notice in screen.all(Notice) if notice.key == "left-out-devices"]
+    assert len(told) == 1 and "names more than 64 devices" in told[0]
+    assert len({reading.device for reading in screen.all(Allocator)}) == 64
+    late = await engines.look(launched.socket)
+    await late.until(RunEnd)
+    assert len(late.all(Allocator)) <= 2 * 64
+
+
+async def test_where_no_descriptor_is_left_hooks_wait_and_the_engine_does_not_spin(tmp_path: Path) -> None:
+    address = str(tmp_path / "hook.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(address)
+        listener.listen()
+        listener.setblocking(False)
+        stream = Stream()
+        told: asyncio.Queue[AnyEvent] = asyncio.Queue()
+        stream.listen(told.put_nowait)
+        hooks = Hooks(stream, listener)
+        hooks.begin()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as agent:
+            before = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (agent.fileno() + 1, before[1]))
+            try:
+                agent.connect(address)
+                notice = await asyncio.wait_for(told.get(), 10)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            assert isinstance(notice, Notice) and notice.key == "hook_descriptors"
+            agent.send(json.dumps(READING).encode())
+            assert isinstance(await asyncio.wait_for(told.get(), 10), Allocator)
+        hooks.close()
 
 
 def test_every_word_of_the_hooks_can_be_spoken() -> None:

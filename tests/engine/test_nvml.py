@@ -1,4 +1,4 @@
-"""NVML's answers, good and bad. The library's double raises the errors of the real ``pynvml``."""
+"""NVML's answers, good and bad, one call at a time; whole machines are in ``test_nvml_tables.py``."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -7,10 +7,9 @@ from typing import Any
 import pynvml
 import pytest
 
+from tests.nvml_tables import GIB, NOT_SUPPORTED, Table, card, memory, play, row, sample
 from tfmemtop.engine.nvml import Nvml
 from tfmemtop.events import DeviceProcess
-
-GIB = 1024**3
 
 
 def failing(code: int) -> Callable[..., Any]:
@@ -20,42 +19,23 @@ def failing(code: int) -> Callable[..., Any]:
     return fail
 
 
-def row(pid: int, used: int | None) -> SimpleNamespace:
-    return SimpleNamespace(pid=pid, usedGpuMemory=used)
-
-
 def library(**changes: Any) -> Any:
     """A driver with one card and two processes; *changes* replace its functions."""
-
-    def memory(_: Any, version: Any = None) -> Any:
-        info = SimpleNamespace(total=80 * GIB, used=3 * GIB, free=76 * GIB, reserved=GIB)
-        if version is None:
-            info.used += GIB  # version 1 counts the driver's own as used
-        return info
-
-    answers: dict[str, Any] = {
-        "nvmlInit": lambda: None,
-        "nvmlShutdown": lambda: None,
-        "nvmlDeviceGetCount": lambda: 1,
-        "nvmlDeviceGetHandleByIndex": lambda index: index,
-        "nvmlDeviceGetUUID": lambda _: "GPU-1",
-        "nvmlDeviceGetName": lambda _: "NVIDIA H200",
-        "nvmlDeviceGetMigMode": failing(pynvml.NVML_ERROR_NOT_SUPPORTED),
-        "nvmlDeviceGetMemoryInfo": memory,
-        "nvmlDeviceGetUtilizationRates": lambda _: SimpleNamespace(gpu=45, memory=22),
-        "nvmlDeviceGetPowerUsage": lambda _: 269_400,
-        "nvmlDeviceGetTemperature": lambda *_: 42,
-        "nvmlDeviceGetComputeRunningProcesses_v3": lambda _: [row(7, GIB), row(8, 2 * GIB)],
-        "nvmlDeviceGetGraphicsRunningProcesses_v3": lambda _: [row(7, GIB)],
-        "nvmlDeviceGetProcessUtilization": lambda *_: [
-            SimpleNamespace(pid=8, timeStamp=1, smUtil=10, memUtil=5),
-            SimpleNamespace(pid=8, timeStamp=2, smUtil=30, memUtil=9),
-        ],
-    }
-    constants = {name: getattr(pynvml, name) for name in dir(pynvml) if name.startswith("NVML_")}
-    return SimpleNamespace(
-        **constants, nvmlMemory_v2=pynvml.nvmlMemory_v2, NVMLError=pynvml.NVMLError, **answers | changes
+    one = card(
+        UUID="GPU-1",
+        Name="NVIDIA H200",
+        MigMode=NOT_SUPPORTED,
+        MemoryInfo=memory(80 * GIB, 0, 4 * GIB),
+        MemoryInfo_v2=memory(80 * GIB, GIB, 3 * GIB),
+        UtilizationRates=SimpleNamespace(gpu=45, memory=22),
+        PowerUsage=269_400,
+        ComputeRunningProcesses_v3=[row(7, GIB), row(8, 2 * GIB)],
+        GraphicsRunningProcesses_v3=[row(7, GIB)],
+        ProcessUtilization=[sample(8, 10, 5, at=1), sample(8, 30, 9, at=2)],
     )
+    built = play(Table([one]))
+    vars(built).update(changes)
+    return built
 
 
 def test_a_healthy_card() -> None:
@@ -163,19 +143,3 @@ def test_a_driver_that_does_not_answer_is_told_once_with_a_remedy(code: int, wor
     assert words in trouble.text
     assert trouble.remedy
     assert nvml.read().troubles == []
-
-
-def test_a_card_that_falls_off_the_bus_is_told_and_the_others_go_on() -> None:
-    lost = failing(pynvml.NVML_ERROR_GPU_IS_LOST)
-    ordinary = library()
-
-    def unless_first(name: str) -> Callable[..., Any]:
-        return lambda handle, *rest, **more: (lost if handle == 0 else getattr(ordinary, name))(handle, *rest, **more)
-
-    names = [name for name in vars(ordinary) if name.startswith("nvmlDeviceGet")]
-    changes: dict[str, Any] = {name: unless_first(name) for name in names}
-    changes |= {"nvmlDeviceGetCount": lambda: 2, "nvmlDeviceGetHandleByIndex": lambda index: index}
-    reading = Nvml(library(**changes)).read()
-    assert [one.used for one in reading.readings] == [None, 3 * GIB]
-    (told,) = [trouble for trouble in reading.troubles if trouble.text]
-    assert "GPU 0 is lost" in told.text

@@ -10,14 +10,16 @@ from typing import Any, cast
 
 import pytest_asyncio
 
-from tests.engine.test_nvml import GIB, library, row
+from tests.engine.test_nvml import library
+from tests.nvml_tables import GIB, TABLES, play, row
+from tfmemtop.engine.foreign import Foreign
 from tfmemtop.engine.hooks import Hooks
 from tfmemtop.engine.nvml import Nvml
 from tfmemtop.engine.readings import PACE_S, Readings
 from tfmemtop.engine.stream import Stream
-from tfmemtop.events import AnyEvent, DeviceReading, Initialised
+from tfmemtop.events import AnyEvent, DeviceReading, Initialised, Notice
 
-Watch = Callable[[Nvml], tuple[Stream, "asyncio.Queue[DeviceReading]"]]
+Watch = Callable[..., tuple[Stream, "asyncio.Queue[DeviceReading]"]]
 
 
 @pytest_asyncio.fixture
@@ -26,7 +28,7 @@ async def watch(tmp_path: Path) -> AsyncIterator[Watch]:
     started: list[Readings] = []
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
-    def begin(nvml: Nvml) -> "tuple[Stream, asyncio.Queue[DeviceReading]]":
+    def begin(nvml: Nvml, foreign: Foreign | None = None) -> "tuple[Stream, asyncio.Queue[DeviceReading]]":
         stream, told = Stream(), asyncio.Queue[DeviceReading]()
 
         def take(event: AnyEvent) -> None:
@@ -34,7 +36,9 @@ async def watch(tmp_path: Path) -> AsyncIterator[Watch]:
                 told.put_nowait(event)
 
         stream.listen(take)
-        readings = Readings(stream, cast(Any, SimpleNamespace(number=0)), Hooks(stream, listener), nvml)
+        readings = Readings(
+            stream, cast(Any, SimpleNamespace(number=0, mark=b"NOTHING=here")), Hooks(stream, listener), nvml, foreign
+        )
         readings.begin()
         started.append(readings)
         return stream, told
@@ -56,6 +60,16 @@ async def test_the_cards_are_read_at_once_when_devices_have_been_made(watch: Wat
     at = stream.now()
     second = await asyncio.wait_for(told.get(), 5)
     assert at < second.t < at + PACE_S / 2 < first.t + PACE_S
+
+
+async def test_processes_numbered_otherwise_are_told_with_what_helps(watch: Watch) -> None:
+    stream, told = watch(Nvml(play(TABLES["the host's numbers"])), Foreign(lambda: (9,), "other", lambda pid: pid == 9))
+    notices: list[Notice] = []
+    stream.listen(lambda event: notices.append(event) if isinstance(event, Notice) else None)
+    reading = await asyncio.wait_for(told.get(), 5)
+    assert reading.processes == [] and "cannot be told" in (reading.processes_missing or "")
+    (notice,) = [notice for notice in notices if notice.key == "namespace"]
+    assert notice.remedy == "start the container with --pid=host"
 
 
 async def test_a_reading_from_before_they_were_made_is_not_told_after(watch: Watch) -> None:

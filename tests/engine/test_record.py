@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tfmemtop.events import Allocator, Hook, Run, RunEnd, Session
+from tfmemtop.events import Allocator, Hook, HookEnd, Run, RunEnd, Session
 from tfmemtop.recording import read
 
 RECORD = """
@@ -21,13 +21,15 @@ from tfmemtop.engine.launch import Launch
 from tfmemtop.engine.record import record
 launch = Launch(argv=sys.argv[2:], cwd=os.getcwd(), environment=dict(os.environ))
 done = asyncio.run(record(launch, sys.argv[1]))
+WAIT
 print("recorded", done.end.exit_code, done.end.signal, done.trouble, file=sys.stderr)
 """
 UP = "import time\nprint('up', flush=True)\ntime.sleep(300)"
 
 
-def recording(path: Path, *argv: str) -> list[str]:
-    return [sys.executable, "-c", RECORD, str(path), *argv]
+def recording(path: Path, *argv: str, wait: str = "pass") -> list[str]:
+    """A recorder that does *wait* before it tells of the end."""
+    return [sys.executable, "-c", RECORD.replace("WAIT", wait), str(path), *argv]
 
 
 def _heed_interrupts() -> None:
@@ -101,6 +103,56 @@ def test_a_signal_to_the_group_reaches_the_script_once_and_one_to_us_too(tmp_pat
         assert recorder.wait(30) == 0
 
 
+def test_an_interrupt_for_us_alone_reaches_the_script(tmp_path: Path) -> None:
+    program = "import signal\nprint('up', flush=True)\ntry: signal.pause()\nexcept KeyboardInterrupt: print('caught')"
+    with subprocess.Popen(
+        recording(tmp_path / "r", sys.executable, "-c", program), stdout=subprocess.PIPE, start_new_session=True
+    ) as recorder:
+        assert recorder.stdout and recorder.stdout.readline() == b"up\n"
+        os.kill(recorder.pid, signal.SIGINT)
+        assert recorder.stdout.read() == b"caught\n"
+        assert recorder.wait(30) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGALRM, signal.SIGRTMIN])
+def test_a_second_signal_after_the_end_costs_no_summary(tmp_path: Path, number: int) -> None:
+    """It comes while the recording is read again for the summary: a pipe holds that up until it has come."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(
+        recording(tmp_path / "r", sys.executable, "-c", UP, wait=f"open({str(pipe)!r})"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as recorder:
+        assert recorder.stdout and recorder.stdout.readline() == b"up\n"
+        os.killpg(recorder.pid, number)
+        with pipe.open("w"):
+            os.kill(recorder.pid, number)
+        assert recorder.stderr and recorder.stderr.read() == f"recorded None {int(number)} None\n".encode()
+        assert recorder.wait(30) == 0
+
+
+def test_what_fails_at_the_end_does_not_hide_the_end(tmp_path: Path) -> None:
+    """A pipe among the dumps, which nobody writes to, and hook messages that are too deep."""
+    program = """
+import os, socket
+os.mkfifo(os.environ["TFMEMTOP_DUMPS"] + f"/{os.getpid()}_GPU_0_bfc.1")
+for _ in range(3):
+    hook = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    hook.connect(os.environ["TFMEMTOP_SOCKET"])
+    for _ in range(20):
+        hook.send(b'{"type":' + b"[" * 30_000)
+        hook.send(b"[" * 30_000 + b"]" * 30_000)
+"""
+    path = tmp_path / "r"
+    done = subprocess.run(
+        recording(path, sys.executable, "-c", program), capture_output=True, text=True, timeout=30, check=True
+    )
+    assert "recorded 0 None None" in done.stderr
+    assert isinstance(list(read(path).events())[-1], RunEnd | HookEnd)
+
+
 def test_nothing_of_ours_is_left_in_the_group(tmp_path: Path) -> None:
     with subprocess.Popen(
         recording(tmp_path / "r", "true"), stderr=subprocess.PIPE, start_new_session=True
@@ -116,7 +168,8 @@ def test_nothing_of_ours_is_left_in_the_group(tmp_path: Path) -> None:
 
 def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:
     program = "import signal; print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
-    command = ["nohup", *recording(tmp_path / "r", sys.executable, "-c", program)]
+    tfmemtop = str(Path(sys.executable).with_name("tfmemtop"))
+    command = ["nohup", tfmemtop, "record", "-o", str(tmp_path / "r"), "--", sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=30, check=False)
     assert done.stdout == b"True\n"
 

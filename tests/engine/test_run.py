@@ -48,7 +48,7 @@ async def test_what_cannot_be_started_has_a_shells_exit_code(
     launched = engines.launch(*argv)
     assert launched.exit_code == exit_code
     assert word in (launched.error or "")
-    assert not list((engines.folder / "run" / "tfmemtop").iterdir())
+    assert not list((engines.folder / "run").iterdir())
 
 
 async def test_a_script_without_a_first_line_runs_as_in_a_shell(engines: Engines) -> None:
@@ -92,7 +92,8 @@ async def test_nothing_of_the_engine_leaks_into_the_script(engines: Engines) -> 
     assert "ignored ['SIGPIPE', 'SIGXFSZ']" in screen.shown
     assert "blocked set()" in screen.shown
     assert "open [0, 1, 2, 3]" in screen.shown  # 3 is the listing itself
-    assert "path ['/one', '/two'] False" in screen.shown
+    # The empty parts stay: they mean the working folder.
+    assert "path ['/one', '/two', '', ''] False" in screen.shown
 
 
 async def test_what_the_shell_opened_reaches_the_script(engines: Engines) -> None:
@@ -106,13 +107,20 @@ async def test_what_the_shell_opened_reaches_the_script(engines: Engines) -> Non
     assert "from outside" in screen.shown
 
 
-async def test_what_is_no_utf8_is_passed_on_or_refused(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ODD", os.fsdecode(b"a\xffb"))
-    screen = await engines.python("import os; print(os.environb[b'ODD'])")
-    await screen.until(RunEnd)
-    assert "b'a\\xffb'" in screen.shown
-    launched = engines.launch("echo", os.fsdecode(b"\xff"))
-    assert (launched.exit_code, "UTF-8" in (launched.error or "")) == (2, True)
+async def test_what_is_no_utf8_is_passed_on(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = engines.folder / os.fsdecode(b"f\xfe")
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    odd = os.fsdecode(b"a\xffb")
+    program = "import os, sys; print(os.environb[b'ODD'], os.fsencode(sys.argv[1]), os.getcwdb()[-2:]); input()"
+    argv = [sys.executable, "-c", program, odd]
+    screen = await engines.run(*argv, cwd=str(folder), environment=dict(os.environ) | {"ODD": odd})
+    await screen.until_shown("b'a\\xffb' b'a\\xffb' b'f\\xfe'")
+    run = await screen.until(Run)
+    assert (run.argv[-1], run.cwd[-5:]) == ("a\\xffb", "f\\xfe")
+    # What the screen shows of it is what it sends back, and stands for the same bytes.
+    await screen.client.send(Relaunch(argv=run.argv, settings=Settings()))
+    await screen.until(Output, lambda told: told.run == 2 and "b'a\\xffb' b'a\\xffb' b'f\\xfe'" in told.text)
 
 
 async def test_ctrl_c_typed_interrupts(engines: Engines) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from tests.engine.conftest import Engines, ended
 from tfmemtop.engine.client import Client, connect
-from tfmemtop.engine.launch import Launched, sessions
+from tfmemtop.engine.folders import sessions
+from tfmemtop.engine.launch import Launched
 from tfmemtop.engine.procfs import read_stat
 from tfmemtop.engine.server import QUEUE, Reader
 from tfmemtop.engine.stream import Stream
@@ -29,6 +30,7 @@ from tfmemtop.events import (
     Notice,
     Output,
     Process,
+    ProcessReading,
     ProcessReadings,
     ReadEnvironment,
     Run,
@@ -77,7 +79,7 @@ async def test_a_slow_reader_loses_the_oldest_samples_and_is_told() -> None:
     reader = Reader(stream, ours)
     stream.listen(reader.push)
     for number in range(400):
-        stream.publish(Output(t=0.0, run=number, text="x" * 16_000))
+        stream.publish(ProcessReadings(t=0.0, processes=[ProcessReading(1, 0.0, 1 << 40)] * 800, host_used=number))
     stream.publish(RunEnd(t=0.0, run=1, exit_code=0, signal=None))
     writing = asyncio.ensure_future(reader.write())
     incoming, outgoing = await asyncio.open_connection(sock=theirs)
@@ -90,7 +92,7 @@ async def test_a_slow_reader_loses_the_oldest_samples_and_is_told() -> None:
     writing.cancel()
     await client.close()
     ours.close()
-    kept = [event.run for event in got if isinstance(event, Output)]
+    kept = [event.host_used for event in got if isinstance(event, ProcessReadings)]
     assert kept == list(range(400 - len(kept), 400))
     assert len(kept) < QUEUE / 16_000
     last_word = [event for event in got if isinstance(event, Notice)][-1]
@@ -249,6 +251,84 @@ async def test_the_engines_death_is_not_the_scripts(engines: Engines) -> None:
     assert output.count("." * 4000) == 100 and output.endswith("told of [] in the foreground True\n")
 
 
+LATE = """
+import os, select
+engine = os.pidfd_open(os.getppid())
+open("ready", "w").close()
+select.select([engine], [], [])
+print("first words", flush=True)
+"""
+
+
+async def test_what_is_printed_after_the_engines_death_is_kept_though_nothing_was_before(engines: Engines) -> None:
+    os.mkfifo(engines.folder / "ready")
+    launched = engines.launch(sys.executable, "-u", "-c", LATE)
+    await asyncio.to_thread((engines.folder / "ready").read_bytes)
+    screen = await engines.look(launched.socket)
+    run = await screen.until(Run)
+    (session,) = sessions()
+    engine = read_stat(session.pid)
+    assert engine is not None
+    script, keeper = asyncio.create_task(ended(run.pid)), asyncio.create_task(ended(engine.ppid))
+    await asyncio.sleep(0)
+    os.kill(session.pid, signal.SIGKILL)
+    await asyncio.gather(script, keeper)
+    assert _read(Path(launched.output_path or "")).endswith("first words\n")
+
+
+async def test_who_ends_all_that_is_called_tfmemtop_does_not_end_the_script(engines: Engines) -> None:
+    launched = engines.launch("sh", "-c", "sleep 0.2 & echo up; read line; echo read $line")
+    screen = await engines.look(launched.socket)
+    run = await screen.until(Run)
+    await screen.until_shown("up")
+    (session,) = sessions()
+    engine = read_stat(session.pid)
+    assert engine is not None
+    for pid in (engine.ppid, run.pid):
+        names = _read(Path(f"/proc/{pid}/cmdline")) + _read(Path(f"/proc/{pid}/comm"))
+        assert "tfmemtop" not in names, names
+    assert "pty-keeper" in _read(Path(f"/proc/{engine.ppid}/cmdline"))
+    # pkill would end the tests' own processes too.
+    os.kill(session.pid, signal.SIGKILL)
+    await ended(session.pid)
+    script, keeper = asyncio.create_task(ended(run.pid)), asyncio.create_task(ended(engine.ppid))
+    await asyncio.sleep(0)
+    os.kill(run.pid, signal.SIGTERM)
+    await asyncio.gather(script, keeper)  # which waits for no more than the script
+
+
+async def test_orphans_have_the_parent_that_they_have_without_us(engines: Engines) -> None:
+    """And are the run's all the same: they are shown, and end with it."""
+    program = """
+import os, time
+if os.fork() == 0:
+    parent = os.getpid()
+    if os.fork() == 0:
+        os.setsid()
+        while os.getppid() == parent:
+            time.sleep(0.001)
+        print("adopted by", os.getppid(), flush=True)
+        os.read(0, 1)
+    os._exit(0)
+os.wait()
+time.sleep(300)
+"""
+    bare = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert bare.stdin and bare.stdout
+    said = (await bare.stdout.readline()).decode().strip()
+    bare.kill()
+    bare.stdin.close()
+    await bare.wait()
+    screen = await engines.python(program)
+    await screen.until_shown(said)
+    run = await screen.until(Run)
+    orphan = await screen.until(Process, lambda process: process.run == 1 and process.pid != run.pid)
+    await screen.client.send(Stop())
+    await ended(orphan.pid)
+
+
 async def test_only_the_user_can_enter(engines: Engines) -> None:
     launched = engines.launch(sys.executable, "-u", "-c", READS)
     folder = Path(launched.socket).parent
@@ -263,8 +343,16 @@ async def test_a_command_that_cannot_be_read_is_told_and_does_no_harm(engines: E
     launched = engines.launch(sys.executable, "-u", "-c", READS)
     screen = await engines.look(launched.socket)
     _, writer = await asyncio.open_unix_connection(launched.socket)
-    writer.write(b'{"do":"fly"}\n\xff\xfe\n' + b'{"do":"input","text":"after\\n"}\n')
-    await screen.until(Notice, lambda notice: notice.key == "command")
+    hostile = [b'{"do":"fly"}', b"\xff\xfe", b"[" * 100_000, b'{"do":"resize","columns":%d,"rows":1}' % 10**310]
+    hostile += [b'{"do":"signal","pids":[%s],"signal":15}' % b",".join([b"0"] * 200_000)]
+    hostile += [b'{"do":"stop","grace_s":1e300}', b'{"do":"map_wanted","pid":1,"device":"x","pace_s":-1}']
+    writer.write(b"".join(line + b"\n" for line in hostile))
+
+    def all_told(_: Notice) -> bool:
+        return len({notice.text for notice in screen.all(Notice) if notice.key == "command"}) == len(hostile)
+
+    await screen.until(Notice, all_told)
+    writer.write(b'{"do":"input","text":"after\\n"}\n')
     await screen.until_shown("got after")
     writer.close()
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.gpu.keep import kept
 from tfmemtop import events, recording
+from tfmemtop.engine.nvml import list_gpus
 from tfmemtop.probe.build import build
 from tfmemtop.verdicts.course import Course, follow
 
@@ -93,13 +94,18 @@ def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
         assert ("Fragmented, if less than" in soon.text) == (name == "fragmented")
 
 
+def _beyond_half() -> int:
+    """MiB that fit the card, and do not fit beside another process that holds half of it."""
+    return int((list_gpus()[0].total or 0) * 0.64) >> 20
+
+
 def test_it_is_the_others_that_hold_the_card(tmp_path: Path) -> None:
     holder = Path(__file__).parents[1] / "scripts" / "seeds" / "hold_card.py"
     with subprocess.Popen([sys.executable, str(holder), "50", "120"], stderr=subprocess.PIPE, text=True) as other:
         assert other.stderr is not None
         assert any("holding still" in line for line in other.stderr)
         try:
-            _, _, _, course = run(tmp_path, "others", ["--growth", "on"], "take(90 << 10)\n")
+            _, _, _, course = run(tmp_path, "others", ["--growth", "on"], f"take({_beyond_half()})\n")
         finally:
             other.kill()
     (told,) = [told.finding for told in course.told if told.finding.key == "out-of-memory"]

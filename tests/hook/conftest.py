@@ -20,6 +20,9 @@ INJECT = Path(__file__).parents[2] / "tfmemtop" / "inject"
 PYTHON = os.environ.get("TFMEMTOP_TEST_PYTHON") or sys.executable
 """Runs the scripts; another than the tests' own to try the hook in it, as ``tests/matrix.py`` does."""
 
+VERSION = tuple(map(int, subprocess.check_output([PYTHON, "-c", "print(*__import__('sys').version_info[:2])"]).split()))
+"""Of that Python: major, minor."""
+
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"}
 """TensorFlow's GPU allocator on the CPU, as on a machine without a GPU."""
 
@@ -133,7 +136,8 @@ def environment(monitor: Monitor | None, **more: str) -> dict[str, str]:
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "TF"))}
     variables |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", **POOL, **more}
     if monitor is not None:
-        variables["PYTHONPATH"] = ":".join(filter(None, [str(INJECT), variables.get("PYTHONPATH", "")]))
+        own = variables.get("PYTHONPATH")  # of which an empty part is the working directory
+        variables["PYTHONPATH"] = f"{INJECT}:{own}" if own else str(INJECT)
         variables |= {"TFMEMTOP_SOCKET": str(monitor.path)}
         variables.setdefault("TFMEMTOP_INTERVAL", "0.02")
     return variables
@@ -169,6 +173,16 @@ def steady(text: str) -> str:
     text = re.sub(r"(?m)^([IWEF])\d{4} \d\d:\d\d:[\d.]+ +\d+ ", r"\1 ", text)
     text = re.sub(r"(?m)^\d{4}-\d\d-\d\d [\d:.]+: ", "", text)
     return re.sub(r"0x[0-9a-f]+", "0x", text)
+
+
+def working_tensorflow(folder: Path) -> str:
+    """A folder with a ``tensorflow`` that does nothing, for ``PYTHONPATH``; to import it brings in the agent."""
+    package = folder / "packages" / "tensorflow"
+    (package / "python").mkdir(parents=True)
+    (package / "__init__.py").write_text("import tensorflow.python\n")
+    # What the agent, too, could have need of, and have imported earlier.
+    (package / "python" / "__init__.py").write_text("import atexit, ctypes, fcntl, weakref, signal, re\n")
+    return str(package.parent)
 
 
 OPERATIONS_ELSEWHERE = """

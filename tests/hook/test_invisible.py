@@ -2,10 +2,11 @@
 
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.hook.conftest import Monitor, both, outcome, run, start
+from tests.hook.conftest import Monitor, both, outcome, run, start, working_tensorflow
 
 Script = Callable[[str], str]
 
@@ -134,6 +135,33 @@ os._exit(3)
     monitor.wait_for(lambda event: len(monitor.of("end of line")) == 2)
     assert not monitor.of("hook_end")
     assert monitor.of("hook")[-1]["argv"][-1] == "again"
+
+
+HANDLED_AT_EXIT = """
+import os, signal, sys, tensorflow
+
+def handler(number, frame):
+    os.write(1, b"handled\\n")
+    raise {kind}("mine")
+
+def watch(frame, event, argument):
+    if "tfmemtop" in frame.f_code.co_filename and frame.f_code.co_name in ("_say_goodbye", "close"):
+        sys.setprofile(None)
+        signal.raise_signal(signal.SIGALRM)
+
+signal.signal(signal.SIGALRM, handler)
+sys.setprofile(watch)
+"""
+
+
+@pytest.mark.parametrize("kind", ["TimeoutError", "KeyboardInterrupt", "SystemExit"])
+def test_a_signal_handlers_exception_at_the_end_is_nobodys(
+    monitor: Monitor, script: Script, tmp_path: Path, kind: str
+) -> None:
+    """Python would print it as one of ours, since no code of the script's is left to catch it."""
+    source = script(HANDLED_AT_EXIT.format(kind=kind))
+    assert run(monitor, source, PYTHONPATH=working_tensorflow(tmp_path)) == (0, "handled\n", "")
+    assert monitor.wait_for(lambda event: event["type"] == "hook_end") and not monitor.of("hook_error")
 
 
 def test_a_signal_handlers_exception_is_the_scripts(monitor: Monitor, script: Script) -> None:

@@ -1,6 +1,7 @@
-"""Every Python of the watched command starts as it would without the hook; no TensorFlow here."""
+"""Every Python of the watched command starts as it would without the hook."""
 
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +14,7 @@ Script = Callable[[str], str]
 LOOK = """
 import sys
 print(sys.path, sys.flags, sys.argv, __name__, [type(finder).__name__ for finder in sys.meta_path][-3:])
-print(sorted(name for name in sys.modules if "custom" in name or "tfmemtop" in name))
-print([entry for entry in sys.path_importer_cache if "inject" in entry])
+print(sorted(sys.modules), sorted(sys.path_importer_cache))
 try:
     import tfmemtop_agent, _tfmemtop_agent
 except ImportError as error:
@@ -76,9 +76,55 @@ def test_options_that_shut_the_hook_out(monitor: Monitor, script: Script, option
     assert bare == hooked and bare.code == 0
 
 
-def test_it_leaves_no_trace_whatever_else_is_on_the_path(monitor: Monitor, script: Script, tmp_path: Path) -> None:
-    bare, hooked = both(monitor, script(LOOK), PYTHONPATH=f"{tmp_path}:")
-    assert bare == hooked and str(tmp_path) in bare.out
+PATHS = (
+    *(
+        "",
+        ":",
+        "::",
+        ":/nowhere",
+        "/nowhere:",
+        "/nowhere::/else",
+        "/twice:/twice",
+        ".",
+        "./",
+        "..",
+        "part",
+        "part/",
+        "~",
+    ),
+    *(
+        "{folder}",
+        "{folder}/",
+        "{folder}:",
+        "{zip}",
+        "{zip}/inner",
+        "{link}",
+        "{inject}",
+        "{inject}/",
+        "/x:{inject}:/y",
+    ),
+)
+"""What users have in ``PYTHONPATH``; an empty part is the working directory."""
+
+
+@pytest.mark.parametrize("options", [[], ["-P"], ["-s"]])
+def test_it_leaves_the_path_as_it_would_be(
+    monitor: Monitor, script: Script, tmp_path: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = tmp_path / "packed.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("inner/sitecustomize.py", "import sys; print('from the archive', sys.path)")
+    (tmp_path / "part").mkdir()
+    (tmp_path / "link").symlink_to("part")
+    look = script(LOOK)
+    monkeypatch.chdir(tmp_path)
+    places = {"folder": tmp_path, "zip": packed, "link": tmp_path / "link", "inject": INJECT}
+    for path in PATHS:
+        value = path.format(**places)
+        # The folder of the hook is ours alone: without us it would be on nobody's path.
+        own = ":".join(part for part in value.split(":") if part.rstrip("/") != str(INJECT))
+        bare = start(None, *options, look, **({"PYTHONPATH": own} if own else {}))
+        assert outcome(bare) == outcome(start(monitor, *options, look, PYTHONPATH=value)), path
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.4", "3.6", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
@@ -97,6 +143,32 @@ def test_a_mere_search_for_tensorflow_says_nothing(monitor: Monitor, script: Scr
     search = script("import importlib.util; print(importlib.util.find_spec('tensorflow') is not None)")
     assert run(monitor, search) == (0, "True\n", "")
     assert not monitor.events
+
+
+def test_where_there_is_no_pool_no_dumps_are_asked_for(monitor: Monitor, script: Script) -> None:
+    source = """
+import subprocess
+import tensorflow as tf
+tf.ones(3)
+print(b"TF_BFC_MEMORY_DUMP" in subprocess.run(["env"], capture_output=True).stdout)
+"""
+    variables = {"TFMEMTOP_DUMPS": "/session/dumps", "TF_CPU_ALLOCATOR_USE_BFC": "false"}
+    assert run(monitor, script(source), **variables)[:2] == (0, "False\n")
+    assert monitor.of("initialised")
+
+
+@pytest.mark.parametrize("value", ["/session/dumps/123", "/mine/dump", None])
+def test_a_child_does_not_see_where_its_parent_writes_dumps(monitor: Monitor, value: str | None) -> None:
+    look = """
+import ctypes, os
+getenv = ctypes.CDLL(None).getenv
+getenv.restype = ctypes.c_char_p
+print(os.environ.get("TF_BFC_MEMORY_DUMP"), getenv(b"TF_BFC_MEMORY_DUMP"))
+"""
+    variables = {"TF_BFC_MEMORY_DUMP": value} if value else {}
+    own = value if value == "/mine/dump" else None
+    hooked = run(monitor, "-c", look, TFMEMTOP_DUMPS="/session/dumps", **variables)
+    assert hooked == (0, f"{own} {own and own.encode()!r}\n", "")
 
 
 def broken_tensorflow(folder: Path) -> str:

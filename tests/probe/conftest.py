@@ -23,7 +23,7 @@ print(version("tensorflow"))
 """
     done = subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, check=True)
     origin, version = done.stdout.splitlines()
-    return Path(origin).parent, version
+    return Path(origin).parent, version.replace("rc", "-rc")  # as TensorFlow itself spells it
 
 
 @pytest.fixture(scope="session")

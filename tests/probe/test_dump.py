@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.engine.conftest import Engines, ended
 from tfmemtop.engine.dump import Piece, condense, read_dump
-from tfmemtop.engine.launch import sessions
+from tfmemtop.engine.folders import sessions
 from tfmemtop.events import Input, MapWanted, MemoryMap, OutOfMemory, Probe, Stop, Waiting
 
 Script = Callable[[str], str]

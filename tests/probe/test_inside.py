@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from itertools import groupby
@@ -10,17 +11,21 @@ from pathlib import Path
 import pytest
 
 from tests.hook.conftest import Event, Monitor, outcome, start
+from tfmemtop.probe.cache import checksum_of
 
 Script = Callable[[str], str]
 
 MIB = 1 << 20
 
 
-def load(monitor: Monitor, pid: int, library: Path) -> Event:
+def load(monitor: Monitor, pid: int, library: Path, checksum: int | None = None) -> Event:
     """Hand the library over as the engine does, and wait for the verdict."""
     monitor.wait_for(lambda event: event["type"] in ("hook", "allocator") and event["pid"] == pid)
-    monitor.say(pid, {"do": "load", "path": str(library)})
-    return monitor.wait_for(lambda event: event["type"] == "probe" and event["pid"] == pid)
+    if checksum is None:
+        checksum = checksum_of(library.read_bytes())
+    monitor.say(pid, {"do": "load", "path": str(library), "checksum": checksum})
+    verdicts = ("loaded", "failed")
+    return monitor.wait_for(lambda event: event.get("state") in verdicts and event["pid"] == pid)
 
 
 STEPS = """
@@ -48,8 +53,7 @@ def test_pool_figures_spikes_growth_and_map(monitor: Monitor, script: Script, li
     assert process.stdout is not None and process.stdin is not None
     pid, stdin, stdout = process.pid, process.stdin, process.stdout
     assert stdout.readline() == "begun\n"
-    without = monitor.wait_for(lambda event: event["type"] == "allocator")
-    assert without["pool"] is None
+    monitor.wait_for(lambda event: event["type"] == "allocator")
     assert load(monitor, pid, library)["state"] == "loaded"
 
     def step(name: str) -> Event:
@@ -57,7 +61,11 @@ def test_pool_figures_spikes_growth_and_map(monitor: Monitor, script: Script, li
         stdin.flush()
         return dict(json.loads(stdout.readline()))
 
-    first = monitor.wait_for(lambda event: event["type"] == "allocator" and event["pool"] is not None)
+    grown = len(monitor.of("pool_growth"))  # read in place, before the library was there
+    told = len(monitor.of("allocator"))
+    monitor.wait_for(lambda _: len(monitor.of("allocator")) > told)
+    first = monitor.of("allocator")[-1]
+    assert first["high"] is not None
     assert first["allocator"] == "bfc_cpu_allocator_for_gpu" and first["limit"] == 2048 * MIB
     assert first["in_use"] <= first["peak"] <= first["peak_pool"] == first["pool"] and first["allocations"] > 0
 
@@ -72,7 +80,7 @@ def test_pool_figures_spikes_growth_and_map(monitor: Monitor, script: Script, li
         monitor.wait_for(lambda _, least=readings + 3: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
         assert spikes() == number
         assert printed["current"] < 500 * MIB <= printed["peak"]
-    (growth,) = monitor.of("pool_growth")
+    (growth,) = monitor.of("pool_growth")[grown:]
     assert growth["before"] == first["pool"] and growth["after"] - growth["before"] == 512 * MIB
 
     printed = step("map")
@@ -135,6 +143,8 @@ def test_a_session_of_tensorflow_1(monitor: Monitor, script: Script, library: Pa
     process = start(monitor, script(SESSION))
     assert process.stdout is not None and process.stdin is not None
     assert process.stdout.readline() == "begun\n"
+    # TensorFlow's public API does not see it; read in place, it is there before the library.
+    assert monitor.wait_for(lambda event: event["type"] == "allocator")["limit"] == 512 * MIB
     assert load(monitor, process.pid, library)["state"] == "loaded"
     process.stdin.write("\n")
     process.stdin.flush()
@@ -189,20 +199,42 @@ def test_a_library_that_fails_its_check_is_never_called_again(
     seen = len(monitor.of("allocator"))
     monitor.wait_for(lambda _: len(monitor.of("allocator")) > seen + 2)
     assert outcome(process, "\n").code == 0
-    assert all(event["pool"] is None for event in monitor.of("allocator")) and not monitor.of("hook_error")
+    # What is read in place is all there is.
+    readings = monitor.of("allocator")
+    assert all(event["pool"] is not None and event["in_use"] != 42 for event in readings)
+    assert readings[-1]["high"] is None and not monitor.of("hook_error")
 
 
-def test_a_library_that_others_may_write_is_not_loaded(
+def test_a_library_that_changed_since_it_was_checked_is_not_loaded(
     monitor: Monitor, script: Script, library: Path, tmp_path: Path
 ) -> None:
-    open_to_all = tmp_path / "probe.so"
-    open_to_all.write_bytes(library.read_bytes())
-    open_to_all.chmod(0o666)
+    changed = tmp_path / "probe.so"
+    changed.write_bytes(library.read_bytes()[:16384])  # loading it would be the end of the script
+    changed.chmod(0o600)
     process = start(monitor, script(WAITING))
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
-    assert "others may write" in load(monitor, process.pid, open_to_all)["text"]
+    assert (
+        "not the file that was checked"
+        in load(monitor, process.pid, changed, checksum_of(library.read_bytes()))["text"]
+    )
     monitor.say(process.pid, {"do": "what"})
     monitor.say(process.pid, {})
     assert "obeying the monitor" in monitor.wait_for(lambda event: event["type"] == "hook_error")["text"]
     assert outcome(process, "\n").code == 0
+
+
+def test_a_library_whose_file_is_emptied_later_goes_on(
+    monitor: Monitor, script: Script, library: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "probe.so"
+    copy.write_bytes(library.read_bytes())
+    copy.chmod(0o600)
+    process = start(monitor, script(WAITING))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    assert load(monitor, process.pid, copy)["state"] == "loaded"
+    os.truncate(copy, 0)
+    monitor.say(process.pid, {"do": "maps", "wanted": [[None, None, 0.05]]})
+    assert monitor.wait_for(lambda event: event["type"] == "memory_map")["chunks"] > 0
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")

@@ -104,6 +104,13 @@ def test_why_there_is_no_map() -> None:
     reason = why_no_map(s.fold([*stream, lacking]), KEY)
     assert (reason.text, reason.remedy) == ("there is no compiler", "apt install g++")
     assert "being built" in why_no_map(s.fold([*stream, events.Probe(t=9.0, pid=100, state="building")]), KEY).text
+    public = events.Probe(t=9.1, pid=100, state="public", text="TensorFlow 2.99 is not known")
+    both = why_no_map(s.fold([*stream, public, lacking]), KEY)
+    assert both == why_no_map(s.fold([*stream, lacking, public]), KEY)
+    assert (both.text, both.remedy) == ("there is no compiler; TensorFlow 2.99 is not known", "apt install g++")
+    # Pools are read in place: the compiler is not missed.
+    direct = events.Probe(t=9.1, pid=100, state="direct")
+    assert "no map has been read yet" in why_no_map(s.fold([*stream, direct, lacking]), KEY).text
     assert "process 7" in why_no_map(s.fold(stream), (7, "GPU:0")).text
 
 

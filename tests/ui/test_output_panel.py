@@ -29,7 +29,6 @@ class Desk(App[None]):
         self.panel = OutputPanel()
         self.state = State()
         self.typed: list[str] = []
-        self.sizes: list[tuple[int, int]] = []
         self.left = 0
 
     def compose(self) -> ComposeResult:
@@ -41,10 +40,6 @@ class Desk(App[None]):
     @on(OutputPanel.Typed)
     def _typed(self, message: OutputPanel.Typed) -> None:
         self.typed.append(message.text)
-
-    @on(OutputPanel.Resized)
-    def _resized(self, message: OutputPanel.Resized) -> None:
-        self.sizes.append((message.columns, message.rows))
 
     def take(self, *events: ev.AnyEvent) -> None:
         for event in events:
@@ -76,15 +71,6 @@ async def test_it_shows_the_end_of_the_output_and_where_all_of_it_is_kept() -> N
         app.write("".join(f"epoch {n}\r\n" for n in range(9)) + "step 1\rstep 2")
         assert app.lines[1:] == ["epoch 5", "epoch 6", "epoch 7", "epoch 8", "step 2"]
         assert "Output" in app.lines[0] and "abcde.log" in app.lines[0]
-
-
-async def test_the_script_is_told_the_room_there_is() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 6)) as pilot:
-        app.take(SESSION)
-        await pilot.resize_terminal(40, 10)
-        await pilot.pause()
-        assert app.sizes[0] == (60, 5) and app.sizes[-1] == (40, 9)
 
 
 async def test_a_recorded_terminal_keeps_its_size_and_is_cropped() -> None:
@@ -140,7 +126,7 @@ async def test_what_was_left_out_is_said_where_it_is_missing() -> None:
         app.take(SESSION, run(1))
         app.write("begin\r\n")
         app.write("end", skipped=3_250_586)
-        assert app.lines[1:4] == ["begin", f"… 3.1 MiB left out, whole in {SESSION.output_path}", "end"]
+        assert app.lines[1:4] == ["begin", f"… 3.1 MiB left out, see {SESSION.output_path}", "end"]
 
 
 async def test_hidden_it_is_not_fed_and_catches_up_when_shown() -> None:

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.ui.process_data import crowd, small
+from tfmemtop.safe import safe as harmless
 from tfmemtop.state.views import ProcessRow, processes
 from tfmemtop.ui.lines import Line, width_of
 from tfmemtop.ui.palette import ASCII, UNICODE
 from tfmemtop.ui.process_rows import COLUMNS, Cursor, Order, Placed, header, lay_out, matching, row_line, sort, tree
-from tfmemtop.ui.text import chop, cut_left, harmless, wrap
+from tfmemtop.ui.text import chop, cut_left, wrap
 
 CROWD = processes(crowd())
 SMALL = processes(small())

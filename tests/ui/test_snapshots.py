@@ -99,6 +99,8 @@ def test_screen(name: str, size: tuple[int, int], snap_compare: Compare) -> None
         await pilot.press(*shown.keys)
         await pilot.pause()
         app.redraw()
+        while app.output.display and app.output.behind:
+            await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=run_before)
 

@@ -1,12 +1,14 @@
 """Waits until TensorFlow's modules are complete, then patches them."""
 
 import sys
-from types import ModuleType
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from . import threads
 from .core import Agent
 from .patches import patch, patch_functions, patch_session, patch_variables
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 CONTEXT = "tensorflow.python.eager.context"
 ERRORS = "tensorflow.python.framework.errors_impl"
@@ -64,7 +66,7 @@ class Arrival:
         return following(name, path, target)
 
 
-def _complete(name: str) -> Optional[ModuleType]:
+def _complete(name: str) -> "Optional[ModuleType]":
     module = sys.modules.get(name)
     if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
         return None

@@ -7,14 +7,15 @@ holds the script up: on demand, and from then on with each census if that has co
 
 import sys
 import time
-import weakref
-from types import ModuleType
+from _weakref import ref
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from . import tensors
 from .tensors import Look, Tensor, Tensors
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from .core import Agent
 
 PACE_S = 30.0
@@ -46,7 +47,7 @@ class Entry:
     __slots__ = ("found", "kind", "reference")
 
     def __init__(self, variable: Any, kind: str) -> None:
-        self.reference = weakref.ref(variable)
+        self.reference = ref(variable)
         self.kind = kind
         self.found: Optional[Found] = None
 
@@ -77,7 +78,7 @@ class Census:
         self._tensors_costly = True  # until a look that somebody asked for has shown otherwise
         self._sent: Any = None
 
-    def found(self, module: ModuleType) -> None:
+    def found(self, module: "ModuleType") -> None:
         """TensorFlow's module of variables is there."""
         self._tensor = module.ops.EagerTensor
         self._tensors = Tensors(module)

@@ -1,23 +1,27 @@
 """What one process knows: its link to the monitor, its settings, its sampler."""
 
 import atexit
-import functools
 import json
 import os
 import sys
-from types import ModuleType
-from typing import Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .census import Census
 from .collector import Collector
+from .devices import uses_cpu_pool
 from .functions import Functions
 from .link import Link
 from .making import Making
 from .sampler import Sampler
 from .settle import Settings, parse_settings
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 _TOLD = 100  # different texts of what failed that are told: what fails once may fail a million times
 _TEXT = 16_384  # characters of a text, and of all arguments together, that are sent at most
+
+_FAREWELLS = 3  # attempts to say goodbye, which the script's signals interrupt
 
 
 class Agent:
@@ -37,7 +41,10 @@ class Agent:
         self.sessions = False  # whether there has been a TF1-style session
         self._start_over()
         atexit.register(self._exit)
-        os.register_at_fork(after_in_child=functools.partial(self.quietly, "starting over in a fork", bool))
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self.quietly("starting over in a fork", bool)
 
     def _start_over(self) -> None:
         self.pid = os.getpid()
@@ -79,7 +86,7 @@ class Agent:
             trace = trace.tb_next
         where = ""
         if trace is not None:
-            file = os.path.basename(trace.tb_frame.f_code.co_filename)  # of ours <tfmemtop core.py>
+            file = trace.tb_frame.f_code.co_filename.rpartition("/")[2]  # of ours <tfmemtop core.py>
             where = f" ({file.rpartition(' ')[2].rstrip('>')}:{trace.tb_lineno})"
         text = f"{doing}: {type(error).__name__}: {error}{where}"
         if text not in self._told and len(self._told) < _TOLD:
@@ -99,10 +106,7 @@ class Agent:
     def hello(self) -> None:
         """Say who this process is, with TensorFlow's version once that is known."""
         self.greeted = True
-        version = folder = None
-        if self.context is not None:
-            version = self.context.pywrap_tf_session.get_version()
-            folder = os.path.dirname(sys.modules["tensorflow"].__file__ or "")
+        version, folder = (None, None) if self.context is None else self.tensorflow()
         fields = {
             "ppid": os.getppid(),
             "argv": _arguments(),
@@ -113,7 +117,13 @@ class Agent:
         }
         self.link.send(encode("hook", fields))
 
-    def tensorflow_is_here(self, context: ModuleType) -> None:
+    def tensorflow(self) -> "tuple[str, str]":
+        """TensorFlow's version and the folder of its package, once it is there."""
+        assert self.context is not None
+        version: str = self.context.pywrap_tf_session.get_version()
+        return version, (sys.modules["tensorflow"].__file__ or "").rpartition("/")[0]
+
+    def tensorflow_is_here(self, context: "ModuleType") -> None:
         """Read what the user chose; called once TensorFlow can be asked."""
         self.context = context
         self.hello()
@@ -129,17 +139,20 @@ class Agent:
     def _ask_for_dumps(self) -> None:
         """Have TensorFlow write down each pool that runs out, unless the user has it do so elsewhere.
 
-        Past ``os.environ``, where the script would see it.
+        Past ``os.environ``, where the script would see it. Programs that it starts see it, unless they are Pythons
+        that the hook is in: hence only where there are pools.
         """
         folder = os.environ.get("TFMEMTOP_DUMPS")
         # A child has the variable from its parent, with the parent's number.
         if folder and os.environ.get("TF_BFC_MEMORY_DUMP", folder).startswith(folder):
-            os.putenv("TF_BFC_MEMORY_DUMP", os.path.join(folder, str(self.pid)))
+            os.putenv("TF_BFC_MEMORY_DUMP", f"{folder}/{self.pid}")
 
     def initialised(self, options: Any, settled: "list[str]") -> None:
         """TensorFlow's devices are there, made with the GPUOptions *options*: start to read them."""
         sampler = self._sampler()
         if sampler is not None:
+            if options is None or options.visible_device_list or uses_cpu_pool():
+                self.quietly("asking for memory dumps", self._ask_for_dumps)
             sampler.devices_changed(options, settled)
 
     def session_made(self, growth: Optional[bool]) -> None:
@@ -149,19 +162,25 @@ class Agent:
         self.sessions = True
         sampler = self._sampler()
         if sampler is not None:
+            self.quietly("asking for memory dumps", self._ask_for_dumps)
             sampler.session_made(growth)
 
     def _sampler(self) -> Optional[Sampler]:
         if self.sampler is None and not self.inherited and self.context is not None:
-            self.quietly("asking for memory dumps", self._ask_for_dumps)
             sampler = Sampler(self, self.context)
             sampler.start()
             self.sampler = sampler
         return self.sampler
 
     def _exit(self) -> None:
-        if os.getpid() == self.pid and self.greeted:
-            self.quietly("ending", self._say_goodbye)
+        for _ in range(_FAREWELLS):
+            try:
+                if os.getpid() == self.pid and self.greeted and not self.link.dead:
+                    self.quietly("ending", self._say_goodbye)
+                return
+            except BaseException:
+                # A signal handler's. No code of the script's is left to catch it: Python would print it, as ours.
+                continue
 
     def _say_goodbye(self) -> None:
         if self.sampler is not None:

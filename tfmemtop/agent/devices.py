@@ -1,5 +1,6 @@
 """Which logical devices there are, what they stand on, and how each allocator is read."""
 
+import ctypes
 import os
 from typing import Any, Callable, NamedTuple, Optional
 
@@ -123,8 +124,6 @@ def gpu_uuid(ordinal: int) -> Optional[str]:
 
     ``None`` if there is no such driver or device.
     """
-    import ctypes
-
     device = ctypes.c_int()
     uuid, parent = (ctypes.c_ubyte * 16)(), (ctypes.c_ubyte * 16)()
     try:
@@ -138,3 +137,13 @@ def gpu_uuid(ordinal: int) -> Optional[str]:
     digits = bytes(uuid).hex()
     parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
     return ("MIG-" if is_slice else "GPU-") + "-".join(parts)
+
+
+def gpu_count() -> Optional[int]:
+    """How many GPUs the driver that TensorFlow has loaded shows this process; ``None`` if there is no such driver."""
+    count = ctypes.c_int()
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        return None if cuda.cuDeviceGetCount(ctypes.byref(count)) else count.value
+    except (OSError, AttributeError):
+        return None

@@ -4,13 +4,13 @@ TensorFlow counts every call that the script makes, so that it can warn of retra
 here once a second; nothing of ours runs in a call, except after one that has traced its function anew.
 """
 
-import functools
-import weakref
-from types import CodeType
+from _weakref import ref
 from typing import TYPE_CHECKING, Any, Optional
 
 if TYPE_CHECKING:
     from .core import Agent
+
+CodeType: Any = type((lambda: None).__code__)
 
 PACE_S = 1.0
 SENT = 20
@@ -38,7 +38,7 @@ class Functions:
 
     def __init__(self) -> None:
         self._detectors: Any = {}  # by weak reference to the code of a function, or to what stands for it
-        self._tallies: weakref.WeakKeyDictionary[Any, Tally] = weakref.WeakKeyDictionary()
+        self._tallies: dict[Any, Tally] = {}  # by weak reference too
         self._next = 0.0
         self._known = 0
         self._sent: list[list[Any]] = []
@@ -51,16 +51,16 @@ class Functions:
         """Calls of the function *key* that TensorFlow counts now, without those it has let go of."""
         if not plainly_hashed(key):
             return 0
-        detector = self._detectors.get(weakref.ref(key))
+        detector = self._detectors.get(ref(key))
         return 0 if detector is None else detector._call_count
 
     def traced(self, key: Any, function: Any, calls_before: int) -> None:
         """The function *key* was traced anew in a call; *calls_before* TensorFlow counted before that."""
         if not plainly_hashed(key):
             return
-        tally = self._tallies.get(key)
+        tally = self._tallies.get(ref(key))
         if tally is None:
-            tally = self._tallies[key] = Tally()
+            tally = self._tallies[ref(key, self._tallies.pop)] = Tally()
         tally.traces += 1
         tally.lost += calls_before + 1 - self.calls(key)
         steps = steps_of_a_call(function)
@@ -78,7 +78,7 @@ class Functions:
             place = None if key is None or not plainly_hashed(key) else place_of(key)
             if place is not None:
                 name, file, line = place
-                tally = self._tallies.get(key) or Tally()
+                tally = self._tallies.get(reference) or Tally()
                 # Traced before by other means than a call, it may never be traced in one.
                 steps = 1 if tally.steps == 0 else tally.steps
                 counts.append([name, tally.lost + detector._call_count, tally.traces, file, line, steps])
@@ -97,7 +97,7 @@ def plainly_hashed(key: Any) -> bool:
 
 def place_of(key: Any) -> "Optional[tuple[str, str, int]]":
     """Name, file and line of the Python function behind *key*; ``None`` if it has none."""
-    while isinstance(key, functools.partial):
+    while _is_partial(type(key)):
         key = key.func
     if not isinstance(key, CodeType):
         call = key if hasattr(type(key), "__code__") else type(key).__dict__.get("__call__")
@@ -106,6 +106,10 @@ def place_of(key: Any) -> "Optional[tuple[str, str, int]]":
         return None
     name = getattr(key, "co_qualname", key.co_name)  # from Python 3.11 on
     return name.rpartition("<locals>.")[2][:_NAME], key.co_filename[-_PATH:], key.co_firstlineno
+
+
+def _is_partial(kind: type) -> bool:
+    return any(each.__name__ == "partial" and each.__module__ == "functools" for each in kind.__mro__)
 
 
 def steps_of_a_call(function: Any) -> Optional[int]:

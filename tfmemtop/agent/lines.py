@@ -1,10 +1,12 @@
 """Lines of the script's own code, between TensorFlow's."""
 
+import _stat as stat
 import os
-import stat
 import sys
-from types import FrameType
-from typing import NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 _CODE = 120  # characters
 
@@ -23,20 +25,35 @@ class Line(NamedTuple):
     @property
     def code(self) -> str:
         """What stands there; empty if the file cannot be read."""
-        import linecache  # TensorFlow has imported it long before
-
-        try:
-            # A script that was typed or piped in would be waited for, and taken from whoever reads on.
-            if not stat.S_ISREG(os.stat(self.file).st_mode):
-                return ""
-        except OSError as error:
-            if error.errno is None:  # a signal handler's
-                raise
-            # linecache knows more places
-        return linecache.getline(self.file, self.number).strip()[:_CODE]
+        lines = _typed(self.file) or _read(self.file)
+        return lines[self.number - 1].strip()[:_CODE] if 0 < self.number <= len(lines) else ""
 
 
-def line_of(frame: Optional[FrameType]) -> Line:
+def _typed(name: str) -> "list[str]":
+    """What was typed under *name*, as notebooks, IPython and the interactive interpreter let ``linecache`` know."""
+    cache: Any = getattr(sys.modules.get("linecache"), "cache", None)
+    entry = cache.get(name) if type(cache) is dict else None
+    return list(entry[2]) if type(entry) is tuple and len(entry) == 4 else []
+
+
+def _read(path: str) -> "list[str]":
+    try:
+        # A script that was typed or piped in would be waited for, and taken from whoever reads on.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return []
+        with open(path, "rb") as file:
+            lines = file.read().splitlines()
+    except OSError as error:
+        if error.errno is None:  # a signal handler's
+            raise
+        return []
+    try:
+        return [line.decode() for line in lines]
+    except UnicodeDecodeError:
+        return [line.decode("latin-1") for line in lines]  # what else was in use, nearly always
+
+
+def line_of(frame: "Optional[FrameType]") -> Line:
     """The innermost line from *frame* outwards that is neither TensorFlow's, Keras's nor ours."""
     while frame is not None:
         if str(frame.f_globals.get("__name__")).split(".")[0] not in _LIBRARIES:

@@ -4,7 +4,6 @@ import _socket
 import errno
 import fcntl
 import os
-from collections import deque
 from typing import Optional
 
 from . import threads
@@ -27,11 +26,11 @@ class Link:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.dead = len(os.fsencode(path)) > _LONGEST
+        self.dead = len(path.encode("utf-8", "surrogateescape")) > _LONGEST
         self.dropped = 0
         self._socket: Optional[_socket.socket] = None
         self._identity = (0, 0)
-        self._waiting: deque[bytes] = deque()
+        self._waiting: list[bytes] = []
         # Taken without waiting only: a signal's handler may come back here while its thread holds it.
         self._sending = threads.allocate_lock()
 
@@ -39,6 +38,11 @@ class Link:
     def opened(self) -> bool:
         """Whether the monitor has been reached."""
         return self._socket is not None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether packets wait for room."""
+        return bool(self._waiting)
 
     def send(self, packet: bytes) -> None:
         """Send *packet*, or keep it until the socket has room."""
@@ -70,9 +74,9 @@ class Link:
         while self._waiting and not self.dead and self._sending.acquire(False):
             try:
                 while self._waiting:
-                    packet = self._waiting.popleft()
+                    packet = self._waiting.pop(0)
                     if not self._try(packet):
-                        self._waiting.appendleft(packet)
+                        self._waiting.insert(0, packet)
                         return
             finally:
                 self._sending.release()
@@ -132,7 +136,7 @@ class Link:
         try:
             low.setblocking(False)
             low.connect(self.path)
-            line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, _high(low.fileno()))
+            line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, high_copy(low.fileno()))
         finally:
             low.close()
         line.setblocking(False)
@@ -154,7 +158,7 @@ class Link:
         return (status.st_dev, status.st_ino) == self._identity
 
 
-def _high(descriptor: int) -> int:
+def high_copy(descriptor: int) -> int:
     """A copy of *descriptor* above those the script will see, so that its own keep their numbers."""
     for least in (900, 200, 3):
         try:

@@ -2,31 +2,18 @@
 
 import binascii
 import ctypes
-import os
-import stat
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
 
 from .devices import Reading
+from .loading import load
+from .trust import Growth, NotTrusted, PublicReader, Taken, agree
 
 VERSION = 1
 HERTZ = 1000
 CELLS = 2048
 """Cells of one map at most."""
 
-GPU, PINNED, CPU = 0, 1, 2
-"""Kinds of allocators, of which only GPUs have an index above 0."""
-
 _DONE, _FAILED = 1, -2
-
-_TRIALS = 400
-_AGREEMENTS = 5
-
-PublicReader = Callable[[], Reading]
-"""In use and peak as TensorFlow's public API gives them."""
-
-
-class NotTrusted(Exception):
-    """The library is not what it should be; the text says why."""
 
 
 class _Stats(ctypes.Structure):
@@ -81,37 +68,16 @@ class _Map(ctypes.Structure):
     ]
 
 
-class Growth(NamedTuple):
-    """A pool that grew or shrank: seconds of CLOCK_MONOTONIC, bytes."""
-
-    at: float
-    before: int
-    after: int
-
-
-class Taken(NamedTuple):
-    """A reading and what happened since the one before; ``lost`` counts growths beyond those told."""
-
-    reading: Reading
-    name: str
-    physical: Optional[int]
-    growths: "list[Growth]"
-    lost: int
-
-
 class Native:
     """The loaded library. After a fork it must not be called, and refuses to do anything.
 
     Raises:
-        NotTrusted: the file may be written by others, cannot be loaded, or is of another version.
+        NotTrusted: the file at *path* has not this *checksum*, cannot be loaded, or is of another version.
     """
 
-    def __init__(self, path: str) -> None:
-        found = os.stat(path)
-        if found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o022 or not stat.S_ISREG(found.st_mode):
-            raise NotTrusted("others may write to it")
+    def __init__(self, path: str, checksum: int) -> None:
         try:
-            self._library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+            self._library = load(path, checksum)
             version = self._library.tfmemtop_version()
         except (OSError, AttributeError) as error:
             raise NotTrusted(str(error)) from None
@@ -131,15 +97,7 @@ class Native:
         if self._library.tfmemtop_take(kind, index, ctypes.byref(taken)) != _DONE:
             return None
         now = taken.now
-        reading = Reading(
-            in_use=now.in_use,
-            peak=now.peak,
-            pool=_known(now.pool),
-            limit=_known(now.limit),
-            peak_pool=_known(now.peak_pool),
-            allocations=now.allocations,
-            high=taken.high,
-        )
+        reading = _reading(now, taken.high)
         growths = [Growth(one.at_ns / 1e9, one.before, one.after) for one in taken.growth[: taken.growths]]
         return Taken(reading, now.name.decode("utf-8", "replace"), _known(now.physical), growths, taken.lost)
 
@@ -152,24 +110,12 @@ class Native:
             NotTrusted: the figures are not those of this allocator.
         """
         stats = _Stats(size=ctypes.sizeof(_Stats))
-        agreed = 0
-        for _ in range(_TRIALS):
-            before = public() if public is not None else None
-            if self._library.tfmemtop_stats(kind, index, ctypes.byref(stats)) != _DONE:
-                return False
-            after = public() if public is not None else None
-            _check_plausible(stats)
-            if before is None or after is None:
-                return True
-            # A figure that did not move around ours must be ours.
-            if before == after and (stats.in_use, stats.peak) == (before.in_use, before.peak):
-                agreed += 1
-            if agreed == _AGREEMENTS:
-                return True
-        raise NotTrusted(
-            f"in use and peak are {stats.in_use} and {stats.peak}, by TensorFlow's own account "
-            f"{after.in_use if after else None} and {after.peak if after else None}"
-        )
+
+        def read() -> Optional[Reading]:
+            done = self._library.tfmemtop_stats(kind, index, ctypes.byref(stats))
+            return _reading(stats) if done == _DONE else None
+
+        return agree(read, public)
 
     def start_sampler(self) -> None:
         """Start the thread that watches what was read between two readings.
@@ -234,15 +180,17 @@ class Native:
         }
 
 
+def _reading(stats: _Stats, high: Optional[int] = None) -> Reading:
+    return Reading(
+        in_use=stats.in_use,
+        peak=stats.peak,
+        pool=_known(stats.pool),
+        limit=_known(stats.limit),
+        peak_pool=_known(stats.peak_pool),
+        allocations=stats.allocations,
+        high=high,
+    )
+
+
 def _known(value: int) -> Optional[int]:
     return None if value < 0 else value
-
-
-def _check_plausible(stats: _Stats) -> None:
-    pool, limit, peak_pool = _known(stats.pool), _known(stats.limit), _known(stats.peak_pool)
-    rising = [0, stats.in_use, *(figure for figure in (pool, peak_pool) if figure is not None)]
-    if rising != sorted(rising) or stats.peak < stats.in_use or (limit and pool is not None and pool > limit):
-        raise NotTrusted(
-            f"its figures cannot be: in use {stats.in_use}, peak {stats.peak}, pool {pool}, "
-            f"peak pool {peak_pool}, limit {limit}"
-        )

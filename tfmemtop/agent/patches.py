@@ -1,18 +1,20 @@
 """The places in TensorFlow where tfmemtop listens, and the one where it acts."""
 
 import functools
-from types import ModuleType
-from typing import Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .core import Agent
 from .exhausted import Exhaustion
 from .lines import callers_line
 from .settle import settle
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 RECORDED = ("set_memory_growth", "set_logical_device_configuration", "set_visible_devices")
 
 
-def patch(agent: Agent, context: ModuleType, errors: ModuleType) -> None:
+def patch(agent: Agent, context: "ModuleType", errors: "ModuleType") -> None:
     """Wrap what is there of TensorFlow's methods; each that is missing is reported."""
     for name in RECORDED:
         agent.quietly(f"listening to Context.{name}", _record, agent, context.Context, name)
@@ -20,7 +22,7 @@ def patch(agent: Agent, context: ModuleType, errors: ModuleType) -> None:
     agent.quietly("listening to ResourceExhaustedError", _notice_exhaustion, agent, errors.ResourceExhaustedError)
 
 
-def patch_session(agent: Agent, session: ModuleType) -> None:
+def patch_session(agent: Agent, session: "ModuleType") -> None:
     """Notice TF1-style sessions, which make devices without the eager context."""
     owner: Any = session.BaseSession
     original: Callable[..., None] = owner.__init__
@@ -42,7 +44,7 @@ def patch_session(agent: Agent, session: ModuleType) -> None:
     owner.__init__ = __init__
 
 
-def patch_functions(agent: Agent, polymorphic_function: ModuleType) -> None:
+def patch_functions(agent: Agent, polymorphic_function: "ModuleType") -> None:
     """Notice that a ``tf.function`` was traced; its other calls TensorFlow counts without our doing."""
     functions = agent.functions
     manager: Any = polymorphic_function._frequent_tracing_detector_manager
@@ -63,7 +65,7 @@ def patch_functions(agent: Agent, polymorphic_function: ModuleType) -> None:
     owner.called_with_tracing = called_with_tracing
 
 
-def patch_variables(agent: Agent, resource_variable_ops: ModuleType) -> None:
+def patch_variables(agent: Agent, resource_variable_ops: "ModuleType") -> None:
     """Notice each variable that is made.
 
     Before ``__init__``, not around it: there our frame would stand in what TensorFlow writes down of

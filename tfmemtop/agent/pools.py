@@ -1,10 +1,13 @@
-"""What the native library tells of this process's allocators, once the monitor has handed it over."""
+"""What is read of this process's pools: in place from the first reading on, natively once the library is there."""
 
-import time
-from typing import TYPE_CHECKING, Any, Optional
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar
 
-from .devices import Device, asynchronous, growth_by_environment, uses_cpu_pool
-from .native import CPU, GPU, PINNED, Native, NotTrusted, Taken
+from .devices import Device, Reading, asynchronous, gpu_count, growth_by_environment, uses_cpu_pool
+from .direct import MOST_CHUNKS, Direct, TooMany
+from .native import Native
+from .sheet import Sheet
+from .trust import CPU, GPU, PINNED, NotTrusted, PublicReader, Taken
 
 if TYPE_CHECKING:
     from .core import Agent
@@ -14,20 +17,58 @@ PINNED_NAME = "HOST:0"
 
 _MAP_SHARE = 0.01  # of a core, for all maps of one pool together
 _HURRY_SHARE = 0.1  # the same, while somebody goes from region to region: TensorFlow waits while one is read
+_CONDENSE_S = 2.5e-6  # that the monitor takes for a chunk of a map read in place
+_CONDENSE_SHARE = 0.05  # of a core of the monitor's
+
+_PATIENCE = 3  # readings that may disagree with TensorFlow's own account
+
+_Place = tuple[int, int]  # a kind of allocators and an index
+_Key = tuple[str, Optional[int]]  # a device and a region
+_Way = TypeVar("_Way", Native, Direct)
+
+
+class _Reader(Generic[_Way]):
+    """A way to read pools, and the devices for which its figures were found right."""
+
+    def __init__(self, way: _Way) -> None:
+        self.way: _Way = way
+        self.places: dict[str, _Place] = {}
+
+    def take(self, device: str, public: Optional[PublicReader]) -> Optional[Taken]:
+        """A reading, checked against the *public* one the first time; ``None`` if there is no pool yet.
+
+        Raises:
+            NotTrusted: the figures are not those of this device.
+        """
+        place = self.places.get(device)
+        if place is None:
+            place = _place(device)
+            if not self.way.check(*place, public):
+                return None
+            self.places[device] = place
+        return self.way.take(*place)
 
 
 class Pools:
-    """Reads pools and their maps natively. All of it runs in the sampler's thread."""
+    """Reads pools and their maps. All of it runs in the sampler's thread."""
 
-    def __init__(self, agent: "Agent") -> None:
+    def __init__(self, agent: "Agent", folder: Optional[str], look: bool) -> None:
+        """*folder* is where the monitor wants large things put down; *look* whether to look into pools in place."""
         self._agent = agent
-        self._native: Optional[Native] = None
-        self._refused = self._announced = False
-        self._checked: dict[str, tuple[int, int]] = {}  # places by device
+        self._folder = folder
+        self._look = look
+        self._native: Optional[_Reader[Native]] = None
+        self._direct: Optional[_Reader[Direct]] = None
+        self._handed: Optional[tuple[str, int]] = None  # a library's path and checksum
+        self._refused = self._announced = self._direct_announced = False
         self._wanted: list[tuple[Optional[str], Optional[int], float]] = []
-        self._due: dict[tuple[str, Optional[int]], float] = {}
+        self._due: dict[_Key, float] = {}
         self._rested: dict[str, float] = {}  # when a pool may be read again at the earliest
         self._mapless: set[str] = set()
+        self._mapless_in_place: set[str] = set()  # the library may have one
+        self._disagreed = 0  # readings in place, one after the other, with TensorFlow's own account
+        self._sheets: dict[str, Sheet] = {}
+        self._placeless: set[str] = set()  # GPUs of sessions of which only the library will know the card
 
     def obey(self, message: "dict[str, Any]") -> None:
         """Do what the monitor says: ``load`` a library, or read the ``maps`` it wants from now on.
@@ -35,88 +76,102 @@ class Pools:
         Raises:
             ValueError, LookupError, TypeError: *message* is none that a monitor of this version sends.
         """
-        if message["do"] == "load" and self._native is None and not self._refused:
-            try:
-                self._native = Native(message["path"])
-            except (NotTrusted, OSError) as error:
-                self._refuse(str(error))
+        if message["do"] == "load":
+            self._handed = message["path"], message["checksum"]
         elif message["do"] == "maps":
             self._wanted = [(device, region, float(pace)) for device, region, pace in message["wanted"]]
             # A new wish is answered as soon as the pool has rested.
             wishes = {(device, region) for device, region, _ in self._wanted}
             self._due = {key: due for key, due in self._due.items() if key in wishes or (None, key[1]) in wishes}
 
+    def load(self) -> None:
+        """Load the library that was handed over, if there is one.
+
+        The monitor is told before: a library that ends this process is not to end another.
+        """
+        if self._handed is None or self._native is not None or self._refused:
+            return
+        link = self._agent.link
+        if not link.waiting:
+            self._agent.send("probe", state="loading")
+        if link.waiting or link.dead:
+            return
+        (path, checksum), self._handed = self._handed, None
+        try:
+            self._native = _Reader(Native(path, checksum))
+            self._mapless_in_place.clear()
+        except NotTrusted as error:
+            self._refuse_native(str(error))
+
     def read(self, device: Device, handle: Any) -> Optional[Taken]:
-        """A native reading of *device*, checked against the public one the first time; ``None`` without."""
-        native = self._native
-        if native is None:
-            return None
-        place = self._checked.get(device.name)
-        if place is None:
-            place = _place(device.name)
-            read = device.read
-            public = None if read is None or handle is None else lambda: read(handle)
-            try:
-                if not native.check(*place, public):
-                    return None
-            except NotTrusted as error:
-                self._refuse(f"what it reads of {device.name} is not so: {error}")
-                return None
-            self._checked[device.name] = place
-        return self._take(native, device.name, place)
+        """A reading of *device* by the best way there is; ``None`` where there is none beside the public one."""
+        read = device.read
+        public = None if read is None or handle is None else lambda: read(handle)
+        return self._take(device.name, public)
 
     def pinned(self) -> Optional[Taken]:
         """A reading of the pool of pinned host memory, where TensorFlow has made one beside a GPU's."""
-        native = self._native
-        if native is None or not any(kind == GPU for kind, _ in self._checked.values()):
-            return None
-        try:
-            if PINNED_NAME not in self._checked and not native.check(PINNED, 0, None):
-                return None
-        except NotTrusted as error:
-            self._refuse(f"what it reads of the pinned host memory is not so: {error}")
-            return None
-        self._checked[PINNED_NAME] = (PINNED, 0)
-        return self._take(native, PINNED_NAME, (PINNED, 0))
+        for reader in (self._native, self._direct):
+            if reader is not None and any(kind == GPU for kind, _ in reader.places.values()):
+                return self._take(PINNED_NAME, None)
+        return None
 
     def of_sessions(self, growth: Optional[bool], known: "set[str]") -> "list[Device]":
-        """Devices of TF1-style sessions beyond those *known*; only the allocators themselves tell of them."""
-        native = self._native
-        if native is None:
+        """Devices of TF1-style sessions beyond those *known*; only the allocators themselves tell of them.
+
+        Some come twice, the second time with the card that they are on.
+        """
+        self._begin()
+        reader = self._native or self._direct
+        if reader is None:
             return []
-        names = [f"GPU:{index}" for index in range(native.gpus())] + (["CPU:0"] if uses_cpu_pool() else [])
+        names = [f"GPU:{index}" for index in range(reader.way.gpus())] + (["CPU:0"] if uses_cpu_pool() else [])
         devices = []
         for name in names:
-            taken = None if name in known else native.take(*_place(name))
-            if taken is not None:
-                devices.append(
-                    Device(
-                        name=name,
-                        allocator_name=taken.name,
-                        physical=taken.physical,
-                        growth=growth_by_environment(growth) if name != "CPU:0" else True,
-                        limit=taken.reading.limit,
-                        allocator="cuda_malloc_async" if asynchronous() and name != "CPU:0" else "bfc",
-                        read=None,
-                    )
+            if name in known and not (self._native is not None and name in self._placeless):
+                continue
+            taken = self._take(name, None)
+            if taken is None:
+                continue
+            physical = taken.physical
+            if name != "CPU:0" and reader is self._direct:
+                physical = 0 if gpu_count() == 1 else None
+                self._placeless.add(name)
+            else:
+                self._placeless.discard(name)
+            devices.append(
+                Device(
+                    name=name,
+                    allocator_name=taken.name,
+                    physical=physical,
+                    growth=growth_by_environment(growth) if name != "CPU:0" else True,
+                    limit=taken.reading.limit,
+                    allocator="cuda_malloc_async" if asynchronous() and name != "CPU:0" else "bfc",
+                    read=None,
                 )
+            )
         return devices
 
     def settle(self) -> None:
-        """All devices have been tried: what was loaded is trusted, and starts to watch between the readings."""
+        """All devices have been tried: say by which way they are read; the library begins to watch between readings."""
         if self._native is not None and not self._announced:
             self._announced = True
             try:
-                self._native.start_sampler()
+                self._native.way.start_sampler()
             except NotTrusted as error:
-                self._refuse(str(error))
-                return
-            self._agent.send("probe", state="loaded")
+                self._refuse_native(str(error))
+            else:
+                self._agent.send("probe", state="loaded")
+        elif self._direct is not None and self._direct.places and not self._direct_announced:
+            self._direct_announced = True
+            self._agent.send("probe", state="direct", text="pools are read in place, without the probe")
 
     def stop(self) -> None:
-        """Stop watching."""
+        """Stop watching, and let go of what was put down."""
         if self._native is not None and self._announced:
-            self._native.stop_sampler()
+            self._native.way.stop_sampler()
+        for sheet in self._sheets.values():
+            sheet.close()
 
     def next_map(self) -> Optional[float]:
         """When, by the monotonic clock, the next map is due; ``None`` while none is wanted."""
@@ -124,60 +179,167 @@ class Pools:
 
     def read_maps(self) -> None:
         """Read the maps that are due."""
-        for key, pace in self._wishes().items():
-            if self._native is not None and self._when(key) <= time.monotonic():
-                self._due[key] = time.monotonic() + pace  # should it fail
-                self._due[key] = time.monotonic() + self._read_map(self._native, *key, pace)
+        wishes = self._wishes()
+        for key, pace in wishes.items():
+            if self._when(key) > monotonic():
+                continue
+            self._due[key] = monotonic() + pace  # should it fail
+            native, direct = self._native, self._direct
+            if native is not None and key[0] in native.places:
+                self._due[key] = monotonic() + self._read_map(native, *key, pace)
+            elif direct is not None and key[0] in direct.places:
+                # One copy of a pool serves all that is wanted of it.
+                due = {one for one in wishes if one[0] == key[0] and self._due.get(one, 0.0) <= monotonic()}
+                rest = self._cut(direct, key[0], {one[1]: wishes[one] for one in due | {key}}, len(wishes))
+                self._due.update((one, monotonic() + rest.get(one[1], pace)) for one in due | {key})
 
-    def _when(self, key: "tuple[str, Optional[int]]") -> float:
+    def _begin(self) -> None:
+        """Look into pools in place, if the user has not forbidden it and this TensorFlow is one of those known."""
+        if self._look:
+            self._look = False
+            version, folder = self._agent.tensorflow()
+            try:
+                self._direct = _Reader(Direct(folder, version))
+            except Exception as error:  # an audit hook of the script's, too, may forbid it
+                self._refuse_direct(str(error), error)
+
+    def _take(self, device: str, public: Optional[PublicReader]) -> Optional[Taken]:
+        self._begin()
+        taken = None
+        if self._native is not None:
+            try:
+                taken = self._native.take(device, public)
+            except NotTrusted as error:
+                self._refuse_native(f"what it reads of {device} is not so: {error}")
+        if taken is None and self._direct is not None:
+            try:
+                before = None if public is None else public()
+                taken = self._direct.take(device, public)
+                if taken is not None and public is not None and before is not None:
+                    self._compare(before, taken.reading, public())
+            except Exception as error:
+                self._refuse_direct(f"what is found of {device} is not so: {error}", error)
+                taken = None
+        if taken is not None:
+            for growth in taken.growths:
+                self._agent.send("pool_growth", device=device, **growth._asdict())
+        return taken
+
+    def _compare(self, before: Reading, reading: Reading, after: Reading) -> None:
+        """Go on checking what is read in place: a wrong figure may agree while there is little in a pool."""
+        if before != after:
+            return
+        self._disagreed = 0 if reading[:2] == before[:2] else self._disagreed + 1
+        if self._disagreed == _PATIENCE:
+            raise NotTrusted(
+                f"in use and peak are {reading.in_use} and {reading.peak}, "
+                f"by TensorFlow's own account {before.in_use} and {before.peak}"
+            )
+
+    def _when(self, key: _Key) -> float:
         return max(self._due.get(key, 0.0), self._rested.get(key[0], 0.0))
 
-    def _wishes(self) -> "dict[tuple[str, Optional[int]], float]":
+    def _wishes(self) -> "dict[_Key, float]":
         """Paces by device and region; the shortest, where one is wanted by name and with all others."""
-        wishes: dict[tuple[str, Optional[int]], float] = {}
-        if self._native is not None:
-            for wanted, region, pace in self._wanted:
-                for name in self._checked:
-                    if wanted in (None, name) and name not in self._mapless:
+        wishes: dict[_Key, float] = {}
+        for reader in (self._native, self._direct):
+            for wanted, region, pace in self._wanted if reader is not None else ():
+                for name in reader.places if reader is not None else ():
+                    if wanted in (None, name) and name not in self._mapless | self._mapless_in_place:
                         wishes[name, region] = min(pace, wishes.get((name, region), pace))
         return wishes
 
-    def _read_map(self, native: Native, device: str, region: Optional[int], pace: float) -> float:
+    def _read_map(self, native: "_Reader[Native]", device: str, region: Optional[int], pace: float) -> float:
         """Read one map; the seconds to leave until the next."""
-        began = time.perf_counter()
-        found = native.map(*self._checked[device], region, self._about_to_make_much)
-        cost = time.perf_counter() - began
-        self._rested[device] = time.monotonic() + cost / _HURRY_SHARE
+        began = perf_counter()
+        found = native.way.map(*native.places[device], region, self._about_to_make_much)
+        cost = perf_counter() - began
+        self._rested[device] = monotonic() + cost / _HURRY_SHARE
         if found is None:
-            self._mapless.add(device)
-            missing = "cuda_malloc_async, CUDA's own pool, tells nobody how it is cut up" if asynchronous() else None
-            self._agent.send(
-                "memory_map", device=device, missing=missing or "this allocator is not BFC, which alone has a map"
-            )
+            self._has_no_map(device)
             return pace
         pace = max(pace, cost / _MAP_SHARE * len(self._wishes()))
         self._agent.offer("memory_map", device=device, cost_us=int(cost * 1e6), pace_s=round(pace, 3), **found)
         return pace
 
+    def _cut(
+        self, direct: "_Reader[Direct]", device: str, wanted: "dict[Optional[int], float]", wishes: int
+    ) -> "dict[Optional[int], float]":
+        """Put down how a pool is cut up, of which maps of regions are *wanted*; the seconds to leave until the next."""
+        place = direct.places[device]
+        if not direct.way.has_pool(*place):
+            self._has_no_map(device)
+            return wanted
+        if self._folder is None:
+            self._has_no_map_in_place(device, "the session's folder is not known in this process")
+            return wanted
+        if device not in self._sheets:
+            self._sheets[device] = Sheet(f"{self._folder}/{self._agent.pid}.{device}.chunks")
+        sheet = self._sheets[device]
+        began = perf_counter()
+        try:
+            cut = direct.way.cut(*place, sheet)
+        except TooMany:
+            self._has_no_map_in_place(
+                device, f"the pool has more than {MOST_CHUNKS:,} chunks, which only the probe can read"
+            )
+            return wanted
+        except OSError as error:
+            self._has_no_map_in_place(device, f"there is no room to put the map down: {error.strerror or error}")
+            return wanted
+        cost = perf_counter() - began
+        self._rested[device] = monotonic() + cost / _HURRY_SHARE
+        rest = cost / _MAP_SHARE * wishes
+        if cut is None:
+            return dict.fromkeys(wanted, rest)
+        rest = max(rest, cut.chunks * _CONDENSE_S / _CONDENSE_SHARE * len(wanted))
+        paces = {region: max(pace, rest) for region, pace in wanted.items()}
+        layout = direct.way.layout
+        self._agent.offer(
+            "chunks",
+            device=device,
+            pool=cut.pool,
+            in_use=cut.in_use,
+            regions=[cut.regions, layout.region_size, layout.region_address, layout.region_bytes],
+            chunks=[cut.chunks, layout.chunk_size, layout.chunk_address, layout.chunk_bytes],
+            chunk=[layout.chunk_requested, layout.chunk_id, layout.chunk_bin],
+            wanted=[[region, round(pace, 3)] for region, pace in paces.items()],
+            cost_us=int(cost * 1e6),
+        )
+        return paces
+
+    def _has_no_map(self, device: str) -> None:
+        self._mapless.add(device)
+        missing = "cuda_malloc_async, CUDA's own pool, tells nobody how it is cut up" if asynchronous() else None
+        missing = missing or "this allocator is not BFC, which alone has a map"
+        self._agent.send("memory_map", device=device, missing=missing)
+
+    def _has_no_map_in_place(self, device: str, why: str) -> None:
+        self._mapless_in_place.add(device)
+        self._agent.send("memory_map", device=device, missing=why)
+
     def _about_to_make_much(self) -> None:
         self._agent.collector.off(much=True)
 
-    def _take(self, native: Native, name: str, place: "tuple[int, int]") -> Optional[Taken]:
-        taken = native.take(*place)
-        if taken is not None:
-            for growth in taken.growths:
-                self._agent.send("pool_growth", device=name, **growth._asdict())
-        return taken
-
-    def _refuse(self, why: str) -> None:
+    def _refuse_native(self, why: str) -> None:
         """Never call the library again."""
         if self._native is not None:
-            self._native.stop_sampler()
+            self._native.way.stop_sampler()
         self._native = None
         self._refused = True
-        self._checked.clear()
+        if self._direct is not None:
+            self._direct.way.forget()
         self._agent.send("probe", state="failed", text=f"the probe is not used in this process: {why}")
 
+    def _refuse_direct(self, why: str, error: Exception) -> None:
+        """Never look in place again: the public API remains."""
+        self._direct = None
+        if not isinstance(error, (NotTrusted, OSError)):
+            self._agent.report("looking into pools in place", error)
+        self._agent.send("probe", state="public", text=f"without the probe pools are not known here: {why}")
 
-def _place(device: str) -> "tuple[int, int]":
+
+def _place(device: str) -> _Place:
+    if device == PINNED_NAME:
+        return PINNED, 0
     return (CPU, 0) if device == "CPU:0" else (GPU, int(device.partition(":")[2]))

@@ -1,10 +1,9 @@
 """The thread that reads the allocators, at the monitor's pace."""
 
+import _signal as signal  # type: ignore[import-not-found]
 import json
 import os
-import signal
 import time
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import threads, waiting
@@ -12,6 +11,8 @@ from .devices import Device, gpu_uuid, local_devices
 from .pools import PINNED_NAME, Pools
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from .core import Agent
 
 _OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
@@ -27,14 +28,14 @@ _LISTEN_S = 1.0  # the longest the monitor waits to be heard, however rare the r
 class Sampler:
     """Reads every allocator of this process until stopped or until the monitor has gone."""
 
-    def __init__(self, agent: "Agent", context: ModuleType) -> None:
+    def __init__(self, agent: "Agent", context: "ModuleType") -> None:
         self._agent = agent
         self._context = context
         self._made: tuple[Any, list[str]] = (None, [])
         self._generation = self._seen = 0
         self._first_until = self._next_reading = 0.0
         self._devices: list[Device] = []
-        self._pools = Pools(agent)
+        self._pools = Pools(agent, os.environ.get("TFMEMTOP_DUMPS"), "TFMEMTOP_NO_PROBE" not in os.environ)
         self._sessions = False
         self._session_growth: Optional[bool] = None
         self._stopping = False
@@ -132,6 +133,8 @@ class Sampler:
         # Locals only: a reference kept would keep the script's context from being deleted.
         current = self._context._context
         handle = None if current is None else current._context_handle
+        if handle is not None or self._sessions:
+            self._pools.load()
         if handle is not None and self._seen != self._generation:
             self._seen = self._generation
             self._look_again(current)
@@ -171,7 +174,7 @@ class Sampler:
     def _look_for_sessions(self) -> None:
         known = {device.name for device in self._devices}
         for device in self._pools.of_sessions(self._session_growth, known):
-            self._devices.append(device)
+            self._devices = [*(one for one in self._devices if one.name != device.name), device]
             self._tell(device, [])
 
     def _tell(self, device: Device, settled: "list[str]") -> None:

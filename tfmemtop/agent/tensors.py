@@ -5,14 +5,16 @@ The look is one call into C, a tenth of a second or so in which no other Python 
 references only; what is asked of a tensor then runs no operation and reads nothing from a device.
 """
 
+import _operator as operator
 import gc
-import operator
 import sys
-import weakref
-from collections.abc import Collection
+from _weakref import ref
 from itertools import chain, compress, repeat, starmap
-from types import ModuleType
-from typing import Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from types import ModuleType
 
 KIND = "tensors"
 
@@ -28,7 +30,7 @@ _NOT_SHOWN = "Python's garbage collector does not show this TensorFlow's tensors
 class Tensor(NamedTuple):
     """An eager tensor that was alive; ``size`` in bytes."""
 
-    reference: "weakref.ref[Any]"
+    reference: "ref[Any]"
     shape: "tuple[int, ...]"
     dtype: str
     device: str
@@ -48,7 +50,7 @@ class Look(NamedTuple):
 class Tensors:
     """Looks for tensors when told to."""
 
-    def __init__(self, module: ModuleType) -> None:
+    def __init__(self, module: "ModuleType") -> None:
         """*module* is TensorFlow's of variables, which has imported all that is needed here."""
         self._class: Any = module.ops.EagerTensor
         self._context: Any = module.context
@@ -78,7 +80,7 @@ class Tensors:
         told = (self._tell(reference) for reference in references)
         return Look([tensor for tensor in told if tensor is not None], unseen)
 
-    def _tell(self, reference: "weakref.ref[Any]") -> Optional[Tensor]:
+    def _tell(self, reference: "ref[Any]") -> Optional[Tensor]:
         tensor = reference()
         if tensor is None:
             return None
@@ -101,7 +103,7 @@ class Tensors:
         return Tensor(reference, shape, dtype.name, f"{kind}:{number}", size)
 
 
-def _find(kind: type) -> "list[weakref.ref[Any]]":
+def _find(kind: type) -> "list[ref[Any]]":
     """All objects of exactly *kind*.
 
     Not by ``gc.get_referrers``, though it lists only those: on Python 3.11 it crashes where an object that it
@@ -114,7 +116,7 @@ def _find(kind: type) -> "list[weakref.ref[Any]]":
     found: list[Any] = list(
         chain(
             map(everything.extend, starmap(gc.get_objects, ((),))),
-            map(weakref.ref, compress(everything, chosen)),
+            map(ref, compress(everything, chosen)),
             starmap(everything.clear, ((),)),
         )
     )

@@ -1,7 +1,7 @@
 """Threads and locks as the interpreter has them, whatever a library has put in their place.
 
 gevent and eventlet, once they have patched ``_thread``, would run the sampler as one of their
-greenlets, which waits while TensorFlow computes. The hook kept the real functions before the script began.
+greenlets, which waits while TensorFlow computes.
 """
 
 import _thread

@@ -1,17 +1,17 @@
 """Where the script stands while TensorFlow, ten seconds long, tries to find room for an allocation."""
 
-import re
 import sys
-from types import FrameType
 from typing import TYPE_CHECKING, Optional
 
 from . import threads
 from .lines import Line, line_of
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from .core import Agent
 
-_GENERATED = re.compile(r"tensorflow\.python\.ops\.gen_\w+")
+_GENERATED = "tensorflow.python.ops.gen_"
 _FALLBACK = "_eager_fallback"
 
 
@@ -36,13 +36,13 @@ def _in_tensorflow() -> "Optional[tuple[Optional[str], Line]]":
         frames.clear()  # one is that of this call, which holds them all
 
 
-def _operation(frame: Optional[FrameType]) -> Optional[str]:
+def _operation(frame: "Optional[FrameType]") -> Optional[str]:
     """The name of the operation that *frame* runs eagerly; ``None`` in a ``tf.function``, which runs many.
 
     A generated function ``mat_mul`` runs ``MatMul``, which is among its constants.
     """
     while frame is not None and _module(frame).startswith("tensorflow."):
-        if _GENERATED.fullmatch(_module(frame)):
+        if _module(frame).startswith(_GENERATED):
             name = frame.f_code.co_name
             if name.endswith(_FALLBACK):
                 name = name[: -len(_FALLBACK)]
@@ -55,5 +55,5 @@ def _operation(frame: Optional[FrameType]) -> Optional[str]:
     return None
 
 
-def _module(frame: FrameType) -> str:
+def _module(frame: "FrameType") -> str:
     return str(frame.f_globals.get("__name__"))

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast
 
+from tfmemtop.charset import takes_utf8
 from tfmemtop.options import Refusal, UiOptions
 from tfmemtop.settings import AllocatorName, Growth, Settings
 
-Subcommand = Literal["live", "demo", "record", "attach", "replay", "compare", "why", "fit", "once"]
+Subcommand = Literal["live", "demo", "record", "attach", "replay", "compare", "why", "fit", "doctor", "once"]
 
 _USAGE = """\
 tfmemtop [OPTIONS] -- COMMAND…       run COMMAND and watch it
@@ -24,6 +25,8 @@ tfmemtop [OPTIONS] -- COMMAND…       run COMMAND and watch it
        tfmemtop compare A [B] [--json]      two recordings, or the last two runs of one, side by side
        tfmemtop fit [--seconds N] -- COMMAND…
                                             find the smallest memory limit that works, by trying
+       tfmemtop doctor [--json] [-- COMMAND…]
+                                            what a run would find here, and what is missing
        tfmemtop --once [--json]             one reading of devices and processes"""
 
 _EPILOG = """\
@@ -32,9 +35,10 @@ Without a GPU the memory limit and the allocator act on TensorFlow's memory pool
 
 exit code: the script's own; 128+n if signal n ended it; 2 for a command line that cannot be
 followed; 126 or 127 for a command that cannot be started or is not there.
-Of fit: 0 if a limit was found, 1 if not, 130 if it was interrupted."""
+Of fit: 0 if a limit was found, 1 if not, 130 if it was interrupted.
+Of doctor: 0 if nothing is missing, else 1."""
 
-_SUBCOMMANDS = ("demo", "record", "attach", "replay", "why", "compare", "fit")
+_SUBCOMMANDS = ("demo", "record", "attach", "replay", "why", "compare", "fit", "doctor")
 
 # Words each takes: at least, at most.
 _TAKES = {"attach": (0, 1), "replay": (1, 1), "why": (1, 1), "compare": (1, 2)}
@@ -55,7 +59,7 @@ _SUITS: dict[str, tuple[str, ...]] = {
     "output": ("record",),
     "readonly": _SCREEN,
     "ascii": _SCREEN,
-    "json": ("once", "compare", "fit"),
+    "json": ("once", "compare", "fit", "doctor"),
     "seconds": ("fit",),
     "steps": ("fit",),
     "smallest": ("fit",),
@@ -107,8 +111,9 @@ class Arguments:
         return self.targets[0] if self.targets else None
 
     def ui_options(self, environment: dict[str, str]) -> UiOptions:
-        """How the screen shall be, in this *environment*."""
-        return UiOptions(ascii=self.ascii, readonly=self.readonly, color=not environment.get("NO_COLOR"))
+        """How the screen shall be, in the user's own *environment*."""
+        ascii_only = self.ascii or not takes_utf8(environment)
+        return UiOptions(ascii=ascii_only, readonly=self.readonly, color=not environment.get("NO_COLOR"))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -146,10 +151,12 @@ def parser() -> argparse.ArgumentParser:
     fit.add_argument("--tries", metavar="N", help="how often to start the script, 1 to 50 (default 8)")
     screen = parser.add_argument_group("for the screen")
     screen.add_argument("--readonly", action="store_true", help="look only: no signals, no relaunch, no typing")
-    screen.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    screen.add_argument(
+        "--ascii", action="store_true", help="draw with ASCII characters only, as in locales that are not UTF-8"
+    )
     other = parser.add_argument_group("other")
     other.add_argument("--once", action="store_true", help="print one reading and exit; needs no terminal")
-    other.add_argument("--json", action="store_true", help="with --once, compare or fit: print it as JSON")
+    other.add_argument("--json", action="store_true", help="with --once, compare, fit or doctor: print it as JSON")
     other.add_argument("-V", "--version", action="store_true", help="print the version and exit")
     other.add_argument("-h", "--help", action="store_true", help="print this and exit")
     return parser
@@ -174,7 +181,7 @@ def parse(argv: Sequence[str]) -> Arguments | Literal["help", "version"]:
     if found.version:
         return "version"
     subcommand, words = _subcommand(found)
-    if (command or has_dashes) and subcommand not in ("live", "record", "fit"):
+    if (command or has_dashes) and subcommand not in ("live", "record", "fit", "doctor"):
         name = "--once" if subcommand == "once" else subcommand
         raise Refusal(f"{name} takes no command after --")
     if has_dashes and not command:
@@ -240,7 +247,7 @@ def _subcommand(found: argparse.Namespace) -> tuple[Subcommand, list[str]]:
         raise Refusal(f"{name} needs a file; for example: tfmemtop {name}{more}")
     if len(words) > takes[1]:
         odd = words[takes[1]]
-        hint = ": put -- before the command" if name in ("record", "fit") else ""
+        hint = ": put -- before the command" if name in ("record", "fit", "doctor") else ""
         raise Refusal(f"{name} cannot make sense of {odd!r}{hint}")
     return cast(Subcommand, name), words
 

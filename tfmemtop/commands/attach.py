@@ -1,13 +1,14 @@
 """``tfmemtop attach [RUN]``: the screen again, onto a run that goes on."""
 
 import shlex
-import sys
 import time
 
 from tfmemtop.commands.arguments import Arguments
 from tfmemtop.commands.live import show
+from tfmemtop.commands.saying import note
 from tfmemtop.commands.screen import terminal_size
-from tfmemtop.engine.launch import Launched, SessionInfo, sessions
+from tfmemtop.engine.folders import SessionInfo, sessions
+from tfmemtop.engine.launch import Launched
 from tfmemtop.engine.procfs import descendants
 from tfmemtop.options import Refusal
 from tfmemtop.units import format_duration
@@ -59,4 +60,4 @@ def _list(found: list[SessionInfo]) -> None:
         what = shlex.join(session.command) if session.command else "(watching only)"
         state = "running" if descendants(session.pid) else "ended" if session.command else "watching"
         since = format_duration(now - session.started)
-        print(f"  {session.id}  {state:<8}  started {since} ago  {what}", file=sys.stderr)
+        note(f"  {session.id}  {state:<8}  started {since} ago  {what}")

@@ -5,9 +5,10 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.commands.arguments import Arguments
+from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.compare import RunFigures, figures, rows, sentences
 from tfmemtop.options import Refusal
-from tfmemtop.recording import RecordingError, read
+from tfmemtop.recording import RecordingError, left_out, read
 from tfmemtop.state import State, apply
 
 
@@ -34,10 +35,9 @@ def run(arguments: Arguments) -> int:
             },
             "sentences": sentences(first, second),
         }
-        print(msgspec.json.format(msgspec.json.encode(told)).decode())
-        return 0
-    for line in table(first, second):
-        print(line)
+        tell_json(msgspec.json.format(msgspec.json.encode(told)))
+    else:
+        tell(table(first, second))
     return 0
 
 
@@ -49,10 +49,13 @@ def fold(path: str) -> State:
     """
     state = State()
     try:
-        for event in read(Path(path)).events():
+        recording = read(Path(path))
+        for event in recording.events():
             apply(state, event)
     except RecordingError as error:
         raise Refusal(str(error)) from error
+    if recording.damaged:
+        say(left_out(recording))
     return state
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 import textwrap
 import time
 from pathlib import Path
@@ -12,7 +11,9 @@ import msgspec
 from tfmemtop.commands.arguments import Arguments
 from tfmemtop.commands.launching import ask_machine, make_launch
 from tfmemtop.commands.limits import bounds
-from tfmemtop.engine.launch import Launch, output_folder
+from tfmemtop.commands.saying import note, tell, tell_json
+from tfmemtop.engine.folders import output_folder
+from tfmemtop.engine.launch import Launch
 from tfmemtop.engine.run import StartError
 from tfmemtop.engine.tries import Tries
 from tfmemtop.fit.plan import Plan, check, make_plan
@@ -45,17 +46,17 @@ class _Fit:
         limit, done = self.search.next(), self.search.tried
         first = done[0] if done else None
         heading = f"try {len(done) + 1} of at most {self.plan.tries}: {limit_words(limit)}"
-        _say(f"tfmemtop: {heading} … ", end="")
+        note(f"tfmemtop: {heading} … ", end="")
         begin = os.lseek(output, 0, os.SEEK_END)
         os.write(output, f"=== {heading}\n".encode())
         watch = self.plan.watch(first)
         try:
             reached = await tries.run(self.plan.settings_of(limit), watch.take, watch.over)
         except BaseException:
-            _say("not started")
+            note("not started")
             raise
         tried = watch.outcome(limit, tries.now(), _complained(output, begin), not reached)
-        _say(result(tried))
+        note(result(tried))
         if not reached:
             self.stopped = "interrupted"
             return
@@ -126,12 +127,13 @@ def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
             "tries": search.tried,
             "output": str(path),
         }
-        print(msgspec.json.format(msgspec.json.encode(told)).decode())
+        tell_json(msgspec.json.format(msgspec.json.encode(told)))
         return
-    blocks = [table(search.tried) if search.tried else [], [textwrap.fill(line, _WIDTH) for line in said]]
+    blocks = [table(search.tried) if search.tried else []]
+    blocks.append([part for line in said for part in textwrap.wrap(line, _WIDTH)])
     blocks.append(advice(search, on_gpu=fit.plan.on_gpu, option=option, growth=growth, command=arguments.command))
     blocks.append([f"What the script printed in these tries: {path}"])
-    print("\n\n".join("\n".join(block) for block in blocks if block))
+    tell(line for number, block in enumerate(filter(None, blocks)) for line in ([""] * bool(number) + block))
 
 
 def _complained(output: int, begin: int) -> bool:
@@ -139,7 +141,3 @@ def _complained(output: int, begin: int) -> bool:
     end = os.lseek(output, 0, os.SEEK_END)
     tail = os.pread(output, _TAIL, max(begin, end - _TAIL))
     return complains(tail.decode(errors="replace"))
-
-
-def _say(text: str, end: str = "\n") -> None:
-    print(text, end=end, file=sys.stderr, flush=True)

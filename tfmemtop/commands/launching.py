@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
+from tfmemtop import boot
 from tfmemtop.commands.arguments import Arguments
 from tfmemtop.commands.limits import Machine, resolve
 from tfmemtop.engine.launch import Launch
-from tfmemtop.options import Refusal
 from tfmemtop.settings import Settings
 
 DEMO = Path(__file__).parents[1] / "demo" / "train.py"
@@ -23,12 +23,9 @@ def make_launch(arguments: Arguments, columns: int, rows: int) -> Launch:
     *columns* and *rows* are the terminal's, in cells.
 
     Raises:
-        Refusal: a setting does not fit this machine, or the working directory is gone.
+        Refusal: a setting does not fit this machine.
     """
-    try:
-        cwd = str(Path.cwd())
-    except OSError as error:
-        raise Refusal(f"the working directory is not there: {error.strerror}") from error
+    cwd = working_folder()
     demo = arguments.subcommand == "demo"
     return Launch(
         argv=[sys.executable, str(DEMO)] if demo else list(arguments.command),
@@ -40,7 +37,17 @@ def make_launch(arguments: Arguments, columns: int, rows: int) -> Launch:
         record=str(Path(cwd, arguments.record)) if arguments.record else None,
         columns=columns,
         rows=rows,
+        ignored=boot.ignored,
+        blocked=boot.blocked,
     )
+
+
+def working_folder() -> str:
+    """The path of the working folder, or what it was: that it has been removed is no hindrance to a command."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return os.environ.get("PWD", "")
 
 
 def _settings(arguments: Arguments) -> Settings:
@@ -65,14 +72,17 @@ def _demo_settings(arguments: Arguments) -> Settings:
 
 def ask_machine() -> Machine:
     """What there is; the driver is asked."""
+    from tfmemtop.engine.cgroup import host_memory
     from tfmemtop.engine.nvml import Nvml
 
     nvml = Nvml()
     reading = nvml.read()
     nvml.close()
+    memory = host_memory()
     return Machine(
         uuids=[gpu.uuid for gpu in reading.devices],
         totals=[gpu.total for gpu in reading.devices],
-        host_memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        host_memory=memory.total,
+        host_memory_of=memory.owner,
         trouble=next((trouble.text for trouble in reading.troubles if trouble.level == "error"), ""),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tfmemtop.commands.arguments import Arguments
+from tfmemtop.engine.cgroup import Owner
 from tfmemtop.options import Refusal
 from tfmemtop.settings import MIB, Settings, carry
 from tfmemtop.units import format_bytes, parse_size
@@ -13,7 +14,7 @@ from tfmemtop.units import format_bytes, parse_size
 
 @dataclass(frozen=True)
 class Machine:
-    """The GPUs' UUIDs and memory in NVML's order, and the host's memory; bytes.
+    """The GPUs' UUIDs and memory in NVML's order, and the host's memory, or what a cgroup leaves of it; bytes.
 
     ``trouble`` says why there may be GPUs that cannot be read.
     """
@@ -21,7 +22,13 @@ class Machine:
     uuids: Sequence[str]
     totals: Sequence[int | None]
     host_memory: int
+    host_memory_of: Owner = "machine"
     trouble: str = ""
+
+    @property
+    def host(self) -> str:
+        """Whose the host memory is, as words."""
+        return f"this {'control group' if self.host_memory_of == 'cgroup' else self.host_memory_of}"
 
 
 def resolve(arguments: Arguments, machine: Machine) -> Settings:
@@ -39,7 +46,7 @@ def resolve(arguments: Arguments, machine: Machine) -> Settings:
         return msgspec.structs.replace(
             settings,
             memory_limit=_size("--memory-limit", arguments.memory_limit, whole, owner),
-            cpu_pool=_size("--cpu-pool", arguments.cpu_pool, machine.host_memory, "this machine"),
+            cpu_pool=_size("--cpu-pool", arguments.cpu_pool, machine.host_memory, machine.host),
         )
     except ValueError as error:
         trouble = f" ({machine.trouble})" if machine.trouble else ""
@@ -54,7 +61,7 @@ def bounds(arguments: Arguments, machine: Machine) -> tuple[int | None, int | No
     """
     settings = arguments.settings
     on_gpu = bool(machine.uuids) and settings.gpus != ()
-    whole, owner = _whole(settings, machine) if on_gpu else (machine.host_memory, "this machine")
+    whole, owner = _whole(settings, machine) if on_gpu else (machine.host_memory, machine.host)
     smallest = _size("--from", arguments.smallest, whole, owner)
     largest = _size("--to", arguments.largest, whole, owner)
     if smallest is not None and largest is not None and smallest > largest:
@@ -65,7 +72,7 @@ def bounds(arguments: Arguments, machine: Machine) -> tuple[int | None, int | No
 def _whole(settings: Settings, machine: Machine) -> tuple[int | None, str]:
     """How much a limit is a share of, and whose that is."""
     if not machine.uuids:
-        return machine.host_memory, "this machine"
+        return machine.host_memory, machine.host
     visible = range(len(machine.uuids)) if settings.gpus is None else settings.gpus
     known = {index: total for index in visible if (total := machine.totals[index]) is not None}
     smallest = min(known, key=known.__getitem__, default=None)

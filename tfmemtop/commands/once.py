@@ -8,9 +8,12 @@ import time
 from collections.abc import Iterable, Iterator
 
 from tfmemtop.commands.arguments import Arguments
+from tfmemtop.commands.saying import say, tell, tell_json
+from tfmemtop.engine.foreign import Foreign
 from tfmemtop.engine.host import Host
 from tfmemtop.engine.launch import Launch
 from tfmemtop.engine.nvml import Nvml
+from tfmemtop.engine.procfs import all_pids
 from tfmemtop.engine.run import INJECT
 from tfmemtop.engine.session import describe
 from tfmemtop.events import (
@@ -22,6 +25,8 @@ from tfmemtop.events import (
     ProcessReadings,
     encode,
 )
+from tfmemtop.safe import safe
+from tfmemtop.state.views import notes
 from tfmemtop.units import UNKNOWN, format_short
 
 _CPU_SPAN_S = 0.2
@@ -31,23 +36,23 @@ def run(arguments: Arguments) -> int:
     """Print the reading on stdout; what could not be read is said on stderr. 0, with no GPU too."""
     events, troubles = read()
     for trouble in troubles:
-        print("tfmemtop:", trouble, file=sys.stderr)
+        say(trouble)
     if arguments.json:
-        for event in events:
-            print(encode(event).decode())
+        tell_json(b"\n".join(map(encode, events)))
     else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        for line in table(events):
-            print(line[:width])
+        width = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
+        tell(line[:width] for line in table(events))
     return 0
 
 
-def read() -> tuple[list[AnyEvent], list[str]]:
+def read(nvml: Nvml | None = None, foreign: Foreign | None = None) -> tuple[list[AnyEvent], list[str]]:
     """One reading as the events of a session that only watched, and what the user should know of it."""
     session = describe(Launch(argv=[], cwd="", environment={}), "once", None)
-    nvml = Nvml()
+    nvml = nvml or Nvml()
     reading = nvml.read()
-    on_gpus = {process.pid for device in reading.readings for process in device.processes}
+    foreign = foreign or Foreign(all_pids)
+    readings = [foreign.translate(one) for one in reading.readings]
+    on_gpus = {process.pid for device in readings for process in device.processes}
     host = Host(os.getpid(), INJECT)
     sweep = host.sweep(on_gpus, 0, frozenset())
     processes = sweep.processes
@@ -55,7 +60,7 @@ def read() -> tuple[list[AnyEvent], list[str]]:
         time.sleep(_CPU_SPAN_S)  # the share of a CPU is one of a span of time
         sweep = host.sweep(on_gpus, 0, frozenset())
     nvml.close()
-    events: list[AnyEvent] = [session, *reading.devices, *reading.readings, *processes, sweep.readings]
+    events: list[AnyEvent] = [session, *reading.devices, *readings, *processes, sweep.readings]
     troubles = [f"{t.text}; {t.remedy}" if t.remedy else t.text for t in reading.troubles if t.text]
     return events, troubles
 
@@ -85,7 +90,7 @@ def table(events: Iterable[AnyEvent]) -> Iterator[str]:
         gpus.append(
             [
                 str(reading.index),
-                device.name,
+                safe(device.name),
                 format_short(reading.used),
                 format_short(reading.free),
                 format_short(device.total),
@@ -101,30 +106,24 @@ def table(events: Iterable[AnyEvent]) -> Iterator[str]:
                 [
                     str(reading.index),
                     str(share.pid),
-                    process.user if process else UNKNOWN,
+                    safe(process.user) if process else UNKNOWN,
                     format_short(share.used),
                     _figure(share.sm),
                     _figure(share.bandwidth),
                     _figure(figure.cpu if figure else None),
                     format_short(figure.rss if figure else None),
-                    _harmless(shlex.join(process.command)) if process else UNKNOWN,
+                    safe(shlex.join(process.command)) if process else UNKNOWN,
                 ]
             )
     yield from _aligned(gpus, left={1})
     yield ""
     yield from _aligned(rows, left={2, 8})
     for reading in readings:
-        if reading.processes_missing:
-            yield f"GPU {reading.index}: {reading.processes_missing}"
+        yield from (f"GPU {reading.index}: {note}" for note in notes(reading))
 
 
 def _figure(value: float | None, unit: str = "") -> str:
     return UNKNOWN if value is None else f"{value:.0f}{unit}"
-
-
-def _harmless(text: str) -> str:
-    """Without the control characters by which a process's name could steer the terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _aligned(rows: list[list[str]], left: set[int]) -> Iterator[str]:

@@ -1,16 +1,17 @@
 """``tfmemtop record -o FILE -- COMMAND…``: no screen; the script's stdio untouched, a summary at the end."""
 
 import asyncio
-import sys
 from pathlib import Path
 
 from tfmemtop.commands.arguments import Arguments
 from tfmemtop.commands.launching import make_launch
+from tfmemtop.commands.saying import say
 from tfmemtop.engine.record import record
 from tfmemtop.engine.run import StartError
 from tfmemtop.events import RunEnd
+from tfmemtop.failure import describe
 from tfmemtop.options import Refusal
-from tfmemtop.recording import RecordingError, read
+from tfmemtop.recording import RecordingError, left_out, read
 from tfmemtop.summary import describe_end, summarise
 
 
@@ -29,7 +30,7 @@ def run(arguments: Arguments) -> int:
     except (RecordingError, ValueError) as error:
         raise Refusal(str(error)) from error
     for line in report(arguments.record, done.end, done.trouble):
-        print("tfmemtop:", line, file=sys.stderr)
+        say(line)
     if done.end.signal is not None:
         return 128 + done.end.signal
     return done.end.exit_code or 0
@@ -40,7 +41,11 @@ def report(path: Path, end: RunEnd, trouble: str | None) -> list[str]:
     try:
         recording = read(path)
         lines = summarise(recording.events()).lines()
+        if recording.damaged:
+            lines.append(left_out(recording))
     except RecordingError:
         # Such as /dev/null, of which nothing is read back; or the disk was full from the start.
         lines = [describe_end(end)]
+    except Exception as error:  # the run's exit code counts more
+        lines = [describe_end(end), f"the summary cannot be made: {describe(error)}"]
     return [*lines, f"the recording is not complete: {trouble}" if trouble else f"recorded in {path}"]

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from tfmemtop.commands.arguments import Arguments
+from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import terminal_size
 from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, read
@@ -21,6 +22,9 @@ def run(arguments: Arguments) -> int:
         terminal_size()
         from tfmemtop.ui.main import run_replay
 
-        return run_replay(path, arguments.ui_options(dict(os.environ))).exit_code
+        outcome = run_replay(path, arguments.ui_options(dict(os.environ)))
     except RecordingError as error:
         raise Refusal(str(error)) from error
+    if outcome.trouble:
+        say(f"the screen has failed: {outcome.trouble}")
+    return outcome.exit_code

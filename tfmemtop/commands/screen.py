@@ -1,9 +1,10 @@
-"""Whether there is a terminal to draw on."""
+"""Whether there is a terminal to draw on, and what of it the script has."""
 
 import os
 import sys
 
 from tfmemtop.options import Refusal
+from tfmemtop.ui.layout import first_size
 
 SMALLEST = (60, 16)
 """Columns and rows below which nothing of use could be shown."""
@@ -31,3 +32,20 @@ def terminal_size() -> tuple[int, int]:
             f"make it larger, or {_INSTEAD}"
         )
     return columns, rows
+
+
+def script_terminal_size() -> tuple[int, int]:
+    """Columns and rows that the script's own terminal has on that one once it is drawn.
+
+    Raises:
+        Refusal: as :func:`terminal_size`.
+    """
+    return first_size(*terminal_size(), _gpus())
+
+
+def _gpus() -> int:
+    """How many there are by the driver's own list; asking the driver itself would delay the start."""
+    try:
+        return len(os.listdir("/proc/driver/nvidia/gpus"))  # noqa: PTH208 (only their number)
+    except OSError:
+        return 0

@@ -6,8 +6,10 @@ from pathlib import Path
 from tfmemtop import __version__
 from tfmemtop.commands.arguments import Arguments
 from tfmemtop.commands.compare import numbered
+from tfmemtop.commands.saying import say, tell
 from tfmemtop.options import Refusal
-from tfmemtop.recording import RecordingError, read
+from tfmemtop.recording import RecordingError, left_out, read
+from tfmemtop.safe import safe
 from tfmemtop.verdicts.course import Course, follow
 from tfmemtop.verdicts.questions import also_found, answers, heading
 
@@ -22,12 +24,15 @@ def run(arguments: Arguments) -> int:
     """
     path, number = numbered(arguments.target or "")
     try:
-        course = follow(read(Path(path)).events(), number)
+        recording = read(Path(path))
+        course = follow(recording.events(), number)
     except RecordingError as error:
         raise Refusal(str(error)) from error
     if course.state.run is None or number not in (None, course.state.run.run):
         raise Refusal(f"{path} holds no run" + ("" if number is None else f" {number}"))
-    print("\n".join(page(course)))
+    tell(page(course))
+    if recording.damaged:
+        say(left_out(recording))
     return 0
 
 
@@ -53,8 +58,7 @@ def page(course: Course) -> list[str]:
 
 
 def _wrap(text: str, first: str) -> list[str]:
-    # Names and messages come from the recording: what would steer the terminal is made harmless.
-    plain = "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))
+    plain = safe(" ".join(text.split()))  # before it is measured
     rest = " " * len(first)
     return textwrap.wrap(
         plain, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False

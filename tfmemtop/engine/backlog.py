@@ -48,6 +48,8 @@ _GROWTHS = 256
 _COUNTS = 40
 """Counts of functions kept of a process: half a minute, for the pace of now."""
 
+_NOTICES = 64
+
 _OUTPUT = 64 * 1024
 _OUTPUT_MERGE = 4 * 1024
 
@@ -120,7 +122,8 @@ class Backlog:
         self._series: dict[tuple[int, str], Series] = {}
         self._growths: dict[tuple[int, str], deque[PoolGrowth]] = {}
         self._maps: dict[tuple[int, str], dict[tuple[str, bool], MemoryMap]] = {}
-        self._probes: dict[int, Probe] = {}
+        self._probes: dict[int, Probe] = {}  # of the library
+        self._without_probe: dict[int, Probe] = {}  # what there is without it
         self._functions: dict[int, deque[Functions]] = {}
         self._censuses: dict[int, Census] = {}
         self._looks: dict[int, Census] = {}  # the last in which tensors were looked for
@@ -162,7 +165,7 @@ class Backlog:
             case Initialised():
                 self._initialised[event.pid] = event
             case Probe():
-                self._probes[event.pid] = event
+                (self._probes if event.of_library else self._without_probe)[event.pid] = event
             case Functions():
                 counts = self._functions.setdefault(event.pid, deque())
                 counts.append(event)
@@ -177,10 +180,11 @@ class Backlog:
             case OutOfMemory() | Waiting() | HookError():
                 self._rare.setdefault(type(event), deque(maxlen=50)).append(event)
             case Notice():
+                self.notices.pop(event.key, None)
                 if event.text:
                     self.notices[event.key] = event
-                else:
-                    self.notices.pop(event.key, None)
+                if len(self.notices) > _NOTICES:
+                    del self.notices[next(iter(self.notices))]
             case Session():
                 self.session = event
             case Run():
@@ -205,6 +209,7 @@ class Backlog:
         for latest in (self._runs, self._ends, self._devices, self._processes, self._hooks, self._hook_ends):
             kept += latest.values()
         kept += self._probes.values()
+        kept += self._without_probe.values()
         kept += self._initialised.values()
         kept += self._censuses.values()
         kept += (look for pid, look in self._looks.items() if look is not self._censuses[pid])
@@ -258,7 +263,7 @@ class Backlog:
         dead_hooked = [pid for pid in self._hooks if pid not in alive]
         for pid in dead_hooked[: max(0, len(dead_hooked) - _DEAD_HOOKED)]:
             for known in (
-                *(self._hooks, self._hook_ends, self._processes, self._probes),
+                *(self._hooks, self._hook_ends, self._processes, self._probes, self._without_probe),
                 *(self._functions, self._censuses, self._looks, self._initialised),
             ):
                 known.pop(pid, None)

@@ -22,7 +22,7 @@ class Canary:
         OSError: it cannot be started.
     """
 
-    def __init__(self, numbers: Collection[signal.Signals]) -> None:
+    def __init__(self, numbers: Collection[int]) -> None:
         self._heard, told = os.pipe()
         rope, self._rope = os.pipe()
         os.set_blocking(told, False)
@@ -43,7 +43,7 @@ class Canary:
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._heard, self._take)
 
-    def heard(self, number: signal.Signals) -> bool:
+    def heard(self, number: int) -> bool:
         """Whether the group was told *number* as well, ``WAIT_S`` after it came here."""
         at = self._at.get(number)  # not taken: two soon after one another may have come there as one
         return at is not None and self._loop.time() - at < _SAME_TIME_S
@@ -61,10 +61,8 @@ class Canary:
         self._at.update(dict.fromkeys(numbers, self._loop.time()))
 
 
-def _listen(numbers: Iterable[signal.Signals], told: int, rope: int) -> None:
+def _listen(numbers: Iterable[int], told: int, rope: int) -> None:
     """The canary's life, to the end of the one that holds the *rope*."""
-    for number in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)
     for number in numbers:
         signal.signal(number, _hear)
     signal.set_wakeup_fd(told, warn_on_full_buffer=False)

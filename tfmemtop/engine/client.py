@@ -4,9 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 
-import msgspec
-
-from tfmemtop.events import AnyCommand, AnyEvent, decode_event, encode
+from tfmemtop.events import AnyCommand, AnyEvent, Notice, Unreadable, decode_event, encode
 
 _READ = 256 * 1024
 
@@ -19,6 +17,7 @@ class Client:
         self._writer = writer
         self.unread = 0
         """Lines that could not be read, as from an engine of another version."""
+        self._now = 0.0
 
     async def events(self) -> AsyncIterator[list[AnyEvent]]:
         """Events in batches as they come; ends when the engine has gone or the client is closed."""
@@ -31,16 +30,21 @@ class Client:
             if not data:
                 return
             *lines, rest = (rest + data).split(b"\n")
+            unread = self.unread
             batch = [event for line in lines if (event := self._decode(line))]
+            if self.unread > unread:
+                text = f"the engine sent what this screen cannot read, so far {self.unread} times; that was left out"
+                batch.append(Notice(t=self._now, key="unread", level="warning", text=text))
             if batch:
                 yield batch
 
     def _decode(self, line: bytes) -> AnyEvent | None:
         try:
-            event: AnyEvent = decode_event(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            event = decode_event(line)
+        except Unreadable:
             self.unread += 1
             return None
+        self._now = max(self._now, event.t)
         return event
 
     async def send(self, command: AnyCommand) -> None:
@@ -67,4 +71,4 @@ async def connect(socket: str | os.PathLike[str]) -> Client:
     Raises:
         OSError: there is none.
     """
-    return Client(*await asyncio.open_unix_connection(socket, limit=4 * _READ))
+    return Client(*await asyncio.open_unix_connection(socket, limit=_READ))

@@ -5,8 +5,10 @@ import os
 import signal
 import socket
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
+from tfmemtop.engine.chunks import ChunkMaps
 from tfmemtop.engine.dumps import Dumps
 from tfmemtop.engine.ending import Ending
 from tfmemtop.engine.hooks import Hooks
@@ -53,7 +55,7 @@ class Engine:
         hook_listener: socket.socket,
         reader_listener: socket.socket,
         terminal: PseudoTerminal,
-        output_path: Path,
+        output_path: Path | None,
         recorder: Recorder | None = None,
         probe: bool = True,
     ) -> None:
@@ -67,6 +69,7 @@ class Engine:
         self._readings = Readings(stream, runs, self._hooks)
         self._probes = Probes(stream, self._hooks, self._readings.host, enabled=probe)
         self._dumps = Dumps(stream, self._hooks, runs.dumps)
+        self._chunks = ChunkMaps(stream, self._hooks, runs.dumps)
         self._maps = Maps(stream, self._hooks, recording=recorder is not None)
         self._ending = self._readings.ending = Ending(stream, runs, self._readings.devices)
         self._ending.apart = self._readings.host.apart
@@ -77,8 +80,12 @@ class Engine:
         self._linger: asyncio.TimerHandle | None = None
         self._seen_end = False
 
-    async def serve(self) -> None:
-        """Run until nobody needs the engine any more."""
+    async def serve(self, start: Callable[[], None]) -> None:
+        """Run until nobody needs the engine any more; *start* starts the first run, once all else is ready.
+
+        Raises:
+            StartError: it cannot be started.
+        """
         self._loop = asyncio.get_running_loop()
         self._runs.before_end = self._before_end
         self._loop.add_signal_handler(signal.SIGCHLD, self._reap)
@@ -86,25 +93,27 @@ class Engine:
         for number in (signal.SIGHUP, signal.SIGINT):
             self._loop.add_signal_handler(number, lambda: None)
         self._loop.add_signal_handler(signal.SIGTERM, self._obey, Stop(quit=True))
-        if self._recorder:
-            self._recorder.begin()
         self._output.begin()
         self._probes.begin()
         self._maps.begin()
         self._dumps.begin()
+        self._chunks.begin()
         self._hooks.begin()
         self._server.left = self._maps.forget
         self._server.changed = self._consider
         self._server.begin()
         self._readings.swept = self._consider
         self._readings.begin()
-        self._reap()  # it may have ended before anybody listened
-        self._consider()
         try:
+            start()
+            if self._recorder:
+                self._recorder.begin()  # not before: what cannot be started overwrites no recording
+            self._consider()
             await self._done.wait()
         finally:
             self._probes.close()
             self._dumps.close()
+            self._chunks.close()
             self._readings.close()
             self._hooks.close()
             self._output.close()
@@ -116,6 +125,7 @@ class Engine:
     def _before_end(self) -> None:
         self._output.drain()
         self._hooks.drain()
+        self._chunks.drain()
         self._dumps.drain()
 
     def _reap(self) -> None:

@@ -1,20 +1,33 @@
 """What turns a process that somebody started into one of its own. Light: the keeper has this too."""
 
-import ctypes
 import os
+from contextlib import suppress
 
-_PR_SET_CHILD_SUBREAPER = 36
+_NAME_BYTES = 15  # the kernel keeps no more of a process's name
+_ARGUMENTS_START, _ARGUMENTS_END = 45, 46  # of /proc/PID/stat, counted from the state on
 
 
-def become_subreaper() -> None:
-    """Have orphans of the script come back to this process: they can be ended, and are reaped."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def rename(name: str) -> None:
+    """Have process lists show *name* for this process, in place of its command line, as far as the kernel lets us."""
+    with suppress(OSError, ValueError):
+        with open("/proc/self/comm", "wb") as file:
+            file.write(name.encode()[:_NAME_BYTES])
+        with open("/proc/self/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_END])
+        shown = name.encode()[: end - start - 1]
+        with open("/proc/self/mem", "r+b", buffering=0) as memory:
+            memory.seek(start)
+            memory.write(shown + bytes(end - start - len(shown)))
 
 
 def detach(log: str) -> None:
-    """Let go of the caller's stdio; what goes wrong from now on is written to *log*."""
+    """Let go of the caller's stdio; what goes wrong from now on is written to *log*, if there is room for one."""
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError:
+        written = os.dup(nowhere)
     for descriptor, target in ((0, nowhere), (1, nowhere), (2, written)):
         os.dup2(target, descriptor)
     os.close(nowhere)
@@ -23,7 +36,7 @@ def detach(log: str) -> None:
 
 def inherited() -> list[int]:
     """What the user's shell opened for the script, to be asked before anything else is opened."""
-    names = map(int, os.listdir("/proc/self/fd"))  # noqa: PTH208 (numbers, not paths)
+    names = map(int, os.listdir("/proc/self/fd"))
     return [number for number in names if number > 2 and _is_inheritable(number)]
 
 

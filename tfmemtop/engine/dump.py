@@ -1,12 +1,12 @@
-"""TensorFlow's own map of a pool that ran out, a ``tensorflow.MemoryDump``, made into ours.
+"""The map of a pool from its chunks; and these from what TensorFlow writes of a pool that ran out.
 
-Read without TensorFlow and without protobuf: of its wire format only what this message uses.
+That is a ``tensorflow.MemoryDump``, read without TensorFlow and protobuf: of its wire format what this message uses.
 """
 
 import heapq
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tfmemtop.events import Bin, Chunk, MemoryMap, Region
 
@@ -47,15 +47,28 @@ def read_dump(data: bytes) -> tuple[str, list[Piece]]:
     return name, pieces
 
 
-def condense(pid: int, device: str, pieces: list[Piece], starts: Collection[int]) -> MemoryMap:
-    """The map of a pool when an allocation failed; *starts* are addresses known to begin regions."""
+def condense(
+    pid: int,
+    device: str,
+    pieces: list[Piece],
+    starts: Collection[int],
+    *,
+    moment: Literal["live", "out_of_memory"] = "out_of_memory",
+    only: int | None = None,
+    cost_us: int | None = None,
+    pace_s: float | None = None,
+) -> MemoryMap:
+    """The map of a pool; *starts* are addresses known to begin regions. With *only*, of the region that begins there.
+
+    *cost_us* and *pace_s* are passed on.
+    """
     regions = _regions(pieces, frozenset(starts))
     pool = sum(piece.size for piece in pieces)
     used = [piece for piece in pieces if piece.in_use]
     in_use = sum(piece.size for piece in used)
     largest = max((piece.size for piece in pieces if not piece.in_use), default=0)
     listed = regions[:REGIONS]
-    counts = _deal([sum(piece.size for piece in region) for region in listed], pool)
+    counts = _deal([(region[0].address, sum(piece.size for piece in region)) for region in listed], pool, only)
     sizes = [0] * (max((piece.size.bit_length() for piece in used), default=0))
     for piece in used:
         sizes[piece.size.bit_length() - 1] += 1
@@ -63,7 +76,8 @@ def condense(pid: int, device: str, pieces: list[Piece], starts: Collection[int]
         t=0.0,
         pid=pid,
         device=device,
-        moment="out_of_memory",
+        moment=moment,
+        region=only,
         pool=pool,
         in_use=in_use,
         chunks=len(pieces),
@@ -89,6 +103,8 @@ def condense(pid: int, device: str, pieces: list[Piece], starts: Collection[int]
             Chunk(piece.address, piece.size, piece.requested)
             for piece in heapq.nlargest(BIGGEST, used, key=lambda piece: piece.size)
         ],
+        cost_us=cost_us,
+        pace_s=pace_s,
     )
 
 
@@ -136,13 +152,18 @@ def _regions(pieces: list[Piece], starts: frozenset[int]) -> list[list[Piece]]:
     return regions
 
 
-def _deal(sizes: list[int], pool: int) -> list[int]:
-    """Cells for each region, in proportion to its size and at least one."""
-    spare = max(0, CELLS - len(sizes))
-    return [min(1 + spare * size // pool, max(1, size // _SMALLEST)) for size in sizes]
+def _deal(regions: list[tuple[int, int]], pool: int, only: int | None) -> list[int]:
+    """Cells for each region, by address and size: in proportion and at least one, or all to the one that is wanted."""
+    spare = max(0, CELLS - len(regions))
+    shares = [
+        1 + spare * size // pool if only is None else CELLS if address == only else 0 for address, size in regions
+    ]
+    return [min(share, max(1, size // _SMALLEST)) for share, (_, size) in zip(shares, regions, strict=True)]
 
 
 def _cells(region: list[Piece], count: int) -> bytes:
+    if not count:
+        return b""
     begin = region[0].address
     size = region[-1].address + region[-1].size - begin
     borders = [size * cell // count for cell in range(count + 1)]

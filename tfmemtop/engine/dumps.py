@@ -5,10 +5,14 @@ seconds. So the first says, ten seconds before any error does, that memory has r
 """
 
 import asyncio
+import os
+import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+from tfmemtop.engine.chunks import SUFFIX
 from tfmemtop.engine.dump import condense, read_dump
 from tfmemtop.engine.hooks import Hooks
 from tfmemtop.engine.stream import Stream
@@ -34,12 +38,12 @@ class Dumps:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Start watching; needs the running loop.
-
-        Raises:
-            OSError: the folder cannot be made.
-        """
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        """Start watching; needs the running loop."""
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            why = error.strerror or str(error)
+            self._stream.notice("dump", "warning", f"what a pool is when it runs out will not be known: {why}")
         self._stream.listen(self._take)
         self._task = asyncio.get_running_loop().create_task(self._watch())
 
@@ -76,7 +80,8 @@ class Dumps:
 
     def _names(self) -> list[str]:
         try:
-            return sorted((path.name for path in self._folder.iterdir()), key=_microseconds)
+            names = [path.name for path in self._folder.iterdir() if path.suffix != SUFFIX]
+            return sorted(names, key=_microseconds)
         except OSError:
             return []  # the session's folder has been cleared away
 
@@ -97,13 +102,20 @@ class Dumps:
                             continue  # still being written
                         found.append(f"{name}: {error}")
                 self._attempts.pop(name, None)
-                path.unlink(missing_ok=True)
+                with suppress(OSError):  # a folder, say
+                    path.unlink(missing_ok=True)
         return found
 
     def _read(self, path: Path) -> MemoryMap:
-        if path.stat().st_size > _BIGGEST:
-            raise ValueError("too large")
-        allocator, pieces = read_dump(path.read_bytes())
+        # Not to wait for a writer, should something else than a file lie there.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise ValueError("it is no file")
+            if found.st_size > _BIGGEST:
+                raise ValueError("it is too large")
+            content = file.read()
+        allocator, pieces = read_dump(content)
         pid, device = int(path.name.partition("_")[0]), _device(allocator)
         return condense(pid, device, pieces, self._starts.get((pid, device), ()))
 

@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Collection
 
-from tfmemtop.engine.procfs import descendants, read_stat
+from tfmemtop.engine.procfs import descendants, read_stat, since_boot
 from tfmemtop.engine.run import Runs
 from tfmemtop.engine.stream import Stream
 from tfmemtop.events import DeviceReading, Stopping
@@ -20,7 +20,7 @@ _NEAR = 64 * 1024 * 1024
 
 
 class Ending:
-    """Ends everything that descends from the engine: daemons too, since orphans come back to it.
+    """Ends everything that descends from the engine, and what the script's processes have left behind: daemons too.
 
     Left alone are the sessions *apart*: what we have started ourselves, such as a build of the probe.
     """
@@ -30,6 +30,7 @@ class Ending:
         self._runs = runs
         self._read_devices = read_devices
         self._deadline = 0.0
+        self._since = since_boot() - 1
         self.apart: Collection[int] = ()
         self.baseline: dict[int, int] = {}  # bytes used on each GPU when the run began
         self.gpu_pids: set[int] = set()  # processes of the run that were seen on a GPU
@@ -97,7 +98,8 @@ class Ending:
                 if process.pid in ours:
                     return f"GPU {reading.index} still lists process {process.pid}, {format_bytes(process.used)}"
             before = self.baseline.get(reading.index)
-            if reading.processes_missing and reading.used is not None and before is not None:
+            listed_all = reading.processes_missing is None and reading.outside is None
+            if not listed_all and reading.used is not None and before is not None:
                 more = reading.used - before
                 if more > _NEAR:
                     return f"GPU {reading.index} holds {format_bytes(more)} more than before the run"
@@ -105,7 +107,7 @@ class Ending:
 
     def _victims(self) -> set[int]:
         self._runs.reap()
-        alive = descendants(os.getpid())
+        alive = descendants(os.getpid(), self._runs.mark, self._since)
         if self.apart:
             alive = {pid for pid in alive if (stat := read_stat(pid)) and stat.session not in self.apart}
         if self._runs.pid is not None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import psutil
 
-from tfmemtop.engine import shutout
-from tfmemtop.engine.procfs import Stat, all_pids, read_command, read_stat
+from tfmemtop.engine import cgroup, shutout
+from tfmemtop.engine.procfs import Stat, all_pids, carries, read_command, read_stat, since_boot
 from tfmemtop.events import Process, ProcessReading, ProcessReadings
 
 _YOUNG_S = 5.0
@@ -50,14 +50,19 @@ class _Known:
 class Host:
     """Keeps account of processes between looks. Not thread-safe: one look at a time."""
 
-    def __init__(self, root: int, inject: Path) -> None:
+    def __init__(self, root: int, inject: Path, mark: bytes | None = None) -> None:
+        """*root*'s descendants are the run's, and orphans of theirs that have *mark* in their environment."""
         self._root = root
+        self._mark = mark
+        self._since = since_boot() - 1
         self._inject = inject
         self._known: dict[int, _Known] = {}
         self.apart: set[int] = set()  # sessions of processes that we started and that are not the script's
         self._foreign: set[int] = set()
         self._foreign_since = time.monotonic()
         self._boot = psutil.boot_time()
+        self._memory = cgroup.host_memory()
+        self._cgroups = list(cgroup.hierarchies())
         self._users: dict[int, str] = {}
         psutil.cpu_percent(None)
 
@@ -76,13 +81,13 @@ class Host:
             known.stat = stat
             if news:
                 changed.append(self._describe(known))
-        memory = psutil.virtual_memory()
+        free = cgroup.available(psutil.virtual_memory().available, cgroup.limits(self._memory.machine, self._cgroups))
         return Sweep(
             changed,
             ProcessReadings(
                 t=0.0,
                 processes=readings,
-                host_used=memory.total - memory.available,
+                host_used=max(0, self._memory.total - free),
                 host_cpu=psutil.cpu_percent(None),
             ),
             gone,
@@ -90,7 +95,7 @@ class Host:
         )
 
     def of_runs(self) -> set[int]:
-        """Processes that descend from the engine, as of the last look."""
+        """The run's processes, as of the last look."""
         return {pid for pid, known in tuple(self._known.items()) if known.run is not None}
 
     def signal(self, pid: int, number: int) -> None:
@@ -132,6 +137,8 @@ class Host:
                 new[pid] = stat
         for pid, stat in new.items():
             of_run = None if stat.session in self.apart else self._run_of(stat.ppid, new, run)
+            if of_run is None and self._mark and stat.started >= self._since and carries(pid, self._mark):
+                of_run = run or None
             if of_run is None and pid not in wanted:
                 self._foreign.add(pid)
                 continue

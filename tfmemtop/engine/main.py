@@ -1,12 +1,12 @@
-"""The engine's course: one Launch on stdin, one Launched on stdout, then on its own.
+"""The engine's course: one Launch on stdin, answers on a descriptor of their own, then by itself.
 
-The order is the point: the script is started before anything that it does not need is imported.
+The order is the point: the script is started last, once everything that can fail has been done.
 """
 
+import asyncio
 import os
 import shutil
 import signal
-import socket
 import sys
 import time
 import traceback
@@ -14,12 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.engine import launch as launching
-from tfmemtop.engine import sockets
-from tfmemtop.engine.daemon import become_subreaper, detach
+from tfmemtop.engine.core import Engine
+from tfmemtop.engine.daemon import detach
+from tfmemtop.engine.folders import SessionFolder, SessionInfo, forget_old_outputs, open_session, output_folder
 from tfmemtop.engine.keeper import Keeper
-from tfmemtop.engine.launch import Launch, Launched, SessionFolder, SessionInfo
-from tfmemtop.engine.run import Runs, StartError
+from tfmemtop.engine.launch import Launch, Launched
+from tfmemtop.engine.recorder import Recorder
+from tfmemtop.engine.run import Runs, StartError, readable
 from tfmemtop.engine.session import describe
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.terminal import PseudoTerminal
@@ -27,109 +28,124 @@ from tfmemtop.events import Terminal
 from tfmemtop.recording import RecordingError, Writer
 
 
-def main(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int]) -> int:
-    """Be an engine; the exit code of one that could not start is in its answer too.
+def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers: int) -> int:
+    """Be an engine. What keeps it or the script from starting is in its answer; another failure makes it 1.
 
-    *inherited* descriptors are passed on to the script.
+    *inherited* descriptors are passed on to the script; answers are written to the descriptor *answers*.
     """
     # A SIGHUP before its handler is there must not end us.
     signal.signal(signal.SIGHUP, lambda *_: None)
-    try:
-        launch = msgspec.json.decode(sys.stdin.buffer.readline(), type=Launch)
-    except msgspec.MsgspecError as error:
-        return _refuse(f"this is started by tfmemtop itself, with what to run on stdin: {error}", 2)
-    terminal.resize(launch.columns, launch.rows)
     folder: SessionFolder | None = None
     try:
-        writer = Writer(launch.record) if launch.record else None
-        folder = launching.new_session()
-        output_path = launching.output_folder() / f"{folder.id}.log"
-        keeper.output_goes_to(str(output_path))
-        return _serve(launch, folder, terminal, output_path, writer, inherited)
+        launch = Launch.decode(sys.stdin.buffer.read())
+        terminal.resize(launch.columns, launch.rows)
+        folder = open_session(lambda made: _info(launch, made))
+        return _serve(launch, folder, terminal, keeper, inherited, answers)
     except (StartError, ValueError, RecordingError, OSError) as error:
         if folder is not None:
             folder.remove()
-        return _refuse(str(error), error.exit_code if isinstance(error, StartError) else 2)
+        code = error.exit_code if isinstance(error, StartError) else 2
+        _answer(answers, Launched(error=_said(error), exit_code=code))
+        return 0
+
+
+def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
+    return SessionInfo(
+        id=folder.id,
+        pid=os.getpid(),
+        started=time.time(),
+        command=[readable(argument) for argument in launch.argv],
+        socket=str(folder.engine_socket),
+        output_path=_output_path(launch, folder),
+    )
+
+
+def _output_path(launch: Launch, folder: SessionFolder) -> str | None:
+    """Where the script's output is to be kept; ``None`` where there is no place for it, or no script."""
+    try:
+        return str(output_folder() / f"{folder.id}.log") if launch.argv else None
+    except OSError:
+        return None
 
 
 def _serve(
     launch: Launch,
     folder: SessionFolder,
     terminal: PseudoTerminal,
-    output_path: Path,
-    writer: Writer | None,
+    keeper: Keeper,
     inherited: list[int],
+    answers: int,
 ) -> int:
     stream = Stream()
-    session = describe(launch, folder.id, str(output_path))
-    stream.publish(session)
-    hook_listener = sockets.listen(folder.hook_socket, socket.SOCK_SEQPACKET)
-    reader_listener = sockets.listen(folder.engine_socket, socket.SOCK_STREAM)
-    become_subreaper()
+    output_path = _output_path(launch, folder)
+    stream.publish(describe(launch, folder.id, output_path))
     stream.publish(Terminal(t=0.0, columns=launch.columns, rows=launch.rows))
-    runs = Runs(
-        stream,
-        cwd=launch.cwd,
-        environment=launch.environment | launching.variables_beyond_json(),
-        interval_s=launch.interval_s,
-        hook_socket=folder.hook_socket,
-        terminal=terminal,
-    )
+    runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal)
     if launch.argv:
-        runs.start(launch.argv, launch.settings)
-    for descriptor in inherited:
-        os.close(descriptor)
-    folder.describe(
-        SessionInfo(
-            id=folder.id,
-            pid=os.getpid(),
-            started=time.time(),
-            command=launch.argv,
-            cwd=launch.cwd,
-            socket=str(folder.engine_socket),
-            output_path=str(output_path),
-        )
-    )
-    _answer(Launched(id=folder.id, socket=str(folder.engine_socket), output_path=str(output_path)))
-    detach(str(folder.log))
-    # From here on nobody waits, and what goes wrong is written to the log.
-    try:
-        launching.forget_old_outputs()
-    except OSError:
-        traceback.print_exc()
-    import asyncio
-
-    from tfmemtop.engine.core import Engine
-    from tfmemtop.engine.recorder import Recorder
-
+        runs.prepare(launch.argv, launch.settings)
+    writer = Writer(launch.record) if launch.record else None
+    if output_path is not None:
+        keeper.output_goes_to(output_path)
+    elif launch.argv:
+        stream.notice("output_file", "warning", "the script's output is kept in no file", "make room in your home")
     engine = Engine(
         stream,
         runs,
-        hook_listener=hook_listener,
-        reader_listener=reader_listener,
+        hook_listener=folder.hooks,
+        reader_listener=folder.readers,
         terminal=terminal,
-        output_path=output_path,
+        output_path=Path(output_path) if output_path else None,
         recorder=Recorder(stream, writer) if writer else None,
         probe=launch.probe,
     )
+    os.chdir("/")  # no file system is to be kept busy; the script starts where the user is
+
+    def start() -> None:
+        answer = Launched(id=folder.id, socket=str(folder.engine_socket), output_path=output_path)
+        _answer(answers, answer)
+        if launch.argv:
+            runs.start(launch.argv, launch.settings)
+        for descriptor in inherited:
+            os.close(descriptor)
+        _answer(answers, msgspec.structs.replace(answer, started=True))
+        os.close(answers)
+        # From here on nobody waits, and what goes wrong is written to the log.
+        detach(str(folder.log))
+        try:
+            forget_old_outputs()
+        except OSError:
+            traceback.print_exc()
+
     try:
-        asyncio.run(engine.serve())
+        asyncio.run(engine.serve(start))
+    except StartError:
+        raise
     except Exception:
         traceback.print_exc()
         return 1
     finally:
-        if folder.log.exists() and folder.log.stat().st_size:
-            # What went wrong in here outlives the folder.
-            shutil.copyfile(folder.log, output_path.with_suffix(".engine.log"))
+        _keep_log(folder, output_path)
         folder.remove()
     return 0
 
 
-def _answer(launched: Launched) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(launched) + b"\n")
-    sys.stdout.buffer.flush()
+def _keep_log(folder: SessionFolder, output_path: str | None) -> None:
+    """What went wrong in here outlives the folder."""
+    try:
+        if output_path and folder.log.stat().st_size:
+            shutil.copyfile(folder.log, Path(output_path).with_suffix(".engine.log"))
+    except OSError:
+        return  # there is no log, or no room for it where outputs are kept
 
 
-def _refuse(text: str, exit_code: int) -> int:
-    _answer(Launched(error=text, exit_code=exit_code))
-    return exit_code
+def _answer(answers: int, launched: Launched) -> None:
+    try:
+        os.write(answers, msgspec.json.encode(launched) + b"\n")
+    except OSError:
+        return  # whoever started this has gone; the session is there to attach to
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

@@ -38,7 +38,7 @@ class Maps:
             self._tell(pid)
 
     def _take(self, event: AnyEvent) -> None:
-        if isinstance(event, Probe) and event.state == "loaded":
+        if isinstance(event, Probe) and event.state in ("direct", "loaded"):
             self._tell(event.pid)
 
     def _tell(self, pid: int) -> None:

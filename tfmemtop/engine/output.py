@@ -1,10 +1,11 @@
-"""The script's output: drained at full speed, kept whole in a file, shown as far as a screen can use it."""
+"""The script's output: drained at full speed, kept in a file, told to screens as far as they can use it."""
 
 import asyncio
 import codecs
 import os
 from pathlib import Path
 
+from tfmemtop.engine.kept_output import KeptOutput
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.terminal import PseudoTerminal
 from tfmemtop.events import Output
@@ -16,18 +17,18 @@ CHUNK = 16 * 1024
 _BURST = 256 * 1024  # up to here a burst is told in full, a little later; beyond, only its newest end
 _READS_A_TURN = 64
 _READ = 16 * 1024  # the kernel hands out a quarter of that at once
+_LAST_TURNS = 4  # more than a terminal holds; what a run left behind may go on writing for ever
 _INPUT = 64 * 1024
 
 
 class OutputPump:
     """Reads the pty of a session and writes to it."""
 
-    def __init__(self, stream: Stream, terminal: PseudoTerminal, path: Path) -> None:
+    def __init__(self, stream: Stream, terminal: PseudoTerminal, path: Path | None) -> None:
         self._stream = stream
         self._master = terminal.master
-        self._path: Path | None = path  # None once it has been given up
-        self._file: int | None = None
-        self._unwritten = bytearray()
+        self._kept = KeptOutput(path or os.devnull)
+        self._trouble = ""
         self._buffer = bytearray(_READ)
         self._view = memoryview(self._buffer)
         self._pending = bytearray()
@@ -44,14 +45,14 @@ class OutputPump:
 
     def drain(self) -> None:
         """Read and publish all that is there now, so that the end of a run comes after its output."""
-        while self._read():
-            pass
+        for _ in range(_LAST_TURNS):
+            if not self._read():
+                break
         if self._tick is not None:
             self._tick.cancel()
             self._tick = None
         while self._pending or self._skipped:
             self._publish()
-        self._flush_file()
 
     def write(self, text: str) -> None:
         """Type *text*; what the script does not take at once waits, up to a bound."""
@@ -68,31 +69,38 @@ class OutputPump:
         self._loop.remove_reader(self._master)
         self._loop.remove_writer(self._master)
         self.drain()
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        self._kept.close()
 
     def _readable(self) -> None:
-        for _ in range(_READS_A_TURN):
-            if not self._read():
-                break
-        if self._tick is None:
+        if self._read() and self._tick is None:
             self._on_tick()
 
     def _read(self) -> bool:
-        try:
-            count = os.readv(self._master, (self._buffer,))
-        except BlockingIOError:
-            return False
-        data = self._view[:count]
-        if self._path is not None:
-            self._unwritten += data
-            if len(self._unwritten) > _BURST:
-                self._flush_file()
-        self._pending += data
-        if len(self._pending) > _BURST:
-            self._skip_to_newest()
-        return True
+        """Take in what is there, up to a bound; false if that is nothing.
+
+        It is in the file before anything else is done, so that a kill of the engine loses the least.
+        """
+        news = bytearray()
+        for _ in range(_READS_A_TURN):
+            try:
+                count = os.readv(self._master, (self._buffer,))
+            except BlockingIOError:
+                break
+            news += self._view[:count]
+        if news:
+            self._keep(news)
+            self._pending += news
+            if len(self._pending) > _BURST:
+                self._skip_to_newest()
+        return bool(news)
+
+    def _keep(self, news: bytearray) -> None:
+        self._kept.write(news)
+        if self._kept.trouble != self._trouble:
+            self._trouble = self._kept.trouble
+            text = f"the script's output is not kept in a file: {self._trouble}" if self._trouble else ""
+            remedy = "make room on the disk; the screen still shows it" if self._trouble else ""
+            self._stream.notice("output_file", "warning", text, remedy)
 
     def _skip_to_newest(self) -> None:
         cut = len(self._pending) - CHUNK
@@ -107,7 +115,8 @@ class OutputPump:
 
     def _on_tick(self) -> None:
         self._tick = None
-        self._flush_file()
+        if self._skipped and len(self._pending) > CHUNK:
+            self._skip_to_newest()  # behind already: a screen has no use for what comes before the newest
         if self._pending:
             self._publish()
             self._tick = self._loop.call_later(TICK_S, self._on_tick)
@@ -127,28 +136,3 @@ class OutputPump:
         del self._input[:written]
         if not self._input:
             self._loop.remove_writer(self._master)
-
-    def _flush_file(self) -> None:
-        if not self._unwritten or self._path is None:
-            return
-        try:
-            if self._file is None:
-                # Not before there is something to keep: who only watches leaves no empty file.
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            while self._unwritten:
-                del self._unwritten[: os.write(self._file, self._unwritten)]
-        except OSError as error:
-            self._give_up_file(error)
-
-    def _give_up_file(self, error: OSError) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-        self._path = None
-        self._unwritten.clear()
-        self._stream.notice(
-            "output_file",
-            "warning",
-            f"the script's output is no longer kept in a file: {error.strerror or error}",
-            "make room on the disk; the screen still shows it",
-        )

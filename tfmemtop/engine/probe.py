@@ -5,19 +5,21 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tfmemtop import boot
 from tfmemtop.engine.hooks import Hooks
 from tfmemtop.engine.host import Host
-from tfmemtop.engine.launch import own_environment
 from tfmemtop.engine.stream import Stream
-from tfmemtop.events import AnyEvent, Hook, HookEnd, Probe
+from tfmemtop.events import AnyEvent, Hook, HookEnd, Probe, Run, RunEnd
 from tfmemtop.probe.build import Built
+from tfmemtop.probe.cache import refuse, whole
 
 _QUICK_S = 0.5  # a library that is there already is handed over before anybody needs to know
 _BUILD_S = 400.0
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
+"""What ends a process that runs into a library's fault, or does what it is forbidden."""
 
 
 class Probes:
@@ -30,6 +32,8 @@ class Probes:
         self._enabled = enabled
         self._builds: dict[tuple[str, str], _Build] = {}
         self._waiting: dict[int, tuple[str, str]] = {}  # by process
+        self._loads = _Loads(self._condemn)
+        self._unfit: set[str] = set()  # digests
 
     def begin(self) -> None:
         """Start listening to the stream; needs the running loop."""
@@ -39,6 +43,7 @@ class Probes:
     def close(self) -> None:
         """Stop; a build under way goes on by itself, for the next time."""
         self._stream.forget(self._take)
+        self._loads.close()
         for build in self._builds.values():
             build.let_go()
 
@@ -48,6 +53,7 @@ class Probes:
             self._loop.call_soon(self._provide, event.pid, (event.tensorflow_path, event.tensorflow))
         elif isinstance(event, HookEnd):
             self._waiting.pop(event.pid, None)
+        self._loads.take(event)
 
     def _provide(self, pid: int, tensorflow: tuple[str, str]) -> None:
         if not self._enabled:
@@ -72,12 +78,80 @@ class Probes:
     def _deliver(self, tensorflow: tuple[str, str], built: Built) -> None:
         for pid in [pid for pid, wanted in self._waiting.items() if wanted == tensorflow]:
             del self._waiting[pid]
-            if built.state == "built":
-                self._hooks.send(pid, {"do": "load", "path": built.path})
+            if built.digest in self._unfit:
+                text = "the probe is not used again: a process ended as it loaded it"
+                self._stream.publish(Probe(t=0.0, pid=pid, state="failed", text=text))
+            elif built.state == "built":
+                self._loads.handed(pid, built)
+                self._hooks.send(pid, {"do": "load", "path": built.path, "checksum": built.checksum})
                 text = "the probe is built, and loaded once TensorFlow has made its devices"
                 self._stream.publish(Probe(t=0.0, pid=pid, state="built", text=text))
             else:
                 self._stream.publish(Probe(t=0.0, pid=pid, state=built.state, text=built.text, remedy=built.remedy))
+
+    def _condemn(self, pid: int, built: Built, how: str) -> None:
+        """A process was ended by what it had been handed: nobody is handed that again."""
+        self._unfit.add(built.digest)
+        text, remedy = f"the process ended as it loaded the probe ({how}), which is not used again", ""
+        try:
+            mark = refuse(Path(built.path), f"a process ended as it loaded it ({how})")
+            remedy = f"remove {mark} to have it tried again, or leave the probe out with --no-probe"
+        except OSError as error:
+            text += f" by this session; the next would, since it cannot be written down: {error}"
+            remedy = "leave the probe out with --no-probe"
+        self._loop.call_soon(self._stream.publish, Probe(t=0.0, pid=pid, state="failed", text=text, remedy=remedy))
+
+
+class _Loads:
+    """Who loads which library, to find the one that ends a process by that.
+
+    *condemn* is told of it: the process, what it was handed and how it ended. The hook says before it loads, and
+    after its first readings; between lie some milliseconds. Only of a run's first process is known what ended it.
+    """
+
+    def __init__(self, condemn: Callable[[int, Built, str], None]) -> None:
+        self._condemn = condemn
+        self._handed: dict[int, Built] = {}  # by process
+        self._loading: set[int] = set()
+        self._proven: set[str] = set()  # digests of what some process has loaded
+        self._main = 0
+        self._doubted: Built | None = None  # what the run's first process was loading when it was lost
+
+    def handed(self, pid: int, built: Built) -> None:
+        """A process has been handed a library."""
+        self._handed[pid] = built
+
+    def take(self, event: AnyEvent) -> None:
+        """Follow the stream."""
+        if isinstance(event, Run):
+            self._main = event.pid
+        elif isinstance(event, Probe) and event.pid in self._handed:
+            if event.state == "loading":
+                self._loading.add(event.pid)
+            elif event.state == "loaded":
+                self._proven.add(self._handed[event.pid].digest)
+            if event.state in ("loaded", "failed"):
+                self._loading.discard(event.pid)
+        elif isinstance(event, HookEnd):
+            built = self._handed.pop(event.pid, None)
+            if built and event.pid in self._loading and event.reason == "lost" and _has_gone(event.pid):
+                self._lost(event.pid, built)
+            self._loading.discard(event.pid)
+        elif isinstance(event, RunEnd):
+            doubted, self._doubted = self._doubted, None
+            if doubted and event.signal in _FAULTS:
+                self._condemn(self._main, doubted, signal.Signals(event.signal).name)
+
+    def close(self) -> None:
+        """Nothing more will be known."""
+        if self._doubted:
+            self._condemn(self._main, self._doubted, "nobody knows how")
+
+    def _lost(self, pid: int, built: Built) -> None:
+        if pid == self._main:
+            self._doubted = built
+        elif built.digest not in self._proven:
+            self._condemn(pid, built, "nobody knows how")
 
 
 class _Build:
@@ -95,9 +169,8 @@ class _Build:
         self._output = b""
         self.built: Built | None = None
         process = subprocess.Popen(
-            [sys.executable, "-m", "tfmemtop.probe.build", *tensorflow],
+            boot.command("tfmemtop.probe.build", *tensorflow),
             cwd="/",
-            env=own_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -113,8 +186,9 @@ class _Build:
 
     @property
     def outdated(self) -> bool:
-        """Whether what was built is no longer there."""
-        return self.built is not None and self.built.state == "built" and not Path(self.built.path).exists()
+        """Whether what was built is no longer as it was."""
+        built = self.built
+        return built is not None and built.state == "built" and not whole(Path(built.path), built.digest)
 
     def let_go(self) -> None:
         """Stop waiting for it."""
@@ -150,3 +224,14 @@ def _parse(output: bytes) -> Built:
         return Built(**json.loads(lines[-1]))
     except (ValueError, TypeError):
         return Built("failed", "", f"the probe could not be built: {lines[-1]}")
+
+
+def _has_gone(pid: int) -> bool:
+    """Whether a process has ended, be it that nobody has waited for it; one that has started itself over has not."""
+    try:
+        Path(f"/proc/{pid}/exe").readlink()
+    except PermissionError:
+        return False
+    except OSError:
+        return True
+    return False

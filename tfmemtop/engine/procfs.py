@@ -5,8 +5,11 @@ what the engine costs.
 """
 
 import os
+import time
 from pathlib import Path
 from typing import NamedTuple
+
+from tfmemtop.bounds import LONGEST_TEXT, MOST_VARIABLES, MOST_WORDS
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -72,7 +75,7 @@ def read_environment(pid: int) -> dict[str, str]:
         OSError: it has gone, or is somebody else's.
     """
     entries = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
-    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+    return dict(entry[:LONGEST_TEXT].split("=", 1) for entry in entries[:MOST_VARIABLES] if "=" in entry)
 
 
 def _read_strings(path: str) -> list[str]:
@@ -80,17 +83,48 @@ def _read_strings(path: str) -> list[str]:
         raw = Path(path).read_bytes()
     except OSError:
         return []
-    return raw.decode(errors="replace").rstrip("\0").split("\0") if raw.strip(b"\0") else []
+    texts = raw.decode(errors="replace").rstrip("\0").split("\0") if raw.strip(b"\0") else []
+    return [text[:LONGEST_TEXT] for text in texts[:MOST_WORDS]]
 
 
-def descendants(root: int) -> set[int]:
-    """Everything that descends from *root* now, zombies left out."""
+def carries(pid: int, entry: bytes) -> bool:
+    """Whether *entry*, as ``NAME=value``, stands in a process's environment; False if that cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 (each second, for many)
+            return entry in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def since_boot() -> float:
+    """Now, on the clock of :attr:`Stat.started`."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def descendants(root: int, mark: bytes | None = None, since: float = 0.0) -> set[int]:
+    """Everything that descends from *root* now, zombies left out.
+
+    With *mark*, also the processes started *since* then that have it in their environment, and their descendants:
+    orphans belong to another parent.
+    """
     children: dict[int, list[int]] = {}
+    young: list[int] = []
     for pid in all_pids():
         stat = read_stat(pid)
         if stat is not None:
             # A zombie may still have children: kept as a link.
             children.setdefault(stat.ppid, []).append(-pid if stat.zombie else pid)
+            if stat.started >= since and not stat.zombie:
+                young.append(pid)
+    found = _below(root, children)
+    if mark is not None:
+        for pid in young:
+            if pid not in found and pid != root and carries(pid, mark):
+                found |= {pid} | _below(pid, children)
+    return found
+
+
+def _below(root: int, children: dict[int, list[int]]) -> set[int]:
     found: set[int] = set()
     queue = [root]
     while queue:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tfmemtop.engine.ending import Ending
+from tfmemtop.engine.foreign import CANNOT_BE_TOLD, Foreign
 from tfmemtop.engine.hooks import Hooks
 from tfmemtop.engine.host import Host
 from tfmemtop.engine.nvml import Nvml, Reading
@@ -24,12 +25,15 @@ _AFTER_FAILURE_S = 5.0
 class Readings:
     """The two sources that have to be asked. A driver that hangs does not hold up the processes."""
 
-    def __init__(self, stream: Stream, runs: Runs, hooks: Hooks, nvml: Nvml | None = None) -> None:
+    def __init__(
+        self, stream: Stream, runs: Runs, hooks: Hooks, nvml: Nvml | None = None, foreign: Foreign | None = None
+    ) -> None:
         self._stream = stream
         self._runs = runs
         self._hooks = hooks
         self._nvml = nvml or Nvml()
-        self.host = Host(os.getpid(), INJECT)
+        self.host = Host(os.getpid(), INJECT, runs.mark)
+        self._foreign = foreign or Foreign(self.host.of_runs)
         self._driver_thread = ThreadPoolExecutor(1, "nvml")
         self._host_thread = ThreadPoolExecutor(1, "host")
         self._on_gpus: set[int] = set()
@@ -62,6 +66,7 @@ class Readings:
         self._host_thread.shutdown(wait=False, cancel_futures=True)
 
     def _take(self, event: AnyEvent) -> None:
+        self._foreign.take(event)
         if isinstance(event, Initialised) and not event.error:
             # What the process holds before it computes is its CUDA context, if only somebody looks now.
             self._made += 1
@@ -79,14 +84,16 @@ class Readings:
             self._stream.notice(*trouble)
         for device in reading.devices:
             self._stream.publish(device)
-        self._on_gpus = {process.pid for one in reading.readings for process in one.processes}
-        for one in reading.readings:
+        readings = [self._foreign.translate(one) for one in reading.readings]
+        self._tell_of_foreign(readings)
+        self._on_gpus = {process.pid for one in readings for process in one.processes}
+        for one in readings:
             self._stream.publish(one)
         if self.ending is not None:
-            for one in reading.readings:
+            for one in readings:
                 if one.used is not None:
                     self.ending.baseline.setdefault(one.index, one.used)
-        return reading.readings
+        return readings
 
     async def _read(self) -> Reading:
         call = asyncio.get_running_loop().run_in_executor(self._driver_thread, self._nvml.read)
@@ -153,18 +160,23 @@ class Readings:
             except asyncio.TimeoutError:
                 pass
 
+    def _tell_of_foreign(self, readings: list[DeviceReading]) -> None:
+        untold = any(one.processes_missing == CANNOT_BE_TOLD for one in readings)
+        text, remedy = (CANNOT_BE_TOLD, "start the container with --pid=host") if untold else ("", "")
+        self._stream.notice("namespace", "warning" if untold else "info", text, remedy)
+
     def _tell_strangers(self, unknown: set[int]) -> None:
-        """Processes on a GPU that this process namespace does not have, as in a container."""
+        """Processes on a GPU that cannot be looked at."""
         self._strange = {pid: self._strange.get(pid, 0) + 1 for pid in unknown}
         if any(count >= _STRANGE_AFTER for count in self._strange.values()):
             self._stream.notice(
-                "namespace",
+                "hidden",
                 "warning",
-                "the driver counts processes as the host does, this container otherwise: some cannot be told apart",
-                "start the container with --pid=host",
+                "the driver lists processes that cannot be seen here: whose they are is not known",
+                "where /proc is mounted with hidepid, root sees them",
             )
         elif not unknown:
-            self._stream.notice("namespace", "info", "")
+            self._stream.notice("hidden", "info", "")
 
 
 def _is_gone(pid: int) -> bool:

@@ -1,22 +1,26 @@
-"""Starting the script, and learning how it ended.
+"""Starting the script with what it is to inherit, and learning how it ended."""
 
-Free of asyncio, so that the first run starts before anything slower is imported.
-"""
-
+import ctypes
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import time
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from tfmemtop.engine.launch import Launch
 from tfmemtop.engine.oom import OomCounter
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.terminal import PseudoTerminal
 from tfmemtop.events import Run, RunEnd
 from tfmemtop.settings import Settings, launch_environment
 from tfmemtop.units import format_bytes
+
+_PR_SET_PDEATHSIG = 1
 
 INJECT = Path(__file__).parents[1] / "inject"
 
@@ -39,22 +43,23 @@ class Runs:
     def __init__(
         self,
         stream: Stream,
+        launch: Launch,
         *,
-        cwd: str,
-        environment: dict[str, str],
-        interval_s: float,
         hook_socket: Path,
         terminal: PseudoTerminal | None,
         output: int | None = None,
     ) -> None:
         self._stream = stream
-        self._cwd = cwd
-        self._environment = environment
-        self._interval_s = interval_s
+        self._launch = launch
         self._hook_socket = hook_socket
         self.dumps = hook_socket.with_name("dumps")  # where TensorFlow writes what a pool was when it ran out
         self._terminal = terminal
         self._output = output
+        # Held open: the script starts where the user is, also where that folder has been removed.
+        self._folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        # A try of fit is nobody's once fit has gone. The script of the other two goes on.
+        self._prctl = ctypes.CDLL(None).prctl if output is not None else None
+        self._given: dict[str, str] = {readable(argument): argument for argument in launch.argv}
         self._process: subprocess.Popen[bytes] | None = None
         self._oom: OomCounter | None = None
         self.number = 0
@@ -62,6 +67,11 @@ class Runs:
         self.end: RunEnd | None = None
         self.ending = False  # we have asked it to end, so a KILL is ours
         self.before_end: Callable[[], None] = lambda: None
+
+    @property
+    def mark(self) -> bytes:
+        """What stands in the environment of the script and of all that it starts, unless it clears that."""
+        return b"TFMEMTOP_SOCKET=" + os.fsencode(self._hook_socket)
 
     @property
     def running(self) -> bool:
@@ -79,14 +89,20 @@ class Runs:
         Raises:
             StartError: the settings do not fit this machine, or there is no such command.
         """
-        environment = launch_environment(self._environment, settings, _gpus_for(settings))
-        _check_command(argv, self._cwd, environment)
-        python_path = [str(INJECT), *environment.get("PYTHONPATH", "").split(os.pathsep)]
-        # Empty parts would mean the working directory.
-        environment["PYTHONPATH"] = os.pathsep.join(part for part in python_path if part)
+        environment = launch_environment(self._launch.environment, settings, _gpus_for(settings))
+        _check_command(self._as_given(argv), self._launch.cwd, environment)
+        # The user's stays as it is: an empty part in it means the working folder. Wholly empty it means nothing; then
+        # what follows the separator is left out by the hook, unless a script adds to it (PYTHONPATH=$PYTHONPATH:/x).
+        users = environment.get("PYTHONPATH", "")
+        # Python does not start with an empty part where the working folder has been removed.
+        separator = os.pathsep if users or os.fstat(self._folder).st_nlink else ""
+        environment["PYTHONPATH"] = f"{INJECT}{separator}{users}"
         environment["TFMEMTOP_SOCKET"] = str(self._hook_socket)
         environment["TFMEMTOP_DUMPS"] = str(self.dumps)
-        environment["TFMEMTOP_INTERVAL"] = f"{self._interval_s:g}"
+        environment["TFMEMTOP_INTERVAL"] = f"{self._launch.interval_s:g}"
+        environment.pop("TFMEMTOP_NO_PROBE", None)  # of a run that this one is part of
+        if not self._launch.probe:
+            environment["TFMEMTOP_NO_PROBE"] = "1"
         return environment
 
     def start(self, argv: list[str], settings: Settings) -> None:
@@ -96,6 +112,7 @@ class Runs:
             StartError: it cannot be started.
         """
         environment = self.prepare(argv, settings)
+        shown, argv = argv, self._as_given(argv)
         try:
             self._process = self._spawn(argv, environment)
         except OSError as error:
@@ -112,7 +129,14 @@ class Runs:
         self.end = None
         self.ending = False
         self._stream.publish(
-            Run(t=0.0, run=self.number, pid=self._process.pid, argv=argv, cwd=self._cwd, settings=settings)
+            Run(
+                t=0.0,
+                run=self.number,
+                pid=self._process.pid,
+                argv=[readable(argument) for argument in shown],
+                cwd=readable(self._launch.cwd),
+                settings=settings,
+            )
         )
 
     def reap(self) -> None:
@@ -131,7 +155,12 @@ class Runs:
         assert self._process is not None and self._oom is not None
         self._process.returncode = code  # Popen would otherwise wait for a process that is gone
         self._process = None
-        self.before_end()
+        try:
+            self.before_end()
+        except Exception as error:
+            # Whatever else is lost: that the run has ended is told.
+            traceback.print_exc()
+            self._stream.notice("run_end", "warning", f"the last readings are lost: {type(error).__name__}: {error}")
         # 137 is how a shell reports that its command was killed.
         killed = code in (-9, 137) and not self.ending
         self.end = RunEnd(
@@ -149,16 +178,39 @@ class Runs:
             output = terminal.slave
         return subprocess.Popen(
             argv,
-            cwd=self._cwd,
             env=environment,
             stdin=terminal.slave if terminal else None if output is None else subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             start_new_session=terminal is None and output is not None,
-            preexec_fn=terminal.take_over if terminal else None,
+            preexec_fn=self._become_the_script,
             # Ours are close-on-exec; what the user's shell opened for the script is to reach it.
             close_fds=False,
         )
+
+    def _become_the_script(self) -> None:
+        """In the child, before its exec: take over the terminal, the folder and the signals that are the script's."""
+        if self._terminal is not None:
+            self._terminal.take_over()
+        try:
+            os.chdir(self._launch.cwd)
+        except OSError:
+            os.fchdir(self._folder)
+        if self._prctl is not None:
+            self._prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        for number in signal.valid_signals():
+            with suppress(OSError):  # KILL and STOP, which cannot be set
+                signal.signal(number, signal.SIG_IGN if number in self._launch.ignored else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._launch.blocked)
+
+    def _as_given(self, argv: list[str]) -> list[str]:
+        """*argv* with those arguments as the user gave them that can only be shown readably."""
+        return [self._given.get(argument, argument) for argument in argv]
+
+
+def readable(text: str) -> str:
+    """*text* as :func:`os.fsdecode` gives it, fit for UTF-8: a byte that is none of a character as ``\\xff``."""
+    return os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
 def _gpus_for(settings: Settings) -> list[str]:
@@ -178,14 +230,14 @@ def _gpus_for(settings: Settings) -> list[str]:
 def _check_command(argv: list[str], cwd: str, environment: dict[str, str]) -> None:
     if not argv or not argv[0]:
         raise StartError("no command to start", 2)
-    if not Path(cwd).is_dir():
-        raise StartError(f"{cwd}: the working directory is not there", 2)
     name = argv[0]
     if "/" not in name:
         if shutil.which(name, path=environment.get("PATH", os.defpath)) is None:
             raise StartError(f"{name}: command not found", 127)
         return
     path = Path(cwd, name)
+    if not Path(cwd).is_dir():
+        return  # it has been removed, and holds nothing; what an absolute path names is looked for by the kernel
     if not path.exists():
         raise StartError(f"{name}: no such file", 127)
     if path.is_dir():

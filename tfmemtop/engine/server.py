@@ -5,6 +5,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -21,18 +22,20 @@ from tfmemtop.events import (
     Notice,
     Output,
     ProcessReadings,
+    Unreadable,
     decode_command,
     encode,
 )
 
 QUEUE = 4 * 1024 * 1024
 """Bytes of samples that may wait for one reader before its oldest are dropped."""
+OUTPUT_QUEUE = 512 * 1024
+"""Bytes of the script's output that may wait for one reader before it is moved to the newest."""
 
 _QUEUE_WHOLE = 64 * 1024 * 1024
 _LINE = 1024 * 1024
 _WRITE = 256 * 1024
-_PATIENT = (Allocator, DeviceReading, Functions, MemoryMap, ProcessReadings)
-_SAMPLES = (*_PATIENT, Output)
+_SAMPLES = (Allocator, DeviceReading, Functions, MemoryMap, ProcessReadings)
 _GATHER_S = 0.2
 
 
@@ -42,9 +45,10 @@ class Reader:
     def __init__(self, stream: Stream, sock: socket.socket) -> None:
         self._stream = stream
         self.sock = sock
-        self._queue: deque[tuple[bytes, bool]] = deque()
+        self._queue: deque[_Waiting] = deque()
         self._waiting = 0
         self._samples = 0
+        self._output = 0
         self._dropped = 0
         self._more = asyncio.Event()
         self._gathering: asyncio.TimerHandle | None = None
@@ -52,19 +56,29 @@ class Reader:
 
     def push(self, event: AnyEvent) -> None:
         """Queue *event*; too long a queue loses its oldest samples, and says so."""
-        line = encode(event) + b"\n"
-        sample = isinstance(event, _SAMPLES)
-        self._queue.append((line, sample))
-        self._waiting += len(line)
-        self._samples += len(line) if sample else 0
+        self._add(self._queue, _Waiting(encode(event) + b"\n", event))
         if self._samples > QUEUE:
             self._drop()
+        if self._output > OUTPUT_QUEUE:
+            self._skip_output()
         self.idle.clear()
-        if not isinstance(event, _PATIENT):
+        if not isinstance(event, _SAMPLES):
             self._more.set()
         elif self._gathering is None:
             # A screen draws readings once a second or so: waking it for each would cost more than drawing them.
             self._gathering = asyncio.get_running_loop().call_later(_GATHER_S, self._gathered)
+
+    def _add(self, queue: "deque[_Waiting]", one: "_Waiting") -> None:
+        queue.append(one)
+        self._count(one, 1)
+
+    def _count(self, one: "_Waiting", sign: int) -> None:
+        size = len(one.line) * sign
+        self._waiting += size
+        if isinstance(one.event, _SAMPLES):
+            self._samples += size
+        elif isinstance(one.event, Output):
+            self._output += size
 
     def _gathered(self) -> None:
         self._gathering = None
@@ -87,11 +101,10 @@ class Reader:
             lines = []
             size = 0
             while self._queue and size < _WRITE:
-                line, sample = self._queue.popleft()
-                self._waiting -= len(line)
-                self._samples -= len(line) if sample else 0
-                size += len(line)
-                lines.append(line)
+                one = self._queue.popleft()
+                self._count(one, -1)
+                size += len(one.line)
+                lines.append(one.line)
             await loop.sock_sendall(self.sock, b"".join(lines))
 
     async def read(self, take: Callable[["Reader", AnyCommand], None]) -> None:
@@ -112,7 +125,7 @@ class Reader:
             for line in lines:
                 try:
                     command = decode_command(bytes(line))
-                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                except Unreadable as error:
                     self._stream.notice("command", "warning", f"a screen sent a command that cannot be read: {error}")
                     continue
                 if isinstance(command, Leave):
@@ -120,20 +133,49 @@ class Reader:
                 take(self, command)
 
     def _drop(self) -> None:
-        kept: deque[tuple[bytes, bool]] = deque()
-        for line, sample in self._queue:
-            if sample and self._samples > QUEUE // 2:
-                self._samples -= len(line)
-                self._waiting -= len(line)
+        kept: deque[_Waiting] = deque()
+        for one in self._queue:
+            if isinstance(one.event, _SAMPLES) and self._samples > QUEUE // 2:
+                self._count(one, -1)
                 self._dropped += 1
             else:
-                kept.append((line, sample))
+                kept.append(one)
         text = f"this screen could not keep up: {self._dropped} readings left out"
         notice = Notice(t=self._stream.now(), key="slow_reader", level="warning", text=text)
-        line = encode(notice) + b"\n"
-        kept.append((line, False))
-        self._waiting += len(line)
+        self._add(kept, _Waiting(encode(notice) + b"\n", notice))
         self._queue = kept
+
+    def _skip_output(self) -> None:
+        """Leave out the oldest output, and say in the next how much that was."""
+        kept: deque[_Waiting] = deque()
+        run = left_out = 0
+        for one in self._queue:
+            event = one.event
+            if not isinstance(event, Output):
+                kept.append(one)
+                continue
+            left_out = event.skipped + (left_out if event.run == run else 0)
+            run = event.run
+            if self._output > OUTPUT_QUEUE // 2:
+                self._count(one, -1)
+                left_out += len(event.text.encode())
+            elif left_out == event.skipped:
+                kept.append(one)
+                left_out = 0
+            else:
+                self._count(one, -1)
+                told = msgspec.structs.replace(event, skipped=left_out)
+                self._add(kept, _Waiting(encode(told) + b"\n", told))
+                left_out = 0
+        self._queue = kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A line for a reader, and what it says."""
+
+    line: bytes
+    event: AnyEvent
 
 
 class Server:

@@ -6,12 +6,15 @@ import socket
 import time
 
 import tfmemtop
+from tfmemtop.engine.cgroup import host_memory
 from tfmemtop.engine.launch import Launch
+from tfmemtop.engine.run import readable
 from tfmemtop.events import FORMAT, Session
 
 
 def describe(launch: Launch, id: str, output_path: str | None) -> Session:
     """Who watches, where, since when."""
+    memory = host_memory()
     return Session(
         t=0.0,
         format=FORMAT,
@@ -20,10 +23,11 @@ def describe(launch: Launch, id: str, output_path: str | None) -> Session:
         started=time.time(),
         host=socket.gethostname(),
         user=_user(),
-        host_memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        host_memory=memory.total,
+        host_memory_of=memory.owner,
         cores=os.cpu_count() or 1,
         interval_s=launch.interval_s,
-        command=launch.argv,
+        command=[readable(argument) for argument in launch.argv],
         output_path=output_path,
     )
 

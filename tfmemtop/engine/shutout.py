@@ -39,6 +39,11 @@ def reason(pid: int, inject: Path) -> str:
     return "the hook did not report, and from outside it cannot be seen why"
 
 
+def flag_reason(flag: str) -> str:
+    """One clause for the user on what :func:`shutting_flag` found."""
+    return _SHUTTING[flag]
+
+
 def shutting_flag(command: list[str]) -> str | None:
     """The option of Python's own that keeps the hook out: I, E or S, also combined as in ``-Is``."""
     words = iter(command[1:])

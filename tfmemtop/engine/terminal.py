@@ -11,20 +11,6 @@ import signal
 import struct
 import termios
 
-# What a fresh shell would leave to its command, whatever the engine or its parents ignore.
-_DEFAULTS = (
-    signal.SIGHUP,
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGTERM,
-    signal.SIGTSTP,
-    signal.SIGTTIN,
-    signal.SIGTTOU,
-    signal.SIGCHLD,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
-
 
 class PseudoTerminal:
     """A pty; the engine keeps both ends open, so that reading never meets an end while it lives."""
@@ -44,16 +30,16 @@ class PseudoTerminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def take_over(self) -> None:
-        """In the child, before its exec: become the foreground group of a terminal as new."""
+        """In the child, before its exec: become the foreground group of a terminal as new.
+
+        SIGTTOU is blocked afterwards.
+        """
         os.setpgid(0, 0)
         # A background group that sets the terminal would be stopped by SIGTTOU.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
         os.tcsetpgrp(0, os.getpid())
         termios.tcsetattr(0, termios.TCSANOW, self._fresh)
         termios.tcflush(0, termios.TCIFLUSH)
-        for number in _DEFAULTS:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
     def close(self) -> None:
         """Give both ends back; the kernel hangs up on what is still in the foreground."""

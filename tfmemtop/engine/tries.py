@@ -2,21 +2,18 @@
 
 import asyncio
 import signal
-import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 
-from tfmemtop.engine.daemon import become_subreaper
 from tfmemtop.engine.dumps import Dumps
 from tfmemtop.engine.ending import Ending
+from tfmemtop.engine.folders import SessionFolder, open_session
 from tfmemtop.engine.hooks import Hooks
-from tfmemtop.engine.launch import Launch, passing_folder
+from tfmemtop.engine.launch import Launch
 from tfmemtop.engine.probe import Probes
 from tfmemtop.engine.readings import Readings
 from tfmemtop.engine.run import Runs
 from tfmemtop.engine.session import describe
-from tfmemtop.engine.sockets import listen
 from tfmemtop.engine.stream import Sink, Stream
 from tfmemtop.events import AnyEvent
 from tfmemtop.settings import Settings
@@ -50,8 +47,9 @@ class Tries:
 
     async def __aenter__(self) -> "Tries":
         async with AsyncExitStack() as undo:
-            folder = undo.enter_context(passing_folder())
-            self._open(Path(folder), undo)
+            folder = open_session()
+            undo.callback(folder.remove)
+            self._open(folder, undo)
             self._exit = undo.pop_all()
         return self
 
@@ -98,22 +96,12 @@ class Tries:
             await self._ending.end(GRACE_S)
             self._stream.forget(take)
 
-    def _open(self, folder: Path, undo: AsyncExitStack) -> None:
+    def _open(self, folder: SessionFolder, undo: AsyncExitStack) -> None:
         launch, stream = self._launch, self._stream
         loop = asyncio.get_running_loop()
-        hook_socket = folder / "hook.sock"
         stream.publish(describe(launch, "fit", None))
-        hooks = Hooks(stream, listen(hook_socket, socket.SOCK_SEQPACKET))
-        self._runs = Runs(
-            stream,
-            cwd=launch.cwd,
-            environment=launch.environment,
-            interval_s=launch.interval_s,
-            hook_socket=hook_socket,
-            terminal=None,
-            output=self._output,
-        )
-        become_subreaper()
+        hooks = Hooks(stream, folder.hooks)
+        self._runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=None, output=self._output)
         self._readings = Readings(stream, self._runs, hooks)
         self._ending = self._readings.ending = Ending(stream, self._runs, self._readings.devices)
         self._ending.apart = self._readings.host.apart

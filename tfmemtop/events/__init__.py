@@ -24,11 +24,22 @@ from tfmemtop.events.commands import (
     Signal,
     Stop,
 )
+from tfmemtop.events.decoding import (
+    AnyCommand,
+    AnyEvent,
+    FromHook,
+    Unreadable,
+    decode_command,
+    decode_event,
+    decode_from_hook,
+    decoder,
+)
 from tfmemtop.events.inside import (
     Allocator,
     Bin,
     Census,
     Chunk,
+    Chunks,
     Effective,
     Functions,
     Hook,
@@ -71,6 +82,7 @@ __all__ = [
     "Census",
     "CensusNow",
     "Chunk",
+    "Chunks",
     "Command",
     "Device",
     "DeviceProcess",
@@ -78,6 +90,7 @@ __all__ = [
     "Effective",
     "Environment",
     "Event",
+    "FromHook",
     "Functions",
     "Hook",
     "HookEnd",
@@ -108,44 +121,14 @@ __all__ = [
     "Stopping",
     "Terminal",
     "Traced",
+    "Unreadable",
     "Variable",
     "Waiting",
     "decode_command",
     "decode_event",
+    "decode_from_hook",
+    "decoder",
     "encode",
 ]
 
-AnyEvent = (
-    Session
-    | Run
-    | RunEnd
-    | Stopping
-    | Device
-    | DeviceReading
-    | Process
-    | ProcessReadings
-    | Environment
-    | Hook
-    | HookEnd
-    | HookError
-    | Requested
-    | Initialised
-    | Effective
-    | Allocator
-    | PoolGrowth
-    | MemoryMap
-    | Probe
-    | Functions
-    | Census
-    | OutOfMemory
-    | Waiting
-    | Output
-    | Terminal
-    | Notice
-)
-
-AnyCommand = Relaunch | Stop | Leave | Signal | Input | Resize | ReadEnvironment | MapWanted | CensusNow
-
 encode = msgspec.json.Encoder().encode
-decode_event = msgspec.json.Decoder(AnyEvent).decode
-decode_command = msgspec.json.Decoder(AnyCommand).decode

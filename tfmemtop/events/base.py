@@ -2,6 +2,8 @@
 
 import msgspec
 
+from tfmemtop.bounds import Seconds
+
 FORMAT = 1
 """Version of the stream's format; a reader refuses a stream with a higher one."""
 
@@ -9,4 +11,4 @@ FORMAT = 1
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """Base of all events."""
 
-    t: float
+    t: Seconds

@@ -1,7 +1,10 @@
 """What a reader asks of the engine."""
 
+from typing import Annotated
+
 import msgspec
 
+from tfmemtop.bounds import Cells, Many, Name, Number, Seconds, Size, Typed, Words
 from tfmemtop.settings import Settings
 
 
@@ -12,15 +15,15 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
 class Relaunch(Command, tag="relaunch", frozen=True):
     """End the run if it still goes, wait for its memory, start the next."""
 
-    argv: list[str]
+    argv: Words
     settings: Settings
-    grace_s: float = 10.0
+    grace_s: Seconds = 10.0
 
 
 class Stop(Command, tag="stop", frozen=True):
     """End the run: TERM, KILL after the grace. With ``quit`` the engine ends after it."""
 
-    grace_s: float = 10.0
+    grace_s: Seconds = 10.0
     quit: bool = False
 
 
@@ -31,27 +34,27 @@ class Leave(Command, tag="leave", frozen=True):
 class Signal(Command, tag="signal", frozen=True):
     """Send a signal to processes."""
 
-    pids: list[int]
-    signal: int
+    pids: Annotated[list[Number], Many]
+    signal: Number
 
 
 class Input(Command, tag="input", frozen=True):
     """Type into the script's terminal."""
 
-    text: str
+    text: Typed
 
 
 class Resize(Command, tag="resize", frozen=True):
     """Give the script's terminal a size, in cells."""
 
-    columns: int
-    rows: int
+    columns: Cells
+    rows: Cells
 
 
 class ReadEnvironment(Command, tag="read_environment", frozen=True):
     """Ask for an :class:`Environment` event."""
 
-    pid: int
+    pid: Number
 
 
 class MapWanted(Command, tag="map_wanted", frozen=True):
@@ -60,10 +63,10 @@ class MapWanted(Command, tag="map_wanted", frozen=True):
     ``pace_s`` ``None`` takes the wish back. With ``region``, its address, all cells are of that one.
     """
 
-    pid: int
-    device: str
-    pace_s: float | None = 1.0
-    region: int | None = None
+    pid: Number
+    device: Name
+    pace_s: Seconds | None = 1.0
+    region: Size | None = None
 
 
 class CensusNow(Command, tag="census_now", frozen=True):
@@ -72,5 +75,5 @@ class CensusNow(Command, tag="census_now", frozen=True):
     With ``tensors``, of live tensors too: the script stands still for a tenth of a second or so.
     """
 
-    pid: int
+    pid: Number
     tensors: bool = False

@@ -2,7 +2,10 @@
 
 It must not be noticed. It leaves ``sys.path`` at once, lets the ``sitecustomize`` run that would have
 run without it, and otherwise only waits for TensorFlow. It is written in the grammar that Python 2
-and 3 share, so that it can stand in the way of no interpreter, and imports only what is there anyway.
+and 3 share, so that it can stand in the way of no interpreter.
+
+It keeps the functions of Python's C modules as they are before the script begins, and the agent imports those:
+whatever the script puts in their place, or calls its own modules, reaches neither hook nor agent.
 """
 
 import os
@@ -11,35 +14,105 @@ import sys
 MYPY = False
 if MYPY:
     from types import CodeType, FrameType, ModuleType  # noqa: F401
+    from typing import Any  # noqa: F401
+
+_HOOKED = sys.version_info >= (3, 9) and bool(os.environ.get("TFMEMTOP_SOCKET"))
+# A tfmemtop that is itself watched has put another hook before this one.
+_HOOKED = _HOOKED and not any(type(finder).__module__ == __name__ for finder in sys.meta_path)
+if _HOOKED:
+    __builtins__ = dict(__builtins__)  # type: ignore  # what is defined below calls these
 
 _AGENT = "_tfmemtop_agent"
 _FOLDER = os.path.dirname(__file__)
+_AGENTS_FOLDER = os.path.join(os.path.dirname(_FOLDER), "agent")
+
+_KEPT = ["_json", "_operator", "_signal", "_socket", "_stat", "_thread", "_weakref", "binascii", "errno"]
+_KEPT += ["_struct", "fcntl", "gc", "itertools", "mmap", "os", "sys", "time"]
+if sys.version_info >= (3, 10):
+    _KEPT.append("atexit")  # Python 3.9 would forget what its other copies were told
+if sys.version_info < (3, 14):
+    _KEPT.append("_ctypes")  # from then on the script's ctypes lays structures out, and knows no other copy
+_LAYOUT = "ctypes._layout"  # imported by each structure from then on: none that the script has asked for
+_STAND_INS = ("ctypes", "functools", "json", "struct", "typing")
 
 
 def _step_aside():  # type: () -> None
     """Let the interpreter find the next ``sitecustomize``; what that raises passes to ``site`` as ever."""
+    if _FOLDER in sys.path and os.environ.get("PYTHONPATH") == _FOLDER + os.pathsep:
+        # The user has none. The empty part after ours would mean the working folder.
+        place = sys.path.index(_FOLDER) + 1
+        if sys.path[place : place + 1] in ([""], [_working_folder()]):
+            del sys.path[place]
     sys.path[:] = [entry for entry in sys.path if entry != _FOLDER]
-    sys.path_importer_cache.pop(_FOLDER, None)
+    for entry in [entry for entry in sys.path_importer_cache if entry.rstrip("/") == _FOLDER]:  # as it was written
+        del sys.path_importer_cache[entry]
     # The import system hands out what it finds in sys.modules after this module has run: the other one.
     own = sys.modules.pop(__name__)
     __import__(own.__name__)  # `own` lives on: Python 2 empties a module that nobody holds
 
 
+def _working_folder():  # type: () -> str
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _keep():  # type: () -> dict[str, ModuleType]
+    """Copies of the C modules that the agent needs. Those that nobody has imported yet are left so."""
+    import _frozen_importlib
+    import _frozen_importlib_external
+    import _imp
+
+    suffixes = _frozen_importlib_external.ExtensionFileLoader, _imp.extension_suffixes()
+    folders = [entry for entry in sys.path if os.path.basename(entry) == "lib-dynload"]
+    finders = [_frozen_importlib.BuiltinImporter]  # type: list[Any]
+    finders += [_frozen_importlib_external.FileFinder(folder, suffixes) for folder in folders]
+    kept, before = {}, set(sys.modules)
+    for name in _KEPT:
+        module = sys.modules.get(name)
+        if module is None:
+            specs = (finder.find_spec(name) for finder in finders)
+            spec = next((spec for spec in specs if spec is not None), None)
+            if spec is None:
+                continue  # the agent will import it as everybody does
+            try:
+                module = _frozen_importlib.module_from_spec(spec)
+                spec.loader.exec_module(module)
+            except Exception:
+                continue  # the agent's import of it fails alike, and is told
+        kept[name] = _module(name, vars(module))
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+    return kept
+
+
+def _module(name, content):  # type: (str, dict[str, object]) -> ModuleType
+    made = type(sys)(name)
+    made.__dict__.update(content)
+    return made
+
+
 class _Arrival:
-    """A finder that finds the agent only, and starts it once ``tensorflow`` is being imported.
+    """A finder that finds nothing, and starts the agent once ``tensorflow`` is being imported.
 
     It waits for the submodule: a mere search for ``tensorflow`` (``importlib.util.find_spec``), which
     many libraries make, is no import.
     """
 
-    def __init__(self, *kept):  # type: (object) -> None
+    def __init__(self, monitor, main_thread, kept):  # type: (str, int, dict[str, ModuleType]) -> None
+        self._monitor = monitor
+        self._main_thread = main_thread
         self._kept = kept
 
     def find_spec(self, name, path=None, target=None):  # type: (str, object, object) -> object
         if name == "tensorflow.python":
             try:
-                arrive = _load_agent().arrive  # type: ignore[attr-defined]
-                arrival = arrive(_from_signal_handler, *self._kept)
+                laid_out = _LAYOUT in sys.modules
+                agent = _Agent(self._kept).load("")
+                if not laid_out and _LAYOUT in sys.modules:
+                    del sys.modules[_LAYOUT]
+                arrival = agent.arrive(_from_signal_handler, self._monitor, self._main_thread)
                 self.find_spec = arrival.find_spec  # type: ignore[method-assign]
                 if self in sys.meta_path:  # type: ignore[comparison-overlap]  # else it was wrapped
                     # In place, never removed: a search that walks the list would skip a finder.
@@ -48,9 +121,7 @@ class _Arrival:
                 self.find_spec = _find_nothing  # type: ignore[method-assign]
                 if _from_signal_handler(error):
                     raise
-                _report(error, *self._kept)  # type: ignore[arg-type]
-        elif name.startswith(_AGENT + "."):
-            return _spec(name)
+                _report(error, self._monitor, self._kept)
         return None
 
 
@@ -64,8 +135,8 @@ def _from_signal_handler(error):  # type: (Exception) -> bool
     All else that can arise there is ours to keep, whoever raised it: the script's audit hooks, say.
     """
     handlers = set()  # type: set[int]
-    for number in range(1, _signal.NSIG):
-        handler = _signal.getsignal(number)
+    for number in range(1, _NSIG):
+        handler = _getsignal(number)
         for call in (handler, getattr(handler, "__func__", None), type(handler).__dict__.get("__call__")):
             handlers.add(id(getattr(call, "__code__", call)))
     trace = error.__traceback__
@@ -88,62 +159,59 @@ def _called_as_handler(frame):  # type: (FrameType) -> bool
     return any(type(values[place + 1]) is type(frame) for place in places)
 
 
-def _load_agent():  # type: () -> object
-    """The agent package, loaded by path and importable by no name."""
-    from importlib.util import module_from_spec
+class _Agent:
+    """The agent's modules, importable by themselves only, and what their own import statements find.
 
-    spec = _spec(_AGENT)
-    module = sys.modules[_AGENT] = module_from_spec(spec)  # type: ignore[arg-type]
-    try:
-        spec.loader.exec_module(module)  # type: ignore[attr-defined]
-    finally:
-        for loaded in list(sys.modules):  # in one go: other threads may be importing
-            if loaded.split(".")[0] == _AGENT:
-                del sys.modules[loaded]
-    return module
-
-
-def _spec(name):  # type: (str) -> object
-    from importlib.machinery import ModuleSpec
-
-    return ModuleSpec(name, _Loader(), is_package=name == _AGENT)  # type: ignore[arg-type]
-
-
-class _Loader:
-    """Loads the agent's modules as code that lies in no file, for the sake of who looks at files.
-
-    Coverage would count ours with the script's, and may end with another exit code for it.
+    Relative ones find the agent's own, others a stand-in of the agent's (``agent/stdlib``) or what was *kept* from
+    before the script. Whatever else there is they find as everybody does.
+    Their code lies in no file, for the sake of who looks at files: coverage would count ours with the
+    script's, and may end with another exit code for it.
     """
 
-    def create_module(self, spec):  # type: (object) -> None
-        return None
+    def __init__(self, kept):  # type: (dict[str, ModuleType]) -> None
+        self._modules = dict(kept)
+        self._builtins = dict(__builtins__, __import__=self._import)  # type: ignore
 
-    def exec_module(self, module):  # type: (ModuleType) -> None
-        from importlib.machinery import SourceFileLoader
+    def _import(self, name, globals=None, locals=None, fromlist=None, level=0):  # type: (str, Any, Any, Any, int) -> object
+        if level and name:
+            return self.load(name)
+        if level:
+            for each in fromlist or ():
+                self.load(each)
+            return self.load("")
+        if name in _STAND_INS:
+            return self.load("stdlib." + name)
+        return self._modules.get(name) or __import__(name, globals, locals, fromlist or (), level)
 
-        base = module.__name__.partition(".")[2] or "__init__"
-        path = os.path.join(os.path.dirname(_FOLDER), "agent", base + ".py")
-        code = SourceFileLoader(module.__name__, path).get_code(module.__name__)
-        exec(_without_file(code), module.__dict__)  # type: ignore[arg-type]
+    def load(self, name):  # type: (str) -> ModuleType
+        """The agent's module *name*; its package, if that is empty."""
+        full = _AGENT + ("." + name if name else "")
+        module = self._modules.get(full)
+        if module is None:
+            path = "%s/%s.py" % (_AGENTS_FOLDER, name.replace(".", "/") or "__init__")
+            module = self._modules[full] = _module(full, {"__builtins__": self._builtins})
+            code = _SourceFileLoader(full, path).get_code(full)
+            exec(_without_file(code), module.__dict__)  # type: ignore[arg-type]
+            if name:  # for ``from . import name``
+                setattr(self._modules[_AGENT], name, module)
+        return module
 
 
 def _without_file(code):  # type: (CodeType) -> CodeType
     constants = tuple(_without_file(each) if isinstance(each, type(code)) else each for each in code.co_consts)
-    return code.replace(co_filename="<tfmemtop %s>" % os.path.basename(code.co_filename), co_consts=constants)
+    return code.replace(co_filename="<tfmemtop %s>" % code.co_filename.rpartition("/")[2], co_consts=constants)
 
 
-def _report(error, monitor, *kept):  # type: (Exception, str, object) -> None
+def _report(error, monitor, kept):  # type: (Exception, str, dict[str, Any]) -> None
     """Tell the *monitor*, never the script, that the agent could not be loaded."""
     try:
-        import json
-        import socket
-
+        _socket = kept["_socket"]
         text = "the agent could not be loaded: %s: %s" % (type(error).__name__, error)
-        link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         try:
             link.setblocking(False)
             link.connect(monitor)
-            link.send(json.dumps({"type": "hook_error", "text": text}).encode())
+            link.send(('{"type": "hook_error", "text": %s}' % kept["_json"].encode_basestring_ascii(text)).encode())
         finally:
             link.close()
     except Exception as again:
@@ -152,15 +220,17 @@ def _report(error, monitor, *kept):  # type: (Exception, str, object) -> None
         # Else the monitor has gone too, or the script forbids the way to it: nobody is left to be told.
 
 
-if sys.version_info >= (3, 9) and os.environ.get("TFMEMTOP_SOCKET"):
-    import _signal  # type: ignore[import-not-found]
-    import _thread
+if _HOOKED:
+    _dumps = os.environ.get("TFMEMTOP_DUMPS")
+    if _dumps and os.environ.get("TF_BFC_MEMORY_DUMP", "").startswith(_dumps):
+        del os.environ["TF_BFC_MEMORY_DUMP"]  # the parent's, which the agent there has set for TensorFlow alone
+    from _frozen_importlib_external import SourceFileLoader as _SourceFileLoader
 
-    for _each in list(globals().values()) + list(vars(_Arrival).values()) + list(vars(_Loader).values()):
-        if isinstance(_each, type(_spec)):
+    for _each in list(globals().values()) + list(vars(_Arrival).values()) + list(vars(_Agent).values()):
+        if isinstance(_each, type(_keep)):
             _each.__code__ = _without_file(_each.__code__)
     del __file__
-    # Kept from before the script, which may clear its environment and replace what makes threads.
-    _threads = (_thread.start_new_thread, _thread.allocate_lock, _thread.get_ident, _thread.get_ident())
-    sys.meta_path.insert(0, _Arrival(os.environ["TFMEMTOP_SOCKET"], *_threads))  # type: ignore[arg-type]
+    _kept = _keep()  # type: dict[str, Any]
+    _getsignal, _NSIG = _kept["_signal"].getsignal, _kept["_signal"].NSIG
+    sys.meta_path.insert(0, _Arrival(os.environ["TFMEMTOP_SOCKET"], _kept["_thread"].get_ident(), _kept))  # type: ignore[arg-type]
 _step_aside()

@@ -4,8 +4,6 @@ FOLDER is that of the ``tensorflow`` package, which is never imported: it may be
 The result is one JSON line on stdout: :class:`Built`.
 """
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import mmap
@@ -14,13 +12,15 @@ import platform
 import re
 import shlex
 import shutil
-import stat
+import signal
+import struct
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
+
+from tfmemtop import boot
+from tfmemtop.probe.cache import Cache, Library, cache_folder, cache_path, describe, digest_in
 
 SOURCE = Path(__file__).with_name("probe.cc")
 _SOURCES = (SOURCE, SOURCE.with_name("map.h"))
@@ -28,22 +28,34 @@ _SOURCES = (SOURCE, SOURCE.with_name("map.h"))
 _HEADER = "tensorflow/core/common_runtime/bfc_allocator.h"
 _LIBRARY = "libtensorflow_framework.so.2"
 _COMPILE_S = 300
-_KEPT = 16  # libraries in the cache
+_TRIAL_S = 120
+_TRIALS = 2  # builds of a library that cannot be loaded
+_TRIAL_ENVIRONMENT = {
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_CPU_ALLOCATOR_USE_BFC": "true",  # the allocator of GPUs, on the CPU
+    "TF_CPU_BFC_MEM_LIMIT_IN_MB": "64",
+}
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w", "-DNDEBUG")
 _LINK_FLAGS = (
     "-Wl,-z,defs",  # else what is missing shows only in the script's process
     "-Wl,-z,nodelete",  # whoever closes it, its thread runs on
 )
+_ROOM = 1 << 20  # bytes of disk that a build and its library need at most
+_OTHERWISE = "name another compiler in CXX, or leave the probe out with --no-probe"
+_SAME = "built anew, it is the same"
 _LOCK = re.compile(r"mutable\s+[\w:]+\s+(\w+);\s+RegionManager\s+region_manager_")
 
 
 class Built(NamedTuple):
-    """``state``: ``built``, with the library's ``path``; else why not, in one sentence, and what helps."""
+    """``state``: ``built``, with what :class:`Library` has of it; else why not, in one sentence, and what helps."""
 
     state: Literal["built", "unavailable", "failed"]
     path: str = ""
     text: str = ""
     remedy: str = ""
+    digest: str = ""
+    checksum: int = 0
 
 
 class _CannotBuild(Exception):
@@ -55,14 +67,15 @@ class _CannotBuild(Exception):
 def build(tensorflow: Path, version: str) -> Built:
     """The library for the TensorFlow in the folder *tensorflow*, from the cache or newly built."""
     try:
-        return Built("built", str(_build(tensorflow, version)))
+        library = _find_or_build(tensorflow, version)
     except _CannotBuild as error:
         return error.built
     except OSError as error:
         return Built("failed", "", f"the probe could not be built: {error}")
+    return Built("built", str(library.path), digest=library.digest, checksum=library.checksum)
 
 
-def _build(tensorflow: Path, version: str) -> Path:
+def _find_or_build(tensorflow: Path, version: str) -> Library:
     framework = tensorflow / _LIBRARY
     if not framework.is_file():
         raise _CannotBuild("unavailable", f"this TensorFlow has no {_LIBRARY} to read its allocators through")
@@ -71,32 +84,43 @@ def _build(tensorflow: Path, version: str) -> Path:
             "unavailable", "this TensorFlow came without its C++ headers", "install TensorFlow from its wheel, with pip"
         )
     compiler, compiler_version = find_compiler()
-    folder = cache_folder()
-    name = _key(version, framework, compiler_version)
-    target = folder / f"probe-{name}.so"
-    with _locked(folder / "lock"):
-        if not _trusted(target):
-            _compile(compiler, tensorflow, target)
-            _prune(folder)
-        os.utime(target)
-    return target
+    key = _key(version, framework, compiler_version)
+    try:
+        cache = Cache(cache_folder(), key)
+        found = cache.find()
+        if found is None:
+            with cache.locked():
+                return cache.find() or _build(cache, compiler, tensorflow)
+        cache.sweep()
+        return found
+    except OSError as error:
+        raise _CannotBuild(
+            "failed",
+            f"the probe cannot be kept in {cache_path()}: {error}",
+            "set XDG_CACHE_HOME to a folder of your own with room for it",
+        ) from None
 
 
-def cache_folder() -> Path:
-    """Where built libraries are kept, open to this user alone; made if it is missing.
-
-    Raises:
-        OSError: it cannot be made, or belongs to somebody else.
-    """
-    cache = os.environ.get("XDG_CACHE_HOME") or ""
-    folder = (Path(cache) if cache.startswith("/") else Path.home() / ".cache") / "tfmemtop"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise PermissionError(f"{folder} belongs to somebody else; set XDG_CACHE_HOME to a folder of your own")
-    if stat.S_IMODE(found.st_mode) != 0o700:
-        folder.chmod(0o700)
-    return folder
+def _build(cache: Cache, compiler: list[str], tensorflow: Path) -> Library:
+    """A new library, which has been loaded once before anybody may have it; built anew if that failed."""
+    refusals = {digest_in(path): path for path in cache.refusals()}
+    for mark in refusals.values():
+        if _SAME in mark.read_text():
+            raise _refused(mark)
+    if not _has_room(cache.folder):
+        raise _no_room(cache.folder)
+    trouble = ""
+    for _ in range(_TRIALS):
+        with cache.draft() as draft:
+            product = describe(_compile(compiler, tensorflow, Path(draft)))
+            if product.digest in refusals:
+                with refusals[product.digest].open("a") as file:
+                    file.write(_SAME + "\n")
+                raise _refused(refusals[product.digest])
+            trouble = _try(product, tensorflow)
+            if not trouble:
+                return cache.keep(product)
+    raise _CannotBuild("failed", f"the probe was built twice and cannot be loaded: {trouble}", _OTHERWISE)
 
 
 def find_compiler() -> tuple[list[str], str]:
@@ -134,35 +158,81 @@ def _key(version: str, framework: Path, compiler_version: str) -> str:
     return digest.hexdigest()[:24]
 
 
-def _trusted(library: Path) -> bool:
-    """Whether it is there, and nobody else could have written it."""
-    try:
-        found = library.lstat()
-    except FileNotFoundError:
-        return False
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
-
-
-def _compile(compiler: list[str], tensorflow: Path, target: Path) -> None:
-    """Build *target*, which is there whole or not at all. What this TensorFlow lacks is left out."""
+def _compile(compiler: list[str], tensorflow: Path, draft: Path) -> Path:
+    """The library, built in the folder *draft*. What this TensorFlow lacks is left out."""
     defines = dict([_pool_lock(tensorflow / "include")])
     defines["_GLIBCXX_USE_CXX11_ABI"] = _string_abi(tensorflow / _LIBRARY)
     defines["EIGEN_MAX_ALIGN_BYTES"] = "64"  # as TensorFlow's own sysconfig has it
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as scratch:
-        product = Path(scratch, target.name)
-        while True:
-            complaint = _run([*compiler, *_arguments(defines, tensorflow, product)], scratch)
-            if complaint is None:
-                break
-            if "TFMEMTOP_NO_GPU" not in defines and re.search("GPUProcessState|GpuIdManager", complaint):
-                defines["TFMEMTOP_NO_GPU"] = "1"
-            elif not defines.pop("TFMEMTOP_POOL_LOCK", None):
-                line = next((line for line in complaint.splitlines() if "error" in line or "undefined" in line), "")
-                raise _CannotBuild(
-                    "failed", f"the probe does not build against this TensorFlow: {line or complaint[-200:]}"
-                )
-        product.chmod(0o600)
-        product.rename(target)
+    product = draft / "probe.so"
+    while True:
+        complaint = _run([*compiler, *_arguments(defines, tensorflow, product)], draft)
+        if complaint is None:
+            product.chmod(0o600)
+            return product
+        if re.search("No space left on device|[Qq]uota exceeded", complaint):
+            raise _no_room(draft.parent)
+        if "TFMEMTOP_NO_GPU" not in defines and re.search("GPUProcessState|GpuIdManager", complaint):
+            defines["TFMEMTOP_NO_GPU"] = "1"
+        elif "map.h:" not in complaint or not defines.pop("TFMEMTOP_POOL_LOCK", None):
+            line = next((line for line in complaint.splitlines() if "error" in line or "undefined" in line), "")
+            raise _CannotBuild(
+                "failed",
+                f"the probe does not build against this TensorFlow: {line or complaint[-200:]}",
+            )
+
+
+def _try(product: Library, tensorflow: Path) -> str:
+    """What goes wrong if a process loads the library *product*; empty if all is well.
+
+    It has the user's variables, such as LD_LIBRARY_PATH and LD_PRELOAD, since the script's process has them too.
+    """
+    if _is_cut_short(product.path):
+        return "the linker has not written all of it"
+    try:
+        done = subprocess.run(
+            boot.command("tfmemtop.probe.trial", str(tensorflow / _LIBRARY), str(product.path), str(product.checksum)),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TRIAL_S,
+            env={**os.environ, **_TRIAL_ENVIRONMENT},
+        )
+    except subprocess.TimeoutExpired:
+        # Of the lowest priority, on a machine that trains: that says nothing of the library.
+        raise _CannotBuild("failed", f"a trial of the probe was not done after {_TRIAL_S} s", _OTHERWISE) from None
+    if done.returncode < 0:
+        return f"a trial was ended by a signal: {signal.strsignal(-done.returncode)}"
+    said = (done.stdout.strip() or done.stderr.strip()).splitlines()
+    return "" if done.returncode == 0 else said[-1] if said else f"a trial ended with {done.returncode}"
+
+
+def _is_cut_short(product: Path) -> bool:
+    """Whether a linker has left out the end of the library, which its header tells."""
+    with product.open("rb") as file:
+        header = file.read(64)
+        if len(header) < 64:
+            return True
+        (table,), (size, count) = struct.unpack_from("=Q", header, 40), struct.unpack_from("=HH", header, 58)
+        return os.fstat(file.fileno()).st_size < int(table + size * count)
+
+
+def _has_room(folder: Path) -> bool:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize >= _ROOM
+
+
+def _no_room(folder: Path) -> _CannotBuild:
+    return _CannotBuild(
+        "failed",
+        "there is no room to build the probe",
+        f"make room on the disk of {folder}, or set XDG_CACHE_HOME to a folder that has some",
+    )
+
+
+def _refused(mark: Path) -> _CannotBuild:
+    why = mark.read_text().partition("\n")[0]
+    return _CannotBuild("failed", f"the probe is not used: {why}", f"remove {mark} to have it tried again")
 
 
 def _arguments(defines: dict[str, str], tensorflow: Path, product: Path) -> list[str]:
@@ -179,15 +249,17 @@ def _arguments(defines: dict[str, str], tensorflow: Path, product: Path) -> list
     ]
 
 
-def _run(command: list[str], scratch: str) -> str | None:
+def _run(command: list[str], draft: Path) -> str | None:
     """What the compiler complains of, or ``None`` if it is content."""
-    environment = {**os.environ, "TMPDIR": scratch, "LC_ALL": "C"}
+    environment = {**os.environ, "TMPDIR": str(draft), "LC_ALL": "C"}
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=_COMPILE_S, env=environment
         )
     except subprocess.TimeoutExpired:
         raise _CannotBuild("failed", f"the compiler was not done after {_COMPILE_S} s") from None
+    except OSError as error:
+        raise _CannotBuild("failed", f"the compiler cannot be started: {error}") from None
     return None if done.returncode == 0 else done.stderr or f"{command[0]} ended with {done.returncode}"
 
 
@@ -209,30 +281,13 @@ def _string_abi(library: Path) -> str:
         return "1" if content.find(b"_ZNSt7__cxx1112basic_string") >= 0 else "0"
 
 
-def _prune(folder: Path) -> None:
-    libraries = sorted(folder.glob("probe-*.so"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for library in libraries[_KEPT:]:
-        library.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One build at a time: a second one finds the first one's library."""
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
-
-
-def main() -> int:
-    """Build for the folder and version on the command line, out of the script's way."""
+def main(arguments: list[str]) -> int:
+    """Build for the folder and version in *arguments*, out of the script's way."""
     os.nice(19)
-    built = build(Path(sys.argv[1]), sys.argv[2])
-    print(json.dumps(built._asdict()))
+    folder, version = arguments
+    print(json.dumps(build(Path(folder), version)._asdict()))
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

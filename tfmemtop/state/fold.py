@@ -1,9 +1,10 @@
 """The fold: one event after another into the state. No I/O, no clock of its own."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from tfmemtop import events
+from tfmemtop.failure import describe
 from tfmemtop.state import contexts
 from tfmemtop.state.complaints import complaints
 from tfmemtop.state.lookup import (
@@ -20,7 +21,10 @@ from tfmemtop.state.lookup import (
     surroundings,
 )
 from tfmemtop.state.model import (
+    DEVICES_KEPT,
+    NOTICES_KEPT,
     OUTPUT_CHARACTERS,
+    PROCESSES_KEPT,
     RUNS_KEPT,
     CpuPool,
     DeviceState,
@@ -36,10 +40,41 @@ from tfmemtop.state.trend import Trend
 
 
 def apply(state: State, event: events.AnyEvent) -> None:
-    """Take *event* into *state*. Never raises for an event that decodes, whatever came before it."""
+    """Take *event* into *state*. Never raises: one that cannot be taken in becomes a notice."""
     state.now = max(state.now, event.t)
     state.revision += 1
-    _HANDLERS[type(event)](state, event)
+    try:
+        _HANDLERS[type(event)](state, event)
+    except Exception as error:
+        _tell(state, "left-out-event", "error", f"a reading could not be taken in: {describe(error)}")
+
+
+def _tell(state: State, key: str, level: Literal["warning", "error"], text: str) -> None:
+    """Say *text* among the notices, of which only the newest are kept."""
+    if key not in state.notices and len(state.notices) > NOTICES_KEPT:
+        return
+    state.notices[key] = events.Notice(t=state.now, key=key, level=level, text=text)
+
+
+def _named(state: State, pid: int, device: str) -> Hooked | None:
+    """What our agent told of process *pid*, if it may tell of *device*: nobody has devices without end."""
+    hooked = hooked_of(state, pid)
+    if hooked is None or device in hooked.devices:
+        return hooked
+    if len(hooked.devices) < DEVICES_KEPT:
+        hooked.devices.add(device)
+        return hooked
+    text = f"process {pid} names more than {DEVICES_KEPT} devices; what it tells of the others is left out"
+    _tell(state, "left-out-devices", "warning", text)
+    return None
+
+
+def _room_for(state: State, pid: int) -> bool:
+    if pid in state.processes or len(state.processes) < PROCESSES_KEPT:
+        return True
+    text = f"there are more than {PROCESSES_KEPT} processes; the others are left out"
+    _tell(state, "left-out-processes", "warning", text)
+    return False
 
 
 def _session(state: State, event: events.Session) -> None:
@@ -77,6 +112,7 @@ def _stopping(state: State, event: events.Stopping) -> None:
 
 def _device(state: State, event: events.Device) -> None:
     if known := state.devices.get(event.index):
+        state.by_uuid.pop(known.info.uuid, None)
         known.info = event
         state.by_uuid[event.uuid] = known
     else:
@@ -110,6 +146,8 @@ def _device_reading(state: State, event: events.DeviceReading) -> None:
 
 
 def _process(state: State, event: events.Process) -> None:
+    if not _room_for(state, event.pid):
+        return
     known = state.processes.get(event.pid)
     if known and known.seen.started == event.started:
         known.seen, known.gone = event, False
@@ -144,6 +182,8 @@ def _environment(state: State, event: events.Environment) -> None:
 
 
 def _hook(state: State, event: events.Hook) -> None:
+    if not _room_for(state, event.pid):
+        return
     process = state.processes.get(event.pid)
     if process is None:
         run = state.run.run if state.run and state.run.going else None
@@ -165,7 +205,7 @@ def _hook_end(state: State, event: events.HookEnd) -> None:
 def _hook_error(state: State, event: events.HookError) -> None:
     key = f"hook-error-{event.pid}"
     text = f"a part of the hook failed in process {event.pid}; the script goes on: {event.text}"
-    state.notices[key] = events.Notice(t=event.t, key=key, level="warning", text=text)
+    _notice(state, events.Notice(t=event.t, key=key, level="warning", text=text))
 
 
 def _requested(state: State, event: events.Requested) -> None:
@@ -179,14 +219,16 @@ def _initialised(state: State, event: events.Initialised) -> None:
 
 
 def _effective(state: State, event: events.Effective) -> None:
-    if hooked := hooked_of(state, event.pid):
+    if hooked := _named(state, event.pid, event.device):
         hooked.effective[event.device] = event
-        if (run := state.run) and run.going and of_run(state, event.pid):
+        run = state.run
+        known = run is not None and (event.device in run.effective or len(run.effective) < DEVICES_KEPT)
+        if run and known and run.going and of_run(state, event.pid):
             run.effective[event.device] = event
 
 
 def _allocator(state: State, event: events.Allocator) -> None:
-    hooked = hooked_of(state, event.pid)
+    hooked = _named(state, event.pid, event.device)
     if hooked is None:
         return
     hooked.allocators[event.device] = event
@@ -218,7 +260,7 @@ def _allocator(state: State, event: events.Allocator) -> None:
 
 
 def _pool(state: State, event: events.PoolGrowth | events.MemoryMap) -> Pool | None:
-    hooked = hooked_of(state, event.pid)
+    hooked = _named(state, event.pid, event.device)
     return hooked.pools.setdefault(event.device, Pool()) if hooked else None
 
 
@@ -248,7 +290,10 @@ def _memory_map(state: State, event: events.MemoryMap) -> None:
 
 def _probe(state: State, event: events.Probe) -> None:
     if hooked := hooked_of(state, event.pid):
-        hooked.probe = event
+        if event.of_library:
+            hooked.probe = event
+        else:
+            hooked.without_probe = event
 
 
 def _functions(state: State, event: events.Functions) -> None:
@@ -294,10 +339,12 @@ def _terminal(state: State, event: events.Terminal) -> None:
 
 
 def _notice(state: State, event: events.Notice) -> None:
+    state.notices.pop(event.key, None)
     if event.text:
         state.notices[event.key] = event
-    else:
-        state.notices.pop(event.key, None)
+    if len(state.notices) > NOTICES_KEPT:
+        del state.notices[next(key for key in state.notices if key != "left-out-notices")]
+        _tell(state, "left-out-notices", "warning", f"there are more than {NOTICES_KEPT} notices; the newest are kept")
 
 
 def _remember_contexts(state: State, device: DeviceState, reading: events.DeviceReading) -> None:
@@ -321,7 +368,7 @@ def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:
     mine_end = max(pool_end, mine)
     used = device.reading.used if device.reading else None
     device.history.add(state.now, (in_use, pool_end, mine_end, max(mine_end, used or 0)))
-    _remember_run(state, device.info.uuid, readings, spike, mine)
+    _remember_run(state, f"GPU {device.info.index}", readings, spike, mine)
 
 
 def _remember_run(state: State, place: str, readings: list[events.Allocator], spike: int, total: int) -> None:

@@ -17,6 +17,10 @@ RESTS_KEPT = 3
 COMPLAINTS_KEPT = 16
 RUNS_KEPT = 64
 """The newest: a run takes some 30 kB."""
+PROCESSES_KEPT = 20_000
+DEVICES_KEPT = 64
+"""Logical devices of one process: sixteen GPUs, each cut in three, the CPU and the pinned pools."""
+NOTICES_KEPT = 64
 RECENT_KEPT = 60
 """Readings of how busy a GPU and the script were: a minute at NVML's pace."""
 
@@ -84,12 +88,14 @@ class Hooked:
     """A process with our agent inside: what TensorFlow was asked for there, and what it does."""
 
     hello: events.Hook
+    devices: set[str] = field(default_factory=set)  # the logical ones it has named
     allocators: dict[str, events.Allocator] = field(default_factory=dict)  # by logical device
     effective: dict[str, events.Effective] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     trends: dict[str, Trend] = field(default_factory=dict)
     contexts: dict[int, Context] = field(default_factory=dict)  # by NVML index
-    probe: events.Probe | None = None
+    probe: events.Probe | None = None  # of the native library
+    without_probe: events.Probe | None = None  # what there is without it
     steps: Steps = field(default_factory=Steps)
     census: events.Census | None = None
     look: events.Census | None = None  # the last census in which live tensors were looked for

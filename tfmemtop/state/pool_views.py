@@ -202,21 +202,27 @@ def why_no_map(state: State, key: PoolKey) -> NoMap:
     if hooked.ended:
         return NoMap("the process has ended before its map was read")
     if hooked.probe is None:
-        return NoMap("the probe, which reads pools from inside, is not in this process yet")
+        if hooked.without_probe is not None and hooked.without_probe.state == "public":
+            return NoMap(hooked.without_probe.text)
+        if hooked.without_probe is None:
+            return NoMap("the probe, which reads pools from inside, is not in this process yet")
     return NoMap("no map has been read yet")
 
 
 def without_probe(hooked: Hooked) -> NoMap | None:
     """Why pools cannot be looked into in this process; ``None`` where nothing stands in the way."""
-    probe = hooked.probe
-    if probe is None or probe.state == "loaded":
+    probe, direct = hooked.probe, hooked.without_probe
+    if probe is None or probe.state == "loaded" or (direct is not None and direct.state == "direct"):
         return None
     text = probe.text or {
         "building": "the probe, which reads pools from inside, is being built",
         "built": "the probe waits for TensorFlow's devices",
+        "loading": "the probe, which reads pools from inside, is being loaded",
         "unavailable": "the probe, which reads pools from inside, cannot be built here",
         "failed": "the probe, which reads pools from inside, failed",
     }.get(probe.state, probe.state)
+    if direct is not None and direct.text:
+        text = f"{text}; {direct.text}"
     return NoMap(text, probe.remedy)
 
 

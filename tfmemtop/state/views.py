@@ -130,12 +130,13 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
     if used is not None:
         missing = reading is not None and reading.processes_missing is not None
         label = "rest+others" if missing and readings else "others" if state.run else "processes"
+        label = f"host+{label}" if info.unified else label
         layers.append(Layer("others", label, used_end - mine_end))
     if reading and reading.free is not None:
         layers.append(Layer("free", "free", reading.free))
     return DevicePanel(
         key=f"gpu{index}",
-        title=f"GPU {index} {info.name}" + (" MIG" if info.mig else ""),
+        title=f"GPU {index} {info.name}" + (" MIG" if info.mig and "MIG" not in info.name else ""),
         facts=_facts(reading),
         capacity=info.total,
         used=used,
@@ -144,8 +145,16 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
         peak=max((r.peak for r in readings if r.peak is not None), default=None),
         history=device.history,
         kinds=("in_use", "cached", "rest", "others"),
-        note=(reading.processes_missing or "") if reading else "no reading yet",
+        note="; ".join(notes(reading)) if reading else "no reading yet",
     )
+
+
+def notes(reading: events.DeviceReading) -> list[str]:
+    """Why figures of a GPU lack, and whose others are."""
+    found = [reading.processes_missing, reading.remark]
+    if reading.outside is not None:
+        found.insert(1, f"processes outside this container hold {format_bytes(reading.outside)}")
+    return [note for note in found if note]
 
 
 def _sum_limits(rows: list[AllocatorRow]) -> int | None:
@@ -183,6 +192,7 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
     if capacity is not None:
         layers.append(Layer("free", "free", max(0, capacity - max(in_use, pool or 0))))
     facts = [] if state.host_cpu is None else [f"host CPU {state.host_cpu:.0f}%"]
+    facts += _limited_use(state)
     return DevicePanel(
         key="cpu",
         title="CPU pool" + (", as it was when the script ended" if rows and all(row.ended for row in rows) else ""),
@@ -195,6 +205,23 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
         history=state.cpu_pool.history,
         kinds=("in_use", "cached"),
     )
+
+
+def limited_memory(state: State) -> str | None:
+    """Whose the host memory is and how much, where that is not the whole machine's: ``the container's 16.0 GiB``."""
+    session = state.session
+    if session is None or session.host_memory_of == "machine":
+        return None
+    owner = "control group" if session.host_memory_of == "cgroup" else session.host_memory_of
+    return f"the {owner}'s {format_bytes(session.host_memory)}"
+
+
+def _limited_use(state: State) -> list[str]:
+    """What is used of the host memory where that is not the whole machine's: ``3.0 of the container's 16.0 GiB``."""
+    whole = limited_memory(state)
+    if whole is None:
+        return []
+    return [f"{format_bytes(state.host_used).removesuffix(' ' + whole.rpartition(' ')[2])} of {whole}"]
 
 
 @once_per_revision

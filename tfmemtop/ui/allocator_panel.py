@@ -11,7 +11,7 @@ from tfmemtop.state.views import AllocatorRow, allocators
 from tfmemtop.ui import chunk_map, map_figures
 from tfmemtop.ui.lines import Line, Panel, fit
 from tfmemtop.ui.palette import BOLD, DIM, GOOD, KEY, LAYER, PLAIN, WARNING
-from tfmemtop.ui.text import harmless, wrap
+from tfmemtop.ui.text import wrap
 from tfmemtop.units import format_short
 
 
@@ -51,7 +51,7 @@ class AllocatorPanel(Panel):
             return []
         if told := without_probe(process.hooked):
             # A second line only where the remedy would be cut off.
-            text = harmless(f"{told.text}. {told.remedy}".rstrip(" ."))
+            text = f"{told.text}. {told.remedy}".rstrip(" .")
             return [[Segment(" " + line, DIM)] for line in wrap(text, width - 1)[: min(2, room)]]
         self.map_rows = max(0, room - 1)
         view = pool_map(self.state, key)

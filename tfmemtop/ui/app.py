@@ -5,11 +5,13 @@ same however fast readings arrive. What a user waits for (a run that starts or e
 answer to a key) is drawn within a tenth of a second.
 """
 
+import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import ClassVar
 
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import ModalScreen
@@ -22,12 +24,12 @@ from tfmemtop.state.pool_views import choose, living
 from tfmemtop.state.views import process_count
 from tfmemtop.ui.allocator_panel import AllocatorPanel
 from tfmemtop.ui.device_panel import DevicesPanel
-from tfmemtop.ui.driver import driver_class
+from tfmemtop.ui.driver import TerminalDriver, driver_class
 from tfmemtop.ui.fitting import Fitting
 from tfmemtop.ui.header import Header
 from tfmemtop.ui.key_bar import KeyBar
 from tfmemtop.ui.keys import KEYS, Key
-from tfmemtop.ui.layout import arrange
+from tfmemtop.ui.layout import AROUND, arrange, output_size
 from tfmemtop.ui.map_screen import PACE_S, MapScreen
 from tfmemtop.ui.map_wishes import MapWishes
 from tfmemtop.ui.output_panel import OutputPanel
@@ -36,7 +38,8 @@ from tfmemtop.ui.palette import ASCII, UNICODE
 from tfmemtop.ui.process_table import ProcessTable
 from tfmemtop.ui.replay_bar import ReplayBar
 from tfmemtop.ui.source import ReplaySource, Reset, Source
-from tfmemtop.ui.steering import Steering
+from tfmemtop.ui.steering import SIGNALLED, Steering
+from tfmemtop.ui.sturdy import SturdyApp
 from tfmemtop.ui.why_panel import WhyPanel
 
 PACES_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -61,7 +64,7 @@ _PANEL_ACTIONS = frozenset(("map", "toggle_output", "toggle_allocators", "type",
 _REPLAY_ACTIONS = frozenset(key.action.partition("(")[0] for key in KEYS if key.replay)
 
 
-class TfmemtopApp(App[Outcome]):
+class TfmemtopApp(SturdyApp):
     """The live screen, and with a :class:`ReplaySource` the same screen from a recording."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -96,6 +99,10 @@ class TfmemtopApp(App[Outcome]):
             later=self.call_later,
         )
         self._shown = {"output": True, "allocators": True}
+        self._arranged: tuple[object, ...] | None = (
+            None  # what the user had chosen when the script's terminal was last fitted
+        )
+        self._output_size: tuple[int, int] | None = None
         self._map_wishes = MapWishes()
         self.header = Header(glyphs=self.glyphs)
         self.devices = DevicesPanel(glyphs=self.glyphs, color=options.color, id="devices")
@@ -140,6 +147,7 @@ class TfmemtopApp(App[Outcome]):
             if self.replay:
                 self.pace.urge()
             self.pace.look()
+            await asyncio.sleep(0)  # keys first: what comes without pause would never let them through
         self.engine_gone = True
         self.pace.urge()
         self.pace.look()
@@ -165,10 +173,10 @@ class TfmemtopApp(App[Outcome]):
         covered = self._covered
         if not covered:
             self._draw_panels()
-        self._draw_output()
+        self._try(self._draw_output)
         for screen in self.screen_stack[max(1, covered) :]:
             if refresh := getattr(screen, "refresh_state", None):
-                refresh(self.state)
+                self._try(partial(refresh, self.state))
         self.ask_for_maps()
 
     @property
@@ -178,13 +186,16 @@ class TfmemtopApp(App[Outcome]):
         return max(full, default=0)
 
     def _draw_panels(self) -> None:
-        self._arrange()
-        selected = self.table.selected
-        self.allocators.chosen = choose(self.state, selected.pid if selected else None)
+        self._try(self._arrange)
+        self._try(self._choose)
         for panel in (self.header, self.devices, self.table, self.allocators, self.why, self.key_bar):
             panel.show(self.state)
         if self.replay_bar:
             self.replay_bar.show(self.state)
+
+    def _choose(self) -> None:
+        selected = self.table.selected
+        self.allocators.chosen = choose(self.state, selected.pid if selected else None)
 
     def ask_for_maps(self) -> None:
         """Have read what is looked at, and nothing else."""
@@ -215,7 +226,7 @@ class TfmemtopApp(App[Outcome]):
 
     def _arrange(self) -> None:
         width, height = self.size
-        height -= 2 + (1 if self.replay_bar else 0)
+        height -= AROUND + (1 if self.replay_bar else 0)
         has_run = self.state.run is not None
         heights = arrange(
             width,
@@ -236,6 +247,27 @@ class TfmemtopApp(App[Outcome]):
             self.lower.styles.layout = direction
         for panel, lines in ((self.allocators, heights.allocators), (self.output, heights.output)):
             _set_height(panel, lines)
+        if heights.output and not self.readonly:
+            self._tell_size(*output_size(width, heights))
+
+    def _tell_size(self, columns: int, rows: int) -> None:
+        """Give the script's terminal the size of its panel: where the user has arranged the screen anew.
+
+        Else only if it no longer fits: not each process and finding that comes and goes is to resize it.
+        A panel that is higher shows what has scrolled off above.
+        """
+        arranged = (self.size, *self._shown.values())
+        anew = self._arranged not in (None, arranged)
+        changed = (columns, rows) != self._output_size
+        self._arranged, self._output_size = arranged, (columns, rows)
+        told, run = self.state.terminal, self.state.run
+        if told is None or anew:
+            fits = False
+        else:
+            # Between two runs findings come that the next begins without.
+            fits = columns == told.columns and (rows >= told.rows or run is None or not run.going)
+        if changed and not fits:
+            self.send(events.Resize(columns=columns, rows=rows))
 
     def on_resize(self) -> None:
         if self.state.session is not None:
@@ -245,6 +277,27 @@ class TfmemtopApp(App[Outcome]):
         """Pass *command* to the engine, unless nothing may be changed."""
         if self.source.live and not self.engine_gone:
             self.run_worker(self.source.send(command), name="send", exit_on_error=False)
+
+    @property
+    def script_goes_on(self) -> bool:
+        """Whether a script goes on if the screen ends now, as far as is known."""
+        if not self.source.live or self.engine_gone:
+            return False
+        run, session = self.state.run, self.state.session
+        return run.going if run else session is None or bool(session.command)
+
+    def end_for(self, number: int) -> None:
+        """A signal asks us to end: leave at once, without a question; the script goes on."""
+        self.exit(Outcome(SIGNALLED + number, left_running=self.script_goes_on))
+
+    def failed(self, text: str) -> None:
+        """Show among the findings what could not be drawn."""
+        apply(self.state, events.Notice(t=self.state.now, key="drawing", level="error", text=text))
+
+    def give_terminal_back(self) -> None:
+        """The last resort of a screen that does not end by itself."""
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.give_back()
 
     # What keys and panels ask for.
 
@@ -378,11 +431,6 @@ class TfmemtopApp(App[Outcome]):
     def _typed(self, message: OutputPanel.Typed) -> None:
         if not self.readonly:
             self.send(events.Input(text=message.text))
-
-    @on(OutputPanel.Resized)
-    def _output_resized(self, message: OutputPanel.Resized) -> None:
-        if not self.readonly:
-            self.send(events.Resize(columns=message.columns, rows=message.rows))
 
 
 def _set_height(widget: Widget, lines: int) -> None:

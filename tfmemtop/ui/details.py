@@ -9,6 +9,8 @@ from rich.style import Style
 from textual.binding import Binding, BindingType
 
 from tfmemtop import events
+from tfmemtop.safe import safe
+from tfmemtop.settings import masked
 from tfmemtop.state import State
 from tfmemtop.state.account import accounts
 from tfmemtop.state.holdings import TENSORS, holdings, largest
@@ -17,7 +19,7 @@ from tfmemtop.state.views import AllocatorRow, ProcessRow, allocators, processes
 from tfmemtop.ui.dialog import Dialog, Hint
 from tfmemtop.ui.lines import Line
 from tfmemtop.ui.palette import BOLD, DIM, ERROR, PLAIN, TITLE, UNICODE, WARNING, Glyphs
-from tfmemtop.ui.text import chop, exactly, harmless, wrap
+from tfmemtop.ui.text import chop, exactly, wrap
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration
 from tfmemtop.verdicts.accounting import in_use, others_say, parts, why_they_differ
 
@@ -121,7 +123,7 @@ class _Page:
         self.lines.append([Segment(text, TITLE)])
 
     def fact(self, label: str, text: str | None, style: Style = PLAIN) -> None:
-        shown = UNKNOWN if text is None else harmless(text)
+        shown = UNKNOWN if text is None else safe(text)
         for index, part in enumerate(wrap(shown, self.width - _LABEL)):
             head = Segment(exactly(label if index == 0 else "", _LABEL), DIM)
             self.lines.append([head, Segment(part, style)])
@@ -131,11 +133,11 @@ class _Page:
 
     def verbatim(self, text: str, style: Style = PLAIN) -> None:
         """*text* with all its blanks."""
-        self.lines += [[Segment(line, style)] for line in chop(harmless(text), self.width, "    ")]
+        self.lines += [[Segment(line, style)] for line in chop(text, self.width, "    ")]
 
 
 def _told(text: str, width: int, style: Style = PLAIN, indent: str = "") -> list[Line]:
-    return [[Segment(line, style)] for line in wrap(harmless(text), width, indent)]
+    return [[Segment(line, style)] for line in wrap(text, width, indent)]
 
 
 def _account(page: _Page, state: State, pid: int) -> None:
@@ -264,7 +266,7 @@ def _settings(page: _Page, hooked: Hooked) -> None:
         if made.error:
             page.fact("", made.error, ERROR)
         for index, (name, value) in enumerate(sorted(made.variables.items())):
-            page.fact("" if index else "under", f"{name}={value}")
+            page.fact("" if index else "under", f"{name}={masked(name, value)}")
     elif hooked.effective:
         page.fact("made by", "not known", DIM)
     if not hooked.effective and not (made and made.error):
@@ -344,9 +346,9 @@ def _environment(page: _Page, environment: events.Environment | None, gone: bool
     names = sorted(environment.variables)
     steering = [name for name in names if name.startswith(_FIRST)]
     for name in steering:
-        page.verbatim(f"{name}={environment.variables[name]}", BOLD)
+        page.verbatim(f"{name}={masked(name, environment.variables[name])}", BOLD)
     if steering and len(steering) < len(names):
         page.lines.append([])
     for name in names:
         if not name.startswith(_FIRST):
-            page.verbatim(f"{name}={environment.variables[name]}")
+            page.verbatim(f"{name}={masked(name, environment.variables[name])}")

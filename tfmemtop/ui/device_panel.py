@@ -5,36 +5,23 @@ the devices stand beside each other where the screen is wide, then the graphs go
 become one; with little each device is a line, and with less these scroll.
 """
 
-from enum import Enum
 from itertools import zip_longest
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual import events
 
+from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.views import DevicePanel, panels
 from tfmemtop.ui.bar import bar, legend, note_line, shared_legend, short_usage, usage
 from tfmemtop.ui.graph import SPANS, Graph, Mark, Scale
+from tfmemtop.ui.layout import GAP, GRAPH_LEAST, WORDS_MOST, Layout, device_layout, devices_wanted
 from tfmemtop.ui.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
-from tfmemtop.ui.text import harmless
 
-_GRAPH_LEAST = 4  # lines of a graph worth drawing, axis included
-_GRAPH_ALONE, _GRAPH_AMONG_OTHERS = 13, 7  # lines it likes
-_WORDS_MOST = 3  # lines of legend and note
 _BAR_LEAST, _BAR_LIKED = 4, 16  # cells
-_COLUMN_LEAST, _GAP = 72, 2  # cells of a device beside others, and between them
 _SEPARATOR = " · "
-
-
-class Layout(Enum):
-    """How much each device shows."""
-
-    GRAPH = "title, bar, legend and graph"
-    LEGEND = "title, bar and legend"
-    BAR = "title and bar, one legend for all"
-    LINE = "a line each"
 
 
 class DevicesPanel(Panel):
@@ -80,23 +67,15 @@ class DevicesPanel(Panel):
     def wanted_height(self, state: State, width: int, available: int) -> int:
         """How many of *available* lines serve the devices of *state* well; the rest is better used elsewhere."""
         shown = panels(state)
-        if not shown:
-            return min(2, available)
-        layout, columns = _layout(len(shown), width, available)
-        stacked = -(-len(shown) // columns)
-        if layout is Layout.GRAPH:
-            graph = _GRAPH_ALONE if stacked == 1 else _GRAPH_AMONG_OTHERS
-            words = max(len(self._words(panel, _widths(width, columns)[0], _WORDS_MOST)) for panel in shown)
-            wanted = stacked * (2 + words + graph)
-        else:
-            wanted = {Layout.LEGEND: 3 * stacked, Layout.BAR: 2 * stacked + 1, Layout.LINE: stacked + 2}[layout]
-        return min(wanted, available)
+        _, columns = device_layout(len(shown), width, available)
+        words = (len(self._words(panel, _widths(width, columns)[0], WORDS_MOST)) for panel in shown)
+        return devices_wanted(len(shown), width, max(words, default=0), available)
 
     def build(self, width: int, height: int) -> list[Line]:
         shown = panels(self.state)
         for key in self._graphs.keys() - {panel.key for panel in shown}:
             del self._graphs[key]
-        layout, columns = _layout(len(shown), width, height)
+        layout, columns = device_layout(len(shown), width, height)
         if not shown:
             hint = " no GPU here; TensorFlow's CPU pool appears as soon as a script uses it"
             empty = [self.title_line(width, "GPUs"), [Segment(fit(hint, width, self.glyphs), DIM)]]
@@ -133,7 +112,7 @@ class DevicesPanel(Panel):
         else:
             head.append(bar(panel, width, self.glyphs))
         if layout is Layout.GRAPH:
-            head += self._words(panel, width, min(_WORDS_MOST, height - 2 - _GRAPH_LEAST))
+            head += self._words(panel, width, min(WORDS_MOST, height - 2 - GRAPH_LEAST))
         elif layout is Layout.LEGEND:
             head += self._words(panel, width, 1)
         lines = [_exactly(line, width) for line in head]
@@ -160,7 +139,7 @@ class DevicesPanel(Panel):
         above, below = self._offset, len(shown) - rows - self._offset
         hidden = [f"{self.glyphs.up} {above} more"] * (above > 0) + [f"{self.glyphs.more} {below} more"] * (below > 0)
         lines = [self.title_line(width, "GPUs", "  ".join(hidden))] if titled else []
-        names = [harmless(panel.title.replace("NVIDIA ", "")) for panel in shown]
+        names = [safe(panel.title.replace("NVIDIA ", "")) for panel in shown]
         name_room = min(max(map(cell_len, names)), max(5, width // 4))
         usages = [short_usage(panel) for panel in shown]
         usage_room = max(map(cell_len, usages))
@@ -178,20 +157,9 @@ class DevicesPanel(Panel):
         return [_exactly(line, width) for line in lines]
 
 
-def _layout(devices: int, width: int, height: int) -> tuple[Layout, int]:
-    """How much each device shows, and how many stand beside each other: no more than serves that."""
-    beside = range(1, max(1, min(devices, (width + _GAP) // (_COLUMN_LEAST + _GAP))) + 1)
-    graphs = [(Layout.GRAPH, 3 + graph) for graph in (_GRAPH_AMONG_OTHERS, _GRAPH_LEAST)]
-    for layout, lines in (*graphs, (Layout.LEGEND, 3)):
-        for columns in beside:
-            if height >= -(-devices // columns) * lines:
-                return layout, columns
-    return (Layout.BAR if height >= devices * 2 + (devices > 1) else Layout.LINE), 1
-
-
 def _widths(width: int, columns: int) -> list[int]:
     """Cells of each of *columns* beside each other, which fill *width* with the gaps between them."""
-    room = width - _GAP * (columns - 1)
+    room = width - GAP * (columns - 1)
     return [(index + 1) * room // columns - index * room // columns for index in range(columns)]
 
 
@@ -203,7 +171,7 @@ def _beside(blocks: list[list[Line]], widths: list[int]) -> list[Line]:
     for parts in zip_longest(*blocks, *[[]] * (len(widths) - len(blocks)), fillvalue=[]):
         line: Line = []
         for index, (part, wide) in enumerate(zip(parts, widths, strict=True)):
-            line += [Segment(" " * _GAP)] * (index > 0) + _exactly(part, wide)
+            line += [Segment(" " * GAP)] * (index > 0) + _exactly(part, wide)
         lines.append(line)
     return lines
 

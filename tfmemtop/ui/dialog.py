@@ -15,10 +15,11 @@ from textual.geometry import clamp
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from tfmemtop.safe import safe
 from tfmemtop.ui.dialog_box import Dialog, Hint
 from tfmemtop.ui.lines import Line, fit
 from tfmemtop.ui.palette import BOLD, CHOSEN, ERROR, KEY, PLAIN, UNICODE, Glyphs
-from tfmemtop.ui.text import exactly, harmless, wrap
+from tfmemtop.ui.text import exactly, wrap
 
 __all__ = ["Dialog", "Hint", "InputDialog", "Option", "OptionsDialog", "Suggestion"]
 
@@ -63,7 +64,7 @@ class OptionsDialog(Dialog[T]):
 
     def above(self, width: int) -> list[Line]:
         """The lines over the options."""
-        lines: list[Line] = [[Segment(line)] for part in self.text for line in wrap(harmless(part), width)]
+        lines: list[Line] = [[Segment(line)] for part in self.text for line in wrap(part, width)]
         return [*lines, []] if lines else []
 
     def key_of(self, index: int) -> str:
@@ -81,9 +82,9 @@ class OptionsDialog(Dialog[T]):
             here = index == self.chosen
             key = self.key_of(index).rjust(keys)
             room = labels if beside else max(1, width - keys - 4)
-            label = exactly(fit(harmless(option.label), room, self.glyphs), room)
+            label = exactly(fit(option.label, room, self.glyphs), room)
             told_at = keys + 4 + (room + 1 if beside else 0)
-            told = wrap(harmless(option.description), width - told_at) if option.description else []
+            told = wrap(option.description, width - told_at) if option.description else []
             head = [
                 Segment(f" {key}  ", CHOSEN if here else KEY),
                 Segment(label + " ", CHOSEN if here else BOLD),
@@ -157,7 +158,7 @@ class _Displayed(Highlighter):
     """What is typed as it is shown: a line break that stands in an argument is a blank there, and stays one."""
 
     def highlight(self, text: Text) -> None:
-        text.plain = "".join(harmless(character) or "?" for character in text.plain)
+        text.plain = "".join(safe(character) or "?" for character in text.plain)
 
 
 class InputDialog(Dialog[str]):
@@ -211,18 +212,18 @@ class InputDialog(Dialog[str]):
         return [("Enter", "take"), *arrows, ("Esc", "close"), ("Ctrl-U", "clear")]
 
     def body(self, width: int) -> list[Line]:
-        lines: list[Line] = [[Segment(line)] for part in self.text for line in wrap(harmless(part), width)]
+        lines: list[Line] = [[Segment(line)] for part in self.text for line in wrap(part, width)]
         if self.suggestions:
             lines += [[]] if lines else []
             self._suggested_at = len(lines)
             values = min(width, max(cell_len(value) for value, _ in self.suggestions))
             for index, (value, meaning) in enumerate(self.suggestions):
                 style = CHOSEN if index == self._picked else BOLD
-                shown = exactly(fit(harmless(value), values, self.glyphs), values)
-                told = fit(harmless(meaning), max(0, width - values - 2), self.glyphs)
+                shown = exactly(fit(value, values, self.glyphs), values)
+                told = fit(meaning, max(0, width - values - 2), self.glyphs)
                 lines.append([Segment(shown, style), Segment("  ", PLAIN), Segment(told)])
         if self.error:
-            lines += [[], *([Segment(line, ERROR)] for line in wrap(harmless(self.error), width))]
+            lines += [[], *([Segment(line, ERROR)] for line in wrap(self.error, width))]
         return [*lines, []] if lines else []
 
     def kept_in_view(self) -> int | None:

@@ -17,9 +17,9 @@ from textual.geometry import clamp
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from tfmemtop.ui.lines import Line, Panel
+from tfmemtop.safe import safe
+from tfmemtop.ui.lines import Line, Panel, cannot_be_drawn
 from tfmemtop.ui.palette import DIM, KEY, UNICODE, Glyphs
-from tfmemtop.ui.text import harmless
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Dialog(ModalScreen[T], Generic[T]):
         self.glyphs = glyphs
         self.top = 0  # the first line shown
         self.lines: list[Line] = []
-        self._heading = harmless(title)
+        self._heading = safe(title)
         self._width = width
         self._text = _Body(self)
         self._hints = _Hints(self)
@@ -102,7 +102,7 @@ class Dialog(ModalScreen[T], Generic[T]):
 
     @heading.setter
     def heading(self, text: str) -> None:
-        self._heading = harmless(text)
+        self._heading = safe(text)
         if self.is_mounted:
             self.query_one(Vertical).border_title = Content(self._heading)
 
@@ -112,7 +112,11 @@ class Dialog(ModalScreen[T], Generic[T]):
             return
         columns, rows = self.app.size
         outer = max(_CHROME + 8, min(self._width, columns * 9 // 10))
-        self.lines = self.body(outer - _CHROME)
+        try:
+            self.lines = self.body(outer - _CHROME)
+            kept = self.kept_in_view()
+        except Exception as error:  # the screen below lives on
+            self.lines, kept = [cannot_be_drawn("this dialog", error, outer - _CHROME)], None
         fixed = 2 + 2 + len(self.fields())  # border; a blank line and the hints
         height = clamp(len(self.lines) + fixed, fixed + 1, max(fixed + 1, rows * 9 // 10))
         box = self.query_one(Vertical)
@@ -120,7 +124,7 @@ class Dialog(ModalScreen[T], Generic[T]):
             self._fitted = (outer, height)
             box.styles.width, box.styles.height = outer, height
         self._page = height - fixed
-        self._scroll()
+        self._scroll(kept)
         self._text.redraw()
         self._hints.redraw()
 
@@ -133,8 +137,7 @@ class Dialog(ModalScreen[T], Generic[T]):
     _page = 1
     _fitted = (0, 0)
 
-    def _scroll(self) -> None:
-        kept = self.kept_in_view()
+    def _scroll(self, kept: int | None = None) -> None:
         if kept is not None and self._follow:
             self.top = clamp(self.top, kept - self._page + 1, kept)
         self.top = clamp(self.top, 0, max(0, len(self.lines) - self._page))

@@ -1,11 +1,32 @@
 """The terminal's driver: Textual's own, but a stop from outside costs neither threads nor the terminal's modes."""
 
+import codecs
+import os
 import termios
+from functools import partial
 from typing import Any
 
 from textual import constants
 from textual.driver import Driver
+from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
+
+from tfmemtop.charset import to_ascii
+
+_GIVEN_BACK = (
+    b"".join(b"\x1b[?%dl" % mode for mode in (1000, 1003, 1015, 1006, 1004, 2004, 2048))
+    + b"\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h"
+)
+"""Mouse, focus, bracketed paste and reports of the size off, lines wrapped, Kitty's keys and the alternate screen left,
+the cursor shown: what Textual turns on, undone in its order."""
+
+
+def _lenient_decoder(encoding: str) -> Any:
+    return partial(codecs.getincrementaldecoder(encoding), errors="replace")
+
+
+# One byte that is no UTF-8, such as a Latin-1 keyboard's "é", would end Textual's thread of input and the screen.
+linux_driver.getincrementaldecoder = _lenient_decoder  # type: ignore[attr-defined]
 
 
 def driver_class() -> type[Driver] | None:
@@ -22,6 +43,15 @@ class TerminalDriver(LinuxDriver):
 
     _modes: list[Any] | None = None
 
+    def write(self, data: str) -> None:
+        """As Textual's; a terminal that takes ASCII only gets nothing else, whatever widget drew it.
+
+        Once the terminal takes nothing more (it was closed), *data* is let go, not waited for.
+        """
+        glyphs = getattr(self._app, "glyphs", None)
+        if self._writer_thread is not None and self._writer_thread.is_alive():
+            super().write(to_ascii(data) if glyphs is not None and glyphs.ascii else data)
+
     def start_application_mode(self) -> None:
         """As Textual's; the modes it sets are remembered."""
         super().start_application_mode()  # type: ignore[no-untyped-call]
@@ -33,6 +63,20 @@ class TerminalDriver(LinuxDriver):
                 return  # nobody has used the terminal meanwhile
             self.suspend_application_mode()
         super()._sigcont_application()
+
+    def give_back(self) -> None:
+        """Leave the terminal as it was, at once and with no thread's help; what it does not take now is lost."""
+        try:
+            os.set_blocking(self.fileno, False)
+            os.write(self.fileno, _GIVEN_BACK)
+            os.set_blocking(self.fileno, True)
+        except OSError:
+            pass  # there is no terminal any more, or it is stopped
+        if self.attrs_before is not None:
+            try:
+                termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
+            except termios.error:
+                pass
 
     def _modes_now(self) -> list[Any] | None:
         try:

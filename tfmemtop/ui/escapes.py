@@ -6,24 +6,27 @@ raises at parameters it did not expect. This one cuts by the grammar of ECMA-48,
 known is left out whole, and hands text over in runs.
 """
 
+import math
 import re
+import time
 from collections.abc import Callable
 
 from pyte.screens import Screen
 from pyte.streams import Stream
 
 _TOKEN = re.compile(
-    "([^\x00-\x1f\x7f-\x9f]+)"  # 1: text
+    "([^\x00-\x1f\x7f-\x9f]{1,512})"  # 1: text
     "|\x1b\\[([0-?]*)([ -/]*)([@-~])"  # 2, 3, 4: CSI: parameters, intermediates, final
     "|\x1b([ -/]*)([0-Z\\\\-~])"  # 5, 6: other escape sequences: intermediates, final
     "|([\x00-\x1a\x1c-\x1f])"  # 7: control characters
     "|\x1b\\[[0-?]*[ -/]*|[\x1b\x7f-\x9f]"  # broken off, or of no meaning here
 )
 _UNFINISHED = re.compile("\x1b(?:\\[[0-?]*)?[ -/]*\\Z")
-_LONGEST = 512  # characters of a sequence that is waited for
+_LONGEST = 512  # characters of a sequence that is waited for, or heeded
 _STRING_END = re.compile("[\x07\x18\x1a\x1b\x9c]")
 _STRINGS = "]PX^_"  # OSC, DCS, SOS, PM, APC: titles, links, pictures, none of them shown
 _MOST = 9999
+_LOOK_EVERY, _EFFORT = 16, 4  # tokens between two looks at the clock; a sequence counts as several
 _RENDITIONS = {2: (5,), 22: (22, 25), 5: (), 6: ()}
 
 # What pyte raises at parameters it did not expect: a wrong number of them, an unknown way to erase
@@ -69,19 +72,30 @@ class Parser:
             "Z": screen.back_tab,
         }
 
-    def feed(self, text: str) -> None:
-        """Take *text*; whatever it holds, all that is known of it reaches the screen, and nothing is raised."""
+    def feed(self, text: str, until: float = math.inf) -> int:
+        """Take *text*; whatever it holds, all that is known of it reaches the screen, and nothing is raised.
+
+        Gives the number of characters taken: all, unless this thread's CPU time (``time.thread_time``)
+        reaches *until*. The others are then to be given again.
+        """
+        held = len(self._pending)
         text = self._pending + text
+        whole = len(text)
         self._pending = ""
         last = text.rfind("\x1b")
         if last >= 0 and _UNFINISHED.match(text, last):
             text, self._pending = text[:last], text[last:] if len(text) - last <= _LONGEST else ""
-        at, end, match, draw = 0, len(text), _TOKEN.match, self._screen.draw
+        at, end, effort, match, draw = 0, len(text), 0, _TOKEN.match, self._screen.draw
         while at < end:
+            if effort >= _LOOK_EVERY:
+                effort = 0
+                if time.thread_time() >= until:
+                    self._pending = text[at:held]
+                    return max(0, at - held)
             if self._in_string:
                 stop = _STRING_END.search(text, at)
                 if stop is None:
-                    return
+                    break
                 self._in_string = False
                 # An escape ends a string too; what it begins, be it only the terminator, comes next.
                 at = stop.start() if stop[0] == "\x1b" else stop.end()
@@ -90,12 +104,14 @@ class Parser:
             assert token is not None  # every character is one of the alternatives
             at = token.end()
             kind = token.lastindex
+            effort += 1
             if kind == 1:
                 draw(token[1])
             elif kind == 7:
                 if control := self._controls.get(token[7]):
                     control()
             elif kind is not None:
+                effort += _EFFORT - 1
                 # Guarded one sequence at a time: one that the screen refuses is lost alone.
                 try:
                     if kind == 4:
@@ -104,6 +120,7 @@ class Parser:
                         self._escape(token[5], token[6])
                 except _REFUSED:
                     pass
+        return whole - held
 
     def _escape(self, intermediates: str, final: str) -> None:
         if intermediates in ("(", ")"):
@@ -119,8 +136,8 @@ class Parser:
     def _control_sequence(self, parameters: str, intermediates: str, final: str) -> None:
         private = parameters.startswith("?")
         parameters = parameters[private:]
-        if intermediates or any(mark in parameters for mark in "<=>?"):
-            return  # of xterm, kitty and others: keyboard protocols, queries, cursor shapes
+        if len(parameters) > _LONGEST or intermediates or any(mark in parameters for mark in "<=>?"):
+            return  # without end; or of xterm, kitty and others: keyboard protocols, queries, cursor shapes
         if final == "m":
             if not private and (attributes := rendition(parameters)):
                 self._screen.select_graphic_rendition(*attributes)

@@ -14,7 +14,7 @@ from tfmemtop.state import State
 from tfmemtop.ui.dialog import Dialog, Hint, InputDialog, Suggestion
 from tfmemtop.ui.lines import Line, fit
 from tfmemtop.ui.palette import BOLD, DIM, GOOD, KEY, PLAIN, UNICODE, WARNING, Glyphs
-from tfmemtop.ui.text import chop, harmless, wrap
+from tfmemtop.ui.text import chop, wrap
 from tfmemtop.units import format_bytes
 
 Answer = Literal["go on", "new", "relaunch"]
@@ -113,7 +113,7 @@ class FitDialog(Dialog[Answer]):
         search, plan = self._fit, self._fit.plan
         tries = "1 try" if plan.tries == 1 else f"{plan.tries} tries"
         goal = f"Past {goal_words(plan.goal)}, in at most {tries}"
-        lines: list[Line] = [[Segment(fit(harmless(f"{goal}: {' '.join(plan.command)}"), width, self.glyphs), DIM)], []]
+        lines: list[Line] = [[Segment(fit(f"{goal}: {' '.join(plan.command)}", width, self.glyphs), DIM)], []]
         lines += self._table(width)
         if search.going:
             mark = f"{self.glyphs.running} try {search.number} of {plan.tries}: {limit_words(search.limit)}  "
@@ -122,7 +122,7 @@ class FitDialog(Dialog[Answer]):
         lines += [[]] if search.search.tried else []
         for index, sentence in enumerate(conclusion(search.search, search.stopped, search.hint)):
             style = BOLD if index == 0 else PLAIN
-            lines += [[Segment(part, style)] for part in wrap(harmless(sentence), max(10, width))]
+            lines += [[Segment(part, style)] for part in wrap(sentence, max(10, width))]
         return lines + self._setting(width)
 
     def _table(self, width: int) -> list[Line]:
@@ -133,7 +133,7 @@ class FitDialog(Dialog[Answer]):
         passed = [one.passed for one in from_the_largest(tried)]
         lines: list[Line] = [[Segment(fit(heading, width, self.glyphs), BOLD)]]
         for row, good in zip(rows, passed, strict=True):
-            lines.append([Segment(fit(harmless(row), width, self.glyphs), GOOD if good else WARNING)])
+            lines.append([Segment(fit(row, width, self.glyphs), GOOD if good else WARNING)])
         return lines
 
     def _setting(self, width: int) -> list[Line]:
@@ -146,7 +146,7 @@ class FitDialog(Dialog[Answer]):
         option = "--cpu-pool" if plan.settings.gpus == () else "--memory-limit"
         growth = plan.settings.growth if plan.on_gpu else None
         started = command_line(limit, option=option, growth=growth, command=plan.command)
-        lines += [[Segment("  " + part, GOOD)] for part in chop(harmless(started), max(10, width - 2), "  ")]
+        lines += [[Segment("  " + part, GOOD)] for part in chop(started, max(10, width - 2), "  ")]
         lines += [[Segment(part)] for part in wrap(" ".join(where(on_gpu=plan.on_gpu)), max(10, width))]
         return lines + [
             [Segment("  " + part, GOOD)]

@@ -5,10 +5,10 @@ import time
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.safe import safe
 from tfmemtop.state.views import RunStatus, run_status
 from tfmemtop.ui.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, TITLE, WARNING
-from tfmemtop.ui.text import harmless
 from tfmemtop.units import format_duration, format_rate
 
 _PHASES: dict[str, tuple[str, Style]] = {
@@ -49,7 +49,7 @@ class Header(Panel):
         if settings and room - width_of(settings) < 12:
             settings = []
         room -= width_of(settings) + width_of(right)
-        command = Segment(f" {fit(harmless(status.command), max(3, room - 3), self.glyphs)}  ", BOLD)
+        command = Segment(f" {fit(status.command, max(3, room - 3), self.glyphs)}  ", BOLD)
         return [self._spread([*left, command, *middle, Segment("  "), *settings, *upcoming], right, width)]
 
     def _run(self, status: RunStatus) -> Line:
@@ -66,7 +66,7 @@ class Header(Panel):
         return line
 
     def _join(self, words: tuple[str, ...]) -> str:
-        return harmless(f" {self.glyphs.dot} ".join(words))
+        return safe(f" {self.glyphs.dot} ".join(words))
 
     def _clock(self) -> str:
         session = self.state.session

@@ -13,13 +13,13 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tfmemtop.charset import to_ascii
+from tfmemtop.failure import describe
+from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.ui.palette import ASCII, PLAIN, RULE, TITLE, UNICODE, Glyphs
-from tfmemtop.ui.text import harmless
+from tfmemtop.ui.palette import ASCII, ERROR, PLAIN, RULE, TITLE, UNICODE, Glyphs
 
 Line = list[Segment]
-
-_TO_ASCII = str.maketrans({"—": "-", "·": "-", "…": "~", "°": " ", "≥": ">", "×": "x", "→": ">", "–": "-"})
 
 
 class Panel(Widget):
@@ -49,7 +49,7 @@ class Panel(Widget):
         width, height = self.size
         if not (self.is_mounted and self.display and width and height):
             return
-        lines = self.build(width, height)[:height]
+        lines = self._built(width, height)
         lines += [[]] * (height - len(lines))
         if self._drawn != (width, height):
             self._lines, self._drawn = [], (width, height)
@@ -63,9 +63,15 @@ class Panel(Widget):
         if changed:
             self.refresh(*changed)
 
+    def _built(self, width: int, height: int) -> list[Line]:
+        try:
+            return self.build(width, height)[:height]
+        except Exception as error:  # whatever it is, the other panels live on
+            return [cannot_be_drawn("this panel", error, width)]
+
     def _strip(self, line: Line, width: int) -> Strip:
         if self.glyphs.ascii:
-            line = [Segment(text.translate(_TO_ASCII), style) for text, style, _ in line]
+            line = [Segment(to_ascii(text), style) for text, style, _ in line]
         return Strip(line).adjust_cell_length(width)
 
     def render_line(self, y: int) -> Strip:
@@ -76,7 +82,7 @@ class Panel(Widget):
 
     def title_line(self, width: int, title: str, right: str = "", chosen: bool = False) -> Line:
         """A rule across the panel with *title* on its left and *right* on its right."""
-        title, right = harmless(title), harmless(right)
+        title, right = safe(title), safe(right)
         rule = self.glyphs.rule
         left = f" {fit(title, max(4, width - 4), self.glyphs)} "
         room = width - 2 - cell_len(left) - (cell_len(right) + 3 if right else 0)
@@ -90,10 +96,16 @@ class Panel(Widget):
 
 
 def fit(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
-    """*text* in at most *width* cells, its end replaced by an ellipsis where it is longer."""
+    """*text*, made safe, in at most *width* cells, its end replaced by an ellipsis where it is longer."""
+    text = safe(text)
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(0, width - 1)).rstrip() + glyphs.ellipsis if width > 0 else ""
+
+
+def cannot_be_drawn(what: str, error: Exception, width: int) -> Line:
+    """The line in place of *what* raised *error* while it was drawn."""
+    return [Segment(fit(f"{what} cannot be drawn: {describe(error)}", width), ERROR)]
 
 
 def segments(parts: Iterable[tuple[str, Style]]) -> Line:
@@ -106,4 +118,4 @@ def width_of(line: Sequence[Segment]) -> int:
     return sum(cell_len(segment.text) for segment in line)
 
 
-__all__ = ["ASCII", "UNICODE", "Line", "Panel", "fit", "segments", "width_of"]
+__all__ = ["ASCII", "UNICODE", "Line", "Panel", "cannot_be_drawn", "fit", "segments", "width_of"]

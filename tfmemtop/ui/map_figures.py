@@ -73,7 +73,7 @@ def legend(view: PoolMap, arranged: Arranged, width: int, glyphs: Glyphs) -> Lin
     more = ""
     if view.cost_us is not None:
         cost = duration(view.cost_us)
-        more = f"   read in {cost.replace('µ', 'u') if glyphs.ascii else cost}"
+        more = f"   read in {cost}"
         if view.pace_s is not None:
             more += f", every {view.pace_s:.1f} s"
             more += " (slower, as reading takes long)" if view.pace_s > 1.5 else ""

@@ -14,7 +14,7 @@ from tfmemtop.ui import chunk_map, map_figures
 from tfmemtop.ui.full_screen import FullScreen, MovedPanel
 from tfmemtop.ui.lines import Line
 from tfmemtop.ui.palette import BOLD, DIM, KEY, RULE, UNICODE, Glyphs
-from tfmemtop.ui.text import harmless, wrap
+from tfmemtop.ui.text import wrap
 
 if TYPE_CHECKING:
     from tfmemtop.ui.app import TfmemtopApp
@@ -35,6 +35,7 @@ class MapPanel(MovedPanel):
         self.moment = False  # show the map of when an allocation failed
         self.chosen: int | None = None  # address of the region under the cursor
         self.view: PoolMap | None = None
+        self._trouble: Exception | None = None  # why there is none
         self._top = 0
         self._follow = True
         self._page = 1
@@ -51,14 +52,20 @@ class MapPanel(MovedPanel):
 
     def look(self) -> None:
         """Take the newest view of what is to be seen, and draw it."""
-        self.view = None
+        self.view, self._trouble = None, None
+        try:
+            self._find()
+        except Exception as error:
+            self._trouble = error  # told where the panel is drawn
+        self.redraw()
+
+    def _find(self) -> None:
         if self.key is not None:
             moment = self.moment and exhausted(self.state, self.key) is not None
             self.view = pool_map(self.state, self.key, zoom=self.zoom, out_of_memory=moment)
             if self.view and self.zoom is not None and self._zoomed(self.view) is None:
                 self.zoom = None  # it has been given back
                 self.view = pool_map(self.state, self.key, out_of_memory=moment)
-        self.redraw()
 
     @staticmethod
     def _index(view: PoolMap, address: int | None) -> int | None:
@@ -79,6 +86,8 @@ class MapPanel(MovedPanel):
         return index
 
     def build(self, width: int, height: int) -> list[Line]:
+        if self._trouble is not None:
+            raise self._trouble
         self._spots = {}
         lines = [self.title_line(width, self._title(), self._right(), chosen=False)]
         view = self.view
@@ -179,7 +188,7 @@ class MapPanel(MovedPanel):
             text, remedy = reason.text, reason.remedy
         lines: list[Line] = [[]]
         for told, style in ((f"No map: {text}", BOLD), (remedy, KEY)):
-            lines += [[Segment(f"  {line}", style)] for line in (wrap(harmless(told), width - 4) if told else [])]
+            lines += [[Segment(f"  {line}", style)] for line in (wrap(told, width - 4) if told else [])]
         return lines
 
     # What keys and the mouse do.

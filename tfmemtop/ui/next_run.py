@@ -9,7 +9,7 @@ import msgspec
 from tfmemtop.settings import AllocatorName, Growth, Settings
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import anatomies
-from tfmemtop.state.views import panels
+from tfmemtop.state.views import limited_memory, panels
 from tfmemtop.units import format_bytes, parse_size
 
 _GROWTHS: tuple[Growth | None, ...] = (None, "on", "off")
@@ -142,8 +142,12 @@ def limit_suggestions(state: State) -> list[tuple[str, str]]:
         peak = max(peaks, default=None) or (state.run.peak_in_use if state.run else None)
         if peak:
             suggestions.append((_a_tenth_more(peak), f"the peak in use so far, {format_bytes(peak)}, and a tenth more"))
-    suggestions += [("50%", "half of the memory there is"), ("25%", "a quarter of it"), ("", "as the script says")]
+    suggestions += [("50%", f"half of {_the_memory(state)}"), ("25%", "a quarter of it"), ("", "as the script says")]
     return suggestions
+
+
+def _the_memory(state: State) -> str:
+    return (not state.devices and limited_memory(state)) or "the memory there is"
 
 
 def lacked(state: State) -> int | None:

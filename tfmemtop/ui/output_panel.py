@@ -9,6 +9,7 @@ from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.timer import Timer
 
 from tfmemtop.state import State
 from tfmemtop.state.model import OutputChunk
@@ -19,8 +20,13 @@ from tfmemtop.ui.palette import RULE, UNICODE, Glyphs
 from tfmemtop.ui.terminal import TerminalScreen
 from tfmemtop.units import format_bytes
 
-_FRAME_CHARACTERS = 64 * 1024  # what a frame can afford: some 20 ms
-_CATCH_UP_S = 0.03
+_FRAME_S = 0.02  # of CPU time that a frame spends on what is new
+_FRAME_MOST = 64 * 1024  # characters taken for what that is enough for, until it has been measured
+_FRAME_LEAST = 64  # enough for what costs most, and for a measurement
+_CLOCK_S = 1e-5
+_BEHIND = 8  # frames' worth of output that may wait; where there is more, all but the newest is left out
+_CATCH_UP_S = 0.1
+_LINE = 1024  # characters in which the end of a line is looked for
 _WHEEL_LINES = 3
 _SHORTEST_PATH = 12
 _TWICE_S = 0.5  # between two escapes that belong together
@@ -51,36 +57,37 @@ class OutputPanel(Panel, can_focus=True):
             super().__init__()
             self.text = text
 
-    class Resized(Message):
-        """The room for the script's terminal is now *columns* by *rows* cells."""
-
-        def __init__(self, columns: int, rows: int) -> None:
-            super().__init__()
-            self.columns = columns
-            self.rows = rows
-
     def __init__(self, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
         super().__init__(glyphs=glyphs, id=id)
         self.can_type = True
         self.typing = False
         self._room = (80, 24)
         self._escaped_at = float("-inf")
-        self._catching_up = False
+        self._catching_up: Timer | None = None
+        self._affordable = _FRAME_MOST  # characters that a frame has time for
         self._begin()
 
     def _begin(self) -> None:
         self.terminal = TerminalScreen(*self._terminal_size())
-        self._next = 0  # number of the chunk that comes next
+        self._next = 0  # number of the chunk that comes next, or of which a part has been taken
+        self._at = 0  # characters of it that have been taken
+        self._left_out = 0  # bytes before it, of which nothing has been said yet
+        self._unseen = False  # whether there were more, nobody knows how many
         self._run: int | None = None
         self._offset = 0  # lines scrolled back
         self._seen_off = 0
 
     def _terminal_size(self) -> tuple[int, int]:
-        # What the script has been told decides; the room here is what it shall be told.
+        # What the script has been told decides; the room here is what it may be told.
         told = self.state.terminal
         return (max(1, told.columns), max(1, told.rows)) if told else self._room
 
     # What comes.
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is output for which no frame has had time yet."""
+        return self._next < self.state.output_count
 
     def show(self, state: State) -> None:
         if state is not self.state:
@@ -92,9 +99,7 @@ class OutputPanel(Panel, can_focus=True):
         rows = height - 1
         if rows < 1:
             return [self._title(width)]
-        if (width, rows) != self._room:
-            self._room = (width, rows)
-            self.post_message(self.Resized(width, rows))
+        self._room = (width, rows)
         if (self.terminal.columns, self.terminal.rows) != self._terminal_size():
             self.terminal.resize(*self._terminal_size())
         self._take()
@@ -108,37 +113,67 @@ class OutputPanel(Panel, can_focus=True):
         return [self._title(width), *lines]
 
     def _take(self) -> None:
-        """Feed the terminal what is new, as much of it as a frame can afford."""
-        state, taken, waiting = self.state, 0, False
-        for chunk in state.output if self._next < state.output_count else ():
-            if chunk.number < self._next:
-                continue
-            if taken > _FRAME_CHARACTERS:
-                waiting = True
+        """Feed the terminal what is new, as much of it as a frame has time for."""
+        chunks = [chunk for chunk in self.state.output if chunk.number >= self._next] if self.behind else []
+        if chunks and chunks[0].number > self._next:
+            self._at = 0  # what was left of that one has gone
+        waiting = sum(len(chunk.text) for chunk in chunks) - self._at
+        # A screen shows the newest, however much a script prints.
+        leave = waiting - self._affordable if waiting > _BEHIND * self._affordable else 0
+        taken, begun = 0, time.thread_time()
+        for chunk in chunks:
+            if not self._at:
+                self._begin_chunk(chunk)
+            if leave > 0:
+                leave -= self._leave_out(chunk, leave)
+            if self._at < len(chunk.text):
+                self._say_what_is_left_out()
+                count = self.terminal.feed(chunk.text[self._at :], begun + _FRAME_S)
+                self._at += count
+                taken += count
+            if self._at < len(chunk.text):
                 break
-            self._take_chunk(chunk)
-            taken += len(chunk.text)
+            self._next, self._at = chunk.number + 1, 0
+        self._measure(taken, time.thread_time() - begun)
         if self._offset:
             # Scrolled back, the same lines stay in sight while others come.
             self._offset = max(0, self._offset + self.terminal.scrolled_off - self._seen_off)
         self._seen_off = self.terminal.scrolled_off
-        if waiting and not self._catching_up:
-            self._catching_up = True
-            self.set_timer(_CATCH_UP_S, self._catch_up)
+        if self._catching_up:
+            self._catching_up.stop()
+        self._catching_up = self.set_timer(_CATCH_UP_S, self.redraw) if self.behind else None
 
-    def _catch_up(self) -> None:
-        self._catching_up = False
-        self.redraw()
+    def _measure(self, taken: int, spent_s: float) -> None:
+        """Learn what a frame has time for; one slow frame alone, such as the first, tells little."""
+        if spent_s >= _FRAME_S:
+            self._affordable = max(taken, self._affordable // 4, _FRAME_LEAST)
+        elif taken >= _FRAME_LEAST:
+            enough = int(taken * _FRAME_S / max(spent_s, _CLOCK_S))
+            self._affordable = min(max(enough, self._affordable), _FRAME_MOST)
 
-    def _take_chunk(self, chunk: OutputChunk) -> None:
+    def _begin_chunk(self, chunk: OutputChunk) -> None:
         if self._run is not None and chunk.run != self._run:
+            self._say_what_is_left_out()
             self.terminal.rule(self._rule(f"run {chunk.run}"))
-        if chunk.number > self._next or chunk.skipped:
-            size = f"{format_bytes(chunk.skipped)} left out" if chunk.skipped else "earlier output left out"
-            whole = f", whole in {self._path()}" if self._path() else ""
-            self.terminal.note(f"{self.glyphs.ellipsis} {size}{whole}")
-        self._run, self._next = chunk.run, chunk.number + 1
-        self.terminal.feed(chunk.text)
+        self._left_out += chunk.skipped
+        self._unseen |= chunk.number > self._next
+        self._run, self._next = chunk.run, chunk.number
+
+    def _leave_out(self, chunk: OutputChunk, count: int) -> int:
+        """Pass over *count* characters of *chunk*, and what remains of the line there; how many that were."""
+        end = min(self._at + count, len(chunk.text))
+        end = chunk.text.find("\n", end, end + _LINE) + 1 or end
+        passed = chunk.text[self._at : end]
+        self._at = end
+        self._left_out += len(passed.encode(errors="replace"))
+        return len(passed)
+
+    def _say_what_is_left_out(self) -> None:
+        if self._left_out or self._unseen:
+            size = "earlier output" if self._unseen else format_bytes(self._left_out)
+            kept = f", see {self._path()}" if self._path() else ""
+            self.terminal.note(f"{self.glyphs.ellipsis} {size} left out{kept}")
+        self._left_out, self._unseen = 0, False
 
     def _rule(self, text: str) -> Line:
         dash = self.glyphs.rule

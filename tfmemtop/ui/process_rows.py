@@ -8,10 +8,11 @@ from typing import Literal, NamedTuple
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.safe import safe
 from tfmemtop.state.views import ProcessRow
 from tfmemtop.ui.lines import Line, fit
 from tfmemtop.ui.palette import BOLD, CHOSEN, DIM, GOOD, LAYER, PLAIN, WARNING, Glyphs
-from tfmemtop.ui.text import cut_left, exactly, harmless
+from tfmemtop.ui.text import cut_left, exactly
 from tfmemtop.units import UNKNOWN, format_duration, format_short
 
 RowKey = tuple[int, int | None]
@@ -68,7 +69,7 @@ def _time(row: ProcessRow) -> str | None:
 COLUMNS: tuple[Column, ...] = (
     Column("GPU", 3, 60, lambda r: r.gpu, lambda r: None if r.gpu is None else str(r.gpu), falling=False, of_gpu=True),
     Column("PID", 7, 100, lambda r: r.pid, lambda r: str(r.pid), falling=False),
-    Column("USER", 8, 50, lambda r: r.user, lambda r: harmless(r.user) or None, left=True, falling=False),
+    Column("USER", 8, 50, lambda r: r.user, lambda r: safe(r.user) or None, left=True, falling=False),
     Column("GPU-MEM", 7, 80, lambda r: r.gpu_memory, lambda r: _bytes(r.gpu_memory), of_gpu=True),
     Column("%SM", 3, 40, lambda r: r.sm, lambda r: _percent(r.sm), of_gpu=True),
     Column("%GMBW", 5, 10, lambda r: r.bandwidth, lambda r: _percent(r.bandwidth), of_gpu=True),
@@ -78,7 +79,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("TF-POOL", 7, 35, lambda r: r.pool, lambda r: _bytes(r.pool), LAYER["cached"]),
     Column("PEAK", 7, 70, lambda r: r.peak, lambda r: _bytes(r.peak)),
     Column("TIME", 8, 20, lambda r: r.elapsed_s, _time),
-    Column("COMMAND", 0, 1000, lambda r: r.command, lambda r: harmless(r.command), left=True, falling=False),
+    Column("COMMAND", 0, 1000, lambda r: r.command, lambda r: safe(r.command), left=True, falling=False),
 )
 """In the order they stand; the last one takes the room that is left."""
 
@@ -269,7 +270,7 @@ def _mark(row: ProcessRow, glyphs: Glyphs) -> tuple[str, Style]:
 def _command(command: str, branches: str, room: int, cut: int) -> tuple[tuple[str, Style], tuple[str, Style]]:
     """Branches and the command, *room* cells in all. Kept: commands do not change from frame to frame."""
     branches = exactly(branches, min(len(branches), room))
-    return (branches, DIM), (exactly(cut_left(harmless(command), cut), room - len(branches)), PLAIN)
+    return (branches, DIM), (exactly(cut_left(safe(command), cut), room - len(branches)), PLAIN)
 
 
 def _merged(parts: Sequence[tuple[str, Style]], over: Style | None) -> Line:

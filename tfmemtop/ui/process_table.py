@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 from textual.message import Message
 
+from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.views import ProcessRow, processes
 from tfmemtop.ui.lines import Line, Panel, fit
@@ -25,7 +26,6 @@ from tfmemtop.ui.process_rows import (
     sort,
     tree,
 )
-from tfmemtop.ui.text import harmless
 
 _TOP = 2
 """Lines above the first row: title and header."""
@@ -141,7 +141,7 @@ class ProcessTable(Panel, can_focus=True):
         parts.append(f"sort {self.order.column} {self.glyphs.down if self.order.falling else self.glyphs.up}")
         title = f"Processes {count}"
         if self.typing or self.wanted:
-            wanted = harmless(self.wanted)
+            wanted = safe(self.wanted)
             # While it is typed its end must stay in view, whatever else has to go.
             taken = len(title) + 16 + (0 if self.typing else sum(len(part) + 3 for part in parts))
             if self.typing:
@@ -153,10 +153,10 @@ class ProcessTable(Panel, can_focus=True):
 
     def _why_empty(self) -> str:
         if self.rows:
-            return f"no process matches {harmless(self.wanted)!r}; Esc clears the filter"
+            return f"no process matches {safe(self.wanted)!r}; Esc clears the filter"
         missing = [d.reading.processes_missing for d in self.state.devices.values() if d.reading]
         reason = next((text for text in missing if text), None)
-        return harmless(reason) if reason else "no process holds GPU memory" if self.state.devices else "no process"
+        return safe(reason) if reason else "no process holds GPU memory" if self.state.devices else "no process"
 
     # The cursor
 
@@ -268,7 +268,7 @@ class ProcessTable(Panel, can_focus=True):
     def on_paste(self, event: textual_events.Paste) -> None:
         if self.typing:
             event.stop()
-            self._set_filter(self.wanted + harmless(event.text.strip()))
+            self._set_filter(self.wanted + safe(event.text.strip()))
 
     def on_focus(self) -> None:
         self.redraw()

@@ -14,7 +14,7 @@ from tfmemtop.ui import runs_graph, runs_list
 from tfmemtop.ui.full_screen import FullScreen, MovedPanel
 from tfmemtop.ui.lines import Line
 from tfmemtop.ui.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
-from tfmemtop.ui.text import harmless, wrap
+from tfmemtop.ui.text import wrap
 from tfmemtop.units import UNKNOWN, format_bytes
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class RunsPanel(MovedPanel):
         told = [f"Of {' and '.join(empty)} no memory has been seen yet."] if empty else sentences(*pair)
         for index, sentence in enumerate(told):
             style = PLAIN if index else BOLD
-            lines += [[Segment(f" {part}", style)] for part in wrap(harmless(sentence), max(10, width - 2))]
+            lines += [[Segment(f" {part}", style)] for part in wrap(sentence, max(10, width - 2))]
         return lines
 
     # What keys and the mouse do.

@@ -9,7 +9,7 @@ from tfmemtop.compare import RunFigures
 from tfmemtop.ui.lines import Line, fit
 from tfmemtop.ui.palette import BOLD, CHOSEN, DIM, GOOD, PLAIN, RUNS, WARNING, Glyphs
 from tfmemtop.ui.runs_graph import swatch
-from tfmemtop.ui.text import exactly, harmless, wrap
+from tfmemtop.ui.text import exactly, wrap
 from tfmemtop.units import UNKNOWN, format_duration, format_rate, format_short
 
 _LEFT = 4  # cells of the mark and the blanks beside it
@@ -51,7 +51,7 @@ def rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, widt
         here = index == chosen
         mark = marks.get(run.run)
         text = " ".join(f"{column.text(run):>{column.width}}" for column in columns)
-        told = fit(harmless(settings_words(run, glyphs)), settings - 2, glyphs)
+        told = fit(settings_words(run, glyphs), settings - 2, glyphs)
         line = [
             Segment(" "),
             Segment(" " if mark is None else glyphs.runs[mark], PLAIN if mark is None else RUNS[mark]),
@@ -92,7 +92,7 @@ def at_length(run: RunFigures, width: int, glyphs: Glyphs) -> list[str]:
         rate = "" if run.steps_per_s is None else f", {format_rate(run.steps_per_s)} a second"
         words = [*words, f"{run.steps} {run.unit}{rate}"]
     told = f" {glyphs.dot} ".join([*words, end_words(run), run.command])
-    return wrap(harmless(f"Run {run.run}: {told}"), max(10, width))
+    return wrap(f"Run {run.run}: {told}", max(10, width))
 
 
 def legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
@@ -102,7 +102,7 @@ def legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int, glyphs:
         others = runs[1 - which] if len(runs) > 1 else None
         words = f" {glyphs.dot} ".join([*differing(run, others), f"at most {peaks[which]}"])
         left = f"run {run.run}  "
-        told = fit(harmless(words), max(4, width - 5 - len(left)), glyphs)
+        told = fit(words, max(4, width - 5 - len(left)), glyphs)
         lines.append([Segment(f" {swatch(which, glyphs)} ", RUNS[which]), Segment(left, BOLD), Segment(told)])
     return lines
 

@@ -15,9 +15,10 @@ from pyte.screens import Char, Margins, Screen
 from tfmemtop.ui.cells import render, width
 from tfmemtop.ui.lines import Line
 
-_PENS = 256
+_PENS, _CELLS = 256, 4096  # kept of each: random bytes would fill the memory with others
 _RECENT = 200  # rows that a screen that grows takes back
 _MARKS = 8  # code points in one cell
+_REPEATS = 10_000  # of one character in one sequence, on a screen that has so many cells
 _ALTERNATE = {47, 1047, 1049}
 _CURSOR_MODES = {1048, 1049}
 _COLUMNS_132 = 3
@@ -30,6 +31,8 @@ class _Pen(dict[str, Char]):
         self.attributes = attributes
 
     def __missing__(self, character: str) -> Char:
+        if len(self) >= _CELLS:
+            self.clear()
         cell = self[character] = self.attributes._replace(data=character)
         return cell
 
@@ -145,7 +148,16 @@ class CompleteScreen(Screen):  # type: ignore[misc]
 
     def repeat(self, count: int = 1) -> None:
         """Draw the last character again (REP)."""
-        self.draw(self._last * min(max(count, 1), self.columns * self.lines))
+        self.draw(self._last * min(max(count, 1), self.columns * self.lines, _REPEATS))
+
+    def alignment_display(self) -> None:
+        """Fill the screen with E (DECALN)."""
+        cell = self.default_char._replace(data="E")
+        for y in range(self.lines):
+            row = self.buffer[y]
+            row.clear()
+            row.update(dict.fromkeys(range(self.columns), cell))
+        self.dirty.update(range(self.lines))
 
     # lines
 

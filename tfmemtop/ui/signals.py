@@ -7,10 +7,10 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
 
+from tfmemtop.safe import safe
 from tfmemtop.ui.dialog import Hint, Option, OptionsDialog
 from tfmemtop.ui.lines import Line, fit
 from tfmemtop.ui.palette import BOLD, DIM, UNICODE, Glyphs
-from tfmemtop.ui.text import harmless
 
 _NAMED = 6
 """Processes listed one by one; of more, all pids follow in one paragraph."""
@@ -55,7 +55,7 @@ class SignalScreen(OptionsDialog[int]):
         count = len(self._processes)
         lines: list[Line] = [[Segment("To this process:" if count == 1 else f"To these {count} processes:")]]
         for pid, name in self._processes[:_NAMED]:
-            command = fit(harmless(name) or "(command unknown)", max(1, width - 10), self.glyphs)
+            command = fit(safe(name) or "(command unknown)", max(1, width - 10), self.glyphs)
             lines.append([Segment(f"{pid:>8}", BOLD), Segment("  " + command)])
         rest = [pid for pid, _ in self._processes[_NAMED:]]
         per_line = max(1, (width - 1) // 8)

@@ -1,5 +1,6 @@
 """What a program has written, as its terminal shows it: lines of segments, with scroll-back."""
 
+import math
 from itertools import islice
 
 from tfmemtop.ui.cells import crop, render
@@ -47,9 +48,13 @@ class TerminalScreen:
         """Whether the program wants pasted text marked as such."""
         return _PASTE in self._screen.mode
 
-    def feed(self, text: str) -> None:
-        """Take what the program has written; whatever it is, nothing is raised."""
-        self._parser.feed(text)
+    def feed(self, text: str, until: float = math.inf) -> int:
+        """Take what the program has written; whatever it is, nothing is raised.
+
+        Gives the number of characters taken: all, unless this thread's CPU time (``time.thread_time``)
+        reaches *until*. The others are then to be given again.
+        """
+        return self._parser.feed(text, until)
 
     def resize(self, columns: int, rows: int) -> None:
         """Give the screen another size, without reflow."""

@@ -1,38 +1,15 @@
-"""Text from outside, made fit for the screen: harmless, wrapped, cut. Pure."""
-
-import unicodedata
-from functools import lru_cache
+"""Text made fit for the screen: harmless, wrapped, cut. Pure."""
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-_BLANKS = frozenset("\t\n\v\f\r\x85\u2028\u2029")
-_UNSAFE = frozenset(("Cc", "Cf", "Cs", "Cn", "Zl", "Zp"))
+from tfmemtop.safe import safe
 
-
-@lru_cache(maxsize=4096)
-def harmless(text: str) -> str:
-    """*text* on one line, without characters that would steer the terminal or deceive the reader.
-
-    Line breaks and tabs become blanks; other control characters, surrogates and the invisible
-    ones that turn the direction of writing become ``?``. Variation selectors, whose width
-    terminals disagree on, are left out.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(map(_safe, text))
-
-
-def _safe(character: str) -> str:
-    category = unicodedata.category(character)
-    if character in _BLANKS or category == "Zs":
-        return " "
-    if category in _UNSAFE:
-        return "?"
-    return "" if "\ufe00" <= character <= "\ufe0f" else character
+LONGEST = 8192
+"""Characters of one text that are shown over several lines: a screen full, at the least."""
 
 
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
-    """*text* in lines of at most *width* cells, broken at blanks; later lines begin with *indent*.
+    """*text*, made safe, in lines of at most *width* cells, broken at blanks; later lines begin with *indent*.
 
     Blanks before the text stay. Words longer than a line are broken where it ends. At least one line.
     """
@@ -40,6 +17,7 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
     if room - cell_len(indent) < 2:
         indent = ""
     inner = room - cell_len(indent)
+    text = safe(_shortened(text))
     lines: list[str] = []
     line = text[: len(text) - len(text.lstrip(" "))][: room - 2]
     for word in text.split():
@@ -62,10 +40,16 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def chop(text: str, width: int, indent: str = "") -> list[str]:
-    """*text* in lines of at most *width* cells, broken wherever a line is full; later ones begin with *indent*."""
+    """*text*, made safe, in lines of at most *width* cells, each but the last full; later ones begin with *indent*."""
+    text = safe(_shortened(text))
     first = (chop_cells(text, max(2, width)) or [""])[0]
     rest = chop_cells(text[len(first) :], max(2, width - cell_len(indent)))
     return [first, *(indent + part for part in rest)]
+
+
+def _shortened(text: str) -> str:
+    """*text* itself, unless it is longer than anybody reads."""
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
 def cut_left(text: str, cells: int) -> str:

@@ -5,10 +5,11 @@ import re
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.ui.lines import Line, Panel, fit
 from tfmemtop.ui.palette import DIM, ERROR, GOOD, KEY, PLAIN, UNICODE, WARNING, Glyphs
-from tfmemtop.ui.text import harmless, wrap
+from tfmemtop.ui.text import wrap
 from tfmemtop.verdicts import Finding, findings
 from tfmemtop.verdicts.gather import gathered
 
@@ -53,11 +54,11 @@ class WhyPanel(Panel):
 
     def _wrap(self, finding: Finding, width: int) -> list[Line]:
         mark, style = MARKS[finding.level]
-        text = wrap(harmless(finding.text), max(10, width - 4))
+        text = wrap(finding.text, max(10, width - 4))
         rows: list[Line] = [[Segment(f" {mark} ", style), Segment(text[0], PLAIN)]]
         rows += [[Segment("   "), Segment(line)] for line in text[1:]]
         if finding.remedy:
-            told = harmless(finding.remedy)
+            told = safe(finding.remedy)
             remedy = remedy_line(fit(told, max(10, width - 4), self.glyphs))
             if cell_len(text[-1]) + cell_len(told) + 5 <= width:
                 rows[-1] += [Segment("  "), *remedy]

@@ -12,7 +12,7 @@ from tfmemtop.state import State
 from tfmemtop.ui.dialog import Dialog, Hint
 from tfmemtop.ui.lines import Line
 from tfmemtop.ui.palette import BOLD, CHOSEN, DIM, GOOD, PLAIN, UNICODE, Glyphs
-from tfmemtop.ui.text import chop, harmless, wrap
+from tfmemtop.ui.text import chop, wrap
 from tfmemtop.ui.why_panel import MARKS, remedy_line
 from tfmemtop.verdicts import Finding, findings
 
@@ -71,17 +71,17 @@ class WhyScreen(Dialog[str]):
 
     def _sentence(self, finding: Finding, width: int, chosen: bool) -> list[Line]:
         mark, style = MARKS[finding.level]
-        first, *rest = wrap(harmless(finding.text), max(10, width - 3))
+        first, *rest = wrap(finding.text, max(10, width - 3))
         head = [Segment(f" {mark} ", CHOSEN if chosen else style), Segment(first, BOLD if chosen else PLAIN)]
         return [head, *([Segment("   "), Segment(line, BOLD if chosen else PLAIN)] for line in rest)]
 
     def _at_length(self, finding: Finding, width: int) -> list[Line]:
         room = max(10, width - 3)
-        lines: list[Line] = [[Segment("   "), Segment(line)] for line in wrap(harmless(finding.explanation), room)]
+        lines: list[Line] = [[Segment("   "), Segment(line)] for line in wrap(finding.explanation, room)]
         if not finding.explanation:
             lines = []
         if finding.remedy:
-            lines += [[Segment("   "), *remedy_line(line)] for line in wrap(harmless(finding.remedy), room)]
+            lines += [[Segment("   "), *remedy_line(line)] for line in wrap(finding.remedy, room)]
         if finding.code:
             lines.append([])
             lines += [[Segment("     "), Segment(part, GOOD)] for line in finding.code for part in chop(line, room - 2)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from tfmemtop.failure import describe
 from tfmemtop.state import State
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.verdicts.busy import full_but_idle
@@ -25,7 +26,9 @@ from tfmemtop.verdicts.settings import (
 )
 from tfmemtop.verdicts.watching import hooked_out, notices
 
-RULES: tuple[Callable[[State], Iterator[Finding]], ...] = (
+Rule = Callable[[State], Iterator[Finding]]
+
+RULES: tuple[Rule, ...] = (
     how_it_ended,
     out_of_memory,
     crashed_when_full,
@@ -59,8 +62,17 @@ _ORDER = {"error": 0, "warning": 1, "info": 2}
 @once_per_revision
 def findings(state: State) -> list[Finding]:
     """All that holds now, most serious first; rules of one level in their order above."""
-    found = [finding for rule in RULES for finding in rule(state)]
+    found = [finding for rule in RULES for finding in follow_rule(rule, state)]
     return sorted(found, key=lambda finding: _ORDER[finding.level])
 
 
-__all__ = ["RULES", "Finding", "findings"]
+def follow_rule(rule: Rule, state: State) -> list[Finding]:
+    """What *rule* finds; if it fails, a finding that says so, while the others are followed."""
+    try:
+        return list(rule(state))
+    except Exception as error:
+        text = f"One of tfmemtop's own rules, {rule.__name__}, has failed: {describe(error)}."
+        return [Finding("warning", text, key=f"failed-{rule.__name__}")]
+
+
+__all__ = ["RULES", "Finding", "findings", "follow_rule"]

@@ -17,6 +17,9 @@ LOOK_S = 1.0
 LOOKS = 2000
 """Beyond so many, looks are twice as far apart, and so on: a week is looked through in seconds."""
 
+FOUND = 1000
+"""Findings that are remembered; so many different ones no reader wants."""
+
 
 @dataclass(slots=True)
 class Told:
@@ -94,6 +97,8 @@ def _look(course: Course, by_key: dict[tuple[str, int], Told]) -> None:
     for finding in findings(state):
         number = seen[finding.key] = seen.get(finding.key, -1) + 1
         known = by_key.get((finding.key, number))
+        if known is None and len(by_key) >= FOUND:
+            continue
         if known is None:
             by_key[finding.key, number] = Told(finding, now, now)
         else:

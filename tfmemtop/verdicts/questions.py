@@ -1,10 +1,11 @@
 """The five questions people ask about TensorFlow's GPU memory, answered for one run with its own figures. Pure."""
 
 import shlex
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
+from tfmemtop.failure import describe
 from tfmemtop.state.anatomy import anatomies
 from tfmemtop.state.holdings import holdings
 from tfmemtop.state.lookup import PINNED
@@ -51,6 +52,9 @@ _BELONGS = {
 _OWN_SENTENCE = {"ended", "releasing"}
 
 
+P = ParamSpec("P")
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """``paragraphs`` of plain words; ``found`` are findings, each with the time it held; ``code`` for the script."""
@@ -63,9 +67,14 @@ class Answer:
 
 def heading(course: Course) -> str:
     """The run in one sentence."""
+    return " ".join(_told(_heading, course))
+
+
+def _heading(course: Course) -> Iterator[str]:
     run = course.state.run
     if run is None:
-        return "No script was started in this recording."
+        yield "No script was started in this recording."
+        return
     took = (run.ended if run.ended is not None else course.state.now) - run.started
     how = ending(run) or "not ended"
     kinds = {index: (device.info.name, device.info.total) for index, device in course.state.devices.items()}
@@ -73,9 +82,8 @@ def heading(course: Course) -> str:
         f"{gpus(numbers)} {name} with {format_bytes(total)}" + (" each" if len(numbers) > 1 else "")
         for (name, total), numbers in _alike(kinds.items())
     )
-    return (
-        f"Run {run.run}, {' '.join(run.argv)}: {format_duration(took)}, {how}; on {cards or 'a machine without a GPU'}."
-    )
+    where = cards or "a machine without a GPU"
+    yield f"Run {run.run}, {' '.join(run.argv)}: {format_duration(took)}, {how}; on {where}."
 
 
 def answers(course: Course) -> list[Answer]:
@@ -83,32 +91,40 @@ def answers(course: Course) -> list[Answer]:
     state = course.state
     if state.run is None:
         return []
-    told = {
-        ALL_TAKEN: (tuple(_all_taken(state, state.run)), ()),
-        FULL_NOT_USED: (tuple(_full_not_used(course)), ()),
-        EFFICIENTLY: (tuple(_efficiently(state, state.run)), _code(state.run)),
-        GROWTH: (tuple(_growth(state, state.run)), ()),
-        REPORTS_LESS: (tuple(_reports_less(course)), ()),
+    told: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+        ALL_TAKEN: (_told(_all_taken, state, state.run), ()),
+        FULL_NOT_USED: (_told(_full_not_used, course), ()),
+        EFFICIENTLY: (_told(_efficiently, state, state.run), _told(_code, state.run)),
+        GROWTH: (_told(_growth, state, state.run), ()),
+        REPORTS_LESS: (_told(_reports_less, course), ()),
     }
     return [
         Answer(
             question,
             paragraphs,
-            tuple(_found(course, [t for t in course.told if _BELONGS.get(t.finding.key) == question])),
+            _told(_found, course, [t for t in course.told if _BELONGS.get(t.finding.key) == question]),
             code,
         )
         for question, (paragraphs, code) in told.items()
     ]
 
 
+def _told(section: Callable[P, Iterable[str]], *figures: P.args, **named: P.kwargs) -> tuple[str, ...]:
+    """The *section*'s paragraphs; if it fails, one that says so, while the others are told."""
+    try:
+        return tuple(section(*figures, **named))
+    except Exception as error:
+        return (f"This cannot be told: {describe(error)}.",)
+
+
 def also_found(course: Course) -> list[str]:
     """Findings that belong to none of the questions."""
     others = [t for t in course.told if t.finding.key not in _BELONGS and not _aside(t.finding.key)]
-    return list(_found(course, others))
+    return list(_told(_found, course, others))
 
 
 def _aside(key: str) -> bool:
-    return key in _OWN_SENTENCE or key.startswith("notice-")
+    return key in _OWN_SENTENCE or (key.startswith("notice-") and not key.startswith("notice-left-out"))
 
 
 def _found(course: Course, told: Iterable[Told]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfmemtop.agent.exhausted import parse
+from tfmemtop.engine.exhausted import parse
 
 DEVICE = "/job:localhost/replica:0/task:0/device:"
 
@@ -30,5 +30,9 @@ def test_what_a_message_says(message: str, expected: tuple[object, ...]) -> None
     assert parse(message) == expected
 
 
-def test_another_resource_is_not_memory() -> None:
-    assert parse("Queue 'batch' is full") is None
+def test_figures_without_end_are_none() -> None:
+    assert parse("OOM when allocating tensor with shape[" + "9" * 5000 + ",2] and type float").requested is None
+    assert (
+        parse("OOM when allocating tensor with shape[" + ",".join(["4096"] * 6) + "] and type float").requested is None
+    )
+    assert parse("failed to allocate " + "9" * 5000 + " bytes").requested is None

@@ -1,0 +1,79 @@
+"""Every event there is, with every field filled in: made from the types themselves, so that none is forgotten."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import msgspec
+from msgspec import inspect
+
+from tfmemtop.events import AnyEvent
+
+KINDS: tuple[type[AnyEvent], ...] = get_args(AnyEvent)
+
+_FIRST = ("session", "device", "run", "process", "hook", "initialised", "effective", "device_reading", "allocator")
+"""The order in which they make a picture; others follow, a run's end last."""
+
+_LAST = ("run_end",)
+
+
+@dataclass
+class Filling:
+    """What to put into fields: *text* into strings; *number*, or as near to it as they may be, into numbers.
+
+    ``named`` are fields that must fit one another, so that what is told of a process belongs to it.
+    """
+
+    text: str
+    number: float
+    many: int = 1
+    named: dict[str, Any] = field(default_factory=dict)
+
+    def events(self) -> list[AnyEvent]:
+        """One of each kind, or one for each value of a field that has a list of them."""
+        found = [event for kind in KINDS for event in self._each(kind)]
+        order = {name: place for place, name in enumerate(_FIRST)}
+        order |= dict.fromkeys(_LAST, 1000)
+        return sorted(found, key=lambda event: order.get(str(event.__struct_config__.tag), 100))
+
+    def _each(self, kind: type[AnyEvent]) -> Iterator[AnyEvent]:
+        info = inspect.type_info(kind)
+        assert isinstance(info, inspect.StructType)
+        choices = [(f.name, f.type.values) for f in info.fields if isinstance(f.type, inspect.LiteralType)]
+        name, values = choices[0] if choices else ("", (None,))
+        for value in values:
+            fields = {f.encode_name: self.value(f.type, f.name) for f in info.fields}
+            if name:
+                fields[name] = value
+            yield msgspec.convert({"type": info.tag} | fields, AnyEvent)
+
+    def value(self, kind: inspect.Type, name: str = "") -> Any:
+        """A value of *kind*, as JSON has it."""
+        if name in self.named:
+            return self.named[name]
+        match kind:
+            case inspect.UnionType(types):
+                return self.value(next(each for each in types if not isinstance(each, inspect.NoneType)), name)
+            case inspect.IntType(ge=ge, le=le) | inspect.FloatType(ge=ge, le=le):
+                assert ge is not None and le is not None, f"{name} is not bounded"
+                fitting = min(max(self.number, ge), le)
+                return int(fitting) if isinstance(kind, inspect.IntType) else float(fitting)
+            case inspect.StrType(max_length=longest):
+                assert longest is not None, f"{name} may be of any length"
+                return self.text[:longest]
+            case inspect.BytesType():
+                return "/wAB" * self.many
+            case inspect.BoolType():
+                return self.number > 0
+            case inspect.LiteralType(values):
+                return values[0]
+            case inspect.ListType(item, max_length=most) | inspect.VarTupleType(item, max_length=most):
+                assert most is not None, f"{name} may have any length"
+                return [self.value(item) for _ in range(min(self.many, most))]
+            case inspect.DictType(key, value, max_length=most):
+                assert most is not None, f"{name} may have any length"
+                return {f"{self.value(key)[:1000]}{n or ''}": self.value(value) for n in range(min(self.many, most))}
+            case inspect.StructType(fields=fields, array_like=array_like):
+                made = {f.encode_name: self.value(f.type, f.name) for f in fields}
+                return list(made.values()) if array_like else made
+        raise TypeError(f"{name}: nobody has said how to make {kind}")

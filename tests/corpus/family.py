@@ -1,0 +1,71 @@
+"""Which process of ours is which, told by parents, sessions and open sockets, never by a command line."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from tfmemtop.engine.procfs import descendants, read_command, read_stat
+
+
+def roles(command: int, training: int | None, second: int | None = None) -> dict[str, int]:
+    """Our processes by role, of all that descend from this process.
+
+    ``command`` is what the user typed, ``second`` another screen, ``keeper`` leads the training's session, ``engine``
+    listens for screens, ``recorder`` listens for hooks where there is no engine, ``builder`` works in a session apart
+    once TensorFlow is there, ``canary`` is what else there is beside a recorder, ``other`` what else beside an engine.
+    """
+    known = descendants(os.getpid())
+    known -= {training} | (descendants(training) if training else set())
+    found = {"command": command} if command in known else {}
+    known.discard(command)
+    if second in known:
+        found["second"] = second
+    known.discard(second or 0)
+    stat = read_stat(training) if training else None
+    if stat is not None and stat.session in known:
+        found["keeper"] = stat.session
+        known.discard(stat.session)
+    listening = _listeners()
+    for pid in (*sorted(known), command):
+        names = {listening[inode] for inode in _sockets(pid) if inode in listening}
+        if "engine.sock" in names:
+            found["engine"] = pid
+        elif "hook.sock" in names and "engine" not in found:
+            found["recorder"] = pid
+    known -= set(found.values())
+    homes = {found_stat.session for pid in (command, *found.values()) if (found_stat := read_stat(pid))}
+    for pid in sorted(known):
+        own = read_stat(pid)
+        if own is None:
+            continue
+        if own.session not in homes:
+            found.setdefault("builder", pid)
+        else:
+            found.setdefault("canary" if "engine" not in found and "keeper" not in found else "other", pid)
+    return found
+
+
+def found_by_name(name: str) -> list[int]:
+    """What ``pkill -f NAME`` would hit, of all that descends from this process: others' runs are left alone."""
+    return [pid for pid in descendants(os.getpid()) if name in " ".join(read_command(pid))]
+
+
+def _listeners() -> dict[str, str]:
+    """Names of sockets that are listened at, by inode."""
+    found = {}
+    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
+        words = line.split()
+        if len(words) == 8 and int(words[3], 16) & 0x10000:
+            found[words[6]] = words[7].rsplit("/", 1)[-1]
+    return found
+
+
+def _sockets(pid: int) -> set[str]:
+    found = set()
+    with suppress(OSError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                target = str(link.readlink())
+                if target.startswith("socket:["):
+                    found.add(target[8:-1])
+    return found

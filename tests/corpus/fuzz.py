@@ -1,0 +1,64 @@
+"""The fuzzers: ``python -m tests.corpus.fuzz [--seed N] [--count N] [hook|commands|recording|terminal …]``.
+
+``hook`` and ``commands`` send over the real sockets to a real engine; ``recording`` and ``terminal`` call in this
+process what the commands and the output's panel call. No crash, nothing takes over 2 s, memory is bounded, and the
+good messages sent in between arrive. Without a kind all four run, two at a time; ``--count`` is of all together.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from tests.corpus import fuzz_engine, fuzz_inside
+
+KINDS: dict[str, Callable[[int, int], tuple[list[str], str]]] = {
+    "hook": fuzz_engine.hook,
+    "commands": fuzz_engine.commands,
+    "recording": fuzz_inside.recording,
+    "terminal": fuzz_inside.terminal,
+}
+SHARES = {"hook": 0.45, "commands": 0.2, "recording": 0.1, "terminal": 0.25}
+"""Of the messages of a whole run."""
+_SIDE_BY_SIDE = (("hook", "recording"), ("commands", "terminal"))
+
+
+def play(kind: str, seed: int, count: int) -> list[str]:
+    """Send *count* of a kind and tell; what went wrong."""
+    began = time.monotonic()
+    troubles, figures = KINDS[kind](seed, count)
+    took = time.monotonic() - began
+    print(f"{kind:10} seed {seed} {count:8} messages {took:6.1f} s  {figures}", flush=True)
+    for trouble in troubles:
+        print(f"    {trouble}", flush=True)
+    return troubles
+
+
+def main() -> int:
+    """Send those named; 1 if something went wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.corpus.fuzz", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=2_000_000)
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}; all if none")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.kinds) - set(KINDS):
+        parser.error(f"there is no {', '.join(sorted(unknown))}")
+    if len(arguments.kinds) == 1:
+        return int(bool(play(arguments.kinds[0], arguments.seed, arguments.count)))
+    bad = False
+    kinds = arguments.kinds or list(KINDS)
+    total = sum(SHARES[kind] for kind in kinds)
+    for pair in _SIDE_BY_SIDE:
+        running = [
+            subprocess.Popen([sys.executable, "-m", "tests.corpus.fuzz", "--seed", str(arguments.seed), "--count",
+                              str(round(arguments.count * SHARES[kind] / total)), kind])
+            for kind in pair if kind in kinds
+        ]  # fmt: skip
+        for each in running:
+            bad |= each.wait() != 0
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""What a signal to one of our processes may do to the training, by design, in one place."""
+
+import random
+import signal
+from typing import Literal, NamedTuple
+
+Way = Literal["live", "attached", "record", "fit"]
+Moment = Literal["start", "silent", "printing", "exit", "relaunch"]
+Blow = Literal["TERM", "HUP", "INT", "QUIT", "KILL", "STOP", "USR1", "PIPE", "SEGV", "PKILL"]
+"""``STOP`` is continued a little later; ``PKILL`` is ``pkill -9 -f tfmemtop``."""
+
+Expected = Literal["goes on", "passed on", "may end"]
+
+BLOWS: tuple[Blow, ...] = ("TERM", "HUP", "INT", "QUIT", "KILL", "STOP", "USR1", "PIPE", "SEGV")
+
+ROLES: dict[Way, tuple[str, ...]] = {
+    "live": ("command", "engine", "keeper", "other"),
+    "attached": ("second", "command", "engine", "keeper"),
+    "record": ("command", "recorder", "canary", "builder"),
+    "fit": ("command",),
+}
+MOMENTS: dict[Way, tuple[Moment, ...]] = {
+    "live": ("start", "silent", "printing", "exit", "relaunch"),
+    "attached": ("printing", "exit", "relaunch"),
+    "record": ("start", "silent", "printing", "exit"),
+    "fit": ("start", "printing"),
+}
+
+
+class Plan(NamedTuple):
+    """One kill."""
+
+    way: Way
+    role: str
+    blow: Blow
+    moment: Moment
+    tensorflow: bool
+    after: float
+    """A share, from 0 to 1, of how long the moment lasts."""
+
+    def __str__(self) -> str:
+        with_it = " with TensorFlow" if self.tensorflow else ""
+        return f"{self.way}{with_it}: {self.blow} to {self.role} at {self.moment}+{self.after:.2f}"
+
+
+def plans(seed: int, count: int) -> list[Plan]:
+    """*count* kills that go through the whole matrix in an order of chance, with one ``PKILL`` in ten."""
+    chance = random.Random(seed)
+    cells = [
+        (way, role, blow, moment) for way in ROLES for role in ROLES[way] for blow in BLOWS for moment in MOMENTS[way]
+    ]
+    order = chance.sample(cells, len(cells))
+    found = []
+    for number in range(count):
+        way, role, blow, moment = order[number % len(order)]
+        if number % 10 == 9:
+            role, blow = "all", "PKILL"
+        with_it = role == "builder" or number % 20 == 7
+        found.append(Plan(way, role, blow, moment, with_it and way != "fit", chance.random()))
+    return found
+
+
+def expected(plan: Plan, struck: str) -> Expected:
+    """What the design says of the training, with the role that was really *struck*."""
+    if plan.way == "fit":
+        return "may end"  # each of its runs is a try of fit's own, which ends it
+    if plan.moment in ("start", "relaunch"):
+        # The user has not been told yet that it runs; or has just asked that it ends.
+        return "may end"
+    if struck == "keeper" and plan.blow == "KILL":
+        return "may end"  # it leads the session: the kernel hangs up, as when a terminal is closed
+    if struck == "engine" and plan.blow == "TERM":
+        return "may end"  # that is how a session is asked to end
+    if (
+        plan.way == "record"
+        and struck in ("command", "recorder")
+        and plan.blow in ("TERM", "HUP", "INT", "QUIT", "USR1")
+    ):
+        # A signal to `record` is a signal to what it runs. At its exit either may be first.
+        return "may end" if plan.moment == "exit" else "passed on"
+    return "goes on"
+
+
+def number_of(blow: Blow) -> signal.Signals:
+    """The signal."""
+    return signal.SIGKILL if blow == "PKILL" else signal.Signals[f"SIG{blow}"]

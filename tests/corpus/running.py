@@ -1,0 +1,220 @@
+"""Runs a command to its end and keeps all that a user could notice: bytes, exit code, what it left behind.
+
+The process that does this is a subreaper, in the place of process 1: what a run leaves behind comes to it.
+"""
+
+import ctypes
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from tests.corpus.script import Script, Sink, Stdin
+from tfmemtop.engine.procfs import descendants, read_command
+
+SETTLE_S = 0.4
+"""So long what a run left behind may go on printing."""
+_LEAVE_S = 4.0
+_GOING_S = 0.5  # so long what is ending, such as multiprocessing's tracker, may take without us
+_READ = 1 << 16
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class Outcome(NamedTuple):
+    """How a run ended. A signal is 128 and its number, as a shell has it."""
+
+    stdout: bytes
+    stderr: bytes
+    code: int
+    processes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+HUNG = 1000
+"""The exit code of what had to be ended."""
+
+
+def become_init() -> None:
+    """Take the place of process 1 for all that is started from here."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def run(
+    script: Script, command: list[str], environment: dict[str, str], cwd: Path, limit_s: float, like: Outcome | None
+) -> Outcome:
+    """Run *command* with the streams that *script* wants; wait until it has left no more behind than *like*."""
+    with _streams(script, cwd) as (streams, closed, readers, target):
+
+        def prepare() -> None:
+            for each in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+                signal.signal(each, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])
+            if script.prepare is not None:
+                script.prepare()
+            for number in closed:
+                os.close(number)
+
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=environment,
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            start_new_session=True,
+            preexec_fn=prepare,
+        )
+        for stream in streams:
+            if not isinstance(stream, int):
+                stream.close()
+        found = _read(process.pid, readers, limit_s)
+        code = found.code if found.code == HUNG else _status(process)
+        stdout = target.read_bytes() if target else found.texts[0]
+        processes = left_behind(like.processes if like else None)
+    return Outcome(stdout, found.texts[1], code, processes)
+
+
+def left_behind(expected: Collection[str] | None) -> tuple[str, ...]:
+    """What still runs, as commands; waits a while for no more than *expected*. Ends it all."""
+    until = time.monotonic() + (_LEAVE_S if expected is not None else _GOING_S)
+    while (found := _commands()) != sorted(expected or ()) and time.monotonic() < until:
+        time.sleep(0.05)
+    end_all()
+    return tuple(found)
+
+
+def end_all() -> None:
+    """Kill and collect all that descends from this process."""
+    while victims := descendants(os.getpid()):
+        for pid in victims:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        reap()
+        time.sleep(0.005)
+    reap()
+
+
+def reap() -> None:
+    """Collect what has come to us and ended."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _commands() -> list[str]:
+    reap()
+    found = []
+    for pid in descendants(os.getpid()):
+        words = read_command(pid)
+        if words:
+            found.append(" ".join(words)[:200])
+    return sorted(found)
+
+
+class _Read(NamedTuple):
+    texts: list[bytes]
+    code: int
+
+
+def _read(pid: int, readers: list[int | None], limit_s: float) -> _Read:
+    """All that comes until the process has ended and, a little later, until nobody holds the pipes."""
+    texts = [bytearray(), bytearray()]
+    ended = os.pidfd_open(pid)
+    code = 0
+    with selectors.DefaultSelector() as selector:
+        selector.register(ended, selectors.EVENT_READ)
+        for number, reader in enumerate(readers):
+            if reader is not None:
+                selector.register(reader, selectors.EVENT_READ, texts[number])
+        until = time.monotonic() + limit_s
+        alive = True
+        while selector.get_map():
+            left = until - time.monotonic()
+            if left <= 0 and not alive:
+                break
+            if left <= 0:
+                code = HUNG
+                os.killpg(pid, signal.SIGKILL)
+                until = time.monotonic() + limit_s
+            for key, _ in selector.select(max(0.0, left)):
+                if key.fd == ended:
+                    selector.unregister(ended)
+                    alive, until = False, time.monotonic() + SETTLE_S
+                elif data := os.read(key.fd, _READ):
+                    key.data.extend(data)
+                else:
+                    selector.unregister(key.fd)
+    os.close(ended)
+    return _Read([bytes(text) for text in texts], code)
+
+
+def _status(process: "subprocess.Popen[bytes]") -> int:
+    code = process.wait()
+    return code if code >= 0 else 128 - code
+
+
+Streams = tuple[list[int | IO[bytes]], list[int], list[int | None], Path | None]
+
+
+@contextmanager
+def _streams(script: Script, cwd: Path) -> Iterator[Streams]:
+    """What to start with as descriptors 0 to 2, which of them to close, where to read, and the file of stdout."""
+    opened: list[int] = []
+    closed: list[int] = []
+    readers: list[int | None] = []
+    target = cwd.parent / "stdout" if script.stdout == "file" else None
+    streams: list[int | IO[bytes]] = [_stdin(script.stdin, closed, opened)]
+    for number, sink in ((1, script.stdout), (2, script.stderr)):
+        stream, reader = _sink(sink, number, closed, opened, target)
+        streams.append(stream)
+        readers.append(reader)
+    try:
+        yield streams, closed, readers, target
+    finally:
+        for descriptor in opened:
+            with suppress(OSError):
+                os.close(descriptor)
+        if target is not None:
+            target.unlink(missing_ok=True)
+
+
+def _stdin(wanted: Stdin, closed: list[int], opened: list[int]) -> int | IO[bytes]:
+    if wanted == "closed":
+        closed.append(0)
+        return subprocess.DEVNULL
+    if isinstance(wanted, bytes):
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        os.write(writing, wanted)  # up to a pipe's room
+        os.close(writing)
+        return os.fdopen(reading, "rb")
+    if wanted == "socket":
+        ours, theirs = socket.socketpair()
+        opened.append(ours.detach())
+        return os.fdopen(theirs.detach(), "rb")
+    return Path({"null": os.devnull, "zero": "/dev/zero"}[wanted]).open("rb")
+
+
+def _sink(
+    wanted: Sink, number: int, closed: list[int], opened: list[int], target: Path | None
+) -> tuple[int | IO[bytes], int | None]:
+    if wanted == "closed":
+        closed.append(number)
+        return subprocess.DEVNULL, None
+    if wanted == "same":
+        return subprocess.STDOUT, None
+    if wanted in ("pipe", "broken"):
+        reading, writing = os.pipe()
+        if wanted == "broken":
+            os.close(reading)
+            return os.fdopen(writing, "wb"), None
+        opened.append(reading)
+        return os.fdopen(writing, "wb"), reading
+    path = {"full": "/dev/full", "null": os.devnull, "file": str(target)}[wanted]
+    return Path(path).open("wb"), None

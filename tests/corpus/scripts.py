@@ -1,0 +1,106 @@
+"""The odd scripts: ``python -m tests.corpus.scripts [--seed N] [--live] [--quick] [NAME…]``.
+
+Each is run bare and under ``tfmemtop record``; with ``--live`` those so marked also under the live screen,
+against a bare terminal of the same size. What is compared: bytes of stdout and stderr, exit code, processes and
+files left behind. The seed decides the order. The rows stand in ``tests/corpus/tables``.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.corpus import running
+from tests.corpus.box import Box
+from tests.corpus.script import Script, py
+from tests.corpus.tables import SCRIPTS
+from tests.corpus.trial import Trial, attempt, summary, warm
+
+WARM = py(
+    "warm",
+    "builds the library that looks into pools, once for all scripts",
+    """
+import os, time
+import tensorflow as tf
+tf.zeros([8]).numpy()
+until = time.monotonic() + 40
+while time.monotonic() < until and os.environ["XDG_CACHE_HOME"] + "/" not in open("/proc/self/maps").read():
+    time.sleep(0.1)
+""",
+    tensorflow=True,
+)
+
+
+def chosen(names: list[str], quick: bool) -> list[Script]:
+    """Those named, by whole name or beginning; all if none is.
+
+    Raises:
+        SystemExit: there is no such script.
+    """
+    found = [each for each in SCRIPTS if not quick or each.quick]
+    for name in names:
+        if not any(each.name.startswith(name) for each in SCRIPTS):
+            raise SystemExit(f"there is no script {name}")
+    return [each for each in found if not names or any(each.name.startswith(name) for name in names)]
+
+
+def play(scripts: list[Script], *, with_live: bool, cache: Path | None = None) -> list[Trial]:
+    """Run them one after the other, telling of each; with a *cache* in which the library may lie already."""
+    running.become_init()
+    root = Path(tempfile.mkdtemp(prefix="tfc-", dir="/tmp"))  # short: sockets lie in it
+    if cache is None:
+        cache = root / "cache"
+        cache.mkdir(mode=0o700)
+    box = Box(root, cache)
+    trials = []
+    try:
+        if any(script.tensorflow for script in scripts):
+            warm(WARM, box)
+        for script in scripts:
+            trial = attempt(script, box, with_live=with_live)
+            trials.append(trial)
+            print(f"{script.name:36} {trial.took_s:6.1f} s  {trial.verdict}", flush=True)
+            for told in (trial.differing, trial.by_design):
+                for where, text in told.items():
+                    print("    " + f"{where}: {text}".replace("\n", "\n      "), flush=True)
+    finally:
+        running.end_all()
+        box.clear()
+        shutil.rmtree(root, ignore_errors=True)
+    return trials
+
+
+def main() -> int:
+    """Play those named on the command line, or all; 1 if one differs otherwise than by design."""
+    parser = argparse.ArgumentParser(prog="python -m tests.corpus.scripts", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="of the order; 0 is the tables' own")
+    parser.add_argument("--live", action="store_true", help="under the live screen too")
+    parser.add_argument("--quick", action="store_true", help="the short form")
+    parser.add_argument("--json", type=Path, help="write the differing ones to this file")
+    parser.add_argument("--cache", type=Path, help="a folder for the library, kept from one call to the next")
+    parser.add_argument("--list", action="store_true", help="only name them")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="whole or as it begins; all if none")
+    arguments = parser.parse_args()
+    scripts = chosen(arguments.names, arguments.quick)
+    if arguments.list:
+        print("\n".join(f"{script.name:36} {script.exercises}" for script in scripts))
+        return 0
+    if arguments.seed:
+        random.Random(arguments.seed).shuffle(scripts)
+    began = time.monotonic()
+    trials = play(scripts, with_live=arguments.live, cache=arguments.cache)
+    found = summary(trials)
+    print(
+        f"seed {arguments.seed}, {time.monotonic() - began:.0f} s: " + ", ".join(f"{n} {k}" for k, n in found.items())
+    )
+    if arguments.json:
+        arguments.json.write_text(json.dumps({each.script.name: each.differing for each in trials if each.differing}))
+    return int(found["differing"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""``tfmemtop doctor`` as a user runs it, and its checks on machines that are not at hand."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.nvml_tables import TABLES, play
+from tfmemtop.doctor import here, inside
+from tfmemtop.doctor.check import Check, run_all
+from tfmemtop.doctor.interpreter import Interpreter, Unclear
+from tfmemtop.engine.driver_words import Trouble
+from tfmemtop.engine.nvml import Nvml
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+NAMES = ["driver", "processes", "hook", "tensorflow", "pools", "compiler", "sockets", "cgroup", "terminal", "locale"]
+
+
+def doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, "doctor", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+def rows(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
+    assert "Traceback" not in done.stderr, done.stderr
+    parts = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
+    return {name: (state, text) for name, state, text in parts}
+
+
+def test_a_line_for_each_thing_and_nothing_of_the_users_is_run(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    begun = time.monotonic()
+    done = doctor("--", sys.executable, str(script))
+    assert time.monotonic() - begun < 20
+    found = rows(done)
+    assert [*found] == NAMES
+    assert found["hook"][0] == "ok" and sys.executable in found["hook"][1]
+    assert (
+        found["tensorflow"] == ("ok", found["tensorflow"][1]) and "site-packages/tensorflow" in found["tensorflow"][1]
+    )
+    assert found["sockets"][0] == "ok"
+    assert done.returncode == int(any(state == "missing" for state, _ in found.values()))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_is_missing_comes_with_its_remedy_and_ends_with_1(tmp_path: Path) -> None:
+    done = doctor("--", sys.executable, "-I", "train.py")
+    assert done.returncode == 1
+    assert rows(done)["hook"] == (
+        "missing",
+        "Python was started with -I, which ignores PYTHONPATH; start it without -I",
+    )
+    done = doctor("--", "no-such-command")
+    assert done.returncode == 1
+    assert rows(done)["tensorflow"][1].startswith("no-such-command: command not found")
+    # Where there is no compiler, as in most containers.
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    for needed in ("bash", "readlink", "env"):
+        (empty / needed).symlink_to(f"/usr/bin/{needed}")
+    found = rows(doctor("--", sys.executable, "train.py", PATH=str(empty), CXX=""))
+    assert found["compiler"] == ("missing", "there is no C++ compiler; install g++")
+
+
+def test_json_holds_the_same() -> None:
+    done = doctor("--json", LC_ALL="C")
+    told = json.loads(done.stdout)
+    assert [check["name"] for check in told["checks"]] == NAMES
+    assert told["complete"] is (done.returncode == 0)
+    assert {check["state"] for check in told["checks"]} <= {"ok", "missing", "unknown"}
+    states = {check["name"]: check for check in told["checks"]}
+    assert states["hook"]["state"] == "unknown"
+    assert states["locale"]["text"] == "C: drawn in ASCII"
+
+
+@pytest.mark.parametrize(
+    ("table", "driver", "processes"),
+    [
+        ("H100", ("ok", "580.159.04, 1 GPU: NVIDIA H100 80GB HBM3"), ("ok", "the driver tells memory by process")),
+        ("16 cards", ("ok", "580.159.04, 16 GPUs: NVIDIA H100 80GB HBM3"), ("missing", "names no process")),
+        ("another library than the kernel's module", ("missing", "does not fit the loaded kernel"), ("ok", "no GPU")),
+        ("no permission", ("missing", "no permission to talk to the NVIDIA driver"), ("ok", "no GPU")),
+        ("MIG, not root", ("ok", "MIG 1g.10gb"), ("missing", "only to root; run as root")),
+        ("WSL", ("ok", "NVIDIA H100"), ("missing", "under WSL the driver does not tell memory by process; none")),
+    ],
+)
+def test_the_driver(tmp_path: Path, table: str, driver: tuple[str, str], processes: tuple[str, str]) -> None:
+    (tmp_path / "proc/self/ns").mkdir(parents=True)
+    (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026531836]")
+    reading, version = here.read_driver(Nvml(play(TABLES[table]), wsl=TABLES[table].wsl))
+    for check, (state, said) in (
+        (here.driver(reading, version, tmp_path), driver),
+        (here.shares(reading, tmp_path), processes),
+    ):
+        assert check.state == state
+        assert said in f"{check.text}; {check.remedy}"
+
+
+def test_a_card_without_a_driver_is_something_missing(tmp_path: Path) -> None:
+    reading, version = here.read_driver(Nvml(play(TABLES["H100"])))
+    nothing = reading._replace(devices=[], readings=[], troubles=[Trouble("nvml", "info", "no driver", "install")])
+    assert here.driver(nothing, version, tmp_path).state == "ok"
+    slot = tmp_path / "sys/bus/pci/devices/0000:01:00.0"
+    slot.mkdir(parents=True)
+    (slot / "vendor").write_text("0x10de\n")
+    (slot / "class").write_text("0x030200\n")
+    assert here.driver(nothing, version, tmp_path) == Check("driver", "missing", "no driver", "install")
+
+
+def test_in_a_container_numbers_are_said_to_be_others(tmp_path: Path) -> None:
+    (tmp_path / "proc/self/ns").mkdir(parents=True)
+    (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026532266]")
+    reading, _ = here.read_driver(Nvml(play(TABLES["from inside, 580"])))
+    check = here.shares(reading, tmp_path)
+    assert check.state == "unknown" and check.remedy == "start the container with --pid=host"
+
+
+def test_what_leads_to_the_pools(tmp_path: Path) -> None:
+    compiler = Check("compiler", "ok", "g++ 12")
+    none = Check("compiler", "missing", "there is no C++ compiler", "apt-get install g++")
+
+    def python(folder: Path | None, version: str = "0.1") -> Interpreter:
+        return Interpreter("3.11.4", "/usr/bin/python3", True, version, str(folder) if folder else None)
+
+    assert inside.pools(None, compiler).state == "unknown"
+    assert inside.pools(Unclear("x is no Python"), compiler).state == "unknown"
+    assert inside.pools(python(None), compiler).state == "unknown"
+    assert inside.pools(python(tmp_path), compiler).state == "missing"
+    (tmp_path / "libtensorflow_framework.so.2").touch()
+    assert "headers" in inside.pools(python(tmp_path), compiler).text
+    header = tmp_path / "include/tensorflow/core/common_runtime/bfc_allocator.h"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    assert inside.pools(python(tmp_path), compiler).state == "ok"
+    assert inside.pools(python(tmp_path), none) == Check(
+        "pools", "missing", "only what is in use is known: there is no C++ compiler", "apt-get install g++"
+    )
+
+
+def test_a_check_that_hangs_or_fails_holds_up_none() -> None:
+    never = threading.Event()
+
+    def hang() -> list[Check]:
+        never.wait()
+        return []
+
+    def fail() -> list[Check]:
+        raise ValueError("odd")
+
+    found = run_all({("a", "b"): hang, ("c",): fail, ("d",): lambda: [Check("d", "ok", "fine")]}, 0.2)
+    never.set()
+    assert found == [
+        Check("a", "unknown", "no answer within 0 s"),
+        Check("b", "unknown", "no answer within 0 s"),
+        Check("c", "unknown", "the check has failed: ValueError: odd"),
+        Check("d", "ok", "fine"),
+    ]
+
+
+def test_old_pythons_are_told_as_such() -> None:
+    check = inside.hook(Interpreter("3.8.10", "/usr/bin/python3.8", False, None, None))
+    assert (check.state, check.remedy) == ("missing", "Python 3.9 or newer")

@@ -1,0 +1,226 @@
+"""The memory limit that holds, from files as container engines, batch systems and systemd lay them out."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tfmemtop.engine.cgroup import available, hierarchies, host_memory, limits, machine_memory
+
+GIB = 1 << 30
+HOST = 64 * GIB
+
+V1_MOUNT = "32 31 0:29 {inside} /sys/fs/cgroup/memory ro,nosuid - cgroup cgroup rw,memory"
+V2_MOUNT = "30 23 0:26 {inside} /sys/fs/cgroup ro,nosuid,nodev - cgroup2 cgroup rw,nsdelegate"
+V1 = "/sys/fs/cgroup/memory"
+V2 = "/sys/fs/cgroup"
+NO_LIMIT_V1 = "9223372036854771712"
+
+# name: (/proc/self/cgroup, mountinfo, files, the limit that holds, whose it is)
+LAYOUTS: dict[str, tuple[str, str, dict[str, str], int | None, str]] = {
+    "docker, version 1: the file tells the host's path, only the container's part is mounted": (
+        "11:cpu,cpuacct:/docker/3f1c\n4:memory:/docker/3f1c\n1:name=systemd:/docker/3f1c\n0::/system.slice/docker.service",
+        V1_MOUNT.format(inside="/docker/3f1c"),
+        {f"{V1}/memory.limit_in_bytes": f"{16 * GIB}"},
+        16 * GIB,
+        "container",
+    ),
+    "docker, version 2, private namespace": (
+        "0::/",
+        V2_MOUNT.format(inside="/"),
+        {f"{V2}/memory.max": f"{16 * GIB}", ".dockerenv": ""},
+        16 * GIB,
+        "container",
+    ),
+    "docker, version 2, the host's namespace": (
+        "0::/system.slice/docker-3f1c.scope",
+        V2_MOUNT.format(inside="/"),
+        {f"{V2}/system.slice/memory.max": "max", f"{V2}/system.slice/docker-3f1c.scope/memory.max": f"{8 * GIB}"},
+        8 * GIB,
+        "container",
+    ),
+    "docker without a limit": ("0::/", V2_MOUNT.format(inside="/"), {f"{V2}/memory.max": "max"}, None, "machine"),
+    "podman without root, the user's slice is the tighter": (
+        "0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-77aa.scope/container",
+        V2_MOUNT.format(inside="/"),
+        {
+            f"{V2}/user.slice/user-1000.slice/memory.max": f"{4 * GIB}",
+            f"{V2}/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-77aa.scope/memory.max": f"{8 * GIB}",
+            f"{V2}/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-77aa.scope/container/x": "",
+        },
+        4 * GIB,
+        "container",
+    ),
+    "kubernetes, version 1": (
+        "4:memory:/kubepods/burstable/pod12/ab\n0::/",
+        V1_MOUNT.format(inside="/kubepods/burstable/pod12/ab"),
+        {f"{V1}/memory.limit_in_bytes": f"{32 * GIB}"},
+        32 * GIB,
+        "container",
+    ),
+    "kubernetes, version 2, private namespace, seen from a process above it": (
+        "0::/../../other",
+        V2_MOUNT.format(inside="/"),
+        {f"{V2}/memory.max": f"{32 * GIB}", "run/.containerenv": ""},
+        32 * GIB,
+        "container",
+    ),
+    "slurm, version 1: the job's limit, above the step's": (
+        "4:memory:/slurm/uid_1000/job_42/step_0/task_0",
+        V1_MOUNT.format(inside="/"),
+        {
+            f"{V1}/memory.limit_in_bytes": NO_LIMIT_V1,
+            f"{V1}/slurm/memory.limit_in_bytes": NO_LIMIT_V1,
+            f"{V1}/slurm/uid_1000/job_42/memory.limit_in_bytes": f"{10 * GIB}",
+            f"{V1}/slurm/uid_1000/job_42/step_0/memory.limit_in_bytes": f"{12 * GIB}",
+            f"{V1}/slurm/uid_1000/job_42/step_0/task_0/memory.limit_in_bytes": NO_LIMIT_V1,
+        },
+        10 * GIB,
+        "job",
+    ),
+    "slurm, version 2": (
+        "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0",
+        V2_MOUNT.format(inside="/"),
+        {
+            f"{V2}/system.slice/slurmstepd.scope/job_42/memory.max": f"{20 * GIB}",
+            f"{V2}/system.slice/slurmstepd.scope/job_42/step_0/user/task_0/memory.max": "max",
+        },
+        20 * GIB,
+        "job",
+    ),
+    "a slice of systemd": (
+        "0::/user.slice/user-1000.slice/session-3.scope",
+        V2_MOUNT.format(inside="/"),
+        {
+            f"{V2}/user.slice/user-1000.slice/memory.max": f"{6 * GIB}",
+            f"{V2}/user.slice/user-1000.slice/session-3.scope/memory.max": "max",
+        },
+        6 * GIB,
+        "cgroup",
+    ),
+    "both versions beside each other, memory on the first": (
+        "9:name=systemd:/\n4:memory:/jobs/a\n0::/",
+        "\n".join([V1_MOUNT.format(inside="/"), "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw"]),
+        {f"{V1}/jobs/a/memory.limit_in_bytes": f"{3 * GIB}", f"{V2}/unified/cgroup.procs": ""},
+        3 * GIB,
+        "cgroup",
+    ),
+    "WSL": ("0::/", V2_MOUNT.format(inside="/"), {f"{V2}/cgroup.procs": ""}, None, "machine"),
+    "no mountinfo: the usual places": (
+        "0::/a",
+        "",
+        {f"{V2}/a/memory.max": f"{2 * GIB}"},
+        2 * GIB,
+        "cgroup",
+    ),
+    "more than the machine has": ("0::/a", "", {f"{V2}/a/memory.max": f"{HOST}"}, None, "machine"),
+    "absurd values": (
+        "0::/a/b/c/d",
+        "",
+        {
+            f"{V2}/a/memory.max": "0",
+            f"{V2}/a/b/memory.max": "-1",
+            f"{V2}/a/b/c/memory.max": "much",
+            f"{V2}/a/b/c/d/memory.max": "9" * 400,
+        },
+        None,
+        "machine",
+    ),
+    "files that make no sense": ("\n::\nx\n4:memory", "1 2 3\n- cgroup2", {}, None, "machine"),
+    "no cgroups": ("", "", {}, None, "machine"),
+}
+
+
+def lay_out(root: Path, cgroup: str, mountinfo: str, files: dict[str, str]) -> Path:
+    for name, text in {"proc/self/cgroup": cgroup, "proc/self/mountinfo": mountinfo, **files}.items():
+        path = root / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    return root
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_smallest_limit_holds(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfmemtop.engine.cgroup.machine_memory", lambda: HOST)
+    cgroup, mountinfo, files, size, owner = LAYOUTS[name]
+    memory = host_memory(lay_out(tmp_path, cgroup, mountinfo, files))
+    assert memory == (HOST if size is None else size, owner, HOST)
+
+
+def test_what_is_free_is_what_the_tightest_cgroup_leaves(tmp_path: Path) -> None:
+    """The kernel gives back unused file cache before it kills anything."""
+    files = {
+        f"{V2}/job/memory.max": f"{16 * GIB}",
+        f"{V2}/job/memory.current": f"{12 * GIB}",
+        f"{V2}/job/memory.stat": f"anon {5 * GIB}\ninactive_file {6 * GIB}",
+        f"{V2}/job/step/memory.max": f"{20 * GIB}",
+        f"{V2}/job/step/memory.current": f"{GIB}",
+    }
+    found = limits(HOST, hierarchies(lay_out(tmp_path, "0::/job/step", V2_MOUNT.format(inside="/"), files)))
+    assert available(50 * GIB, found) == 10 * GIB
+    assert available(2 * GIB, found) == 2 * GIB
+    assert available(2 * GIB, []) == 2 * GIB
+
+
+_JOIN_AND_ASK = """
+import os, pathlib, sys
+pathlib.Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
+os.execvp("tfmemtop", ["tfmemtop", *sys.argv[2:]]) if len(sys.argv) > 2 else None
+from tfmemtop.engine.cgroup import host_memory
+print(*host_memory())
+"""
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A real cgroup of this machine with a limit of 1 GiB."""
+    name = f"tfmemtop-test-{os.getpid()}"
+    for parent, file in ((Path(V1), "memory.limit_in_bytes"), (Path(V2), "memory.max")):
+        folder = parent / name
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            (folder / file).write_text(str(GIB))
+        except OSError:
+            folder.rmdir()
+            continue
+        yield folder
+        folder.rmdir()
+        return
+    pytest.skip("this user cannot make a memory cgroup here")
+
+
+def test_a_real_limit(group: Path) -> None:
+    asked = subprocess.run(
+        [sys.executable, "-c", _JOIN_AND_ASK, str(group)], capture_output=True, text=True, check=True
+    )
+    size, owner, machine = asked.stdout.split()
+    assert (int(size), int(machine)) == (GIB, machine_memory())
+    whose = {"cgroup": "this control group", "container": "this container"}[owner]
+    program = str(Path(sys.executable).parent)
+    refused = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            _JOIN_AND_ASK,
+            str(group),
+            "record",
+            "-o",
+            "/dev/null",
+            "--cpu-pool",
+            "2G",
+            "--",
+            "true",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PATH": program + os.pathsep + os.environ["PATH"]},
+    )
+    assert refused.returncode == 2
+    assert refused.stderr == f"tfmemtop: --cpu-pool: 2G is more than {whose} has, 1.0 GiB\n"

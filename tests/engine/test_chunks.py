@@ -1,0 +1,128 @@
+"""What a hook puts down of its pools becomes maps, and harms nobody if it is nonsense."""
+
+import os
+import socket
+import struct
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tfmemtop.engine.chunks import ChunkMaps
+from tfmemtop.engine.hooks import Hooks
+from tfmemtop.engine.stream import Stream
+from tfmemtop.events import AnyEvent, Chunks, HookEnd, MemoryMap
+
+BASE = 1 << 40
+# Two regions that follow one another; in the list of chunks, in no order, a place that is free.
+REGIONS = [(BASE, 1024), (BASE + 1024, 2048)]
+CHUNKS = [(BASE + 1024, 2048, 2000, 7, -1), (0, 512, 0, -1, -1), (BASE + 512, 512, 0, -1, 1), (BASE, 512, 300, 9, -1)]
+
+TOLD = Chunks(
+    t=0.0,
+    pid=7,
+    device="GPU:0",
+    pool=3072,
+    in_use=2560,
+    regions=(2, 16, 0, 8),
+    chunks=(4, 40, 24, 0),
+    chunk=(8, 16, 32),
+    wanted=[(None, 1.0), (BASE + 1024, 0.5)],
+    cost_us=5,
+)
+
+
+class Desk:
+    """A folder with what was put down, and what is published of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "7.GPU:0.chunks"
+        stream = Stream()
+        self.events: list[AnyEvent] = []
+        stream.listen(self.events.append)
+        self._publish = stream.publish
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        hooks = Hooks(stream, listener)
+        self.maps = ChunkMaps(stream, hooks, folder)
+        self.maps.begin()
+        self._put_down = hooks.put_down
+        regions = b"".join(struct.pack("<QQ", *region) for region in REGIONS)
+        chunks = b"".join(
+            struct.pack("<QQqQi4x", size, asked, number, at, bin) for at, size, asked, number, bin in CHUNKS
+        )
+        self.file.write_bytes(regions + chunks)
+
+    def told(self, chunks: Chunks, times: int = 1) -> list[MemoryMap]:
+        """The maps that come of it."""
+        before = len(self.events)
+        for _ in range(times):
+            self._put_down(chunks)
+            self.maps.drain()
+        return [event for event in self.events[before:] if isinstance(event, MemoryMap)]
+
+    def ends(self) -> None:
+        """The process has gone."""
+        self._publish(HookEnd(t=0.0, pid=7, reason="lost"))
+        self.maps.drain()
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+async def test_chunks_become_the_maps_that_were_wanted(desk: Desk) -> None:
+    whole, zoomed = desk.told(TOLD)
+    assert [(one.region, one.pace_s, one.cost_us, one.moment) for one in (whole, zoomed)] == [
+        (None, 1.0, 5, "live"),
+        (BASE + 1024, 0.5, 5, "live"),
+    ]
+    assert [(one.address, one.size, one.in_use, one.chunks) for one in whole.regions] == [
+        (BASE, 1024, 512, 2),
+        (BASE + 1024, 2048, 2048, 1),
+    ]
+    assert [one.cells for one in whole.regions] == [4, 8] and [one.cells for one in zoomed.regions] == [0, 8]
+    assert (whole.pool, whole.in_use, whole.chunks, whole.largest_free) == (3072, 2560, 3, 512)
+    assert [(one.size, one.requested) for one in whole.biggest] == [(2048, 2000), (512, 300)]
+    desk.ends()
+    assert not desk.file.exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"in_use": 2048},
+        {"pool": 4096},
+        {"chunks": (3, 40, 24, 0)},
+        {"chunks": (5, 40, 24, 0)},
+        {"chunks": (1 << 60, 40, 24, 0)},
+        {"chunks": (-1, 40, 24, 0)},
+        {"chunks": (4, 40, 24, 40)},
+        {"chunks": (4, 1 << 70, 24, 0)},
+        {"regions": (1, 16, 0, 8)},
+        {"regions": (2, 0, 0, 8)},
+        {"chunk": (8, 16, 39)},
+        {"chunk": (-8, 16, 32)},
+        {"device": "../GPU:0"},
+        {"device": "GPU:1"},
+        {"device": "\0"},
+        {"device": "x" * 5000},
+    ],
+)
+async def test_what_does_not_fit_is_no_map_and_is_told_once(desk: Desk, changes: dict[str, object]) -> None:
+    wrong = msgspec.structs.replace(TOLD, **changes)
+    assert not desk.told(wrong, 19)
+    (missing,) = desk.told(wrong, 19)
+    assert missing.missing is not None and "makes no map" in missing.missing
+    assert len(desk.told(TOLD)) == 2
+
+
+async def test_a_pipe_or_a_link_in_its_place_holds_nobody_up(desk: Desk, tmp_path: Path) -> None:
+    content = desk.file.read_bytes()
+    desk.file.unlink()
+    os.mkfifo(desk.file)
+    assert not desk.told(TOLD)
+    desk.file.unlink()
+    (tmp_path / "elsewhere").write_bytes(content)
+    desk.file.symlink_to(tmp_path / "elsewhere")
+    assert not desk.told(TOLD)

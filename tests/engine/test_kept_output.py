@@ -1,0 +1,181 @@
+"""The bounded file of the script's output: what it keeps, what it says of the rest, and what a kill leaves of it."""
+
+import errno
+import os
+import random
+import re
+import resource
+import select
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfmemtop.engine import kept_output
+from tfmemtop.engine.kept_output import KeptOutput
+
+HEAD, TAIL = 8192, 16384
+LINE = 13
+MARKER = re.compile(rb"\n\[tfmemtop: (\d{15}) bytes left out here(?:, up to byte (\d{15}) of this file)?\] *\n")
+
+
+def text(start: int, end: int) -> bytes:
+    """Bytes *start* to *end* of an output of which every byte tells where it belongs."""
+    first = start // LINE
+    lines = b"".join(b"%012d\n" % number for number in range(first, end // LINE + 1))
+    return lines[start - first * LINE : end - first * LINE]
+
+
+def parts(path: Path) -> tuple[bytes, int, bytes, bool]:
+    """The head, bytes left out, the end, and whether its writer was killed while it moved the end."""
+    content = path.read_bytes()
+    found = MARKER.match(content, HEAD)
+    if not found:
+        return content, 0, b"", False
+    start = int(found[2] or 0)
+    if start > len(content):
+        start = 0  # what lay before it has been cut already
+    return content[:HEAD], int(found[1]), content[max(start, found.end()) :], start > found.end()
+
+
+def written(path: Path) -> int:
+    """How many bytes of :func:`text` were written, by what the file holds and says; it must hold the right ones."""
+    head, left_out, end, _ = parts(path)
+    total = len(head) + left_out + len(end)
+    assert head == text(0, len(head))
+    assert end == text(total - len(end), total)
+    assert path.stat().st_size <= HEAD + 200 + 2 * TAIL + TAIL // 2
+    return total
+
+
+def small(path: Path) -> KeptOutput:
+    return KeptOutput(path, HEAD, TAIL)
+
+
+def test_what_has_room_is_kept_whole(tmp_path: Path) -> None:
+    path = tmp_path / "output"
+    output = small(path)
+    assert not path.exists(), "who only watches leaves no file"
+    output.write(text(0, HEAD + 2 * TAIL))
+    assert path.read_bytes() == text(0, HEAD + 2 * TAIL)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert output.trouble == ""
+
+
+@pytest.mark.parametrize("piece", [1, 100, 4096, 300_000])
+def test_a_flood_leaves_its_beginning_its_end_and_the_number_of_bytes_between(tmp_path: Path, piece: int) -> None:
+    path, total = tmp_path / "output", 60_000 if piece == 1 else 1_000_000
+    output = small(path)
+    for at in range(0, total, piece):
+        output.write(text(at, min(at + piece, total)))
+        if at % 50_000 < piece:
+            assert written(path) == min(at + piece, total)
+    head, left_out, end, underway = parts(path)
+    assert written(path) == total and left_out > 0 and not underway
+    assert len(head) == HEAD and len(end) >= TAIL // 2
+    assert (total - len(end)) % LINE == 0, "what is kept of the end begins with a whole line"
+
+
+def test_a_line_without_an_end_is_cut_where_it_must(tmp_path: Path) -> None:
+    path = tmp_path / "output"
+    output = small(path)
+    for _ in range(100):
+        output.write(b"x" * 5000)
+    head, left_out, end, _ = parts(path)
+    assert len(head) + left_out + len(end) == 500_000
+
+
+def test_one_writer_after_another(tmp_path: Path) -> None:
+    path, total = tmp_path / "output", 0
+    for _ in range(30):
+        output = small(path)
+        for _ in range(3):
+            output.write(text(total, total + 7001))
+            total += 7001
+        output.close()
+        assert written(path) == total
+
+
+def test_a_file_that_somebody_emptied_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "output"
+    output = small(path)
+    output.write(text(0, 300_000))
+    os.truncate(path, 0)
+    output.write(text(0, 5000))
+    assert path.read_bytes() == text(0, 5000)
+
+
+def _flood(path: Path, total: int) -> None:
+    output = small(path)
+    while True:
+        output.write(text(total, total + 4001))
+        total += 4001
+
+
+def in_child(work: Callable[[], object]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work()
+    finally:
+        os._exit(1)
+
+
+def test_killed_at_any_moment_it_holds_its_beginning_is_bounded_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        kept_output, "_PIECE", 256
+    )  # as slow as with ends of many megabytes: kills fall among the steps
+    chance, path = random.Random(26), tmp_path / "output"
+    halves, total = 0, 0
+    for _ in range(150):
+        child = in_child(lambda: _flood(path, total))  # noqa: B023 (forked at once)
+        select.select([], [], [], chance.uniform(0, 0.005))  # a moment, not an event
+        os.kill(child, signal.SIGKILL)
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL
+        if not path.exists():
+            continue
+        halves += parts(path)[3]
+        before = written(path)
+        assert before >= total, "nothing that was written is forgotten"
+        output = small(path)
+        output.write(text(before, before + 10))
+        output.close()
+        total = before + 10
+        assert written(path) == total
+        assert not parts(path)[3], "whoever writes next sets in order what a kill left"
+    assert halves > 0 and total > 10 * TAIL, "the test met what it is about"
+
+
+def test_a_full_disk_is_told_and_what_was_lost_is_counted_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_output, "_RETRY_S", 0.0)
+    path = tmp_path / "output"
+    output = small(path)
+    output.write(b"before\n")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # A limit on files' sizes is met as a full disk is.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        output.write(b"0123456789\n")
+        assert output.trouble == os.strerror(errno.EFBIG)
+        output.write(b"lost\n")
+        assert output.trouble
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    output.write(b"after\n")
+    assert output.trouble == ""
+    assert path.read_bytes() == b"before\n012\n[tfmemtop: 000000000000013 bytes left out here]\nafter\n"
+
+
+@pytest.mark.parametrize("place", ["no/such/folder/output", ".", "/proc/version", "/dev/full"])
+def test_a_place_where_nothing_can_be_written_is_told_and_nothing_raised(tmp_path: Path, place: str) -> None:
+    output = small(tmp_path / place)
+    output.write(b"x" * 100)
+    assert output.trouble
+    output.write(b"x" * 100_000)
+    output.close()

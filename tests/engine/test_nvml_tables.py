@@ -1,0 +1,351 @@
+"""Machines that are not at hand, played back at the one place where NVML is called, up to the real screen and --once.
+
+Each machine's lines are those that a user would look for: the figures that are known, and why the others lack.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests import streams as s
+from tests.nvml_tables import GIB, MIB, TABLES, Table, card, play, row
+from tests.ui.recorded import Recorded
+from tests.ui.test_app import drawn, text_of
+from tfmemtop import events
+from tfmemtop.commands import once
+from tfmemtop.commands.arguments import parse
+from tfmemtop.engine.foreign import Foreign, tell_apart
+from tfmemtop.engine.nvml import Nvml
+from tfmemtop.engine.place import Namespace, pid_namespace, uses_gpu
+from tfmemtop.options import UiOptions
+from tfmemtop.ui.app import TfmemtopApp
+
+
+@dataclass
+class Case:
+    """What of a *table* must stand on the screen of a run whose process *pid* has a hook, and in --once.
+
+    ``local``: processes here that use a GPU, where processes are numbered otherwise than the machine does.
+    """
+
+    table: str
+    screen: list[str]
+    once: list[str]
+    nowhere: tuple[str, ...] = ("1844674407", "4294967", "-5")
+    pid: int = 441
+    pool: int = 1200 * MIB
+    local: set[int] | None = None
+
+
+CASES = {
+    "H100": Case(
+        "H100",
+        [
+            "GPU 0 NVIDIA H100 80GB HBM3",
+            "util 93% · mem 60% · 379 W · 42 °C",
+            "1.6 of 79.6 GiB",
+            "context+outside 434.0M",
+        ],
+        ["0  NVIDIA H100 80GB HBM3  1.6G  77.6G  79.6G   93%     60%   379W  42°C", "0  441", "1.6G   93     93"],
+    ),
+    "two cards of different size": Case(
+        "two cards of different size",
+        ["GPU 0 NVIDIA H100 80GB HBM3", "GPU 1 NVIDIA T4", "0 B of 16.0 GiB", "1.6 of 79.6 GiB"],
+        ["1  NVIDIA T4                0B"],
+    ),
+    "no figures by process": Case(
+        "no shares",
+        ["the driver does not tell memory by process here", "in use 600.0M", "cached 600.0M", "rest+others"],
+        ["GPU 0: the driver does not tell memory by process here", "0  441  —           —    —"],
+    ),
+    "MIG": Case(
+        "MIG",
+        ["NVIDIA H100 80GB HBM3 MIG 1g.10gb", "2.0 of 10.0 GiB", "3.0 of 10.0 GiB", "context+outside 848.0M"],
+        [
+            "0  NVIDIA H100 80GB HBM3 MIG 1g.10gb  2.0G  8.0G  10.0G     —       —      —  42°C",
+            "1  NVIDIA H100 80GB HBM3 MIG 1g.10gb  3.0G",
+            "GPU 0: the driver does not tell of a part of a card (MIG): utilisation, power",
+        ],
+        nowhere=("MIG MIG",),
+    ),
+    "MIG, lists of the whole card only": Case(
+        "MIG, lists of the whole card only", ["2.0 of 10.0 GiB", "context+outside 848.0M"], ["0  441", "1  442"]
+    ),
+    "MIG, not root": Case(
+        "MIG, not root",
+        ["2.0 of 10.0 GiB", "the driver tells shares of processes only to root"],
+        ["GPU 0: the card is divided (MIG), and the driver tells shares of processes only to root"],
+    ),
+    "MIG without a slice": Case(
+        "MIG without a slice",
+        ["GPU 0 NVIDIA H100 80GB HBM3 MIG"],
+        ["GPU 0: the driver does not tell here: utilisation"],
+    ),
+    "WSL": Case(
+        "WSL",
+        ["under WSL the driver does not tell memory by process", "2.0 of 24.0 GiB", "cached 600.0M"],
+        ["GPU 0: under WSL the driver does not tell memory by process"],
+    ),
+    "WSL, whose processes are numbered otherwise": Case(
+        "WSL", ["under WSL the driver does not tell memory by process"], ["GPU 0: under WSL"], local=set()
+    ),
+    "GB10": Case(
+        "GB10",
+        ["GPU 0 NVIDIA GB10", "8.6 of 121.7 GiB", "this GPU has no memory of its own: used and free are the host's"],
+        ["GPU 0: this GPU has no memory of its own", "0  NVIDIA GB10  8.6G  113.1G  121.7G    0%"],
+    ),
+    "unified, told as none": Case("unified, told as none", ["512.0 MiB of 1.0 GiB"], ["512.0M  512.0M   1.0G"]),
+    "vGPU": Case(
+        "vGPU",
+        ["NVIDIA A40-8Q", "in a virtual machine with a vGPU the driver does not tell memory by process"],
+        ["GPU 0: the driver does not tell here: power, temperature"],
+    ),
+    "a very old driver": Case(
+        "a very old driver",
+        ["5.0 of 12.0 GiB", "this driver is too old to tell memory by process"],
+        ["GPU 0: this driver is too old to tell memory by process"],
+    ),
+    "another library than the kernel's module": Case(
+        "another library than the kernel's module", ["does not fit the loaded kernel module", "restart the machine"], []
+    ),
+    "no permission": Case("no permission", ["no permission to talk to the NVIDIA driver"], []),
+    "16 cards": Case("16 cards", ["GPU 0 ", "GPU 15 "], ["15  NVIDIA H100"]),
+    "nonsense": Case(
+        "nonsense",
+        ["— of 80.0 GiB", "not shown, since it cannot be"],
+        [
+            "GPU 0: not shown, since it cannot be: used 18446744073709551615, free",
+            "—  80.0G     —       —      —     —",
+        ],
+        nowhere=("900.0G", "65535W", "-3%", "90.0G"),
+    ),
+    "nonsense, more used and free than there is": Case(
+        "nonsense, more used and free than there is",
+        ["70.0 of 80.0 GiB"],
+        ["GPU 0: not shown, since it cannot be: free"],
+    ),
+    "nonsense, a card of no size that can be": Case(
+        "nonsense, a card of no size that can be", ["1.0 GiB of —"], ["0  NVIDIA H100 80GB HBM3  1.0G  1.0G      —"]
+    ),
+    "in a container: the driver leaves others out": Case(
+        "beside others, 580",
+        ["3.2 of 79.6 GiB", "context+outside 434.0M", "processes outside this container hold 1.6 GiB"],
+        ["0    2", "GPU 0: processes outside this container hold 1.6 GiB"],
+        pid=2,
+        local={2},
+        nowhere=("cannot be told",),
+    ),
+    "in a container: nobody of here is listed": Case(
+        "from inside, 580",
+        ["1.6 of 79.6 GiB", "which of them are here cannot be told", "cached 600.0M"],
+        ["GPU 0: processes outside this container hold 1.6 GiB"],
+        pid=2,
+        local=set(),
+    ),
+    "in a container: the number of here without a size": Case(
+        "from inside, 560",
+        ["the driver does not tell memory by process in this container", "cached 600.0M"],
+        ["0  324  —           —    —"],
+        pid=324,
+        local={324},
+        nowhere=(" 0B", "—    0      0"),
+    ),
+    "in a container: the host's numbers, ours the only one": Case(
+        "one of the host's numbers", ["context+outside 434.0M"], ["GPU 0: processes outside"], pid=17, local=set()
+    ),
+    "in a container: the host's numbers, ours the only one large enough": Case(
+        "the host's numbers",
+        ["context+outside 2.0G", "processes outside this container hold 3.0 GiB"],
+        ["GPU 0: processes outside this container hold 33.0 GiB"],
+        pid=17,
+        pool=28 * GIB,
+        local=set(),
+    ),
+    "in a container: the host's numbers, either may be ours": Case(
+        "the host's numbers",
+        ["which of them are here cannot be told"],
+        ["GPU 0: processes outside this container hold 33.0 GiB"],
+        pid=17,
+        local=set(),
+        nowhere=("4001", "4002"),
+    ),
+}
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def reader(table: Table) -> Nvml:
+    return Nvml(play(table), lambda: table.host, table.wsl)
+
+
+def translator(local: set[int] | None, clock: Callable[[], float] | None = None) -> Foreign:
+    namespace: Namespace = "first" if local is None else "other"
+    return Foreign(lambda: local or (), namespace, lambda pid: pid in (local or ()), clock or _Clock())
+
+
+def hooked_run(case: Case) -> list[events.AnyEvent]:
+    """A run with a hook inside, and what the engine would publish of two readings of the table's cards."""
+    clock = _Clock()
+    nvml, foreign = reader(TABLES[case.table]), translator(case.local, clock)
+    first = nvml.read()
+    uuid = first.devices[0].uuid if first.devices else None
+    told: list[events.AnyEvent] = [
+        s.session(),
+        *first.devices,
+        s.run(),
+        s.process(0.3, case.pid),
+        s.alive(1.0, case.pid),
+        s.hook(1.1, case.pid),
+        s.effective(1.2, case.pid, uuid=uuid),
+        s.allocator(1.3, case.pid, case.pool // 2, pool=case.pool),
+    ]
+    for event in told:
+        foreign.take(event)
+    clock.now = 10.0
+    for reading in (first, nvml.read()):
+        told += [events.Notice(t=9.0, key=t.key, level=t.level, text=t.text, remedy=t.remedy) for t in reading.troubles]  # type: ignore[arg-type]
+        told += [foreign.translate(one) for one in reading.readings]
+    return told
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_the_screen_is_right_and_says_why_a_figure_lacks(name: str) -> None:
+    case = CASES[name]
+    app = TfmemtopApp(Recorded(hooked_run(case)), UiOptions())
+    async with app.run_test(size=(200, 60)) as pilot:
+        shown = " ".join(text_of(await drawn(pilot)).split())
+    for line in case.screen:
+        assert " ".join(line.split()) in shown
+    for text in case.nowhere:
+        if not text.startswith(("184", "4294")):  # those are quoted as what cannot be
+            assert text not in shown
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_once_prints_it_too(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    case = CASES[name]
+    table = TABLES[case.table]
+    real = once.read
+    monkeypatch.setattr(once, "read", lambda: real(reader(table), translator(case.local)))
+    for flags in (["--once"], ["--once", "--json"]):
+        arguments = parse(flags)
+        assert not isinstance(arguments, str)
+        assert once.run(arguments) == 0
+    printed, said = capsys.readouterr()
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    for line in case.once:
+        assert any(" ".join(line.split()) in each for each in lines), (line, printed)
+    if not table.cards:
+        assert "GPUs cannot be read" in said or "no permission" in said
+    told = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    for reading in (each for each in told if each["type"] == "device_reading"):
+        figures = [reading["used"], reading["free"], *(process[1] for process in reading["processes"])]
+        assert all(figure is None or 0 <= figure < 1 << 50 for figure in figures)
+        assert reading["processes"] == [] or all(0 < process[0] < 1 << 22 for process in reading["processes"])
+
+
+def test_a_card_lost_in_the_middle_is_told_and_the_other_goes_on() -> None:
+    nvml = reader(TABLES["lost in the middle"])
+    before = nvml.read()
+    assert [one.used is None for one in before.readings] == [False, False]
+    nvml.read()
+    after = nvml.read()
+    assert [one.used is None for one in after.readings] == [True, False]
+    assert "GPU 0 is lost" in " ".join(trouble.text for trouble in after.troubles)
+    assert "the card is lost" in (after.readings[0].remark or "")
+
+
+def test_numbers_of_another_namespace_are_nobodys_here() -> None:
+    """An innocent process that has the number of the host's trainer gets none of its memory."""
+    (reading,) = reader(TABLES["the host's numbers"]).read().readings
+    told = translator(set()).translate(reading)
+    assert told.processes == []
+    assert told.outside == 33 * GIB
+    assert translator(None).translate(reading) is reading
+
+
+def test_a_process_of_here_without_a_hook_may_be_any_of_the_listed() -> None:
+    (reading,) = reader(TABLES["the host's numbers"]).read().readings
+    told = translator({99}).translate(reading)
+    assert told.processes == []
+    assert told.outside is None
+    assert "cannot be told" in (told.processes_missing or "")
+
+
+def test_a_hooked_process_stays_known_while_others_come_and_go() -> None:
+    clock = _Clock()
+    foreign = translator(set(), clock)
+    foreign.take(events.Device(t=0, index=0, uuid="GPU-0", name="", total=80 * GIB, reserved=0))
+    foreign.take(s.effective(0, 17, uuid="GPU-0"))
+    foreign.take(s.allocator(0, 17, GIB, pool=GIB))
+
+    def listed(*rows: object) -> dict[int, int | None]:
+        (reading,) = Nvml(play(Table([card(ComputeRunningProcesses_v3=list(rows))]))).read().readings
+        return {process.pid: process.used for process in foreign.translate(reading).processes}
+
+    assert listed(row(4001, 2 * GIB)) == {}, "its context may be too young to be listed"
+    clock.now = 5.0
+    assert listed(row(4001, 2 * GIB)) == {17: 2 * GIB}
+    assert listed(row(4001, 2 * GIB), row(4002, 9 * GIB)) == {17: 2 * GIB}
+    foreign.take(events.HookEnd(t=9, pid=17, reason="exit"))
+    assert listed(row(4001, 2 * GIB)) == {}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "holders", "found"),
+    [
+        ({1: 10}, {7: 5}, {1: 7}),
+        ({1: 10, 2: 20}, {7: 5}, {}),
+        ({1: 10, 2: 20}, {7: 15}, {2: 7}),
+        ({1: 10, 2: 20}, {7: 15, 8: 5}, {2: 7, 1: 8}),
+        ({1: 10, 2: 20}, {7: 5, 8: 5}, {}),
+        ({1: None, 2: 20}, {7: 15}, {}),
+        ({1: 1}, {7: 5}, {}),
+        ({}, {7: 5}, {}),
+    ],
+)
+def test_only_what_is_certain_is_matched(
+    sizes: dict[int, int | None], holders: dict[int, int], found: dict[int, int]
+) -> None:
+    assert tell_apart(sizes, holders) == found
+
+
+def test_a_process_in_a_namespace_of_its_own_knows_it() -> None:
+    ask = "from tfmemtop.engine.place import pid_namespace; print(pid_namespace())"
+    here = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
+    assert here == pid_namespace()
+    apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", sys.executable, "-c", ask]
+    done = subprocess.run(apart, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no namespace of its own can be made here: {done.stderr.strip()}")
+    assert done.stdout.strip() == "other"
+
+
+@pytest.mark.parametrize(
+    ("opened", "uses"),
+    [
+        (["/dev/pts/0", "/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"], True),
+        (["/dev/nvidiactl"], False),
+        (["/dev/dxg"], True),
+        (["/dev/pts/0", "/home/nvidia/x"], False),
+        ([], False),
+    ],
+)
+def test_who_has_a_gpu_open(tmp_path: Path, opened: list[str], uses: bool) -> None:
+    folder = tmp_path / "proc" / "7" / "fd"
+    folder.mkdir(parents=True)
+    for number, target in enumerate(opened):
+        (folder / str(number)).symlink_to(target)
+    assert uses_gpu(7, tmp_path) is uses
+    assert uses_gpu(8, tmp_path) is False

@@ -1,0 +1,101 @@
+"""What becomes of the script's output in the engine: at once in the file, and bounded there."""
+
+import asyncio
+import re
+import socket
+import sys
+from pathlib import Path
+
+from tests.engine.conftest import Engines
+from tfmemtop.engine import kept_output, output
+from tfmemtop.engine.client import Client
+from tfmemtop.engine.launch import Launched
+from tfmemtop.engine.server import OUTPUT_QUEUE, Reader
+from tfmemtop.engine.stream import Stream
+from tfmemtop.events import AnyEvent, Notice, Output, RunEnd
+
+# How long each line takes to the file, as the script itself sees it, in seconds.
+_WATCHES_THE_FILE = """
+import pathlib, sys, time
+folder = pathlib.Path(sys.argv[1])
+print("line 0", flush=True)
+while not (found := list(folder.rglob("*.log"))) or b"line 0" not in found[0].read_bytes():
+    pass
+taken = []
+for number in range(1, 22):
+    begun, wanted = time.monotonic(), b"line %d\\r\\n" % number
+    print("line", number, flush=True)
+    while wanted not in found[0].read_bytes():
+        pass
+    taken.append(time.monotonic() - begun)
+print("median", sorted(taken)[10], "s", flush=True)
+"""
+
+
+async def test_what_is_printed_is_in_the_file_at_once(engines: Engines) -> None:
+    screen = await engines.run(sys.executable, "-c", _WATCHES_THE_FILE, str(engines.folder / "state"))
+    await screen.until_shown(" s\r\n")
+    found = re.search(r"median ([\d.e-]+) s", screen.shown)
+    assert found and float(found[1]) < output.TICK_S / 3, "a kill of the engine loses what is not in the file"
+
+
+_PRINTS_MUCH = """
+import os
+def write(data):
+    while data:
+        data = data[os.write(1, data):]
+write(b"the beginning\\n")
+for number in range(1000):
+    write((b"%06d " % number + b"x" * 72 + b"\\n") * 800)
+write(b"the end\\n")
+"""
+
+
+def _content(launched: Launched) -> bytes:
+    return Path(launched.output_path or "").read_bytes()
+
+
+async def test_a_flood_costs_neither_disk_nor_screen(engines: Engines) -> None:
+    launched = engines.launch(sys.executable, "-c", _PRINTS_MUCH)
+    screen = await engines.look(launched.socket)
+    end = await screen.until(RunEnd)
+    assert end.exit_code == 0
+    assert [notice for notice in screen.all(Notice) if notice.key != "nvml"] == []
+    printed = 64_800_000 + len(b"the beginning\r\nthe end\r\n")
+    content = _content(launched)
+    assert len(content) <= kept_output.HEAD + 2 * kept_output.TAIL + (1 << 20)
+    assert content.startswith(b"the beginning\r\n") and content.endswith(b"the end\r\n")
+    marker = re.search(rb"\n\[tfmemtop: (\d+) bytes left out here\] *\n", content)
+    assert marker and len(content) - len(marker[0]) + int(marker[1]) == printed
+    told = screen.all(Output)
+    assert sum(len(event.text) + event.skipped for event in told) == printed
+    assert screen.shown.endswith("the end\r\n")
+    time_s = end.t - told[0].t
+    assert len(screen.shown) <= 2 * 256 * 1024 + time_s / output.TICK_S * output.CHUNK
+
+
+async def test_a_screen_far_behind_is_moved_to_the_newest_output_and_told_what_it_missed() -> None:
+    stream = Stream()
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    reader = Reader(stream, ours)
+    stream.listen(reader.push)
+    for number in range(300):
+        stream.publish(Output(t=0.0, run=1 + number // 100, text=f"{number:16000}", skipped=1000))
+    stream.publish(RunEnd(t=0.0, run=3, exit_code=0, signal=None))
+    writing = asyncio.ensure_future(reader.write())
+    client = Client(*await asyncio.open_connection(sock=theirs))
+    got: list[AnyEvent] = []
+    async for batch in client.events():
+        got += batch
+        if isinstance(got[-1], RunEnd):
+            break
+    writing.cancel()
+    await client.close()
+    ours.close()
+    first, *rest = [event for event in got if isinstance(event, Output)]
+    assert rest[-1].text == f"{299:16000}" and 16_000 * len(rest) < OUTPUT_QUEUE
+    assert [int(event.text) for event in rest] == list(range(int(first.text) + 1, 300))
+    assert (first.run, first.skipped) == (3, 1000 + (int(first.text) - 200) * 17_000)
+    assert {event.skipped for event in rest} == {1000}
+    assert not [event for event in got if isinstance(event, Notice)]

@@ -1,0 +1,214 @@
+"""What can fail has failed before the script is started; nothing of the user's Python reaches ours."""
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.engine.conftest import Engines
+from tfmemtop.engine.folders import open_session, sessions
+from tfmemtop.events import Notice, RunEnd
+
+TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> dict[str, str]:
+    """An environment that is meant for another Python, with a folder full of modules that break ours."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    for name in ("psutil", "json", "signal", "socket", "asyncio", "msgspec", "textual", "random", "tfmemtop"):
+        (folder / f"{name}.py").write_text(f"raise ImportError('{name} of another Python')")
+    (folder / "sitecustomize.py").write_text("print('a sitecustomize that prints')\nraise RuntimeError('and raises')")
+    return os.environ | {
+        "PYTHONPATH": str(folder),
+        "PYTHONHOME": "/no/such/home",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONINSPECT": "1",
+        "PYTHONDEVMODE": "1",
+        "PYTHONPROFILEIMPORTTIME": "1",
+        "PYTHONSTARTUP": "/no/such/file",
+        "PYTHONWARNINGS": "error",
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_RUNTIME_DIR": str(tmp_path),
+    }
+
+
+def test_a_recorder_is_deaf_to_what_is_meant_for_the_script(tmp_path: Path, hostile: dict[str, str]) -> None:
+    command = ["sh", "-c", f"env -0 >{tmp_path}/env; exit 7"]
+    arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", *command]
+    done = subprocess.run(arguments, env=hostile, cwd=hostile["PYTHONPATH"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (7, "")
+    assert "Traceback" not in done.stderr and "ended with exit code 7" in done.stderr
+    assert _untouched(tmp_path / "env", hostile)
+
+
+def test_an_engine_and_a_screen_are_too(tmp_path: Path, hostile: dict[str, str]) -> None:
+    command = ["--", "sh", "-c", f"env -0 >{tmp_path}/env; printf 't%s' old; read line"]
+    screen = pexpect.spawn(
+        TFMEMTOP, command, env=hostile | {"TERM": "xterm-256color"}, cwd=hostile["PYTHONPATH"], dimensions=(40, 120)
+    )
+    screen.expect("told", timeout=60)
+    assert _untouched(tmp_path / "env", hostile | {"TERM": "xterm-256color"})
+    _end_all(tmp_path)
+    screen.close(force=True)
+
+
+def _untouched(told: Path, given: dict[str, str]) -> bool:
+    """Whether the script had what was *given*, but for what gets the hook in."""
+    variables = dict(entry.split("=", 1) for entry in told.read_text().split("\0") if "=" in entry)
+    hook, _, path = variables.pop("PYTHONPATH").partition(os.pathsep)
+    assert hook.endswith("inject") and path == given["PYTHONPATH"]
+    ours = {name for name in variables if name.startswith("TFMEMTOP_")} | {"_", "PWD", "OLDPWD", "SHLVL", "LINES"}
+    ours |= {"COLUMNS", "PYTHONPATH"}
+    return {n: v for n, v in variables.items() if n not in ours} == {n: v for n, v in given.items() if n not in ours}
+
+
+def _end_all(runtime: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        for session in sessions():
+            os.kill(session.pid, signal.SIGTERM)
+
+
+def test_no_variable_of_ours_and_no_locale_is_added(tmp_path: Path) -> None:
+    """Python sets LC_CTYPE in the C locale, for itself and for all that it starts."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
+    arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", "env"]
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    names = {line.partition("=")[0] for line in done.stdout.splitlines()}
+    assert names - environment.keys() - {"PYTHONPATH"} == {
+        "TFMEMTOP_SOCKET",
+        "TFMEMTOP_DUMPS",
+        "TFMEMTOP_INTERVAL",
+        "TFMEMTOP_SETTINGS",
+    }
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_signals_are_inherited_exactly(tmp_path: Path, live: bool) -> None:
+    """SIGPIPE, which Python ignores for itself, SIGCHLD, which we need, one of the terminal's and a blocked one."""
+    told = tmp_path / "told"
+    program = """
+import os, signal, sys
+for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGTTOU, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGUSR2])
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+    command = ["cp", "/proc/self/status", str(told)]  # no shell: it would change some
+    ours = [TFMEMTOP, "--"] if live else [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--"]
+    environment = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path), "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm"}
+    child = pexpect.spawn(
+        sys.executable, ["-c", program, *ours, *command], env=environment, dimensions=(40, 120), timeout=60
+    )
+    if live:
+        child.expect("exit code 0")  # the end was noticed
+        _end_all(tmp_path)
+        child.close(force=True)
+    else:
+        child.expect(pexpect.EOF)
+        child.close()
+        assert child.exitstatus == 0
+    fields = dict(line.split(":\t") for line in told.read_text().splitlines() if ":\t" in line)
+    ignored = {n for n in signal.valid_signals() if int(fields["SigIgn"], 16) >> (n - 1) & 1}
+    blocked = {n for n in signal.valid_signals() if int(fields["SigBlk"], 16) >> (n - 1) & 1}
+    assert ignored == {signal.SIGPIPE, signal.SIGCHLD, signal.SIGTTOU, signal.SIGHUP}
+    assert blocked == {signal.SIGUSR2}  # a shell lets SIGCHLD through, and a shell starts us
+
+
+async def test_where_nothing_may_be_written_it_runs_and_is_reachable(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As under ``ulimit -f 0``."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        screen = await engines.run("sh", "-c", "ulimit -f; echo here; read line")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    await screen.until_shown("0\r\nhere")
+    assert [session.command[0] for session in sessions()] == ["sh"]
+    notice = await screen.until(Notice, lambda notice: notice.key == "output_file")
+    assert "File too large" in notice.text
+
+
+async def test_a_runtime_folder_that_is_full_is_passed_over(engines: Engines, full_disk: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(full_disk))
+        patch.setenv("TMPDIR", str(engines.folder))
+        screen = await engines.run("sh", "-c", f"echo here; read line; : {'x' * 900}")
+        await screen.until_shown("here")
+        (session,) = sessions()
+        assert session.socket.startswith(str(engines.folder))
+        os.kill(session.pid, signal.SIGTERM)
+        await screen.until(RunEnd)
+
+
+def test_a_full_temporary_folder_does_not_keep_a_recorder_from_starting(tmp_path: Path, full_disk: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(full_disk), "XDG_RUNTIME_DIR": str(tmp_path)}
+    arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", "echo", "ran"]
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB with no room left on it."""
+    folder = tmp_path / "full"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
+    with contextlib.suppress(OSError):
+        (folder / "filler").write_bytes(bytes(1 << 20))
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_folder_that_has_been_removed_is_no_hindrance(tmp_path: Path) -> None:
+    program = f"mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; "
+    program += f"{TFMEMTOP} record -o {tmp_path}/r -- sh -c 'ls -l /proc/self/cwd'"
+    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.strip().endswith(f"{tmp_path}/gone (deleted)")
+
+
+def test_what_dead_owners_left_is_swept_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", "sh", "-c", "echo up; exec sleep 300"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE) as recorder:
+        assert recorder.stdout and recorder.stdout.readline() == b"up\n"
+        (left,) = (tmp_path / "tfmemtop").iterdir()
+        children = subprocess.run(["pgrep", "-f", "sleep 300", "-P", str(recorder.pid)], capture_output=True, text=True)
+        recorder.kill()
+        for child in children.stdout.split():
+            os.kill(int(child), signal.SIGKILL)
+    first = open_session()
+    assert not left.exists()
+    second = open_session()
+    assert first.path.exists()
+    first.remove()
+    second.remove()
+
+
+def test_the_engine_killed_as_it_starts_is_told(tmp_path: Path) -> None:
+    """Its answer has two parts, so that nobody takes a script that may run for one that was never started."""
+    program = f"""
+import json, os
+from tfmemtop.engine.launch import Launch, start
+launched = start(Launch(argv=["sh", "-c", "kill -9 $PPID; sleep 0.1; echo went on >{tmp_path}/told"],
+    cwd="/", environment=dict(os.environ)))
+print(json.dumps([launched.error, launched.started]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    error, started = json.loads(done.stdout)
+    assert started or "if the command runs, what it prints is in" in error

@@ -1,0 +1,177 @@
+"""The pools of a real GPU, to the byte, without a compiler. By hand: ``pytest -m gpu tests/gpu/test_no_compiler.py``.
+
+The second reader is the probe, loaded by the script itself; the third is TensorFlow's own ``get_memory_info``.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gpu.keep import kept
+from tfmemtop import events, recording
+from tfmemtop.probe.build import build
+from tfmemtop.probe.cache import checksum_of
+
+ROOT = Path(__file__).parents[2]
+
+SCRIPT = """
+import json, os, sys, time
+sys.path.insert(0, sys.argv[1])
+import tensorflow as tf
+from tfmemtop.agent.native import Native
+from tfmemtop.agent.trust import CPU, GPU, PINNED
+options = set(sys.argv[4:])
+
+def work():
+    spike = tf.zeros([768, 256, 1024])
+    del spike
+    weights = tf.random.normal([2048, 2048])
+    images = tf.random.normal([8, 64, 64, 32])
+    tf.nn.conv2d(images, tf.random.normal([3, 3, 32, 64]), 1, "SAME")
+    pieces = [tf.zeros([(1 + number % 97) << 8]) for number in range(2000)]
+    del pieces[::3]
+    return [weights, tf.matmul(weights, weights), tf.zeros([100, 256, 1024]), pieces]
+
+session = None
+if "session" in options:
+    v1 = tf.compat.v1
+    v1.disable_eager_execution()
+    config = v1.ConfigProto()
+    config.gpu_options.allow_growth = True
+    session = v1.Session(config=config)
+    kept = v1.get_variable("kept", [100, 256, 1024], initializer=v1.zeros_initializer())
+    session.run(kept.initializer)
+    session.run(tf.matmul(tf.random.normal([2048, 2048]), tf.random.normal([2048, 2048])))
+else:
+    gpus = tf.config.list_physical_devices("GPU")
+    for gpu in gpus if "growth" in options else []:
+        tf.config.experimental.set_memory_growth(gpu, True)
+    if "limit" in options:
+        tf.config.set_logical_device_configuration(gpus[0], [tf.config.LogicalDeviceConfiguration(memory_limit=4096)])
+    if "split" in options:
+        tf.config.set_logical_device_configuration(
+            gpus[0], [tf.config.LogicalDeviceConfiguration(memory_limit=2048)] * 2)
+    kept = []
+    for device in tf.config.list_logical_devices("GPU"):
+        with tf.device(device.name):
+            kept += work()
+            tf.zeros([16]).numpy()
+time.sleep(2)  # for readings, and maps once a second
+since = time.time()
+time.sleep(3)
+native = Native(sys.argv[2], int(sys.argv[3]))
+figures = {}
+for kind, index, name in [*((GPU, index, f"GPU:{index}") for index in range(native.gpus())), (PINNED, 0, "HOST:0")]:
+    taken = native.take(kind, index)
+    if taken is None:
+        continue
+    cut = native.map(kind, index, None)
+    public = None
+    if kind == GPU and session is None:
+        public = tf.config.experimental.get_memory_info(name)
+        public = [public["current"], public["peak"]]
+    figures[name] = {"native": [taken.name, *taken.reading[:6]], "map": cut, "public": public}
+print(json.dumps({"since": since, "until": time.time(), "figures": figures}))
+"""
+
+CASES = {
+    "nothing-set": ([], {}),
+    "growth": (["growth"], {}),
+    "limit": (["limit"], {}),
+    "growth-forced": ([], {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}),
+    "two-logical-devices": (["split"], {}),
+    "session": (["session"], {}),
+    "cuda_malloc_async": ([], {"TF_GPU_ALLOCATOR": "cuda_malloc_async"}),
+}
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    """The probe, with which the script compares. tfmemtop itself is started without a compiler and a cache."""
+    spec = find_spec("tensorflow")
+    assert spec is not None and spec.origin is not None
+    built = build(Path(spec.origin).parent, version("tensorflow"))
+    assert built.state == "built", built
+    return Path(built.path)
+
+
+def watch(folder: Path, library: Path, name: str) -> tuple[dict[str, Any], list[events.AnyEvent]]:
+    """What the script says of itself, and the whole recording."""
+    arguments, variables = CASES[name]
+    path = kept(folder) / f"no-compiler-{name}.jsonl"
+    script = folder / "train.py"
+    script.write_text(SCRIPT)
+    # CUDA's own tools are searched for by TensorFlow on PATH: only what compiles C++ is to be missing.
+    alone = {"PATH": "/nowhere", "CXX": "/nowhere/c++", "XDG_CACHE_HOME": str(folder / "cache")}
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "tfmemtop", "record", "-o", str(path), "--"),
+            *(sys.executable, str(script), str(ROOT), str(library), str(checksum_of(library.read_bytes())), *arguments),
+        ],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", **variables, **alone},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=400,
+    )
+    return json.loads(done.stdout), list(recording.read(path).events())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CASES)
+def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path, tmp_path: Path) -> None:
+    said, stream = watch(tmp_path, library, name)
+    probes = [event.state for event in stream if isinstance(event, events.Probe)]
+    asynchronous = name == "cuda_malloc_async"
+    # The pinned pool is BFC's in any case, where TensorFlow has made one.
+    assert probes == ["unavailable", "direct"] or (asynchronous and probes == ["unavailable"])
+    assert not [event for event in stream if isinstance(event, events.HookError)]
+    session = stream[0]
+    assert isinstance(session, events.Session)
+    still = [event for event in stream if said["since"] + 0.2 < session.started + event.t < said["until"] - 0.2]
+    effective = {event.device: event for event in stream if isinstance(event, events.Effective)}
+    assert said["figures"] and "GPU:0" in effective
+    if name != "two-logical-devices":
+        assert effective["GPU:0"].uuid is not None
+    for device, figures in said["figures"].items():
+        _, *native = figures["native"]
+        readings = [event for event in still if isinstance(event, events.Allocator) and event.device == device]
+        assert len(readings) >= 15
+        told = {(one.in_use, one.peak, one.pool, one.limit, one.peak_pool, one.allocations) for one in readings}
+        if asynchronous and device.startswith("GPU"):
+            assert {one[:3] for one in told} == {(*native[:2], None)}
+            continue
+        assert told == {tuple(native)}
+        assert figures["public"] is None or native[:2] == figures["public"]
+        assert {one.allocator for one in readings} == {figures["native"][0]}
+        first = next(event for event in stream if isinstance(event, events.Allocator) and event.device == device)
+        assert first.limit == native[3] and first.pool is not None
+
+        maps = [event for event in stream if isinstance(event, events.MemoryMap) and event.device == device]
+        assert maps and not any(event.missing for event in maps)
+        if device in effective:
+            assert maps[0].t - effective[device].t < 1.0
+        (found,) = {
+            (one.pool, one.in_use, one.chunks, one.chunks_in_use, one.largest_free, one.cells, tuple(one.sizes))
+            for one in maps
+            if one in still
+        }
+        expected = events.decode_event(
+            json.dumps({"type": "memory_map", "t": 0, "pid": 1, "device": device, **figures["map"]}).encode()
+        )
+        assert isinstance(expected, events.MemoryMap)
+        assert found[:5] == (
+            *(expected.pool, expected.in_use, expected.chunks, expected.chunks_in_use, expected.largest_free),
+        )
+        assert found[5:] == (expected.cells, tuple(expected.sizes))
+        print(f"{name} {device}: {native}, map read in {maps[-1].cost_us} µs")
+    if asynchronous:
+        missing = [event for event in stream if isinstance(event, events.MemoryMap) and event.missing]
+        assert [event.device for event in missing] == ["GPU:0"]

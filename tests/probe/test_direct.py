@@ -1,0 +1,296 @@
+"""Pools read in place, in a real TensorFlow on its BFC allocator for the CPU, with no library and no compiler."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.engine.conftest import Engines
+from tests.hook.conftest import INJECT, PYTHON, Monitor, environment, outcome, start
+from tests.probe.test_engine import POOL, TRAINING
+from tfmemtop.agent.layouts import LAYOUTS
+from tfmemtop.engine.chunks import read_chunks
+from tfmemtop.engine.dump import condense
+from tfmemtop.engine.folders import sessions
+from tfmemtop.events import Allocator, Chunks, Effective, HookError, Input, MemoryMap, PoolGrowth, Probe, RunEnd
+from tfmemtop.probe.cache import checksum_of
+
+Script = Callable[[str], str]
+MIB = 1 << 20
+ROOT = INJECT.parents[1]
+
+
+async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
+    engines: Engines, script: Script, tmp_path: Path
+) -> None:
+    alone = {**os.environ, **POOL, "PATH": "/nowhere", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with pytest.MonkeyPatch.context() as patch:  # of the engine too, which looks for a compiler
+        for name in ("PATH", "XDG_CACHE_HOME"):
+            patch.setenv(name, alone[name])
+        screen = await engines.run(sys.executable, script(TRAINING), environment=alone, record=str(tmp_path / "file"))
+        assert "no C++ compiler" in (await screen.until(Probe, lambda probe: probe.of_library)).text
+    devices = await screen.until(Effective)
+    found = await screen.until(MemoryMap)
+    assert found.t - devices.t < 1.0 and found.cells and found.missing is None
+    first = screen.all(Allocator)[0]
+    assert first.pool == first.peak_pool and first.pool and first.allocations and first.limit == 512 * MIB
+    assert [probe.state for probe in screen.all(Probe)] == ["unavailable", "direct"]
+
+    late = await engines.look(sessions()[0].socket)
+    for probe in screen.all(Probe):
+        assert await late.until(Probe, lambda one, known=probe: one == known)  # type: ignore[misc]
+
+    await screen.client.send(Input(text="\n"))
+    await screen.until_shown("grown")
+    growth = await screen.until(PoolGrowth, lambda growth: growth.after - growth.before >= 64 * MIB)
+    await screen.until(MemoryMap, lambda found: found.pool == growth.after)
+    folder = next((tmp_path / "run").rglob("dumps"))
+    assert [path.name for path in folder.iterdir()] == [f"{first.pid}.CPU:0.chunks"]
+    await screen.client.send(Input(text="\n"))
+    assert (await screen.until(RunEnd)).exit_code == 0
+    assert not screen.all(HookError) and not list(folder.iterdir())
+
+
+BOTH = """
+import json, os, random, sys, threading
+sys.path.insert(0, sys.argv[1])
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tfmemtop.agent.direct import Direct
+from tfmemtop.agent.native import Native
+from tfmemtop.agent.sheet import Sheet
+from tfmemtop.agent.trust import CPU, GPU, PINNED
+
+def public():
+    from tfmemtop.agent.devices import Reading
+    info = tf.config.experimental.get_memory_info("CPU:0")
+    return Reading(info["current"], info["peak"])
+
+direct = Direct(os.path.dirname(tf.__file__), tf.__version__)
+before = [direct.check(CPU, 0, None), direct.take(CPU, 0), direct.gpus(), direct.check(GPU, 0, None)]
+before.append(direct.check(PINNED, 0, None))
+untouched = context._context is None or context._context._context_handle is None
+
+pieces = [tf.zeros([(1 + number % 97) << 8]) for number in range(3000)]
+del pieces[::3]
+spike = tf.zeros([4 << 20])
+del spike
+native = Native(sys.argv[2], int(sys.argv[3]))
+checked = [direct.check(CPU, 0, public), native.check(CPU, 0, public)]
+sheet = Sheet(os.path.join(sys.argv[4], f"{os.getpid()}.CPU:0.chunks"))
+
+def readings():
+    found = [way.take(CPU, 0) for way in (direct, native)]
+    return [[one.name, *one.reading[:6]] for one in found] + [list(public()[:2])]
+
+def cut():
+    found = direct.cut(CPU, 0, sheet)
+    layout = direct.layout
+    return found and {
+        "type": "chunks", "t": 0, "pid": os.getpid(), "device": "CPU:0", "cost_us": 0,
+        "pool": found.pool, "in_use": found.in_use,
+        "regions": [found.regions, layout.region_size, layout.region_address, layout.region_bytes],
+        "chunks": [found.chunks, layout.chunk_size, layout.chunk_address, layout.chunk_bytes],
+        "chunk": [layout.chunk_requested, layout.chunk_id, layout.chunk_bin],
+        "wanted": [],
+    }
+
+def tell(**what):
+    print(json.dumps(what), flush=True)
+    sys.stdin.readline()
+
+region = native.map(CPU, 0, None)["regions"][1][0]
+tell(before=before, untouched=untouched, checked=checked, readings=readings(), chunks=cut(),
+     native=[native.map(CPU, 0, None), native.map(CPU, 0, region)])
+
+# Six threads allocate, this one reads: what is read is of one moment, or not told.
+working = True
+def work():
+    held = []
+    while working:
+        held.append(tf.raw_ops.Empty(shape=[random.randrange(1, 1 << 16)], dtype=tf.uint8, init=False))
+        if len(held) > 100:
+            del held[random.randrange(len(held))]
+threads = [threading.Thread(target=work) for _ in range(6)]
+for thread in threads:
+    thread.start()
+wrong = still = 0
+for number in range(20000):
+    now = direct.take(CPU, 0).reading
+    wrong += not 0 <= now.in_use <= now.peak <= now.limit or not now.in_use <= now.pool <= now.peak_pool
+    if number % 20 == 0:
+        still += cut() is not None
+working = False
+for thread in threads:
+    thread.join()
+tell(wrong=wrong, still=still, readings=readings())
+"""
+
+
+def test_each_figure_is_that_of_the_library_and_of_tensorflow(script: Script, library: Path, tmp_path: Path) -> None:
+    path = script(BOTH)
+    arguments = [PYTHON, path, str(ROOT), str(library), str(checksum_of(library.read_bytes())), str(tmp_path)]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(arguments, env=environment(None), stdin=pipe, stdout=pipe, text=True)
+    assert process.stdin is not None and process.stdout is not None
+    told: dict[str, Any] = json.loads(process.stdout.readline())
+    # Before the script has made its devices there is nothing, and nothing is made.
+    assert told["before"] == [False, None, 0, False, False] and told["untouched"]
+    assert told["checked"] == [True, True]
+    direct, native, public = told["readings"]
+    assert direct == native and direct[1:3] == public and direct[0] == "bfc_cpu_allocator_for_gpu"
+
+    chunks = msgspec.convert(told["chunks"], Chunks)
+    pieces, starts = read_chunks(tmp_path, chunks)
+    for expected in told["native"]:
+        ours = json.loads(msgspec.json.encode(condense(1, "CPU:0", pieces, starts, only=expected["region"])))
+        # Of several chunks of one size others may be listed.
+        for found in (ours, expected):
+            found["biggest"] = [size for _, size, _ in found["biggest"]]
+        assert {name: ours[name] for name in expected} == expected
+    # What is not of one moment, cut short, or laid out otherwise makes no map.
+    for change in (
+        {"in_use": chunks.in_use + 256},
+        {"pool": chunks.pool - 256},
+        {"chunks": (chunks.chunks[0] // 2, *chunks.chunks[1:])},
+        {"chunks": (chunks.chunks[0], chunks.chunks[1], chunks.chunks[2] + 8, 0)},
+        {"regions": (chunks.regions[0] - 1, *chunks.regions[1:])},
+        {"regions": (1 << 40, *chunks.regions[1:])},
+        {"chunk": (8, 0, 48)},
+        {"chunk": (8, 16, 1 << 40)},
+    ):
+        with pytest.raises(ValueError):
+            read_chunks(tmp_path, msgspec.structs.replace(chunks, **change))
+
+    process.stdin.write("\n")
+    process.stdin.flush()
+    told = json.loads(process.stdout.readline())
+    direct, native, public = told["readings"]
+    assert direct == native and direct[1:3] == public
+    assert told["wrong"] == 0 and told["still"] > 0
+    assert outcome_code(process) == 0
+
+
+def outcome_code(process: "subprocess.Popen[str]") -> int:
+    process.communicate("\n", timeout=60)
+    return process.returncode
+
+
+AWKWARD = """
+import ctypes, os, struct, sys
+import tensorflow as tf
+if "filter" in sys.argv:
+    # As a sandbox does: a process that calls process_vm_readv is ended.
+    number = {"x86_64": 310, "aarch64": 270}[os.uname().machine]
+    code = b"".join(struct.pack("HBBI", *step) for step in (
+        (0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x80000000), (0x06, 0, 0, 0x7FFF0000)))
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("steps", ctypes.c_char_p)]
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(Program(4, code)), 0, 0) == 0
+if "no room" in sys.argv:
+    import resource, signal
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+kept = [tf.zeros([1 << 10]) for _ in range(2000)]
+print(tf.config.experimental.get_memory_info("CPU:0")["current"], flush=True)
+sys.stdin.readline()
+if "forks" in sys.argv:
+    ends = []
+    for number in range(100):
+        kept[number] = tf.zeros([1 << 10])
+        child = os.fork()
+        if child == 0:
+            made = [tf.zeros([1 << 10]) for _ in range(20)]
+            os._exit(0 if float(made[0][0]) == 0 else 1)
+        ends.append(os.waitpid(child, 0)[1])
+    print(sum(ends), flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["filter", "forks", "no room"])
+def test_awkward_circumstances(monitor: Monitor, script: Script, tmp_path: Path, how: str) -> None:
+    dumps = tmp_path / "dumps"
+    dumps.mkdir()
+    process = start(monitor, script(AWKWARD), how, TFMEMTOP_DUMPS=str(dumps), TFMEMTOP_INTERVAL="0.01")
+    assert process.stdout is not None
+    held = int(process.stdout.readline())
+    reading = monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] == held)
+    assert reading["pool"] >= held and reading["limit"] == 512 * MIB
+    monitor.say(process.pid, {"do": "maps", "wanted": [[None, None, 0.001]]})
+    if how == "no room":
+        assert "File too large" in monitor.wait_for(lambda event: event["type"] == "memory_map")["missing"]
+        assert not list(dumps.iterdir())
+    else:
+        put_down = monitor.wait_for(lambda event: event["type"] == "chunks")
+        pieces, _ = read_chunks(dumps, msgspec.convert({**put_down, "t": 0.0}, Chunks))
+        assert sum(piece.size for piece in pieces if piece.in_use) == held == put_down["in_use"]
+    ended = outcome(process, "\n")
+    assert ended.code == 0 and ended.out == ("0\n" if how == "forks" else "")
+    assert {event["pid"] for event in monitor.events} == {process.pid} and not monitor.of("hook_error")
+
+
+WAITING = """
+import sys
+import tensorflow as tf
+kept = tf.zeros([1 << 20])
+print("begun", flush=True)
+sys.stdin.readline()
+"""
+
+ROWS = re.compile(r'    "(\d+\.\d+)": (_OF_\d_\d+),')
+
+
+@dataclass
+class Table:
+    """A table of layouts that is wrong, and what is said of it."""
+
+    rows: Callable[[re.Match[str]], str]
+    said: str
+
+
+TABLES = {
+    "no row for this version": Table(
+        lambda row: f'    "9.{row[1][2:]}": {row[2]},', "its layout is known of TensorFlow 9.16"
+    ),
+    "other figures": Table(lambda row: f'    "{row[1]}": {row[2]}._replace(peak=24),', "own account"),
+    "places in no order": Table(lambda row: f'    "{row[1]}": {row[2]}._replace(peak=0),', "no order"),
+    "no such place": Table(lambda row: f'    "{row[1]}": {row[2]}._replace(name=1 << 50),', "has no name"),
+    "other regions": Table(lambda row: f'    "{row[1]}": {row[2]}._replace(region_bytes=0),', "do not add up"),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_that_does_not_fit_is_not_believed(monitor: Monitor, script: Script, tmp_path: Path, name: str) -> None:
+    """The hook runs with a table of its own: that this version is not in, or is in wrongly."""
+    table = TABLES[name]
+    package = tmp_path / "copy"
+    for room in ("inject", "agent"):
+        shutil.copytree(ROOT / "tfmemtop" / room, package / room, ignore=shutil.ignore_patterns("__pycache__"))
+    layouts = package / "agent" / "layouts.py"
+    text, changed = ROWS.subn(table.rows, layouts.read_text())
+    assert changed == len(LAYOUTS)
+    layouts.write_text(text)
+    variables = environment(monitor) | {"PYTHONPATH": str(package / "inject")}
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [PYTHON, script(WAITING)], env=variables, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    verdict = monitor.wait_for(lambda event: event["type"] == "probe" and event["state"] == "public")
+    assert table.said in verdict["text"]
+    monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 4 * MIB)
+    told = len(monitor.of("allocator"))
+    monitor.wait_for(lambda _: len(monitor.of("allocator")) > told + 2)
+    assert outcome(process, "\n").code == 0
+    assert {reading["pool"] for reading in monitor.of("allocator")[told + 1 :]} == {None}
+    assert monitor.of("probe")[-1] == verdict and not monitor.of("hook_error")

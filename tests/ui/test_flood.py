@@ -1,0 +1,125 @@
+"""A script that prints without end, or what costs a terminal most, holds up neither the screen nor a key."""
+
+import math
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ui.test_output_panel import SESSION, Desk, run
+from tests.ui.test_output_terminal import shown
+from tfmemtop.ui.terminal import TerminalScreen
+
+FRAME_S = 2.0  # where it was not bounded, one took minutes; python -m tests.bench panels has the strict figure
+"""CPU time in which a frame has to be over, on a slow machine too; what the panel aims at is a tenth."""
+
+STORMS = {
+    "lines": "y\r\n",
+    "long lines": "x" * 500 + "\r\n",
+    "alignment": "\x1b#8",
+    "repeats": "x\x1b[9999b",
+    "repeats of a wide character": "漢\x1b[9999b",
+    "wide characters": "漢字",
+    "accents": "e\u0301\u0302\u0303\u0304\u0305",
+    "attributes": "\x1b[" + "1;38;2;1;2;3;" * 40 + "mx",
+    "attributes without end": "\x1b[" + "1;" * 5000 + "mx",
+    "inserted lines": "\x1b[H\x1b[9999L",
+    "deleted lines": "\x1b[H\x1b[9999M",
+    "inserted characters": "\x1b[H\x1b[9999@",
+    "deleted characters": "\x1b[H\x1b[9999P",
+    "erased characters": "\x1b[H\x1b[9999X",
+    "scrolling": "\x1b[9999S\x1b[9999T",
+    "erasing": "\x1b[2J",
+    "alternate screens": "\x1b[?1049h\x1b[?1049l",
+    "insert mode": "\x1b[4hx\x1b[H",
+    "tabs": "\r\t\t\t\t\x1b[9999Z",
+    "a title without end": "\x1b]0;" + "x" * 60_000,
+    "resets": "\x1bc",
+}
+
+
+async def test_a_frame_takes_no_longer_whatever_is_printed() -> None:
+    app, taken_s = Desk(), {}
+    async with app.run_test(size=(200, 60)):
+        app.take(SESSION)
+        for number, (name, storm) in enumerate(STORMS.items(), 1):
+            app.take(run(number))  # with a screen as new
+            taken_s[name] = 0.0
+            for _ in range(3):
+                begun = time.thread_time()
+                app.write(storm * (60_000 // len(storm)), run=number)
+                taken_s[name] = max(taken_s[name], time.thread_time() - begun)
+    assert {name: seconds for name, seconds in taken_s.items() if seconds > FRAME_S} == {}
+
+
+async def test_a_flood_is_followed_at_its_newest_and_what_was_left_out_is_said() -> None:
+    app, number = Desk(), 0
+    async with app.run_test(size=(200, 60)) as pilot:
+        app.take(SESSION, run(1))
+        for _ in range(20):
+            app.write("".join(f"漢\x1b[300b\r\n{number + n}\r\n" for n in range(1000)))
+            number += 1000
+        # As behind as it may be, the newest comes in a second or two: it is waited for, not all of it.
+        while app.panel.behind:
+            await pilot.pause()
+        assert str(number - 1) in app.lines
+        assert app.panel.terminal.scrolled_off < 2 * number / 3
+        said = [text for text in shown(app.panel.terminal, 0, 5000) if "left out" in text]
+        assert said and all(text.endswith(f"left out, see {SESSION.output_path}") for text in said)
+
+
+async def test_after_what_costs_much_the_panel_is_as_quick_as_before() -> None:
+    app = Desk()
+    async with app.run_test(size=(100, 20)) as pilot:
+        app.take(SESSION, run(1))
+        app.write("\x1b#8" * 10_000)
+        while app.panel.behind:
+            await pilot.pause()
+        for number in range(200):
+            app.write(f"line {number}\r\n")
+        while app.panel.behind:
+            await pilot.pause()
+        app.write("".join(f"{number:06} of a log\r\n" for number in range(300)))
+        while app.panel.behind:
+            await pilot.pause()
+        lines = shown(app.panel.terminal, 0, 300)
+        assert [line for line in lines if "log" in line] == [f"{number:06} of a log" for number in range(1, 300)][-299:]
+
+
+async def test_what_is_left_out_of_a_run_is_not_taken_for_another() -> None:
+    app = Desk()
+    async with app.run_test(size=(100, 20)) as pilot:
+        app.take(SESSION, run(1))
+        app.write("\x1b#8" * 10_000)
+        app.take(run(2))
+        for _ in range(3):
+            app.write("\x1b#8" * 10_000, run=2)
+        app.write("the end", run=2)
+        while app.panel.behind:
+            await pilot.pause()
+        lines = shown(app.panel.terminal, 0, 5000)
+        assert [line for line in lines if "run 2" in line] == ["── run 2 ──"]
+        assert any("the end" in line for line in lines)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["a", "\r\n", "é漢", "\x1b[", "31;1", "m", "\x1b]0;", "t", "\x07", "\x1b\\", "\x1b#8", "\x1b[5b"]
+        ),
+        max_size=120,
+    ),
+    st.integers(1, 40),
+)
+def test_what_is_taken_in_pieces_is_the_same(pieces: list[str], chunk: int) -> None:
+    text = "".join(pieces)
+    whole, parts = TerminalScreen(20, 5), TerminalScreen(20, 5)
+    whole.feed(text)
+    for start in range(0, len(text), chunk):
+        piece = text[start : start + chunk]
+        while piece:
+            taken = parts.feed(piece, until=-math.inf)
+            assert 0 <= taken <= len(piece)
+            piece = piece[taken:]
+    assert shown(parts) == shown(whole)
+    assert parts.cursor(0, 5) == whole.cursor(0, 5)

@@ -1,0 +1,81 @@
+"""The size of the script's terminal: its panel's from the start, changed by the user and not by each reading."""
+
+import pytest
+
+from tests import streams as s
+from tests.ui.recorded import source_of
+from tests.ui.test_app import ENDED, GIB, app, drawn, press
+from tfmemtop import events
+from tfmemtop.state import apply
+from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.layout import first_size
+
+
+def started(size: tuple[int, int], gpus: int) -> list[events.AnyEvent]:
+    """What a screen is told at first: the terminal has its first size, no GPU has been read yet."""
+    columns, rows = first_size(*size, gpus)
+    return [s.session(), events.Terminal(t=0.0, columns=columns, rows=rows), s.run(), s.process(0.3, 100)]
+
+
+def readings(gpus: int) -> list[events.AnyEvent]:
+    found: list[events.AnyEvent] = [s.device(index) for index in range(gpus)]
+    found.append(s.alive(1.0, 100))
+    if gpus:
+        found += [s.hook(1.1, 100), s.effective(1.2, 100)]
+        found += [s.device_reading(2.0, {100: 2 * GIB}), s.allocator(2.1, 100, in_use=GIB // 8, peak=GIB)]
+    return found
+
+
+def take(shown: TfmemtopApp, *news: events.AnyEvent) -> None:
+    for event in news:
+        apply(shown.state, event)
+
+
+def told(shown: TfmemtopApp) -> list[tuple[int, int]]:
+    return [(c.columns, c.rows) for c in source_of(shown).sent if isinstance(c, events.Resize)]
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 2, 8])
+@pytest.mark.parametrize("size", [(80, 24), (111, 37), (120, 36), (160, 48), (200, 60)], ids=str)
+async def test_the_first_size_lasts_while_devices_processes_and_a_finding_come(
+    size: tuple[int, int], gpus: int
+) -> None:
+    async with app(started(size, gpus)).run_test(size=size) as pilot:
+        shown = await drawn(pilot)
+        take(shown, *readings(gpus))
+        await drawn(pilot)
+        columns, rows = first_size(*size, gpus)
+        assert shown.output.size.width == columns and shown.output.size.height - 1 >= rows
+        assert told(shown) == []
+        take(shown, ENDED)  # its finding comes, and goes with the next run
+        await drawn(pilot)
+        take(shown, s.run(4.0, 2, 200))
+        await drawn(pilot)
+        assert told(shown) == []
+
+
+async def test_what_no_longer_fits_is_told_once_and_not_taken_back() -> None:
+    size = (120, 36)
+    async with app(started(size, 0)).run_test(size=size) as pilot:
+        shown = await drawn(pilot)
+        take(shown, *(s.process(1.0, pid) for pid in range(200, 206)), s.alive(1.0, 100, *range(200, 206)))
+        await drawn(pilot)
+        (smaller,) = told(shown)
+        assert smaller == (shown.output.size.width, shown.output.size.height - 1)
+        take(shown, events.Terminal(t=1.1, columns=smaller[0], rows=smaller[1]), s.alive(2.0, 100))
+        await drawn(pilot)
+        assert shown.output.size.height - 1 > smaller[1] and told(shown) == [smaller]
+
+
+async def test_who_arranges_the_screen_anew_gives_the_script_all_the_room_there_is() -> None:
+    size = (120, 36)
+    async with app(started(size, 1) + readings(1)).run_test(size=size) as pilot:
+        shown = await drawn(pilot)
+        await pilot.resize_terminal(120, 50)
+        await drawn(pilot)
+        assert told(shown)[-1] == (shown.output.size.width, shown.output.size.height - 1)
+        await press(pilot, "P")  # the allocators beside it go
+        assert told(shown)[-1] == (120, shown.output.size.height - 1)
+        await pilot.resize_terminal(100, 40)
+        await drawn(pilot)
+        assert told(shown)[-1] == (shown.output.size.width, shown.output.size.height - 1)

@@ -1,0 +1,74 @@
+"""A walk through every screen and dialog, and what it sends to the terminal."""
+
+from rich.console import RenderableType
+from textual._compositor import CompositorUpdate
+from textual.screen import Screen
+
+from tests.ui.recorded import Recorded
+from tfmemtop.events import AnyEvent
+from tfmemtop.options import UiOptions
+from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.dialog_box import Dialog
+from tfmemtop.ui.lines import Panel
+from tfmemtop.verdicts import findings
+
+SIZES = ((60, 16), (100, 30), (200, 60))
+
+PLACES = {
+    "main": (),
+    "output alone": ("P",),
+    "allocators alone": ("P", "O"),
+    "all again": ("O",),
+    "map": ("M",),
+    "one region": ("enter",),
+    "map as memory ran out": ("escape", "o"),
+    "why": ("escape", "W"),
+    "runs": ("escape", "H"),
+    "one run": ("enter",),
+    "details": ("escape", "escape", "enter"),
+    "details, further down": ("end",),
+    "signal": ("escape", "k"),
+    "limit": ("escape", "L"),
+    "GPUs": ("escape", "V"),
+    "arguments": ("escape", "E"),
+    "fit": ("escape", "F"),
+    "relaunch": ("escape", "R"),
+    "leave": ("escape", "q"),
+    "help": ("escape", "question_mark"),
+}
+"""Where the walk leads, and the keys from the place before."""
+
+
+class DrawnApp(TfmemtopApp):
+    """The app without a terminal: what it would write is kept in ``drawn``."""
+
+    drawn = ""
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        if isinstance(renderable, CompositorUpdate):
+            self.drawn += renderable.render_segments(self.console)
+
+
+async def tour(stream: list[AnyEvent], size: tuple[int, int]) -> dict[str, tuple[str, str]]:
+    """By place, the text of what is shown there and what was sent to draw it; and all findings."""
+    app = DrawnApp(Recorded(stream), UiOptions())
+    seen = {}
+    async with app.run_test(size=size, notifications=True) as pilot:
+        while app.state.session is None or len(app.state.notices) < 1:
+            await pilot.pause()
+        app.notify(stream[1].__repr__())
+        for place, keys in PLACES.items():
+            app.drawn = ""
+            await pilot.press(*keys)
+            app.redraw()
+            await pilot.pause()
+            shown = [
+                "".join(segment.text for segment in panel.render_line(y))
+                for panel in app.screen.query(Panel)
+                for y in range(panel.size.height)
+            ]
+            if isinstance(app.screen, Dialog):
+                shown += ["".join(segment.text for segment in line) for line in app.screen.lines]
+            seen[place] = "\n".join(shown), app.drawn
+    seen["findings"] = "\n".join(finding.text for finding in findings(app.state)), ""
+    return seen

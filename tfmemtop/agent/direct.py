@@ -1,0 +1,278 @@
+"""TensorFlow's pools, read in place: without the native library, and so without a compiler.
+
+Nothing of an allocator is called and none of its locks is taken: its figures and chunks are copied from where a table
+says that they lie in this version. So nothing can be created, changed or held up, and a wrong address does no harm.
+What TensorFlow changed while it was copied is recognised, and copied again.
+"""
+
+from ctypes import CDLL, c_void_p
+from os import RTLD_LAZY, RTLD_NOLOAD
+from struct import Struct, calcsize
+from sys import byteorder
+from time import monotonic
+from typing import Any, NamedTuple, Optional
+
+from .devices import Reading
+from .layouts import LAYOUTS, Layout, layout_of
+from .memory import Memory
+from .sheet import Sheet
+from .trust import CPU, GPU, Growth, NotTrusted, PublicReader, Taken, agree
+
+MOST_CHUNKS = 200_000
+"""Of a map: as many the monitor, which is written in Python, condenses in about a second."""
+
+_LIBRARY = "libtensorflow_framework.so.2"
+_CPU_STATE = "_ZN10tensorflow12ProcessState9singletonEv"
+_GPU_STATE = "_ZN10tensorflow15GPUProcessState9singletonEPS0_"
+_POOLS = (b"N3tsl12BFCAllocatorE\0", b"N10tensorflow15GPUBFCAllocatorE\0")
+"""The classes whose objects have the layout, by the names that C++ keeps beside their functions."""
+
+_TRIES = 10
+_MOST_GPUS = 64
+_MOST_REGIONS = 10_000
+_SOME_REGIONS = 64
+_LONGEST_NAME = 63
+_POINTER, _STRING, _VECTOR = Struct("<Q"), Struct("<QQ"), Struct("<QQQ")
+
+
+class Cut(NamedTuple):
+    """How a pool is cut up: its regions, then its chunks lie on a sheet as TensorFlow has them. Bytes."""
+
+    regions: int
+    chunks: int
+    in_use: int
+    pool: int
+
+
+class TooMany(Exception):
+    """The pool has more chunks than a map is made of."""
+
+
+class Direct:
+    """The pools of this process, for one thread; never in a forked child.
+
+    Raises:
+        NotTrusted: this TensorFlow or this system is not one whose pools can be read so.
+        OSError: the kernel does not let this process read its own memory.
+    """
+
+    def __init__(self, folder: str, version: str) -> None:
+        """*folder* is that of the ``tensorflow`` package that runs here."""
+        layout = layout_of(version)
+        if layout is None:
+            known = list(LAYOUTS)
+            raise NotTrusted(f"its layout is known of TensorFlow {known[0]} to {known[-1]}, not of {version}")
+        if calcsize("P") != 8 or byteorder != "little":
+            raise NotTrusted("its layout is known on 64-bit little-endian systems only")
+        try:
+            # The one that TensorFlow runs from; none that would be loaded only now.
+            library = CDLL(f"{folder}/{_LIBRARY}", mode=RTLD_NOLOAD | RTLD_LAZY)
+            self._cpu_state, self._gpu_state = getattr(library, _CPU_STATE), getattr(library, _GPU_STATE)
+        except (OSError, AttributeError) as error:
+            raise NotTrusted(str(error)) from None
+        self._cpu_state.restype, self._cpu_state.argtypes = c_void_p, []
+        self._gpu_state.restype, self._gpu_state.argtypes = c_void_p, [c_void_p]
+        self._layout = layout
+        self._memory = Memory()
+        self._figures = _figures(layout)
+        self._vectors_to_stats = layout.stats + layout.stats_size - layout.regions
+        self._cuda_is_there = False
+        self._found: dict[tuple[int, int], Optional[tuple[int, str]]] = {}  # address and name; None is no pool
+        self._last: dict[tuple[int, int], tuple[int, Optional[int]]] = {}  # peak and pool
+
+    def gpus(self) -> int:
+        """How many GPU allocators TensorFlow has made."""
+        vector = self._of_gpus(self._layout.gpus)
+        count = 0 if vector is None else (vector[1] - vector[0]) // self._layout.part_size
+        return min(max(0, count), _MOST_GPUS)
+
+    def take(self, kind: int, index: int) -> Optional[Taken]:
+        """Read one pool; ``None`` if TensorFlow has not made it, or its allocator keeps no pool."""
+        found = self._find(kind, index)
+        reading = None if found is None else self._read(found[0])
+        if found is None or reading is None or reading.peak is None:
+            return None
+        peak, pool = self._last.get((kind, index), (reading.peak, reading.pool))
+        self._last[kind, index] = reading.peak, reading.pool
+        if reading.peak > peak:
+            reading = reading._replace(high=reading.peak)  # reached in between; else that is not known
+        growths = []
+        if pool is not None and reading.pool is not None and pool != reading.pool:
+            growths.append(Growth(monotonic(), pool, reading.pool))
+        return Taken(reading, found[1], None, growths, 0)
+
+    def forget(self) -> None:
+        """Tell nothing of the time since the last reading: others have."""
+        self._last.clear()
+
+    def check(self, kind: int, index: int, public: Optional[PublicReader]) -> bool:
+        """Compare with *public* while the script goes on allocating; without it, ask for plausible figures.
+
+        False if TensorFlow has not made that allocator yet. One that keeps no pool needs no check.
+
+        Raises:
+            NotTrusted: the figures are not those of this allocator.
+        """
+        if self._allocator(kind, index) is None:
+            return False
+        found = self._find(kind, index)
+        if found is None:
+            return True
+        address = found[0]
+        if not agree(lambda: self._read(address), public):
+            return False
+        if not any(self._adds_up(address) for _ in range(_TRIES)):
+            raise NotTrusted("its regions do not add up to the pool")
+        return True
+
+    def has_pool(self, kind: int, index: int) -> bool:
+        """Whether that allocator is there, and cuts up a pool."""
+        return self._find(kind, index) is not None
+
+    def cut(self, kind: int, index: int, sheet: Sheet) -> Optional[Cut]:
+        """Copy a pool's regions and chunks to *sheet*; ``None`` if it did not keep still meanwhile.
+
+        Raises:
+            TooMany: the pool is cut up too small.
+            OSError: the sheet has no room.
+        """
+        found = self._find(kind, index)
+        if found is None:
+            return None
+        layout, memory = self._layout, self._memory
+        at = found[0] + layout.regions
+        for _ in range(_TRIES):
+            before = memory.block(at, self._vectors_to_stats)
+            if before is None:
+                return None
+            regions, end_of_regions, _ = _VECTOR.unpack_from(before)
+            chunks, end_of_chunks, _ = _VECTOR.unpack_from(before, layout.chunks - layout.regions)
+            first, second = end_of_regions - regions, end_of_chunks - chunks
+            if first > _MOST_REGIONS * layout.region_size or second > MOST_CHUNKS * layout.chunk_size:
+                raise TooMany
+            if first < 0 or second < 0:
+                continue
+            to = sheet.room(first + second)
+            whole = memory.copy(regions, first, to) and memory.copy(chunks, second, to + first)
+            if whole and memory.block(at, self._vectors_to_stats) == before:
+                reading = self._reading(before[layout.stats - layout.regions :])
+                in_use, pool = reading.in_use or 0, reading.pool or 0
+                return Cut(first // layout.region_size, second // layout.chunk_size, in_use, pool)
+        return None
+
+    @property
+    def layout(self) -> Layout:
+        """Where what lies on a sheet has its parts."""
+        return self._layout
+
+    def _find(self, kind: int, index: int) -> "Optional[tuple[int, str]]":
+        """Address and name of a pool, which lives as long as the process."""
+        key = kind, index
+        if key not in self._found:
+            address = self._allocator(kind, index)
+            if address is None:
+                return None
+            self._found[key] = (address, self._name(address)) if self._is_pool(address) else None
+        return self._found[key]
+
+    def _allocator(self, kind: int, index: int) -> Optional[int]:
+        """Its address, from the list in which TensorFlow keeps it; TensorFlow's getters would make it.
+
+        Read without the list's lock: what is found there is looked at before it is believed.
+        """
+        layout = self._layout
+        if kind == CPU:
+            vector = self._memory.values(self._cpu_state() + layout.cpus, _VECTOR)
+            size, place = _POINTER.size, 0
+        else:
+            vector = self._of_gpus(layout.gpus if kind == GPU else layout.hosts)
+            size, place = layout.part_size, layout.part_allocator
+        if vector is None or not 0 <= index < (vector[1] - vector[0]) // size:
+            return None
+        return self._pointer(vector[0] + index * size + place)
+
+    def _of_gpus(self, place: int) -> "Optional[tuple[Any, ...]]":
+        """A vector of TensorFlow's state of its GPUs; ``None`` where it has none, lest it be made."""
+        if not self._cuda_is_there:
+            try:
+                CDLL("libcuda.so.1", mode=RTLD_NOLOAD | RTLD_LAZY)
+            except OSError:
+                return None
+            self._cuda_is_there = True
+        return self._memory.values(self._gpu_state(None) + place, _VECTOR)
+
+    def _is_pool(self, address: int) -> bool:
+        """Whether an object of one of the known classes is there: each leads to its class's name."""
+        functions = self._pointer(address)
+        kind = self._pointer(functions - 8) if functions else None
+        name = self._pointer(kind + 8) if kind else None
+        return name is not None and any(self._memory.block(name, len(known)) == known for known in _POOLS)
+
+    def _name(self, address: int) -> str:
+        text = self._memory.values(address + self._layout.name, _STRING)
+        if text is None or not 0 < text[1] <= _LONGEST_NAME:
+            raise NotTrusted("it has no name")
+        name = (self._memory.block(*text) or b"").decode("ascii", "replace")
+        if not (name.isascii() and name.isprintable()):
+            raise NotTrusted("its name is none")
+        return name
+
+    def _pointer(self, address: int) -> Optional[int]:
+        """What the pointer at *address* points to, if it is one."""
+        found = self._memory.values(address, _POINTER)
+        return found[0] or None if found else None
+
+    def _read(self, address: int) -> Optional[Reading]:
+        """The figures of a pool, of one moment: read until they are the same twice."""
+        layout = self._layout
+        found = self._memory.block(address + layout.stats, layout.stats_size)
+        for _ in range(_TRIES):
+            before, found = found, self._memory.block(address + layout.stats, layout.stats_size)
+            if found == before:
+                break
+        return None if found is None else self._reading(found)
+
+    def _reading(self, stats: bytes) -> Reading:
+        allocations, in_use, peak, limit, limited, pool, pooled, peak_pool, peaked = self._figures.unpack_from(stats)
+        return Reading(
+            in_use=in_use,
+            # TensorFlow, interrupted between the one and the other, sets it next.
+            peak=max(in_use, peak),
+            pool=pool if pooled else None,
+            limit=limit if limited else None,
+            peak_pool=max(pool, peak_pool) if pooled and peaked else None,
+            allocations=allocations,
+        )
+
+    def _adds_up(self, address: int) -> bool:
+        """Whether the regions, or the first of many, are what is said of the pool, and both vectors hold wholes."""
+        layout = self._layout
+        before = self._memory.block(address + layout.regions, self._vectors_to_stats)
+        if before is None:
+            return False
+        begin, end, _ = _VECTOR.unpack_from(before)
+        chunks, end_of_chunks, _ = _VECTOR.unpack_from(before, layout.chunks - layout.regions)
+        limit = self._memory.values(address + layout.limit, _POINTER)
+        reading = self._reading(before[layout.stats - layout.regions :])
+        if (end - begin) % layout.region_size or (end_of_chunks - chunks) % layout.chunk_size or limit is None:
+            return False
+        count = (end - begin) // layout.region_size
+        regions = self._memory.block(begin, min(count, _SOME_REGIONS) * layout.region_size)
+        if count < 0 or regions is None or reading.pool is None or reading.limit not in (None, limit[0]):
+            return False
+        places = range(layout.region_bytes, len(regions), layout.region_size)
+        total = sum(int(_POINTER.unpack_from(regions, place)[0]) for place in places)
+        return total == reading.pool or (count > _SOME_REGIONS and 0 < total < reading.pool)
+
+
+def _figures(layout: Layout) -> Struct:
+    """The figures within an ``AllocatorStats``, each that may be missing followed by whether it is there."""
+    form, at = "<", 0
+    figures = [(layout.allocations, "q"), (layout.in_use, "q"), (layout.peak, "q")]
+    figures += [(layout.limit_told, "q?"), (layout.pool, "q?"), (layout.peak_pool, "q?")]
+    for place, figure in figures:
+        if place < at:
+            raise NotTrusted("the table has its figures in no order")
+        form += f"{place - at}x{figure}"
+        at = place + calcsize("<" + figure)
+    return Struct(form)

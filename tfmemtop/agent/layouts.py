@@ -1,0 +1,71 @@
+"""Where TensorFlow keeps an allocator's figures in memory, by version: offsets and sizes in bytes.
+
+Printed by the compiler from TensorFlow's own headers; ``tests/probe/test_layouts.py`` holds them against the headers
+of the version that is installed, and makes the row of a new one. Of a 64-bit process with GCC's new ``std::string``.
+"""
+
+from typing import NamedTuple, Optional
+
+
+class Layout(NamedTuple):
+    """The first five lie in a ``BFCAllocator``, ``in_use`` to ``peak_pool`` in its ``AllocatorStats``.
+
+    ``limit_told`` to ``peak_pool`` are ``std::optional``, ``regions`` and ``chunks`` vectors.
+    """
+
+    name: int
+    limit: int
+    stats: int
+    regions: int
+    chunks: int
+    allocations: int
+    in_use: int
+    peak: int
+    limit_told: int
+    pool: int
+    peak_pool: int
+    stats_size: int
+    chunk_size: int  # of one chunk in the vector, and places in it
+    chunk_bytes: int
+    chunk_requested: int
+    chunk_id: int
+    chunk_address: int
+    chunk_bin: int
+    region_size: int  # of one region in the vector, and places in it
+    region_address: int
+    region_bytes: int
+    cpus: int  # in ProcessState, a vector of pointers to allocators
+    gpus: int  # in GPUProcessState, a vector of structures, and so is the next
+    hosts: int
+    part_size: int  # of one such structure
+    part_allocator: int
+
+
+_OF_2_19 = Layout(
+    **{"name": 1256, "limit": 32, "stats": 1456, "regions": 1392, "chunks": 1416},
+    **{"allocations": 0, "in_use": 8, "peak": 16, "limit_told": 32, "pool": 88, "peak_pool": 104, "stats_size": 120},
+    **{"chunk_size": 64, "chunk_bytes": 0, "chunk_requested": 8, "chunk_id": 16, "chunk_address": 24, "chunk_bin": 48},
+    **{"region_size": 48, "region_address": 0, "region_bytes": 8},
+    **{"cpus": 24, "gpus": 32, "hosts": 80, "part_size": 40, "part_allocator": 0},
+)
+_OF_2_18 = _OF_2_19._replace(cpus=32, gpus=40, hosts=88)
+_OF_2_16 = _OF_2_18._replace(name=1272, limit=48, stats=1480, regions=1416, chunks=1440)
+_OF_2_22 = _OF_2_19._replace(
+    **{"name": 944, "stats": 1152, "regions": 1080, "chunks": 1104},
+    **{"pool": 96, "peak_pool": 112, "stats_size": 128, "chunk_size": 104},
+)
+
+LAYOUTS = {
+    "2.16": _OF_2_16,
+    "2.17": _OF_2_16,
+    "2.18": _OF_2_18,
+    "2.19": _OF_2_19,
+    "2.20": _OF_2_19,
+    "2.21": _OF_2_19,
+    "2.22": _OF_2_22,  # of 2.22.0rc0
+}
+
+
+def layout_of(version: str) -> Optional[Layout]:
+    """The layout of the TensorFlow *version*, as ``2.21.0``; ``None`` if it is not known."""
+    return LAYOUTS.get(".".join(version.split(".")[:2]))

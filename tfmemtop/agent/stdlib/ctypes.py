@@ -1,0 +1,38 @@
+"""C's types, structures and shared libraries."""
+
+import _ctypes
+from _ctypes import Structure, addressof, byref, sizeof
+from typing import Any, Optional
+
+__all__ = ["CDLL", "Structure", "addressof", "byref", "sizeof"]
+
+
+def _simple(code: str) -> Any:
+    kind: Any = type(_ctypes._SimpleCData)
+    return kind("simple_" + code, (_ctypes._SimpleCData,), {"_type_": code})
+
+
+# As on every machine that TensorFlow runs on.
+c_char, c_ubyte, c_int, c_uint, c_long, c_ulong, c_char_p, c_void_p = map(_simple, "cBiIlLzP")
+c_uint8, c_int64, c_uint64, c_size_t = c_ubyte, c_long, c_ulong, c_ulong
+
+
+class _Function(_ctypes.CFuncPtr):
+    _flags_ = _ctypes.FUNCFLAG_CDECL
+    _restype_ = c_int
+
+
+class CDLL:
+    """A shared library; its functions are its attributes, and return an ``int`` unless told otherwise.
+
+    Raises:
+        OSError: it cannot be loaded.
+    """
+
+    def __init__(self, name: Optional[str], mode: int = 0) -> None:
+        self._handle = _ctypes.dlopen(name, mode)  # type: ignore[arg-type]  # which takes None
+
+    def __getattr__(self, name: str) -> Any:
+        function = _Function((name, self))  # type: ignore[arg-type]
+        setattr(self, name, function)
+        return function

@@ -1,0 +1,77 @@
+"""What readers of pools have in common: what they tell, and how it is checked before anybody believes it."""
+
+from typing import Callable, NamedTuple, Optional
+
+from .devices import Reading
+
+GPU, PINNED, CPU = 0, 1, 2
+"""Kinds of allocators, of which only GPUs have an index above 0."""
+
+PublicReader = Callable[[], Reading]
+"""In use and peak as TensorFlow's public API gives them."""
+
+_TRIALS = 400
+_AGREEMENTS = 5
+
+
+class NotTrusted(Exception):
+    """What would be read is not what it should be; the text says why."""
+
+
+class Growth(NamedTuple):
+    """A pool that grew or shrank: seconds of CLOCK_MONOTONIC, bytes."""
+
+    at: float
+    before: int
+    after: int
+
+
+class Taken(NamedTuple):
+    """A reading and what happened since the one before; ``lost`` counts growths beyond those told."""
+
+    reading: Reading
+    name: str
+    physical: Optional[int]
+    growths: "list[Growth]"
+    lost: int
+
+
+def agree(read: Callable[[], Optional[Reading]], public: Optional[PublicReader]) -> bool:
+    """Compare *read* with *public* while the script goes on allocating; without it, ask for plausible figures.
+
+    False if there is nothing to read yet.
+
+    Raises:
+        NotTrusted: the figures are not those of this allocator.
+    """
+    agreed = 0
+    said = ""
+    for _ in range(_TRIALS):
+        before = None if public is None else public()
+        reading = read()
+        if reading is None:
+            return False
+        _check_plausible(reading)
+        if public is None or before is None:
+            return True
+        after = public()
+        # A figure that did not move around ours must be ours.
+        if before == after and reading[:2] == before[:2]:
+            agreed += 1
+        if agreed == _AGREEMENTS:
+            return True
+        said = (
+            f"in use and peak are {reading.in_use} and {reading.peak}, "
+            f"by TensorFlow's own account {after.in_use} and {after.peak}"
+        )
+    raise NotTrusted(said)
+
+
+def _check_plausible(reading: Reading) -> None:
+    in_use, peak, pool = reading.in_use or 0, reading.peak or 0, reading.pool
+    rising = [0, in_use, *(figure for figure in (pool, reading.peak_pool) if figure is not None)]
+    if rising != sorted(rising) or peak < in_use or (reading.limit and pool is not None and pool > reading.limit):
+        raise NotTrusted(
+            f"its figures cannot be: in use {in_use}, peak {peak}, pool {pool}, "
+            f"peak pool {reading.peak_pool}, limit {reading.limit}"
+        )

@@ -1,0 +1,112 @@
+"""Which characters the user's terminal takes, by the locale, and what is written in place of the others.
+
+The user's own variables decide, not Python's idea of them: in the C locale Python takes UTF-8 for its streams.
+Where nothing at all is set, as in most containers, UTF-8 is taken too: the terminals that people have take it, and
+nobody has said otherwise. Whoever says C, POSIX or another character set gets ASCII.
+"""
+
+import codecs
+import locale
+import re
+import sys
+import unicodedata
+from collections.abc import Mapping
+from typing import IO
+
+_VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is not empty counts
+_HANDLER = "tfmemtop-ascii"
+
+_PLAIN = {
+    "—": "-", "–": "-", "−": "-", "·": "-", "•": "*", "°": " ", "×": "x", "µ": "u", "μ": "u", "≥": ">", "≤": "<",
+    "→": ">", "←": "<", "↑": "^", "↓": "v", "…": "~", "“": '"', "”": '"', "„": '"', "‘": "'", "’": "'",
+    "─": "-", "━": "-", "╌": "-", "│": "|", "┃": "|", "┊": ":", "▏": "|", "└": "`", "├": "|", "┤": "|", "╵": "^",
+    "█": "#", "▓": "=", "▒": "+", "░": "-", "●": "*", "○": "o", "■": "#", "▲": "^", "▼": "v", "▾": "v", "▸": ">",
+}  # fmt: skip
+"""Of one cell each, in place of one cell."""
+
+_LONGER = {"…": "...", "→": "->", "←": "<-", "≥": ">=", "≤": "<=", "°": ""}
+"""What is clearer where nothing has to keep its width."""
+
+
+def locale_name(environment: Mapping[str, str]) -> str:
+    """The locale of characters that *environment* asks for; empty where it asks for none."""
+    return next((environment[name] for name in _VARIABLES if environment.get(name)), "")
+
+
+def takes_utf8(environment: Mapping[str, str]) -> bool:
+    """Whether a terminal under *environment* is to be written to in UTF-8."""
+    name = locale_name(environment)
+    plain = name.partition("@")[0].lower()
+    if not plain or "utf8" in plain.replace("-", ""):
+        return True
+    if plain in ("c", "posix") or "." in plain:
+        return False
+    return _own_charset(name).replace("-", "").lower() == "utf8"
+
+
+def _own_charset(name: str) -> str:
+    """The character set of a locale whose name does not say it, by the C library; empty if it lacks the locale."""
+    before = locale.setlocale(locale.LC_CTYPE)
+    try:
+        locale.setlocale(locale.LC_CTYPE, name)
+        return locale.nl_langinfo(locale.CODESET)
+    except locale.Error:
+        return ""
+    finally:
+        locale.setlocale(locale.LC_CTYPE, before)
+
+
+def to_ascii(text: str) -> str:
+    """*text* in ASCII, in as many cells of a terminal."""
+    return text if text.isascii() else "".join(map(_cell, text))
+
+
+def _cell(character: str) -> str:
+    if character.isascii():
+        return character
+    if character in _PLAIN:
+        return _PLAIN[character]
+    if "\u2800" <= character <= "\u28ff":
+        return ":" if character != "\u2800" else " "  # braille, as graphs are drawn with
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return ""
+    wide = unicodedata.east_asian_width(character) in ("W", "F")
+    base = unicodedata.normalize("NFKD", character)[0]
+    return "??" if wide else base if base.isascii() and base.isprintable() else "?"
+
+
+_BEYOND = re.compile("[^\0-\x7e]")
+
+
+def json_ascii(text: str) -> str:
+    """JSON with DEL and every character beyond ASCII escaped: the same JSON, for any terminal and pipe."""
+    return _BEYOND.sub(lambda found: _escaped(found[0]), text)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def fit_streams(environment: Mapping[str, str]) -> None:
+    """Let standard output and error never fail for a character, whatever is printed, from now on.
+
+    Where the terminal does not take UTF-8 they write ASCII; where it does, only what UTF-8 cannot write is replaced.
+    """
+    codecs.register_error(_HANDLER, _replace)
+    encoding = "utf-8" if takes_utf8(environment) else "ascii"
+    for stream in (sys.stdout, sys.stderr):
+        _refit(stream, encoding)
+
+
+def _refit(stream: IO[str] | None, encoding: str) -> None:
+    reconfigure = getattr(stream, "reconfigure", None)  # a stream may have been replaced by something plainer
+    if reconfigure is not None:
+        reconfigure(encoding=encoding, errors=_HANDLER)
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    failed = error.object[error.start : error.end]
+    return "".join(_LONGER.get(character, _cell(character)) for character in failed), error.end

@@ -1,0 +1,231 @@
+"""Which Python a command would start, and what that Python says of itself. The command itself is never run."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tfmemtop.engine.run import INJECT
+
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:-dbg|t|d)?")
+_KEPT = "IESsP"  # options of Python's own that bear on what it finds at its start
+_WITH_ARGUMENT = "WX"
+_UV_WITH_VALUE = (
+    *("-p", "--python", "--with", "--with-editable", "--with-requirements", "--extra", "--group", "--only-group"),
+    *("--no-group", "--env-file", "--directory", "--project", "--package", "--index", "--index-url", "-C"),
+)
+_ENV_WITH_VALUE = ("-u", "--unset", "-C", "--chdir")
+_DEEPEST = 8  # interpreters of interpreters
+_FIRST_LINE = 4096  # bytes
+_ANSWERS_S = 10.0
+_MARK = "tfmemtop doctor: "
+
+_DISTRIBUTIONS = (
+    *("tensorflow", "tensorflow-cpu", "tf-nightly", "tf-nightly-cpu"),
+    *("tensorflow-intel", "intel-tensorflow", "tensorflow-rocm", "tensorflow-aarch64"),
+)
+
+# Runs in the user's interpreter, of any version: nothing of the working folder is imported.
+_ASK = f"""
+import sys
+sys.path[:] = [part for part in sys.path if part]
+found = {{"version": sys.version.split()[0], "executable": sys.executable,
+          "hook": "_Arrival" in [type(finder).__name__ for finder in sys.meta_path]}}
+try:
+    from importlib.util import find_spec
+    spec = find_spec("tensorflow")
+    found["folder"] = list(spec.submodule_search_locations or [])[0] if spec else None
+    from importlib import metadata
+    for name in {_DISTRIBUTIONS!r}:
+        try:
+            found["tensorflow"] = metadata.version(name)
+            break
+        except metadata.PackageNotFoundError:
+            pass
+except Exception as error:
+    found["error"] = "%s: %s" % (type(error).__name__, error)
+import json
+print("\\n{_MARK}" + json.dumps(found))
+"""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a command's Python is started: *words* before the program, in *environment*."""
+
+    words: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Unclear:
+    """Why it is not known which Python a command starts; ``missing`` if it starts nothing at all."""
+
+    text: str
+    missing: bool = False
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """What a Python says of itself; ``folder`` is that of its TensorFlow, ``flags`` what it was started with."""
+
+    version: str
+    executable: str
+    hook: bool
+    tensorflow: str | None
+    folder: str | None
+    flags: tuple[str, ...] = ()
+    error: str = ""
+
+
+def resolve(command: Sequence[str], environment: Mapping[str, str], cwd: Path, depth: int = 0) -> Start | Unclear:
+    """The Python that *command* starts, by what a shell and the kernel would make of its words."""
+    name = command[0]
+    path = shutil.which(name, path=environment.get("PATH", os.defpath)) if "/" not in name else str(cwd / name)
+    if path is None or not Path(path).exists():
+        return Unclear(f"{name}: command not found", missing=True, remedy="check its spelling and PATH")
+    if not os.access(path, os.X_OK) or Path(path).is_dir():
+        return Unclear(f"{name}: cannot be executed", missing=True, remedy="chmod +x, or name its interpreter")
+    base = Path(name).name
+    rest = list(command[1:])
+    if _PYTHON.fullmatch(base):
+        return Start((path, *_flags(rest)), environment)
+    if depth >= _DEEPEST:
+        return Unclear(f"{name}: each interpreter names another")
+    if base == "env":
+        return _of_env(path, rest, environment, cwd, depth)
+    if base == "uv" and rest[:1] == ["run"]:
+        return _of_uv(path, rest[1:], environment)
+    line = _first_line(Path(path))
+    if line is None:
+        return Unclear(f"{name} is no Python: whether one that it starts lets the hook in is not known")
+    interpreter, _, argument = line.partition(" ")
+    words = [interpreter, *([argument.strip()] if argument.strip() else []), path, *rest]
+    if Path(interpreter).name == "env" and argument.strip().startswith("-S"):
+        words = [interpreter, *argument.strip()[2:].split(), path, *rest]
+    found = resolve(words, environment, cwd, depth + 1)
+    if isinstance(found, Unclear) and not found.missing:
+        return Unclear(f"{name} is run by {interpreter}: whether a Python that it starts lets the hook in is not known")
+    return found
+
+
+def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter | str:
+    """What the Python says of itself with the hook on its way, or why it says nothing."""
+    environment = dict(start.environment)
+    users = environment.get("PYTHONPATH")
+    if environment.pop(_CLEANED, None) is None:
+        environment["PYTHONPATH"] = f"{INJECT}{os.pathsep}{users}" if users else str(INJECT)
+        environment["TFMEMTOP_SOCKET"] = "/dev/null/doctor"  # nobody listens, and nothing is to be said
+    try:
+        process = subprocess.Popen(
+            [*start.words, "-c", _ASK],
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return f"{start.words[0]} cannot be started: {error.strerror or error}"
+    try:
+        told, complaint = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return f"{start.words[0]} did not answer within {timeout_s:.0f} s"
+    answer = told.decode(errors="replace").rpartition(_MARK)[2]
+    try:
+        found: Any = json.JSONDecoder().raw_decode(answer)[0]
+        flags = tuple(word for word in start.words if word.startswith("-") and set(word[1:]) <= set(_KEPT))
+        return Interpreter(
+            version=str(found["version"]),
+            executable=str(found["executable"]),
+            hook=found["hook"] is True,
+            tensorflow=found.get("tensorflow"),
+            folder=found.get("folder"),
+            flags=flags,
+            error=str(found.get("error", "")),
+        )
+    except (ValueError, TypeError, KeyError):
+        last = complaint.decode(errors="replace").strip().splitlines()[-1:] or ["it says nothing"]
+        return f"{start.words[0]} ended with {process.returncode}: {last[0]}"
+
+
+_CLEANED = "\0cleaned"
+"""Key that cannot be a variable's: the environment is emptied by ``env -i``, of what leads to the hook too."""
+
+
+def _flags(rest: list[str]) -> list[str]:
+    """Of Python's own options those that bear on its start, in front of the script, ``-c`` or ``-m``."""
+    kept: list[str] = []
+    words = iter(rest)
+    for word in words:
+        if not word.startswith("-") or word in ("-", "--") or word.startswith("--"):
+            break
+        for position, letter in enumerate(word[1:], 1):
+            if letter in "cm":
+                return kept
+            if letter in _WITH_ARGUMENT:
+                if position == len(word) - 1:
+                    next(words, None)
+                break
+            if letter in _KEPT:
+                kept.append(f"-{letter}")
+    return kept
+
+
+def _of_env(path: str, rest: list[str], environment: Mapping[str, str], cwd: Path, depth: int) -> Start | Unclear:
+    changed = dict(environment)
+    while rest and (rest[0].startswith("-") or "=" in rest[0]):
+        word = rest.pop(0)
+        if word in ("-i", "-", "--ignore-environment"):
+            changed = {_CLEANED: ""}
+        elif word in _ENV_WITH_VALUE and rest:
+            value = rest.pop(0)
+            if word in ("-u", "--unset"):
+                changed.pop(value, None)
+        elif word.startswith("-"):
+            return Unclear(f"env {word}: what that starts is not known here")
+        else:
+            name, _, value = word.partition("=")
+            changed[name] = value
+    if not rest:
+        return Unclear("env starts nothing")
+    # The command is looked for by the environment's own PATH, as far as that has one.
+    return resolve(rest, {"PATH": environment.get("PATH", os.defpath)} | changed, cwd, depth + 1)
+
+
+def _of_uv(path: str, rest: list[str], environment: Mapping[str, str]) -> Start | Unclear:
+    options: list[str] = []
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
+        if word in ("-m", "--module", "-s", "--script", "--gui-script"):
+            rest = rest or ["-"]
+            return Start((path, "run", "--no-sync", *options, "python"), environment)
+        options.append(word)
+        if word in _UV_WITH_VALUE and rest:
+            options.append(rest.pop(0))
+    if rest and (rest[0].endswith(".py") or _PYTHON.fullmatch(Path(rest[0]).name)):
+        python = "python" if rest[0].endswith(".py") else rest[0]
+        flags = [] if rest[0].endswith(".py") else _flags(rest[1:])
+        # As it is: nothing is installed for the sake of a look.
+        return Start((path, "run", "--no-sync", *options, python, *flags), environment)
+    return Unclear(f"uv run {' '.join(rest[:1])}: whether a Python that it starts lets the hook in is not known")
+
+
+def _first_line(path: Path) -> str | None:
+    """What stands behind ``#!`` in a script's first line."""
+    try:
+        with path.open("rb") as file:
+            line = file.read(_FIRST_LINE).partition(b"\n")[0]
+    except OSError:
+        return None
+    return line[2:].decode(errors="surrogateescape").strip() if line.startswith(b"#!") else None

@@ -1,0 +1,61 @@
+"""What an app of Textual's lacks: no text steers the terminal, and what fails is told in one line."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from rich.console import RenderableType
+from textual.app import App
+from textual.filter import LineFilter
+from textual.notifications import SeverityLevel
+
+from tfmemtop.failure import describe
+from tfmemtop.options import Outcome
+from tfmemtop.safe import safe
+from tfmemtop.ui.gate import Gate
+
+_GATE = Gate()
+
+
+class SturdyApp(App[Outcome]):
+    """An app behind the gate that every character passes; what fails is told in one line."""
+
+    trouble = ""
+    """What ended the screen, if nobody asked for that."""
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's, behind the gate."""
+        return [_GATE, *super().get_line_filters()]
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """As Textual's, but *message* is never markup: ``[L]`` is a key, and a name may hold anything."""
+        super().notify(safe(message), title=safe(title), severity=severity, timeout=timeout, markup=False)
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """After what nobody expected, in Textual's own threads too."""
+        self._return_code = 1
+        self._fatal_error()
+
+    def _fatal_error(self) -> None:
+        # Textual prints pages, with the values of variables as they are. Ours is one line, once the terminal is back.
+        error = sys.exc_info()[1] or self._exception
+        self.trouble = self.trouble or (describe(error) if error else "an unknown error")
+        self._close_messages_no_wait()
+
+    def failed(self, text: str) -> None:
+        """Show *text* where it is seen."""
+        raise NotImplementedError(type(self).__name__)
+
+    def _try(self, draw: Callable[[], object]) -> None:
+        """Draw a part; if it fails, which no figure and no text is meant to bring about, the others live on."""
+        try:
+            draw()
+        except Exception as error:
+            self.failed(f"a part of the screen cannot be drawn: {describe(error)}")
