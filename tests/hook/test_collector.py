@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import pytest
-
 from tests.hook.conftest import Monitor, both
 
 Script = Callable[[str], str]
@@ -40,9 +38,6 @@ print([where for _, where in seen if not where], seen["finalizer", True] > 1000,
     assert len(monitor.of("allocator")) > 20 and monitor.of("census") and not monitor.of("hook_error")
 
 
-@pytest.mark.xfail(
-    strict=False, reason="since pools are read in place, a collection runs in our thread now and then: to be cured"
-)
 def test_a_finalizer_that_is_due_while_the_script_sleeps_waits_for_it(monitor: Monitor, script: Script) -> None:
     source = """
 import gc, threading, time

@@ -9,7 +9,8 @@ import time
 from typing import Optional
 
 _ROOM = 64
-"""Containers made beyond those given back. A reading makes 10, with the counts of calls 29."""
+"""Containers made, beyond those given back, between two looks: the script's threads may make any number whenever ours
+waits for the kernel or for TensorFlow, so we look again after that. A reading makes 10, the counts of calls 29."""
 
 _PATIENCE_S = 0.25
 

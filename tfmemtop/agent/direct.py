@@ -10,7 +10,7 @@ from os import RTLD_LAZY, RTLD_NOLOAD
 from struct import Struct, calcsize
 from sys import byteorder
 from time import monotonic
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from .devices import Reading
 from .layouts import LAYOUTS, Layout, layout_of
@@ -56,8 +56,11 @@ class Direct:
         OSError: the kernel does not let this process read its own memory.
     """
 
-    def __init__(self, folder: str, version: str) -> None:
-        """*folder* is that of the ``tensorflow`` package that runs here."""
+    def __init__(self, folder: str, version: str, regained: "Callable[[], object]" = bool) -> None:
+        """*folder* is that of the ``tensorflow`` package that runs here.
+
+        *regained* is called after each reading of memory, during which the script's threads may have run.
+        """
         layout = layout_of(version)
         if layout is None:
             known = list(LAYOUTS)
@@ -73,7 +76,7 @@ class Direct:
         self._cpu_state.restype, self._cpu_state.argtypes = c_void_p, []
         self._gpu_state.restype, self._gpu_state.argtypes = c_void_p, [c_void_p]
         self._layout = layout
-        self._memory = Memory()
+        self._memory = Memory(regained)
         self._figures = _figures(layout)
         self._vectors_to_stats = layout.stats + layout.stats_size - layout.regions
         self._cuda_is_there = False

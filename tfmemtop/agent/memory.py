@@ -8,7 +8,7 @@ from ctypes import CDLL, Structure, addressof, c_char, c_int, c_long, c_size_t, 
 from os import O_CLOEXEC, O_RDONLY, close, fstat, getpid
 from os import open as open_file
 from struct import Struct
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from .link import high_copy
 
@@ -23,12 +23,15 @@ class _Piece(Structure):
 class Memory:
     """This process's memory, for one thread.
 
+    *regained* is called after each copy, during which the script's threads may have run.
+
     Raises:
         OSError: the kernel does not let this process read itself.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, regained: "Callable[[], object]" = bool) -> None:
         library = CDLL(None)
+        self._regained = regained
         self._buffer = (c_char * _BUFFER)()
         self._at = addressof(self._buffer)
         self._descriptor: Optional[int] = None
@@ -63,10 +66,13 @@ class Memory:
         if self._descriptor is not None:
             # The script may have closed all descriptors and opened others.
             ours = _identity(self._descriptor) == self._identity
-            return ours and bool(self._pread(self._descriptor, to, size, address) == size)
-        here, there = self._here, self._there
-        here.address, here.size, there.address, there.size = to, size, address, size
-        return bool(self._readv(self._pid, self._pieces[0], 1, self._pieces[1], 1, 0) == size)
+            copied = self._pread(self._descriptor, to, size, address) if ours else 0
+        else:
+            here, there = self._here, self._there
+            here.address, here.size, there.address, there.size = to, size, address, size
+            copied = self._readv(self._pid, self._pieces[0], 1, self._pieces[1], 1, 0)
+        self._regained()
+        return bool(copied == size)
 
     def block(self, address: int, size: int) -> Optional[bytes]:
         """At most 4096 bytes at *address*; ``None`` if they are not there."""

@@ -71,11 +71,14 @@ class _Map(ctypes.Structure):
 class Native:
     """The loaded library. After a fork it must not be called, and refuses to do anything.
 
+    *regained* is called after each call of it, during which the script's threads may have run.
+
     Raises:
         NotTrusted: the file at *path* has not this *checksum*, cannot be loaded, or is of another version.
     """
 
-    def __init__(self, path: str, checksum: int) -> None:
+    def __init__(self, path: str, checksum: int, regained: "Callable[[], object]" = bool) -> None:
+        self._regained = regained
         try:
             self._library = load(path, checksum)
             version = self._library.tfmemtop_version()
@@ -94,7 +97,9 @@ class Native:
     def take(self, kind: int, index: int) -> Optional[Taken]:
         """Read one allocator; ``None`` if TensorFlow has not made it, or it keeps no figures."""
         taken = self._taken
-        if self._library.tfmemtop_take(kind, index, ctypes.byref(taken)) != _DONE:
+        done = self._library.tfmemtop_take(kind, index, ctypes.byref(taken))
+        self._regained()
+        if done != _DONE:
             return None
         now = taken.now
         reading = _reading(now, taken.high)
@@ -113,6 +118,7 @@ class Native:
 
         def read() -> Optional[Reading]:
             done = self._library.tfmemtop_stats(kind, index, ctypes.byref(stats))
+            self._regained()
             return _reading(stats) if done == _DONE else None
 
         return agree(read, public)

@@ -97,8 +97,9 @@ class Pools:
         if link.waiting or link.dead:
             return
         (path, checksum), self._handed = self._handed, None
+        self._about_to_make_much()
         try:
-            self._native = _Reader(Native(path, checksum))
+            self._native = _Reader(Native(path, checksum, self._agent.collector.off))
             self._mapless_in_place.clear()
         except NotTrusted as error:
             self._refuse_native(str(error))
@@ -197,9 +198,10 @@ class Pools:
         """Look into pools in place, if the user has not forbidden it and this TensorFlow is one of those known."""
         if self._look:
             self._look = False
+            self._about_to_make_much()
             version, folder = self._agent.tensorflow()
             try:
-                self._direct = _Reader(Direct(folder, version))
+                self._direct = _Reader(Direct(folder, version, self._agent.collector.off))
             except Exception as error:  # an audit hook of the script's, too, may forbid it
                 self._refuse_direct(str(error), error)
 

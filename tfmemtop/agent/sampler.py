@@ -4,7 +4,7 @@ import _signal as signal  # type: ignore[import-not-found]
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import threads, waiting
 from .devices import Device, gpu_uuid, local_devices
@@ -107,13 +107,18 @@ class Sampler:
         now = time.monotonic()
         if stopping or now >= self._next_reading:
             self._next_reading = now + (min(agent.interval, _SOON_S) if now < self._first_until else agent.interval)
-            agent.quietly("reading the allocators", self._tick)
-            agent.quietly("counting calls", agent.functions.tell, agent, time.monotonic(), stopping)
-        agent.quietly("reading the memory maps", self._pools.read_maps)
+            self._do("reading the allocators", self._tick)
+            self._do("counting calls", agent.functions.tell, agent, time.monotonic(), stopping)
+        self._do("reading the memory maps", self._pools.read_maps)
         for packet in agent.link.listen():
-            agent.quietly("obeying the monitor", self._obey, packet)
-        agent.quietly("taking a census", agent.census.tell, agent, time.monotonic())
+            self._do("obeying the monitor", self._obey, packet)
+        self._do("taking a census", agent.census.tell, agent, time.monotonic())
         return None if stopping or agent.link.dead else self._pause()
+
+    def _do(self, doing: str, function: "Callable[..., object]", *arguments: Any) -> None:
+        # What was done before may have let the script's threads run.
+        self._agent.collector.off()
+        self._agent.quietly(doing, function, *arguments)
 
     def _obey(self, packet: bytes) -> None:
         message = json.loads(packet)
@@ -130,6 +135,7 @@ class Sampler:
         return min(max(0.001, until - time.monotonic()), _LISTEN_S)
 
     def _tick(self) -> None:
+        agent = self._agent
         # Locals only: a reference kept would keep the script's context from being deleted.
         current = self._context._context
         handle = None if current is None else current._context_handle
@@ -137,21 +143,24 @@ class Sampler:
             self._pools.load()
         if handle is not None and self._seen != self._generation:
             self._seen = self._generation
+            agent.collector.off(much=True)
             self._look_again(current)
         elif handle is None and self._sessions:
             self._look_for_sessions()
         elif handle is None:
             return
-        self._agent.link.pump()
+        agent.link.pump()
         for device in list(self._devices):
+            agent.collector.off()
             try:
                 self._read(device, handle)
             except Exception as error:
                 self._devices.remove(device)
-                self._agent.report(f"reading {device.name}", error)
+                agent.report(f"reading {device.name}", error)
+        agent.collector.off()
         pinned = self._pools.pinned()
         if pinned is not None:
-            self._agent.offer("allocator", device=PINNED_NAME, allocator=pinned.name, **pinned.reading._asdict())
+            agent.offer("allocator", device=PINNED_NAME, allocator=pinned.name, **pinned.reading._asdict())
         self._pools.settle()
 
     def _read(self, device: Device, handle: Any) -> None:
