@@ -43,9 +43,9 @@ class Screen:
 
         return await asyncio.wait_for(search(), PATIENCE_S)
 
-    async def until_shown(self, text: str) -> None:
-        """Until the script's output has *text*."""
-        await self.until(Output, lambda _: text in self.shown)
+    async def until_shown(self, text: str, run: int | None = None) -> None:
+        """Until the script's output has *text*; with *run*, that of this run. It may come in any number of parts."""
+        await self.until(Output, lambda _: text in self.shown_by(run))
 
     async def until_closed(self) -> None:
         """Until the engine has ended the connection."""
@@ -63,7 +63,11 @@ class Screen:
     @property
     def shown(self) -> str:
         """The script's output so far."""
-        return "".join(event.text for event in self.all(Output))
+        return self.shown_by(None)
+
+    def shown_by(self, run: int | None) -> str:
+        """The output so far of one *run*, or of all."""
+        return "".join(event.text for event in self.all(Output) if run in (None, event.run))
 
 
 class Engines:

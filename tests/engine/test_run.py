@@ -120,7 +120,7 @@ async def test_what_is_no_utf8_is_passed_on(engines: Engines, monkeypatch: pytes
     assert (run.argv[-1], run.cwd[-5:]) == ("a\\xffb", "f\\xfe")
     # What the screen shows of it is what it sends back, and stands for the same bytes.
     await screen.client.send(Relaunch(argv=run.argv, settings=Settings()))
-    await screen.until(Output, lambda told: told.run == 2 and "b'a\\xffb' b'a\\xffb' b'f\\xfe'" in told.text)
+    await screen.until_shown("b'a\\xffb' b'a\\xffb' b'f\\xfe'", run=2)
 
 
 async def test_ctrl_c_typed_interrupts(engines: Engines) -> None:

@@ -10,8 +10,11 @@ from tests.ui.test_output_panel import SESSION, Desk, run
 from tests.ui.test_output_terminal import shown
 from tfmemtop.ui.terminal import TerminalScreen
 
-FRAME_S = 2.0  # where it was not bounded, one took minutes; python -m tests.bench panels has the strict figure
-"""CPU time in which a frame has to be over, on a slow machine too; what the panel aims at is a tenth."""
+FRAME_S = 2.0
+"""CPU time in which one write has to be drawn, on a slow machine too; it took minutes where it was not bounded.
+
+How soon a key is heard in a flood is measured by ``python -m tests.bench keys``.
+"""
 
 STORMS = {
     "lines": "y\r\n",

@@ -47,8 +47,8 @@ class Collector:
     def on(self) -> None:
         """Undo :meth:`off`."""
         if self._off:
+            gc.enable()  # first: a child forked in between is to find it on
             self._off = False
-            gc.enable()
 
 
 def _soon() -> bool:
