@@ -79,7 +79,7 @@ async def test_after_what_costs_much_the_panel_is_as_quick_as_before() -> None:
         while app.panel.behind:
             await pilot.pause()
         for number in range(200):
-            app.write(f"line {number}\r\n")
+            app.write(f"line {number}\r\n" * 10)
         while app.panel.behind:
             await pilot.pause()
         app.write("".join(f"{number:06} of a log\r\n" for number in range(300)))

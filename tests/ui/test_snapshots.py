@@ -92,6 +92,7 @@ def utc() -> Iterator[None]:
 def test_screen(name: str, size: tuple[int, int], snap_compare: Compare) -> None:
     shown = SCREENS[name]
     app = screen(shown.recording, shown.t, shown.options)
+    app.output.frame_s = 60.0  # on a slow machine, too, none is left out
 
     async def run_before(pilot: Pilot[Outcome]) -> None:
         await pilot.pause()
@@ -110,6 +111,7 @@ def test_replay(size: tuple[int, int], snap_compare: Compare) -> None:
     source = ReplaySource(RECORDINGS / "h200-settings.jsonl", clock=lambda: 0.0)
     source.seek(44.0)
     app = TfmemtopApp(source, UiOptions())
+    app.output.frame_s = 60.0
 
     async def run_before(pilot: Pilot[Outcome]) -> None:
         while source.seeking or app.state.session is None:

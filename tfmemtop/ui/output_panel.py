@@ -20,7 +20,7 @@ from tfmemtop.ui.palette import RULE, UNICODE, Glyphs
 from tfmemtop.ui.terminal import TerminalScreen
 from tfmemtop.units import format_bytes
 
-_FRAME_S = 0.02  # of CPU time that a frame spends on what is new
+_FRAME_S = 0.02
 _FRAME_MOST = 64 * 1024  # characters taken for what that is enough for, until it has been measured
 _FRAME_LEAST = 64  # enough for what costs most, and for a measurement
 _CLOCK_S = 1e-5
@@ -37,7 +37,8 @@ class OutputPanel(Panel, can_focus=True):
     """A terminal of the size that the script has been given, with scroll-back.
 
     It follows the end unless scrolled. Nothing typed reaches the script before typing has been
-    begun, with Enter or ``i``; ``can_type`` is false where nothing may be sent.
+    begun, with Enter or ``i``; ``can_type`` is false where nothing may be sent. ``frame_s`` is the CPU time
+    that a frame may spend on new output.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -61,6 +62,7 @@ class OutputPanel(Panel, can_focus=True):
         super().__init__(glyphs=glyphs, id=id)
         self.can_type = True
         self.typing = False
+        self.frame_s = _FRAME_S
         self._room = (80, 24)
         self._escaped_at = float("-inf")
         self._catching_up: Timer | None = None
@@ -128,7 +130,7 @@ class OutputPanel(Panel, can_focus=True):
                 leave -= self._leave_out(chunk, leave)
             if self._at < len(chunk.text):
                 self._say_what_is_left_out()
-                count = self.terminal.feed(chunk.text[self._at :], begun + _FRAME_S)
+                count = self.terminal.feed(chunk.text[self._at :], begun + self.frame_s)
                 self._at += count
                 taken += count
             if self._at < len(chunk.text):
@@ -145,10 +147,10 @@ class OutputPanel(Panel, can_focus=True):
 
     def _measure(self, taken: int, spent_s: float) -> None:
         """Learn what a frame has time for; one slow frame alone, such as the first, tells little."""
-        if spent_s >= _FRAME_S:
+        if spent_s >= self.frame_s:
             self._affordable = max(taken, self._affordable // 4, _FRAME_LEAST)
         elif taken >= _FRAME_LEAST:
-            enough = int(taken * _FRAME_S / max(spent_s, _CLOCK_S))
+            enough = int(taken * self.frame_s / max(spent_s, _CLOCK_S))
             self._affordable = min(max(enough, self._affordable), _FRAME_MOST)
 
     def _begin_chunk(self, chunk: OutputChunk) -> None:
