@@ -84,6 +84,10 @@ def bend(value: Any, chance: random.Random, times: int = 1) -> Any:
     return value
 
 
+_LONGEST, _MOST = 1000, 20
+"""Characters and elements that are repeated: what is bent may be bent again, and is not to fill our own memory."""
+
+
 def _like(part: Any) -> tuple[Any, ...]:
     """What is of the same type: it passes where types are checked."""
     if isinstance(part, bool) or part is None:
@@ -92,9 +96,9 @@ def _like(part: Any) -> tuple[Any, ...]:
         large = part * 1e300 if abs(part) < 1e8 else part
         return (*_NASTY[:12], large, -part, large, "@number@")
     if isinstance(part, str):
-        return ("", part * 500, *(text for text in _NASTY if isinstance(text, str)))
+        return ("", part[:_LONGEST] * 500, *(text for text in _NASTY if isinstance(text, str)))
     if isinstance(part, list):
-        return ([], part * 200, part[::-1], [*part, None])
+        return ([], part[:_MOST] * 200, part[::-1], [*part, None])
     return ({}, {**part, "": 1}, part)
 
 
