@@ -3,12 +3,12 @@
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from screenshots.picture import picture
 from tests.ui.recorded import screen
 from tfmemtop.options import UiOptions
+from tfmemtop.ui.draw.picture import DARK, picture
 
 HERE = Path(__file__).parent
 
@@ -26,7 +26,12 @@ PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {
 
 
 async def draw(
-    name: str, t: float, size: tuple[int, int], keys: Sequence[str], options: UiOptions | None = None
+    name: str,
+    t: float,
+    size: tuple[int, int],
+    keys: Sequence[str],
+    options: UiOptions | None = None,
+    theme: Mapping[str, str] = DARK,
 ) -> str:
     """The picture of recording *name* at *t* seconds after *keys*."""
     app = screen(name, t, options)
@@ -37,7 +42,7 @@ async def draw(
         await pilot.pause()
         app.redraw()
         await pilot.pause()
-        return picture(app.screen._compositor.render_strips(), size[0])
+        return picture(app.screen._compositor.render_strips(), size[0], theme)
 
 
 def main() -> None:

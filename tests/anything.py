@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from msgspec import inspect
 
-from tfmemtop.events import AnyEvent
+from tfmemtop.events import Event, event_types
 
-KINDS: tuple[type[AnyEvent], ...] = get_args(AnyEvent)
+KINDS: tuple[type[Event], ...] = event_types()
 
 _FIRST = ("session", "device", "run", "process", "hook", "initialised", "effective", "device_reading", "allocator")
 """The order in which they make a picture; others follow, a run's end last."""
@@ -29,23 +29,23 @@ class Filling:
     many: int = 1
     named: dict[str, Any] = field(default_factory=dict)
 
-    def events(self) -> list[AnyEvent]:
+    def events(self) -> list[Event]:
         """One of each kind, or one for each value of a field that has a list of them."""
         found = [event for kind in KINDS for event in self._each(kind)]
         order = {name: place for place, name in enumerate(_FIRST)}
         order |= dict.fromkeys(_LAST, 1000)
         return sorted(found, key=lambda event: order.get(str(event.__struct_config__.tag), 100))
 
-    def _each(self, kind: type[AnyEvent]) -> Iterator[AnyEvent]:
+    def _each(self, kind: type[Event]) -> Iterator[Event]:
         info = inspect.type_info(kind)
         assert isinstance(info, inspect.StructType)
-        choices = [(f.name, f.type.values) for f in info.fields if isinstance(f.type, inspect.LiteralType)]
-        name, values = choices[0] if choices else ("", (None,))
+        choices = [(f.name, found) for f in info.fields if (found := _choices(f.type))]
+        name, values = choices[0] if choices else ("", [None])
         for value in values:
             fields = {f.encode_name: self.value(f.type, f.name) for f in info.fields}
             if name:
                 fields[name] = value
-            yield msgspec.convert({"type": info.tag} | fields, AnyEvent)
+            yield msgspec.convert({"type": info.tag} | fields, kind)
 
     def value(self, kind: inspect.Type, name: str = "") -> Any:
         """A value of *kind*, as JSON has it."""
@@ -65,8 +65,8 @@ class Filling:
                 return "/wAB" * self.many
             case inspect.BoolType():
                 return self.number > 0
-            case inspect.LiteralType(values):
-                return values[0]
+            case inspect.EnumType() | inspect.LiteralType():
+                return _choices(kind)[0]
             case inspect.ListType(item, max_length=most) | inspect.VarTupleType(item, max_length=most):
                 assert most is not None, f"{name} may have any length"
                 return [self.value(item) for _ in range(min(self.many, most))]
@@ -77,3 +77,15 @@ class Filling:
                 made = {f.encode_name: self.value(f.type, f.name) for f in fields}
                 return list(made.values()) if array_like else made
         raise TypeError(f"{name}: nobody has said how to make {kind}")
+
+
+def _choices(kind: inspect.Type) -> list[Any]:
+    """The values of a type that has a list of them."""
+    match kind:
+        case inspect.EnumType(cls=cls):
+            return [member.value for member in cls]
+        case inspect.LiteralType(values):
+            return list(values)
+        case inspect.UnionType(types):
+            return [choice for each in types for choice in _choices(each)]
+    return []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tfmemtop import failure
+from tfmemtop.words import failure
 
 # The same examples each time, and no failure because the machine was busy. ``--hypothesis-profile=default`` searches.
 settings.register_profile("steady", deadline=None, derandomize=True)
@@ -26,15 +26,31 @@ for number, usual in (
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache of its own, in which the probe is built once for all tests."""
+    """A cache of its own, in which the probe is built once for all tests; and a folder for what is kept of sessions."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "no-configuration"))
         yield folder
+
+
+_IN_TENSORFLOWS_PROCESS = ("tests/agent/", "tests/probe/", "tests/corpus/")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "fails_on_purpose: a part fails in this test, to see that the others live on")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what starts TensorFlow; leave out what needs a GPU unless ``-m`` names it, whatever else ``-m`` names."""
+    for item in items:
+        if item.nodeid.startswith(_IN_TENSORFLOWS_PROCESS):
+            item.add_marker(pytest.mark.tensorflow)
+    if "gpu" not in config.option.markexpr:
+        for_gpus = [item for item in items if item.path.parent.name == "gpu"]
+        config.hook.pytest_deselected(items=for_gpus)
+        items[:] = [item for item in items if item not in set(for_gpus)]
 
 
 @pytest.fixture(autouse=True)

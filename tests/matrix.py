@@ -18,7 +18,7 @@ PAIRS = (
     *("3.10:2.22", "3.11:2.22", "3.12:2.22", "3.13:2.22", "3.14:2.22"),
 )
 
-TESTS = ("tests/hook", "tests/probe/test_inside.py", "tests/probe/test_trust.py")
+TESTS = ("tests/agent", "tests/probe/test_inside.py", "tests/probe/test_trust.py")
 
 
 def attempt(python: str, tensorflow: str, tests: Sequence[str]) -> str:

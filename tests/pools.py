@@ -118,9 +118,9 @@ def doubling(count: int, seed: int = 1) -> list[Cut]:
     return [cut_up(size, seed + number, 0.9 - number * 0.05, size // 40) for number, size in enumerate(sizes)]
 
 
-def growths(cuts: Sequence[Cut], pid: int = 100, device: str = "GPU:0") -> list[events.AnyEvent]:
+def growths(cuts: Sequence[Cut], pid: int = 100, device: str = "GPU:0") -> list[events.Event]:
     """One for each region, a second and a half apart."""
-    found: list[events.AnyEvent] = []
+    found: list[events.Event] = []
     before = 0
     for number, cut in enumerate(cuts):
         after = before + sum(size for size, _ in cut)
@@ -130,7 +130,7 @@ def growths(cuts: Sequence[Cut], pid: int = 100, device: str = "GPU:0") -> list[
     return found
 
 
-def watched(cuts: Sequence[Cut], t: float = 30.0, **changes: object) -> list[events.AnyEvent]:
+def watched(cuts: Sequence[Cut], t: float = 30.0, **changes: object) -> list[events.Event]:
     """A training on a GPU whose pool is cut like *cuts*."""
     newest = memory_map(t, cuts, **changes)  # type: ignore[arg-type]
     return [
@@ -142,9 +142,7 @@ def watched(cuts: Sequence[Cut], t: float = 30.0, **changes: object) -> list[eve
         s.hook(1.1, 100),
         s.effective(1.2, 100),
         events.Probe(t=1.3, pid=100, state="loaded"),
-        events.Requested(
-            t=1.15, pid=100, call="set_memory_growth", arguments="GPU:0, True", file="/a/train.py", line=12, error=None
-        ),
+        s.requested(1.15, events.Call.SET_MEMORY_GROWTH, ["GPU:0"], growth=True),
         *growths(cuts),
         s.device_reading(t, {100: newest.pool + 600 * MIB}),
         events.Allocator(

@@ -10,7 +10,7 @@ MIB = 2**20
 GIB = 2**30
 
 
-def fold(stream: Iterable[events.AnyEvent]) -> State:
+def fold(stream: Iterable[events.Event]) -> State:
     """The state after *stream*."""
     state = State()
     for event in stream:
@@ -52,7 +52,7 @@ def device(index: int = 0, total: int = 140 * GIB) -> events.Device:
 
 
 def device_reading(
-    t: float, held: dict[int, int | None], index: int = 0, missing: str | None = None
+    t: float, held: dict[int, int | None], index: int = 0, missing: events.SharesMissing | None = None
 ) -> events.DeviceReading:
     used = sum(size or 0 for size in held.values())
     return events.DeviceReading(
@@ -78,6 +78,36 @@ def alive(t: float, *pids: int) -> events.ProcessReadings:
 def hook(t: float, pid: int, tensorflow: str | None = "2.21.0") -> events.Hook:
     return events.Hook(
         t=t, pid=pid, ppid=1, argv=["train.py"], python="3.12.3", executable="/usr/bin/python3", tensorflow=tensorflow
+    )
+
+
+def requested(
+    t: float,
+    call: events.Call,
+    devices: list[str] | None,
+    pid: int = 100,
+    *,
+    growth: bool | None = None,
+    limits: list[int | None] | None = None,
+    device_type: str | None = None,
+    other: list[str] | None = None,
+    error: str | None = None,
+    file: str = "/home/ada/train.py",
+    line: int = 12,
+) -> events.Requested:
+    """A call of the script's; *limits* are bytes, of each logical device."""
+    return events.Requested(
+        t=t,
+        pid=pid,
+        call=call,
+        devices=devices,
+        growth=growth,
+        logical=None if limits is None else [events.LogicalDevice(limit) for limit in limits],
+        device_type=device_type,
+        other=other or [],
+        file=file,
+        line=line,
+        error=error,
     )
 
 

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,35 +13,57 @@ PACKAGE = Path(__file__).parents[1] / "tfmemtop"
 
 # room → rooms of tfmemtop it may import; what stands in nobody's list is free to all.
 MAY_IMPORT: dict[str, set[str]] = {
-    "safe": set(),
-    "failure": {"safe"},
+    "words": {
+        "tensorflow_text",
+        "doctor.check",
+        "engine.process.unstarted",
+        "ending",
+        "fit",
+        "rules",
+        "state",
+        "events",
+        "settings",
+        "suggested",
+        "units",
+    },
+    "ending": set(),
     "units": set(),
+    "uncollected": set(),
+    "tensorflow_text": set(),
     "bounds": set(),
     "charset": set(),
-    "settings": {"units", "bounds"},
-    "events": {"settings", "bounds"},
+    "settings": {"bounds", "units"},
+    "limits": {"settings", "units"},
+    "suggested": {"settings", "units"},
+    "events": {"ending", "settings", "bounds"},
     "options": set(),
-    "recording": {"events", "settings"},
-    "summary": {"events", "failure", "units", "state", "verdicts"},
+    "recording": {"tensorflow_text", "events", "settings", "units"},
+    "reports": {"events", "words", "state", "rules", "units"},
     "inject": set(),
+    "help": set(),
     "agent": set(),
     "probe": {"boot", "agent.native", "agent.trust"},  # a library is tried as a script's process would use it
     "demo": set(),
-    "state": {"events", "failure", "settings", "units"},
-    "verdicts": {"state", "events", "failure", "settings", "units"},
-    "compare": {"state", "settings", "units", "verdicts"},
-    "fit": {"events", "settings", "units"},
-    "engine": {"boot", "bounds", "events", "settings", "units", "recording", "probe"},
-    "doctor": {"engine", "probe", "charset", "units", "agent"},
+    "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
+    "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
+    "session": {"events", "fit", "limits", "recording", "settings", "suggested", "state", "units"},
+    "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
+    "engine": {
+        *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
+        *("probe", "words.starting", "words.keeping"),
+    },
+    "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {
-        *("state", "settings", "verdicts", "units", "events", "options", "recording", "compare", "fit"),
-        *("charset", "safe", "failure", "engine.client"),
+        *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
+        *("charset", "help", "words", "engine.stream.client"),
     },
     "commands": {
-        *("boot", "engine", "events", "settings", "units", "charset", "options", "recording", "summary"),
-        *("state", "verdicts", "compare", "fit", "doctor", "ui.main", "ui.layout", "safe", "failure"),
+        "tensorflow_text",
+        "uncollected",
+        *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
+        *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
     },
-    "cli": {"commands", "options", "charset", "failure"},
+    "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),
     "__main__": {"boot"},
     "__init__": set(),
@@ -48,14 +71,22 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 # The only homes of libraries that cost much or that may be missing.
 HOMES: dict[str, tuple[str, ...]] = {
-    "pynvml": ("engine.nvml",),
+    "pynvml": ("engine.sources.nvml",),
     "textual": ("ui",),
-    "rich": ("ui",),
+    "rich": ("ui", "commands.help"),
     "pyte": ("ui",),
     "tensorflow": ("demo",),
     "keras": ("demo",),
     "numpy": ("demo",),
     "psutil": ("engine", "commands"),
+}
+
+
+# The engine's own rooms, each with those below it; what wires them stands above all three.
+IN_THE_ENGINE: dict[str, set[str]] = {
+    "engine.stream": set(),
+    "engine.sources": {"engine.stream"},
+    "engine.process": {"engine.stream", "engine.sources"},
 }
 
 STDLIB_ONLY = ("boot", "inject", "agent", "probe", "demo.__init__")
@@ -66,24 +97,33 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
         yield ".".join(path.relative_to(PACKAGE).with_suffix("").parts), ast.parse(path.read_text(), str(path))
 
 
-def imports(module: str, tree: ast.Module) -> Iterator[str]:
-    """Every module that is imported anywhere in *tree*, within functions too, as an absolute name."""
+def imported(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Every import anywhere in *tree*, in functions and under ``TYPE_CHECKING`` too.
+
+    Each is an absolute name and what is taken from it, ``""`` where that is the module itself.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 parts = ["tfmemtop", *module.split(".")][: -node.level]
                 base = ".".join([*parts, base]).rstrip(".")
-            # "from tfmemtop import events" imports a module, "from tfmemtop.events import Run" a name of one.
-            yield from (f"{base}.{alias.name}" if base == "tfmemtop" else base for alias in node.names)
+            yield from ((base, alias.name) for alias in node.names)
         elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
             "import_module",
             "__import__",
         ):
             constants = (argument.value for argument in node.args[:1] if isinstance(argument, ast.Constant))
-            yield from (value for value in constants if isinstance(value, str))
+            yield from ((value, "") for value in constants if isinstance(value, str))
+
+
+def imports(module: str, tree: ast.Module) -> Iterator[str]:
+    """Every module that is imported anywhere in *tree*, as an absolute name."""
+    for base, name in imported(module, tree):
+        # "from tfmemtop import events" imports a module, "from tfmemtop.events import Run" a name of one.
+        yield f"{base}.{name}" if base == "tfmemtop" and name else base
 
 
 def within(name: str, rooms: set[str] | tuple[str, ...]) -> bool:
@@ -105,12 +145,50 @@ def test_a_room_imports_only_its_neighbours(module: str) -> None:
             assert top in sys.stdlib_module_names or top == "tfmemtop", f"{module} must not import {name}"
 
 
+def modules_imported(module: str) -> Iterator[str]:
+    """The modules of the package that *module* imports anywhere."""
+    for base, name in imported(module, ALL[module]):
+        # What is taken from a package may be one of its modules, or a name in its __init__.
+        for known in (f"{base}.{name}", base, f"{base}.__init__"):
+            if known.removeprefix("tfmemtop.") in ALL:
+                yield known.removeprefix("tfmemtop.")
+                break
+
+
+@pytest.mark.parametrize("room", sorted(MAY_IMPORT))
+def test_no_circle_within_a_room(room: str) -> None:
+    of_room = {module for module in ALL if within(module, {room})}
+    try:
+        TopologicalSorter({module: set(modules_imported(module)) & of_room for module in of_room}).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize("room", IN_THE_ENGINE)
+def test_a_room_of_the_engine_imports_only_those_below_it(room: str) -> None:
+    for module in ALL:
+        if within(module, {room}):
+            for name in modules_imported(module):
+                assert not within(name, {"engine"}) or within(name, {room} | IN_THE_ENGINE[room]), f"{module}: {name}"
+
+
 @pytest.mark.parametrize("library", HOMES)
 def test_a_library_is_imported_at_its_home_only(library: str) -> None:
     for module, tree in ALL.items():
         for name in imports(module, tree):
             if within(name, (library,)):
                 assert within(module, HOMES[library]), f"{module} must not import {name}"
+
+
+# Small programs of ours, each started by another process that reads what they print.
+PRINTING = ("commands.saying", "engine.__main__", "probe.build", "probe.trial", "demo.train")
+
+
+@pytest.mark.parametrize("module", ALL)
+def test_only_saying_prints(module: str) -> None:
+    for node in ast.walk(ALL[module]):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
+            assert module in PRINTING, f"{module} must print through commands/saying.py"
 
 
 def test_the_hooks_folder_offers_no_other_name() -> None:
@@ -124,9 +202,12 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
         ("from tfmemtop.cli import main; main(['--version'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
         ("from tfmemtop.cli import main; main(['--once'])", ("textual", "rich")),
         ("import tfmemtop.engine.main", ("textual", "rich", "tensorflow")),
-        ("import tfmemtop.engine.keeper", ("msgspec", "asyncio", "subprocess")),
-        ("import tfmemtop.ui.main", ("tensorflow", "pynvml", "psutil")),
-        ("import tfmemtop.state, tfmemtop.verdicts", ("textual", "rich", "pynvml", "psutil")),
+        ("import tfmemtop.engine.process.keeper", ("msgspec", "asyncio", "subprocess")),
+        (
+            "import tfmemtop.ui.main",
+            ("tensorflow", "pynvml", "psutil", "markdown_it", "linkify_it", "pygments", "pyte"),
+        ),
+        ("import tfmemtop.state, tfmemtop.rules", ("textual", "rich", "pynvml", "psutil")),
     ],
 )
 def test_what_is_not_needed_is_not_loaded(program: str, forbidden: tuple[str, ...]) -> None:

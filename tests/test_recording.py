@@ -43,7 +43,7 @@ _event = st.one_of(
 _events = st.lists(_event, max_size=12)
 
 
-def write(path: Path, events: list[ev.AnyEvent]) -> list[ev.AnyEvent]:
+def write(path: Path, events: list[ev.Event]) -> list[ev.Event]:
     writer = Writer(path)
     stream = [SESSION, *events]
     for event in stream:
@@ -52,7 +52,7 @@ def write(path: Path, events: list[ev.AnyEvent]) -> list[ev.AnyEvent]:
     return stream
 
 
-def kept(path: Path) -> tuple[list[ev.AnyEvent], Recording]:
+def kept(path: Path) -> tuple[list[ev.Event], Recording]:
     recording = read(path)
     return list(recording.events()), recording
 
@@ -63,7 +63,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(_events)
-def test_what_is_written_is_read_back(path: Path, events: list[ev.AnyEvent]) -> None:
+def test_what_is_written_is_read_back(path: Path, events: list[ev.Event]) -> None:
     written = write(path, events)
     found, recording = kept(path)
     assert found == written
@@ -72,7 +72,7 @@ def test_what_is_written_is_read_back(path: Path, events: list[ev.AnyEvent]) -> 
 
 
 @given(_events, st.floats(0, 1))
-def test_a_cut_anywhere_loses_the_last_line_at_most(path: Path, events: list[ev.AnyEvent], where: float) -> None:
+def test_a_cut_anywhere_loses_the_last_line_at_most(path: Path, events: list[ev.Event], where: float) -> None:
     written = write(path, events)
     data = path.read_bytes()
     first = data.index(b"\n")
@@ -86,7 +86,7 @@ def test_a_cut_anywhere_loses_the_last_line_at_most(path: Path, events: list[ev.
 
 @given(_events, st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=8))
 def test_damage_costs_no_line_but_the_damaged(
-    path: Path, events: list[ev.AnyEvent], hits: list[tuple[float, int]]
+    path: Path, events: list[ev.Event], hits: list[tuple[float, int]]
 ) -> None:
     written = write(path, events)
     whole = path.read_bytes()
@@ -116,11 +116,11 @@ def test_lines_of_a_later_version_of_the_format_are_counted_apart(path: Path) ->
 
 
 def test_a_newer_format_is_refused_even_if_its_session_looks_otherwise(path: Path) -> None:
-    path.write_text('{"type":"session","format":2,"who":"?"}\n')
+    path.write_text('{"type":"session","format":3,"who":"?"}\n')
     with pytest.raises(RecordingError) as caught:
         read(path)
     assert str(caught.value) == (
-        f"{path} was written by a newer tfmemtop (format 2; this one reads up to 1): upgrade tfmemtop"
+        f"{path} was written by a newer tfmemtop (format 3; this one reads up to 2): upgrade tfmemtop"
     )
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.settings import MIB, Settings, carry, launch_environment
+from tfmemtop.settings import Settings, carry, launch_environment
+from tfmemtop.units import MIB
 
 GPUS = ["GPU-aa", "GPU-bb"]
 
@@ -67,17 +68,3 @@ def test_a_pool_is_never_none_nor_more_than_asked_for(size: int) -> None:
     limit = int(carry(Settings(cpu_pool=size), [])["TF_CPU_BFC_MEM_LIMIT_IN_MB"])
     assert limit >= 1
     assert limit == 1 or limit * MIB <= size
-
-
-def test_words_name_every_choice() -> None:
-    settings = Settings(
-        growth="on",
-        memory_limit=4 << 30,
-        allocator="bfc",
-        gpus=(0, 2),
-        cpu_pool=2 << 30,
-        environment={"XLA_FLAGS": "x"},
-    )
-    assert settings.words() == ["growth on", "limit 4.0 GiB", "bfc", "GPUs 0,2", "CPU pool 2.0 GiB", "XLA_FLAGS=x"]
-    assert Settings(gpus=()).words() == ["no GPU"]
-    assert Settings().words() == []

@@ -15,7 +15,7 @@ from importlib.machinery import PathFinder
 IGNORED = "TFMEMTOP_IGNORED"
 """The variable in which the shell script ``tfmemtop`` hands over what was ignored before Python started."""
 
-_NEEDED = ("msgspec", "psutil", "pynvml", "pyte", "textual", "wcwidth")
+_NEEDED = ("msgspec", "psutil", "pynvml", "pyte", "textual")
 _PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}  # always, from its start
 
 ignored: "list[int]" = []

@@ -1,8 +1,8 @@
 """Which characters the user's terminal takes, by the locale, and what is written in place of the others.
 
-The user's own variables decide, not Python's idea of them: in the C locale Python takes UTF-8 for its streams.
-Where nothing at all is set, as in most containers, UTF-8 is taken too: the terminals that people have take it, and
-nobody has said otherwise. Whoever says C, POSIX or another character set gets ASCII.
+The user's own variables decide, and not Python's streams, which use UTF-8 in the C locale too. If no variable is set,
+as in most containers, UTF-8 is used, because today's terminals take it. With C, POSIX or another character set, ASCII
+is used.
 """
 
 import codecs
@@ -22,19 +22,19 @@ _PLAIN = {
     "─": "-", "━": "-", "╌": "-", "│": "|", "┃": "|", "┊": ":", "▏": "|", "└": "`", "├": "|", "┤": "|", "╵": "^",
     "█": "#", "▓": "=", "▒": "+", "░": "-", "●": "*", "○": "o", "■": "#", "▲": "^", "▼": "v", "▾": "v", "▸": ">",
 }  # fmt: skip
-"""Of one cell each, in place of one cell."""
+"""Replacements that are as wide as the original: one cell."""
 
 _LONGER = {"…": "...", "→": "->", "←": "<-", "≥": ">=", "≤": "<=", "°": ""}
-"""What is clearer where nothing has to keep its width."""
+"""Replacements that are easier to read, for text whose width may change."""
 
 
 def locale_name(environment: Mapping[str, str]) -> str:
-    """The locale of characters that *environment* asks for; empty where it asks for none."""
+    """The name of the locale for characters in *environment*; empty if none is set."""
     return next((environment[name] for name in _VARIABLES if environment.get(name)), "")
 
 
 def takes_utf8(environment: Mapping[str, str]) -> bool:
-    """Whether a terminal under *environment* is to be written to in UTF-8."""
+    """Whether to write UTF-8 to a terminal whose user has *environment*."""
     name = locale_name(environment)
     plain = name.partition("@")[0].lower()
     if not plain or "utf8" in plain.replace("-", ""):
@@ -45,7 +45,7 @@ def takes_utf8(environment: Mapping[str, str]) -> bool:
 
 
 def _own_charset(name: str) -> str:
-    """The character set of a locale whose name does not say it, by the C library; empty if it lacks the locale."""
+    """The character set of the locale *name*, from the C library; empty if the C library does not have the locale."""
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         locale.setlocale(locale.LC_CTYPE, name)
@@ -89,9 +89,9 @@ def _escaped(character: str) -> str:
 
 
 def fit_streams(environment: Mapping[str, str]) -> None:
-    """Let standard output and error never fail for a character, whatever is printed, from now on.
+    """From now on, no character that is printed to standard output or error raises an exception.
 
-    Where the terminal does not take UTF-8 they write ASCII; where it does, only what UTF-8 cannot write is replaced.
+    If the terminal takes UTF-8, only characters that UTF-8 cannot encode are replaced. Otherwise all beyond ASCII are.
     """
     codecs.register_error(_HANDLER, _replace)
     encoding = "utf-8" if takes_utf8(environment) else "ascii"

@@ -1,38 +1,43 @@
-"""What the command line and the screen tell each other."""
+"""What the command line tells the screen, and the screen the command line."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
 class UiOptions:
-    """How the screen shall look and what it may do.
+    """How the screen looks and what it may do.
 
-    ``ascii``: draw with ASCII only. ``readonly``: nothing on the screen may change the script or
-    any process. ``color``: false where ``NO_COLOR`` asks for none.
+    ``ascii``: draw with ASCII only. ``readonly``: no key may change the script or any process. ``color``: false if
+    ``NO_COLOR`` is set. ``notify``: ring the bell and notify when a run ends or memory runs out.
+    ``choices``: the file that remembers how the screen was left.
     """
 
     ascii: bool = False
     readonly: bool = False
     color: bool = True
+    notify: bool = True
+    choices: Path | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the screen was left: tfmemtop's exit code, and whether the script goes on without it.
+    """How the screen ended: tfmemtop's exit code, and whether the script goes on without a screen.
 
-    ``trouble`` says in one line what went wrong, if the screen ended for that.
+    ``trouble`` is the error in one line, if the screen ended because of one. ``summary``: lines about the
+    newest run.
     """
 
     exit_code: int
     left_running: bool = False
     trouble: str = ""
+    summary: tuple[str, ...] = ()
 
 
 class Refusal(Exception):
-    """What was asked for cannot be done.
+    """A command cannot be carried out.
 
-    Its message is one line for the user, who sees it after ``tfmemtop:`` on stderr;
-    ``exit_code`` is what tfmemtop then ends with.
+    The message is one line for the user, printed to stderr after ``tfmemtop:``. ``exit_code`` is the exit code.
     """
 
     def __init__(self, message: str, exit_code: int = 2) -> None:

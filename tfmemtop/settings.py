@@ -11,9 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tfmemtop.bounds import Few, Index, Size, Variables
-from tfmemtop.units import format_bytes
-
-MIB = 1024 * 1024
+from tfmemtop.units import MIB
 
 Growth = Literal["on", "off"]
 AllocatorName = Literal["bfc", "cuda_malloc_async"]
@@ -46,22 +44,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     gpus: Annotated[tuple[Index, ...], Few] | None = None
     cpu_pool: Size | None = None
     environment: Variables = {}
-
-    def words(self) -> list[str]:
-        """The choices as short words, in a fixed order: ``["growth on", "limit 4.0 GiB"]``."""
-        words = []
-        if self.growth:
-            words.append(f"growth {self.growth}")
-        if self.memory_limit is not None:
-            words.append(f"limit {format_bytes(self.memory_limit)}")
-        if self.allocator:
-            words.append(self.allocator)
-        if self.gpus is not None:
-            words.append("GPUs " + ",".join(map(str, self.gpus)) if self.gpus else "no GPU")
-        if self.cpu_pool is not None:
-            words.append(f"CPU pool {format_bytes(self.cpu_pool)}")
-        words += [f"{name}={masked(name, value)}" for name, value in sorted(self.environment.items())]
-        return words
 
 
 def carry(settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:

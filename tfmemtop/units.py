@@ -5,6 +5,9 @@ Sizes are KiB-based throughout: ``1.0 GiB`` is 1 073 741 824 bytes.
 
 import re
 
+MIB = 2**20
+GIB = 2**30
+
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*(?:([kmgtp])(?:i?b)?|b)?\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*%\s*")
@@ -35,11 +38,24 @@ def _scaled(count: int) -> tuple[str, str]:
     return (str(count) if power == 0 else f"{size:.1f}"), _UNITS[power]
 
 
+def shown_difference(before: int, after: int) -> str:
+    """How far the sizes are apart, as they are shown, in the unit of the larger: never at odds with those figures.
+
+    ``0.7 GiB`` for ``1.0 GiB`` and ``300.0 MiB``; empty if they are shown alike.
+    """
+    _, unit = _scaled(max(before, after))
+    size = 1 << 10 * _UNITS.index(unit)
+    places = 1 if size > 1 else 0
+    difference = abs(round(after / size, places) - round(before / size, places))
+    text = f"{difference:.{places}f}"
+    return f"{text} {unit}" if float(text) else ""
+
+
 def parse_size(text: str, whole: int | None = None) -> int:
     """Bytes meant by ``4G``, ``3500M``, ``1.5 GiB``, ``4096`` or, of *whole* bytes, ``50%``.
 
     Raises:
-        ValueError: *text* is no size, is zero, or is a percentage and *whole* is unknown;
+        ValueError: *text* is not a size, is zero, or is a percentage and *whole* is unknown;
             its message is one sentence fit for the user.
     """
     if match := _PERCENT.fullmatch(text):
@@ -51,7 +67,7 @@ def parse_size(text: str, whole: int | None = None) -> int:
         return _above_0(text, int(whole * share / 100))
     match = _SIZE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no size; give one such as 4G, 3500M or 50%")
+        raise ValueError(f"{text!r} is not a size; give one such as 4G, 3500M or 50%")
     power = " kmgtp".index((match[2] or " ").lower())
     return _above_0(text, int(float(match[1]) * 1024**power))
 
@@ -68,6 +84,11 @@ def format_duration(seconds: float) -> str:
     days, rest = divmod(whole, 86_400)
     hours, minutes = rest // 3600, rest // 60 % 60
     return f"{days}d {hours:02}:{minutes:02}" if days else f"{hours:02}:{minutes:02}:{rest % 60:02}"
+
+
+def format_count(count: int) -> str:
+    """``10240`` as ``10,240``."""
+    return f"{count:,}"
 
 
 def format_rate(rate: float) -> str:

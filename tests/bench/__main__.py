@@ -7,7 +7,22 @@ from importlib import import_module
 
 from tests.bench.table import Row, machine, table
 
-NAMES = ("overhead", "start", "frame", "watching", "memory", "flood", "keys", "panels", "output", "map")
+NAMES = (
+    "overhead",
+    "start",
+    "frame",
+    "watching",
+    "memory",
+    "flood",
+    "keys",
+    "panels",
+    "output",
+    "map",
+    "fanout",
+    "recording",
+    "hooks",
+    "peers",
+)
 
 
 def main() -> int:

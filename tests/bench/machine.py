@@ -24,7 +24,7 @@ class Machine:
         self.pids = list(range(SCRIPT, SCRIPT + processes))
         self.hooked = self.pids[: max(1, gpus)]
 
-    def beginning(self) -> Iterator[events.AnyEvent]:
+    def beginning(self) -> Iterator[events.Event]:
         """All up to the first readings."""
         command = ["python", "train.py", "--epochs", "100"]
         yield events.Session(
@@ -47,7 +47,7 @@ class Machine:
         for index, pid in enumerate(self.hooked):
             yield from self.greeting(0.4, pid, index)
 
-    def greeting(self, t: float, pid: int, gpu: int) -> Iterator[events.AnyEvent]:
+    def greeting(self, t: float, pid: int, gpu: int) -> Iterator[events.Event]:
         """What a hook says once TensorFlow is there."""
         yield events.Hook(
             t=t, pid=pid, ppid=1, argv=["train.py"], python="3.12.3", executable="python", tensorflow="2.21.0"
@@ -71,7 +71,7 @@ class Machine:
                 pool=40 * GIB, limit=100 * GIB,
             )  # fmt: skip
 
-    def readings(self, t: float) -> Iterator[events.AnyEvent]:
+    def readings(self, t: float) -> Iterator[events.Event]:
         """What is read once a second: every GPU, then the processes."""
         for index in range(self.gpus):
             used, shares = 0, []

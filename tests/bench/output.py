@@ -14,8 +14,8 @@ from tests.bench.table import Row
 from tfmemtop import events as ev
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
-from tfmemtop.ui.output_panel import OutputPanel
-from tfmemtop.ui.terminal import TerminalScreen
+from tfmemtop.ui.panels.output_panel import OutputPanel
+from tfmemtop.ui.terminal.emulator import TerminalScreen
 
 SLOWEST_MB_S = 1.0
 BUDGET_MS = 15.0

@@ -1,6 +1,7 @@
 """A program on a pty of a given size, whose drawing is read as fast as a terminal would read it."""
 
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from types import TracebackType
 
 import pexpect
 
-from tfmemtop.engine.folders import sessions
+from tests.own_sessions import own_sessions
 
 TFMEMTOP = (sys.executable, "-m", "tfmemtop")
 
@@ -31,9 +32,9 @@ def private_sessions() -> Iterator[Path]:
         try:
             yield Path(folder)
         finally:
-            for session in sessions():
+            for session in own_sessions():
                 os.kill(session.pid, signal.SIGTERM)
-            while sessions():  # an engine ends its script first
+            while own_sessions():  # an engine ends its script first
                 time.sleep(0.05)
             for name, value in before.items():
                 if value is None:
@@ -79,16 +80,16 @@ class Terminal:
             if not data:
                 return
 
-    def wait_for(self, text: str, timeout_s: float = 30.0) -> float:
-        """The seconds since ``began`` after which *text* was drawn.
+    def wait_for(self, text: str | re.Pattern[bytes], timeout_s: float = 30.0) -> float:
+        """The seconds since ``began`` after which *text* was drawn, or what a pattern describes.
 
         Raises:
             RuntimeError: it was not; the message ends with what was.
         """
-        wanted = text.encode()
+        wanted = re.compile(re.escape(text.encode())) if isinstance(text, str) else text
         with self._news:
-            self._news.wait_for(lambda: wanted in self._drawn or self._closed, timeout_s)
-            if wanted not in self._drawn:
+            self._news.wait_for(lambda: wanted.search(self._drawn) or self._closed, timeout_s)
+            if not wanted.search(self._drawn):
                 raise RuntimeError(f"{text!r} was not drawn: …{bytes(self._drawn[-2000:]).decode(errors='replace')}")
         return time.perf_counter() - self.began
 

@@ -15,7 +15,9 @@ _FOLDERS = ("cwd", "home", "tmp", "run", "state", "cache", "config", "data")
 
 KEPT_BY_DESIGN = (
     r"run/tfmemtop",  # the folder of sessions, empty once they have ended
-    r"state/tfmemtop(/[^/]*\.log)?",  # what the program printed under the live screen
+    # What the program printed under the live screen, and the session's recording. Without $XDG_STATE_HOME in the home.
+    r"(state|home/\.local/state)/tfmemtop(/[^/]*\.(log|jsonl\.gz))?",
+    r"home/\.local(/state)?",
     r"cache/tfmemtop(/.*)?",  # the built library
 )
 """What a run may leave: the README names each."""

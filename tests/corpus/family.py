@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from tfmemtop.engine.procfs import descendants, read_command, read_stat
+from tfmemtop.engine.sources.procfs import descendants, read_command, read_stat
 
 
 def roles(command: int, training: int | None, second: int | None = None) -> dict[str, int]:
@@ -12,7 +12,8 @@ def roles(command: int, training: int | None, second: int | None = None) -> dict
 
     ``command`` is what the user typed, ``second`` another screen, ``keeper`` leads the training's session, ``engine``
     listens for screens, ``recorder`` listens for hooks where there is no engine, ``builder`` works in a session apart
-    once TensorFlow is there, ``canary`` is what else there is beside a recorder, ``other`` what else beside an engine.
+    once TensorFlow is there, ``group-listener`` is what else there is beside a recorder, ``other`` what else beside an
+    engine.
     """
     known = descendants(os.getpid())
     known -= {training} | (descendants(training) if training else set())
@@ -41,7 +42,7 @@ def roles(command: int, training: int | None, second: int | None = None) -> dict
         if own.session not in homes:
             found.setdefault("builder", pid)
         else:
-            found.setdefault("canary" if "engine" not in found and "keeper" not in found else "other", pid)
+            found.setdefault("group-listener" if "engine" not in found and "keeper" not in found else "other", pid)
     return found
 
 

@@ -18,8 +18,21 @@ from typing import NoReturn
 
 from tests.corpus.running import become_init, end_all, reap
 from tests.corpus.shapes import pool
-from tfmemtop.engine.launch import Launch, start
-from tfmemtop.events import AnyCommand, Chunks, FromHook, Leave, Relaunch, Signal, Stop, Unreadable, decode_command
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.start import start
+from tfmemtop.events import (
+    Chunks,
+    Leave,
+    Origin,
+    Relaunch,
+    Signal,
+    Stop,
+    Unreadable,
+    command_types,
+    decode_command,
+    event_types,
+    union_of,
+)
 
 HANG_S = 2.0
 MEMORY_MOST = 300 << 20
@@ -114,7 +127,7 @@ def hook(seed: int, count: int) -> tuple[list[str], str]:
     """*count* packets on many connections; troubles, and figures in words."""
     watched = Watched()
     chance = random.Random(seed)
-    packets = pool(FromHook | Chunks, chance, min(_POOL, count))
+    packets = pool(union_of([*event_types(Origin.HOOK), Chunks]), chance, min(_POOL, count))
     good = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     good.connect(watched.hook_socket)
     good.send(json.dumps({"type": "hook", "ppid": 1, "argv": ["good"], "python": "3", "executable": "good"}).encode())
@@ -122,8 +135,12 @@ def hook(seed: int, count: int) -> tuple[list[str], str]:
     def send_good(number: int) -> bytes:
         told = {
             "type": "requested",
-            "call": "good",
-            "arguments": str(number),
+            "call": "set_memory_growth",
+            "devices": None,
+            "growth": None,
+            "logical": None,
+            "device_type": None,
+            "other": [str(number)],
             "file": "good.py",
             "line": number,
             "error": None,
@@ -164,7 +181,7 @@ def commands(seed: int, count: int) -> tuple[list[str], str]:
     """*count* lines of commands from many screens; none that is well-formed and would end the run or hit a process."""
     watched = Watched()
     chance = random.Random(seed)
-    made = [line.replace(b"\n", b" ") for line in pool(AnyCommand, chance, min(_POOL, count))]
+    made = [line.replace(b"\n", b" ") for line in pool(union_of(command_types()), chance, min(_POOL, count))]
     lines = [line for line in made if not _acts(line)]
 
     def send_good(number: int) -> bytes:

@@ -16,11 +16,12 @@ from types import FrameType
 
 from tests.corpus.shapes import bend, damage, encode, sample
 from tfmemtop.cli import main
-from tfmemtop.events import AnyEvent
+from tfmemtop.events import event_types, union_of
 from tfmemtop.recording import RecordingError, read
+from tfmemtop.rules import findings
 from tfmemtop.state import State, apply
-from tfmemtop.ui.terminal import TerminalScreen
-from tfmemtop.verdicts import findings
+from tfmemtop.ui.terminal.emulator import TerminalScreen
+from tfmemtop.words.findings import say
 
 HANG_S = 2.0
 """Of the processor's time, since others may use it too: nothing in here waits."""
@@ -105,7 +106,7 @@ def _bent(lines: list[bytes], chance: random.Random) -> list[bytes]:
     for _ in range(chance.choice((1, 3, 10, 40))):
         at = chance.randrange(1, len(lines))
         if chance.random() < 0.3:
-            value = bend(sample(AnyEvent, chance), chance)
+            value = bend(sample(union_of(event_types()), chance), chance)
             if isinstance(value, dict):
                 value["t"] = chance.choice((0.0, 5.0, 1e6, -1, 1e308))
         else:
@@ -125,7 +126,8 @@ def _try(path: Path, other: Path, tally: Tally) -> None:
         with contextlib.suppress(RecordingError):
             for event in read(path).events():
                 apply(state, event)
-        findings(state)
+        for finding in findings(state):
+            say(finding)
 
     def command(*words: str) -> None:
         out, err = io.StringIO(), io.StringIO()

@@ -16,7 +16,7 @@ BLOWS: tuple[Blow, ...] = ("TERM", "HUP", "INT", "QUIT", "KILL", "STOP", "USR1",
 ROLES: dict[Way, tuple[str, ...]] = {
     "live": ("command", "engine", "keeper", "other"),
     "attached": ("second", "command", "engine", "keeper"),
-    "record": ("command", "recorder", "canary", "builder"),
+    "record": ("command", "recorder", "group-listener", "builder"),
     "fit": ("command",),
 }
 MOMENTS: dict[Way, tuple[Moment, ...]] = {

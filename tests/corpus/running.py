@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from tests.corpus.script import Script, Sink, Stdin
-from tfmemtop.engine.procfs import descendants, read_command
+from tfmemtop.engine.sources.procfs import descendants, read_command
 
 SETTLE_S = 0.4
 """So long what a run left behind may go on printing."""

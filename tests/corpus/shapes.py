@@ -47,6 +47,8 @@ def _value(info: Any, chance: random.Random) -> Any:
         return _value(chance.choice(info.types), chance)
     if isinstance(info, kinds.LiteralType):
         return chance.choice(list(info.values))
+    if isinstance(info, kinds.EnumType):
+        return chance.choice([member.value for member in info.cls])
     if isinstance(info, kinds.ListType):
         return [_value(info.item_type, chance) for _ in range(chance.choice((0, 1, 2, 5)))]
     if isinstance(info, kinds.DictType):

@@ -21,7 +21,7 @@ from tests.corpus.kill_table import Plan, expected, number_of
 from tests.corpus.script import Script, py
 from tests.corpus.terminals import Screen
 from tests.corpus.trial import TFMEMTOP
-from tfmemtop.engine.procfs import descendants, read_command
+from tfmemtop.engine.sources.procfs import descendants, read_command
 from tfmemtop.events import Relaunch, Stop, encode
 from tfmemtop.settings import Settings
 

@@ -227,7 +227,7 @@ def bare(
 def _without(leader: int) -> tuple[str, ...]:
     """What the script left behind, without the leader, which waits for us."""
     from tests.corpus.running import reap
-    from tfmemtop.engine.procfs import descendants, read_command
+    from tfmemtop.engine.sources.procfs import descendants, read_command
 
     reap()
     return tuple(sorted(" ".join(read_command(pid))[:200] for pid in descendants(os.getpid()) if pid != leader))

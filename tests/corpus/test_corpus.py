@@ -72,7 +72,7 @@ def test_no_kill_of_ours_costs_a_training() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "count"), [("hook", 10_000), ("commands", 10_000), ("recording", 10_000), ("terminal", 10_000)]
+    ("kind", "count"), [("hook", 3_000), ("commands", 10_000), ("recording", 10_000), ("terminal", 10_000)]
 )
 def test_what_nobody_expects_breaks_nothing(kind: str, count: int) -> None:
     done = _corpus("fuzz", "--count", str(count), kind)

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.nvml_tables import TABLES, play
+from tests.patience import PATIENCE_S
 from tfmemtop.doctor import here, inside
-from tfmemtop.doctor.check import Check, run_all
+from tfmemtop.doctor.check import Check, Fact, Library, State, missing, ok, run_all
 from tfmemtop.doctor.interpreter import Interpreter, Unclear
-from tfmemtop.engine.driver_words import Trouble
-from tfmemtop.engine.nvml import Nvml
+from tfmemtop.engine.sources.driver_words import NO_DRIVER
+from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.words.doctor import say
 
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 NAMES = ["driver", "processes", "hook", "tensorflow", "pools", "compiler", "sockets", "cgroup", "terminal", "locale"]
@@ -27,7 +29,7 @@ def doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
         env={**os.environ, **environment},
     )
 
@@ -38,6 +40,7 @@ def rows(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
     return {name: (state, text) for name, state, text in parts}
 
 
+@pytest.mark.tensorflow
 def test_a_line_for_each_thing_and_nothing_of_the_users_is_run(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
@@ -88,12 +91,12 @@ def test_json_holds_the_same() -> None:
 @pytest.mark.parametrize(
     ("table", "driver", "processes"),
     [
-        ("H100", ("ok", "580.159.04, 1 GPU: NVIDIA H100 80GB HBM3"), ("ok", "the driver tells memory by process")),
+        ("H100", ("ok", "580.159.04, 1 GPU: NVIDIA H100 80GB HBM3"), ("ok", "the driver reports memory per process")),
         ("16 cards", ("ok", "580.159.04, 16 GPUs: NVIDIA H100 80GB HBM3"), ("missing", "names no process")),
         ("another library than the kernel's module", ("missing", "does not fit the loaded kernel"), ("ok", "no GPU")),
         ("no permission", ("missing", "no permission to talk to the NVIDIA driver"), ("ok", "no GPU")),
-        ("MIG, not root", ("ok", "MIG 1g.10gb"), ("missing", "only to root; run as root")),
-        ("WSL", ("ok", "NVIDIA H100"), ("missing", "under WSL the driver does not tell memory by process; none")),
+        ("MIG, not root", ("ok", "MIG 1g.10gb"), ("missing", "to root only; run as root")),
+        ("WSL", ("ok", "NVIDIA H100"), ("missing", "under WSL the driver does not report memory per process; none")),
     ],
 )
 def test_the_driver(tmp_path: Path, table: str, driver: tuple[str, str], processes: tuple[str, str]) -> None:
@@ -105,18 +108,20 @@ def test_the_driver(tmp_path: Path, table: str, driver: tuple[str, str], process
         (here.shares(reading, tmp_path), processes),
     ):
         assert check.state == state
-        assert said in f"{check.text}; {check.remedy}"
+        assert said in say(check).line
 
 
 def test_a_card_without_a_driver_is_something_missing(tmp_path: Path) -> None:
     reading, version = here.read_driver(Nvml(play(TABLES["H100"])))
-    nothing = reading._replace(devices=[], readings=[], troubles=[Trouble("nvml", "info", "no driver", "install")])
+    nothing = reading._replace(devices=[], readings=[], troubles=[NO_DRIVER])
     assert here.driver(nothing, version, tmp_path).state == "ok"
     slot = tmp_path / "sys/bus/pci/devices/0000:01:00.0"
     slot.mkdir(parents=True)
     (slot / "vendor").write_text("0x10de\n")
     (slot / "class").write_text("0x030200\n")
-    assert here.driver(nothing, version, tmp_path) == Check("driver", "missing", "no driver", "install")
+    found = here.driver(nothing, version, tmp_path)
+    assert (found.state, say(found).text) == ("missing", "no NVIDIA driver here, so no GPU is shown")
+    assert "install its driver" in say(found).remedy
 
 
 def test_in_a_container_numbers_are_said_to_be_others(tmp_path: Path) -> None:
@@ -124,29 +129,31 @@ def test_in_a_container_numbers_are_said_to_be_others(tmp_path: Path) -> None:
     (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026532266]")
     reading, _ = here.read_driver(Nvml(play(TABLES["from inside, 580"])))
     check = here.shares(reading, tmp_path)
-    assert check.state == "unknown" and check.remedy == "start the container with --pid=host"
+    assert check.state is State.UNKNOWN and say(check).remedy == "start the container with --pid=host"
 
 
 def test_what_leads_to_the_pools(tmp_path: Path) -> None:
-    compiler = Check("compiler", "ok", "g++ 12")
-    none = Check("compiler", "missing", "there is no C++ compiler", "apt-get install g++")
+    compiler = ok("compiler", Fact.COMPILER, version="g++ 12")
+    lacking = {"text": "there is no C++ compiler", "remedy": "apt-get install g++"}
+    none = missing("compiler", Fact.COMPILER_MISSING, **lacking)
 
     def python(folder: Path | None, version: str = "0.1") -> Interpreter:
         return Interpreter("3.11.4", "/usr/bin/python3", True, version, str(folder) if folder else None)
 
     assert inside.pools(None, compiler).state == "unknown"
-    assert inside.pools(Unclear("x is no Python"), compiler).state == "unknown"
+    assert inside.pools(Unclear(Fact.NOT_PYTHON, {"name": "x"}), compiler).state == "unknown"
     assert inside.pools(python(None), compiler).state == "unknown"
     assert inside.pools(python(tmp_path), compiler).state == "missing"
     (tmp_path / "libtensorflow_framework.so.2").touch()
-    assert "headers" in inside.pools(python(tmp_path), compiler).text
+    assert "headers" in say(inside.pools(python(tmp_path), compiler)).text
     header = tmp_path / "include/tensorflow/core/common_runtime/bfc_allocator.h"
     header.parent.mkdir(parents=True)
     header.touch()
-    assert inside.pools(python(tmp_path), compiler).state == "ok"
-    assert inside.pools(python(tmp_path), none) == Check(
-        "pools", "missing", "only what is in use is known: there is no C++ compiler", "apt-get install g++"
-    )
+    built = inside.pools(python(tmp_path), compiler)
+    assert built.state is State.OK and built.values["library"] is Library.TO_BE_BUILT
+    without = inside.pools(python(tmp_path), none)
+    assert without.state is State.MISSING
+    assert say(without) == ("only what is in use is known: there is no C++ compiler", "apt-get install g++")
 
 
 def test_a_check_that_hangs_or_fails_holds_up_none() -> None:
@@ -159,16 +166,17 @@ def test_a_check_that_hangs_or_fails_holds_up_none() -> None:
     def fail() -> list[Check]:
         raise ValueError("odd")
 
-    found = run_all({("a", "b"): hang, ("c",): fail, ("d",): lambda: [Check("d", "ok", "fine")]}, 0.2)
+    fine = ok("d", Fact.NO_GPU)
+    found = run_all({("a", "b"): hang, ("c",): fail, ("d",): lambda: [fine]}, 0.2)
     never.set()
-    assert found == [
-        Check("a", "unknown", "no answer within 0 s"),
-        Check("b", "unknown", "no answer within 0 s"),
-        Check("c", "unknown", "the check has failed: ValueError: odd"),
-        Check("d", "ok", "fine"),
+    assert [check.name for check in found] == ["a", "b", "c", "d"] and found[3] is fine
+    assert [check.state for check in found[:3]] == [State.UNKNOWN] * 3
+    assert [say(check).text for check in found[1:3]] == [
+        "no answer within 0 s",
+        "the check has failed: ValueError: odd",
     ]
 
 
 def test_old_pythons_are_told_as_such() -> None:
     check = inside.hook(Interpreter("3.8.10", "/usr/bin/python3.8", False, None, None))
-    assert (check.state, check.remedy) == ("missing", "Python 3.9 or newer")
+    assert (check.state, say(check).remedy) == ("missing", "Python 3.9 or newer")

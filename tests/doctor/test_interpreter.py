@@ -6,10 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tfmemtop.doctor.check import Check, State
 from tfmemtop.doctor.interpreter import Interpreter, Start, Unclear, ask, resolve
+from tfmemtop.words.doctor import say
 
 PYTHON = sys.executable
 ENVIRONMENT = dict(os.environ)
+
+
+def words(found: object) -> str:
+    assert isinstance(found, Unclear), found
+    return say(Check("hook", State.UNKNOWN, found.fact, found.values)).text
 
 
 @pytest.fixture
@@ -76,10 +83,10 @@ def test_whether_the_hook_arrives(folder: Path, command: list[str], arrives: boo
         (["./notes.txt"], True, "cannot be executed"),
         (["./gone"], True, "command not found"),
         (["./run.sh"], False, "run.sh is run by /bin/sh"),
-        (["./plain"], False, "is no Python"),
-        (["make", "train"], False, "is no Python"),
+        (["./plain"], False, "is not a Python"),
+        (["make", "train"], False, "is not a Python"),
         (["env"], False, "env starts nothing"),
-        (["env", "--split-string", "x"], False, "not known here"),
+        (["env", "--split-string", "x"], False, "unknown here"),
         (["./loop"], False, "is run by"),
     ],
 )
@@ -88,7 +95,7 @@ def test_what_is_no_python_is_told_as_such(folder: Path, command: list[str], mis
     (folder / "make").chmod(0o755)
     found = resolve(command, {"PATH": f"{folder}:/usr/bin:/bin"}, folder)
     assert isinstance(found, Unclear)
-    assert (found.missing, said in found.text) == (missing, True), found
+    assert (found.missing, said in words(found)) == (missing, True), found
 
 
 @pytest.mark.parametrize(
@@ -117,6 +124,6 @@ def test_a_python_that_hangs_or_dies_is_given_up(folder: Path) -> None:
     python.write_text("#!/bin/sh\nexec sleep 60\n")
     python.chmod(0o755)
     start = Start((str(python),), ENVIRONMENT)
-    assert ask(start, folder, timeout_s=0.3) == f"{python} did not answer within 0 s"
+    assert words(ask(start, folder, timeout_s=0.3)) == f"{python} did not answer within 0 s"
     python.write_text("#!/bin/sh\necho no library >&2\nexit 127\n")
-    assert ask(start, folder) == f"{python} ended with 127: no library"
+    assert words(ask(start, folder)) == f"{python} ended with 127: no library"

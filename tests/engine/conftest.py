@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,13 +13,17 @@ from typing import Any, TypeVar
 import pytest
 import pytest_asyncio
 
-from tfmemtop.engine.client import Client, connect
-from tfmemtop.engine.launch import Launch, Launched, start
-from tfmemtop.engine.procfs import all_pids, carries
-from tfmemtop.events import AnyEvent, Output
+from tests.patience import PATIENCE_S
+from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.sources.procfs import all_pids, carries
+from tfmemtop.engine.start import start
+from tfmemtop.engine.stream.client import Client, connect
+from tfmemtop.events import Event, Output
 
 E = TypeVar("E", bound=Any)
-PATIENCE_S = 20.0
+
+READS = "print('up')\nwhile True: print('got', input())"
+"""A script that says when it is ready, and repeats what it reads."""
 
 
 class Screen:
@@ -26,7 +31,7 @@ class Screen:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.events: list[AnyEvent] = []
+        self.events: list[Event] = []
         self._batches = client.events()
 
     async def until(self, kind: type[E], fits: Callable[[E], bool] = lambda _: True) -> E:
@@ -120,19 +125,19 @@ async def ended(pid: int) -> None:
 @pytest_asyncio.fixture
 async def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Engines]:
     """Engines whose sessions lie in a folder of this test."""
-    runtime = tmp_path / "run"
-    runtime.mkdir()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    started = Engines(tmp_path)
-    yield started
-    for screen in started.screens:
-        await screen.client.close()
-    for pid in _processes_of(runtime):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    # Not tmp_path: a socket's path has to be short, else the session lies in a folder that all share.
+    with tempfile.TemporaryDirectory(prefix="tfm", dir="/tmp") as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        started = Engines(tmp_path)
+        yield started
+        for screen in started.screens:
+            await screen.client.close()
+        for pid in _processes_of(runtime):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
-def _processes_of(runtime: Path) -> list[int]:
+def _processes_of(runtime: str) -> list[int]:
     """Engines, keepers and scripts whose sessions lie in *runtime*; what outlived its engine too."""
     return [pid for pid in all_pids() if pid != os.getpid() and carries(pid, f"XDG_RUNTIME_DIR={runtime}".encode())]

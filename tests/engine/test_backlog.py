@@ -1,14 +1,21 @@
 """What is kept for late readers: bounded, in order, and with every peak that matters."""
 
+from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfmemtop.engine.backlog import POINTS, Backlog
+from tests import streams as s
+from tests.streams import fold
+from tfmemtop.engine.stream.backlog import Backlog
+from tfmemtop.engine.stream.stores import POINTS
 from tfmemtop.events import (
     Allocator,
     Census,
+    Event,
     Functions,
     Hook,
     Output,
@@ -18,6 +25,7 @@ from tfmemtop.events import (
     Run,
     Traced,
 )
+from tfmemtop.recording import read
 from tfmemtop.settings import Settings
 
 
@@ -56,10 +64,7 @@ def test_a_day_of_readings_is_thinned_evenly() -> None:
 def test_the_last_look_for_tensors_is_kept_beside_the_newest_census() -> None:
     backlog = Backlog()
     told = [Census(t=float(t), pid=1, kinds={}, largest=[], tensors=t if t in (1, 3) else None) for t in range(6)]
-    for event in told[:4]:
-        backlog.add(event)
-    assert backlog.events() == [told[3]]
-    for event in told[4:]:
+    for event in told:
         backlog.add(event)
     assert backlog.events() == [told[3], told[5]]
 
@@ -114,3 +119,41 @@ def test_counts_of_functions_keep_the_first_and_the_newest() -> None:
     kept = backlog.events()
     assert kept[0] == counted[0] and kept[1:] == counted[-len(kept) + 1 :]
     assert 30 <= len(kept) <= 60
+
+
+def known(stream: Iterable[Event]) -> dict[str, object]:
+    """What a screen says of the runs and their processes after *stream*."""
+    state = fold(stream)
+    hooked = {pid: process.hooked for pid, process in state.processes.items() if process.hooked}
+    return {
+        "runs": [(r.run, r.exit_code, r.signal, r.peak_in_use, r.peak_pool, r.out_of_memory) for r in state.runs],
+        "notices": state.notices,
+        "devices": [device.reading for device in state.devices.values()],
+        "processes": state.processes.keys(),
+        "asked": {pid: (list(one.requested), one.initialised, one.effective) for pid, one in hooked.items()},
+        "held": {pid: (one.allocators, one.census, one.look, list(one.out_of_memory)) for pid, one in hooked.items()},
+        "pools": {pid: {name: pool.map for name, pool in one.pools.items()} for pid, one in hooked.items()},
+        "failures": {pid: one.failure for pid, one in hooked.items()},
+        "probes": {pid: (one.probe, one.without_probe, one.ended) for pid, one in hooked.items()},
+    }
+
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+
+
+@pytest.mark.parametrize("path", sorted(RECORDINGS.rglob("*.jsonl")), ids=lambda path: path.stem)
+def test_a_late_reader_knows_what_an_early_one_knows(path: Path) -> None:
+    backlog, told = Backlog(), list(read(path).events())
+    for event in told:
+        backlog.add(event)
+    assert known(backlog.events()) == known(told)
+
+
+def test_curves_are_counted() -> None:
+    backlog = Backlog()
+    for pid in (1, 2):
+        for device in ("GPU:0", "HOST:0"):
+            backlog.add(s.allocator(float(pid), pid, 5, name=device))
+            backlog.add(s.allocator(pid + 0.5, pid, 6, name=device))
+    backlog.add(s.device_reading(3.0, {}))
+    assert backlog.curves == 5

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.engine.cgroup import available, hierarchies, host_memory, limits, machine_memory
+from tfmemtop.engine.sources.cgroup import available, hierarchies, host_memory, limits, machine_memory
+from tfmemtop.engine.sources.kernel_kills import OomCounter
 
 GIB = 1 << 30
 HOST = 64 * GIB
@@ -144,7 +145,7 @@ def lay_out(root: Path, cgroup: str, mountinfo: str, files: dict[str, str]) -> P
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_smallest_limit_holds(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfmemtop.engine.cgroup.machine_memory", lambda: HOST)
+    monkeypatch.setattr("tfmemtop.engine.sources.cgroup.machine_memory", lambda: HOST)
     cgroup, mountinfo, files, size, owner = LAYOUTS[name]
     memory = host_memory(lay_out(tmp_path, cgroup, mountinfo, files))
     assert memory == (HOST if size is None else size, owner, HOST)
@@ -165,11 +166,30 @@ def test_what_is_free_is_what_the_tightest_cgroup_leaves(tmp_path: Path) -> None
     assert available(2 * GIB, []) == 2 * GIB
 
 
+@pytest.mark.parametrize(
+    ("cgroup", "mount", "counter"),
+    [
+        ("4:memory:/docker/3f1c\n0::/", V1_MOUNT.format(inside="/docker/3f1c"), f"{V1}/memory.oom_control"),
+        ("4:memory:/slurm/job_4", V1_MOUNT.format(inside="/"), f"{V1}/slurm/job_4/memory.oom_control"),
+        ("0::/user.slice", V2_MOUNT.format(inside="/"), f"{V2}/user.slice/memory.events"),
+        ("", "", "proc/vmstat"),
+    ],
+)
+def test_a_kill_by_the_kernel_is_counted_where_the_process_is(
+    tmp_path: Path, cgroup: str, mount: str, counter: str
+) -> None:
+    root = lay_out(tmp_path, cgroup, mount, {counter: "oom 7\noom_kill 2"})
+    kills = OomCounter(root)
+    assert not kills.rose()
+    lay_out(tmp_path, cgroup, mount, {counter: "oom 8\noom_kill 3"})
+    assert kills.rose()
+
+
 _JOIN_AND_ASK = """
 import os, pathlib, sys
 pathlib.Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
 os.execvp("tfmemtop", ["tfmemtop", *sys.argv[2:]]) if len(sys.argv) > 2 else None
-from tfmemtop.engine.cgroup import host_memory
+from tfmemtop.engine.sources.cgroup import host_memory
 print(*host_memory())
 """
 

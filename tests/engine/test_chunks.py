@@ -1,17 +1,16 @@
 """What a hook puts down of its pools becomes maps, and harms nobody if it is nonsense."""
 
 import os
-import socket
 import struct
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tfmemtop.engine.chunks import ChunkMaps
-from tfmemtop.engine.hooks import Hooks
-from tfmemtop.engine.stream import Stream
-from tfmemtop.events import AnyEvent, Chunks, HookEnd, MemoryMap
+from tfmemtop.engine.sources.chunk_maps import ChunkMaps
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Chunks, Event, HookEnd, MemoryMap
+from tfmemtop.words.no_map import refusal_text
 
 BASE = 1 << 40
 # Two regions that follow one another; in the list of chunks, in no order, a place that is free.
@@ -19,7 +18,6 @@ REGIONS = [(BASE, 1024), (BASE + 1024, 2048)]
 CHUNKS = [(BASE + 1024, 2048, 2000, 7, -1), (0, 512, 0, -1, -1), (BASE + 512, 512, 0, -1, 1), (BASE, 512, 300, 9, -1)]
 
 TOLD = Chunks(
-    t=0.0,
     pid=7,
     device="GPU:0",
     pool=3072,
@@ -36,16 +34,13 @@ class Desk:
     """A folder with what was put down, and what is published of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / "7.GPU:0.chunks"
+        self.file = folder / "7.GPU:0.live.chunks"
         stream = Stream()
-        self.events: list[AnyEvent] = []
+        self.events: list[Event] = []
         stream.listen(self.events.append)
         self._publish = stream.publish
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        hooks = Hooks(stream, listener)
-        self.maps = ChunkMaps(stream, hooks, folder)
+        self.maps = ChunkMaps(stream, folder)
         self.maps.begin()
-        self._put_down = hooks.put_down
         regions = b"".join(struct.pack("<QQ", *region) for region in REGIONS)
         chunks = b"".join(
             struct.pack("<QQqQi4x", size, asked, number, at, bin) for at, size, asked, number, bin in CHUNKS
@@ -56,7 +51,7 @@ class Desk:
         """The maps that come of it."""
         before = len(self.events)
         for _ in range(times):
-            self._put_down(chunks)
+            self.maps.take(chunks)
             self.maps.drain()
         return [event for event in self.events[before:] if isinstance(event, MemoryMap)]
 
@@ -113,7 +108,7 @@ async def test_what_does_not_fit_is_no_map_and_is_told_once(desk: Desk, changes:
     wrong = msgspec.structs.replace(TOLD, **changes)
     assert not desk.told(wrong, 19)
     (missing,) = desk.told(wrong, 19)
-    assert missing.missing is not None and "makes no map" in missing.missing
+    assert missing.missing and refusal_text(missing).endswith(f"without the probe makes no map: {missing.missing}")
     assert len(desk.told(TOLD)) == 2
 
 

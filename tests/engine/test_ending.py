@@ -6,14 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tfmemtop.engine.procfs import read_stat
+from tests.patience import PATIENCE_S
+from tfmemtop.engine.sources.procfs import read_stat
 
 PROGRAM = """
 import asyncio, os, subprocess
-from tfmemtop.engine.ending import Ending
-from tfmemtop.engine.launch import Launch
-from tfmemtop.engine.run import Runs
-from tfmemtop.engine.stream import Stream
+from tfmemtop.engine.process.ending import Ending
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.run import Runs
+from tfmemtop.engine.stream.stream import Stream
 from pathlib import Path
 
 async def no_gpus():
@@ -21,11 +22,10 @@ async def no_gpus():
 
 stream = Stream()
 launch = Launch(argv=[], cwd="/", environment={})
-runs = Runs(stream, launch, hook_socket=Path("/none"), terminal=None)
-ending = Ending(stream, runs, no_gpus)
+runs = Runs(stream, launch, hook_socket=Path("/none"))
 sleep = ["sleep", "300"]
 build, daemon = (subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True) for _ in range(2))
-ending.apart = {build.pid}
+ending = Ending(stream, runs, b"NOTHING=here", no_gpus, lambda: {build.pid})
 asyncio.run(ending.end(5.0))
 print(build.pid, daemon.pid)
 build.returncode = daemon.returncode = 0
@@ -39,7 +39,7 @@ def test_what_is_built_beside_the_run_goes_on_and_daemons_do_not() -> None:
         stdin=subprocess.DEVNULL,
         text=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE_S,
     )
     build, daemon = map(int, done.stdout.split())
     try:

@@ -13,11 +13,25 @@ import msgspec
 import pytest
 
 from tests.engine.conftest import Engines
-from tfmemtop.engine import shutout
-from tfmemtop.engine.hooks import Hooks
-from tfmemtop.engine.sockets import listen
-from tfmemtop.engine.stream import Stream
-from tfmemtop.events import Allocator, AnyEvent, Hook, HookEnd, HookError, Input, Notice, Probe, Process, RunEnd
+from tfmemtop.engine.sources import hook_absence
+from tfmemtop.engine.sources.hooks import Hooks
+from tfmemtop.engine.stream.sockets import listen
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import (
+    Absence,
+    Allocator,
+    Event,
+    Hook,
+    HookAbsence,
+    HookEnd,
+    HookError,
+    Input,
+    Notice,
+    Probe,
+    Process,
+    RunEnd,
+)
+from tfmemtop.words.notices import say
 
 SPEAK = """
 import json, os, socket, sys
@@ -57,7 +71,7 @@ async def test_a_hook_is_lost_with_its_process_though_a_child_holds_its_socket(e
 
 
 async def test_last_words_count_though_what_was_said_to_the_hook_is_unread(tmp_path: Path) -> None:
-    stream, told = Stream(), list[AnyEvent]()
+    stream, told = Stream(), list[Event]()
     stream.listen(told.append)
     hooks = Hooks(stream, listen(tmp_path / "hook.sock", socket.SOCK_SEQPACKET))
     hooks.begin()
@@ -111,12 +125,40 @@ for number in range(20_000):
     launched = engines.launch(sys.executable, "-c", program)
     screen = await engines.look(launched.socket)
     await screen.until(RunEnd)
-    told = [notice.text for notice in screen.all(Notice) if notice.key == "left-out-devices"]
+    told = [say(notice).text for notice in screen.all(Notice) if notice.key == "left-out-devices"]
     assert len(told) == 1 and "names more than 64 devices" in told[0]
     assert len({reading.device for reading in screen.all(Allocator)}) == 64
     late = await engines.look(launched.socket)
     await late.until(RunEnd)
     assert len(late.all(Allocator)) <= 2 * 64
+
+
+NAMING = """
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(sys.argv[1])
+s.send(json.dumps(dict(type="hook", ppid=1, argv=[], python="3", executable="", tensorflow=None)).encode())
+for number in range(60):
+    named = dict(device=f"GPU:{number}", physical=0, uuid=None, growth=None, limit=None, allocator=None)
+    s.send(json.dumps(dict(type="effective", **named)).encode())
+while packet := s.recv(1000):
+    print(json.loads(packet)["interval_s"], flush=True)
+"""
+
+
+async def test_very_many_allocators_are_read_less_often_for_as_long_as_they_are_many(tmp_path: Path) -> None:
+    address = tmp_path / "hook.sock"
+    hooks = Hooks(Stream(), listen(address, socket.SOCK_SEQPACKET))
+    hooks.begin()
+    program = (sys.executable, "-S", "-c", NAMING, str(address))
+    few = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
+    more = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
+    assert few.stdout and more.stdout
+    assert float(await few.stdout.readline()) == float(await more.stdout.readline()) > 0.1
+    hooks.forget(more.pid)
+    assert float(await few.stdout.readline()) == 0
+    hooks.close()
+    await asyncio.gather(few.wait(), more.wait())
 
 
 async def test_where_no_descriptor_is_left_hooks_wait_and_the_engine_does_not_spin(tmp_path: Path) -> None:
@@ -126,7 +168,7 @@ async def test_where_no_descriptor_is_left_hooks_wait_and_the_engine_does_not_sp
         listener.listen()
         listener.setblocking(False)
         stream = Stream()
-        told: asyncio.Queue[AnyEvent] = asyncio.Queue()
+        told: asyncio.Queue[Event] = asyncio.Queue()
         stream.listen(told.put_nowait)
         hooks = Hooks(stream, listener)
         hooks.begin()
@@ -165,23 +207,24 @@ def test_every_word_of_the_hooks_can_be_spoken() -> None:
     ],
 )
 def test_pythons_own_options_are_told_from_the_scripts(command: list[str], flag: str | None) -> None:
-    assert shutout.shutting_flag(command) == flag
+    assert hook_absence.shutting_flag(command) == flag
 
 
 HAS_TENSORFLOW = "import tensorflow\nprint('loaded', flush=True)\ninput()"
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("argv", "reason"),
     [
-        ([sys.executable, "-Iu", "-c", HAS_TENSORFLOW], "-I"),
-        (["env", "-u", "PYTHONPATH", sys.executable, "-c", HAS_TENSORFLOW], "environment was cleaned"),
+        ([sys.executable, "-Iu", "-c", HAS_TENSORFLOW], Absence.ISOLATED),
+        (["env", "-u", "PYTHONPATH", sys.executable, "-c", HAS_TENSORFLOW], Absence.ENVIRONMENT_CLEANED),
     ],
 )
 async def test_a_process_whose_hook_was_shut_out_is_told_with_the_reason(
-    engines: Engines, argv: list[str], reason: str
+    engines: Engines, argv: list[str], reason: Absence
 ) -> None:
     screen = await engines.run(*argv)
-    told = await screen.until(Process, lambda process: process.hooked_out is not None)
-    assert reason in (told.hooked_out or "")
+    told = await screen.until(Process, lambda process: process.hook_absence is not None)
+    assert told.hook_absence == HookAbsence(reason)
     await screen.client.send(Input(text="\n"))

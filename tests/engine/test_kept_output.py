@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.engine import kept_output
-from tfmemtop.engine.kept_output import KeptOutput
+from tfmemtop.engine.process import kept_output
+from tfmemtop.engine.process.kept_output import KeptOutput
 
 HEAD, TAIL = 8192, 16384
 LINE = 13

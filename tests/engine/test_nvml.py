@@ -8,8 +8,9 @@ import pynvml
 import pytest
 
 from tests.nvml_tables import GIB, NOT_SUPPORTED, Table, card, memory, play, row, sample
-from tfmemtop.engine.nvml import Nvml
-from tfmemtop.events import DeviceProcess
+from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.events import DeviceProcess, SharesMissing
+from tfmemtop.words.notices import say_kind
 
 
 def failing(code: int) -> Callable[..., Any]:
@@ -52,7 +53,7 @@ def test_a_healthy_card() -> None:
         DeviceProcess(pid=7, used=GIB, sm=0, bandwidth=0),
     ]
     assert reading.processes_missing is None
-    assert not any(trouble.text for trouble in first.troubles)
+    assert not any(trouble.kind for trouble in first.troubles)
 
 
 def test_an_old_driver_without_the_newer_calls() -> None:
@@ -125,7 +126,7 @@ def test_a_divided_card_says_so() -> None:
     hidden["nvmlDeviceGetGraphicsRunningProcesses_v3"] = lambda _: []
     reading = Nvml(library(nvmlDeviceGetMigMode=lambda _: [1, 1], **hidden)).read()
     assert reading.devices[0].mig
-    assert "MIG" in (reading.readings[0].processes_missing or "")
+    assert reading.readings[0].processes_missing is SharesMissing.MIG
 
 
 @pytest.mark.parametrize(
@@ -140,6 +141,7 @@ def test_a_divided_card_says_so() -> None:
 def test_a_driver_that_does_not_answer_is_told_once_with_a_remedy(code: int, words: str) -> None:
     nvml = Nvml(library(nvmlInit=failing(code)))
     (trouble,) = nvml.read().troubles
-    assert words in trouble.text
-    assert trouble.remedy
+    said = say_kind(trouble.kind, trouble.detail)
+    assert words in said.text
+    assert said.remedy
     assert nvml.read().troubles == []

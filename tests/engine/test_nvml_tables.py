@@ -18,10 +18,11 @@ from tests.ui.recorded import Recorded
 from tests.ui.test_app import drawn, text_of
 from tfmemtop import events
 from tfmemtop.commands import once
-from tfmemtop.commands.arguments import parse
-from tfmemtop.engine.foreign import Foreign, tell_apart
-from tfmemtop.engine.nvml import Nvml
-from tfmemtop.engine.place import Namespace, pid_namespace, uses_gpu
+from tfmemtop.commands.parser import parse
+from tfmemtop.engine.sources.foreign import Foreign, tell_apart
+from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.engine.sources.place import Namespace, pid_namespace, uses_gpu
+from tfmemtop.events import SharesMissing, WhyLacking
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
@@ -60,8 +61,8 @@ CASES = {
     ),
     "no figures by process": Case(
         "no shares",
-        ["the driver does not tell memory by process here", "in use 600.0M", "cached 600.0M", "rest+others"],
-        ["GPU 0: the driver does not tell memory by process here", "0  441  —           —    —"],
+        ["the driver does not report memory per process here", "in use 600.0M", "cached 600.0M", "rest+others"],
+        ["GPU 0: the driver does not report memory per process here", "0  441  —           —    —"],
     ),
     "MIG": Case(
         "MIG",
@@ -69,7 +70,7 @@ CASES = {
         [
             "0  NVIDIA H100 80GB HBM3 MIG 1g.10gb  2.0G  8.0G  10.0G     —       —      —  42°C",
             "1  NVIDIA H100 80GB HBM3 MIG 1g.10gb  3.0G",
-            "GPU 0: the driver does not tell of a part of a card (MIG): utilisation, power",
+            "GPU 0: the driver does not report utilisation, power",
         ],
         nowhere=("MIG MIG",),
     ),
@@ -78,21 +79,21 @@ CASES = {
     ),
     "MIG, not root": Case(
         "MIG, not root",
-        ["2.0 of 10.0 GiB", "the driver tells shares of processes only to root"],
-        ["GPU 0: the card is divided (MIG), and the driver tells shares of processes only to root"],
+        ["2.0 of 10.0 GiB", "the driver reports memory per process to root only"],
+        ["GPU 0: the card is divided (MIG), and the driver reports memory per process to root only"],
     ),
     "MIG without a slice": Case(
         "MIG without a slice",
         ["GPU 0 NVIDIA H100 80GB HBM3 MIG"],
-        ["GPU 0: the driver does not tell here: utilisation"],
+        ["GPU 0: the driver does not report utilisation here"],
     ),
     "WSL": Case(
         "WSL",
-        ["under WSL the driver does not tell memory by process", "2.0 of 24.0 GiB", "cached 600.0M"],
-        ["GPU 0: under WSL the driver does not tell memory by process"],
+        ["under WSL the driver does not report memory per process", "2.0 of 24.0 GiB", "cached 600.0M"],
+        ["GPU 0: under WSL the driver does not report memory per process"],
     ),
     "WSL, whose processes are numbered otherwise": Case(
-        "WSL", ["under WSL the driver does not tell memory by process"], ["GPU 0: under WSL"], local=set()
+        "WSL", ["under WSL the driver does not report memory per process"], ["GPU 0: under WSL"], local=set()
     ),
     "GB10": Case(
         "GB10",
@@ -102,24 +103,24 @@ CASES = {
     "unified, told as none": Case("unified, told as none", ["512.0 MiB of 1.0 GiB"], ["512.0M  512.0M   1.0G"]),
     "vGPU": Case(
         "vGPU",
-        ["NVIDIA A40-8Q", "in a virtual machine with a vGPU the driver does not tell memory by process"],
-        ["GPU 0: the driver does not tell here: power, temperature"],
+        ["NVIDIA A40-8Q", "in a virtual machine with a vGPU the driver does not report memory per process"],
+        ["GPU 0: the driver does not report power, temperature here"],
     ),
     "a very old driver": Case(
         "a very old driver",
-        ["5.0 of 12.0 GiB", "this driver is too old to tell memory by process"],
-        ["GPU 0: this driver is too old to tell memory by process"],
+        ["5.0 of 12.0 GiB", "this driver is too old to report memory per process"],
+        ["GPU 0: this driver is too old to report memory per process"],
     ),
     "another library than the kernel's module": Case(
         "another library than the kernel's module", ["does not fit the loaded kernel module", "restart the machine"], []
     ),
-    "no permission": Case("no permission", ["no permission to talk to the NVIDIA driver"], []),
+    "no permission": Case("no permission", ["No permission to talk to the NVIDIA driver"], []),
     "16 cards": Case("16 cards", ["GPU 0 ", "GPU 15 "], ["15  NVIDIA H100"]),
     "nonsense": Case(
         "nonsense",
-        ["— of 80.0 GiB", "not shown, since it cannot be"],
+        ["— of 80.0 GiB", "the driver reports what cannot be"],
         [
-            "GPU 0: not shown, since it cannot be: used 18446744073709551615, free",
+            "GPU 0: the driver reports what cannot be, so it is not shown: used 18446744073709551615, free",
             "—  80.0G     —       —      —     —",
         ],
         nowhere=("900.0G", "65535W", "-3%", "90.0G"),
@@ -127,7 +128,7 @@ CASES = {
     "nonsense, more used and free than there is": Case(
         "nonsense, more used and free than there is",
         ["70.0 of 80.0 GiB"],
-        ["GPU 0: not shown, since it cannot be: free"],
+        ["GPU 0: the driver reports what cannot be, so it is not shown: free"],
     ),
     "nonsense, a card of no size that can be": Case(
         "nonsense, a card of no size that can be", ["1.0 GiB of —"], ["0  NVIDIA H100 80GB HBM3  1.0G  1.0G      —"]
@@ -142,14 +143,14 @@ CASES = {
     ),
     "in a container: nobody of here is listed": Case(
         "from inside, 580",
-        ["1.6 of 79.6 GiB", "which of them are here cannot be told", "cached 600.0M"],
+        ["1.6 of 79.6 GiB", "so which of them are here is unknown", "cached 600.0M"],
         ["GPU 0: processes outside this container hold 1.6 GiB"],
         pid=2,
         local=set(),
     ),
     "in a container: the number of here without a size": Case(
         "from inside, 560",
-        ["the driver does not tell memory by process in this container", "cached 600.0M"],
+        ["the driver does not report memory per process in this container", "cached 600.0M"],
         ["0  324  —           —    —"],
         pid=324,
         local={324},
@@ -168,7 +169,7 @@ CASES = {
     ),
     "in a container: the host's numbers, either may be ours": Case(
         "the host's numbers",
-        ["which of them are here cannot be told"],
+        ["so which of them are here is unknown"],
         ["GPU 0: processes outside this container hold 33.0 GiB"],
         pid=17,
         local=set(),
@@ -194,13 +195,13 @@ def translator(local: set[int] | None, clock: Callable[[], float] | None = None)
     return Foreign(lambda: local or (), namespace, lambda pid: pid in (local or ()), clock or _Clock())
 
 
-def hooked_run(case: Case) -> list[events.AnyEvent]:
+def hooked_run(case: Case) -> list[events.Event]:
     """A run with a hook inside, and what the engine would publish of two readings of the table's cards."""
     clock = _Clock()
     nvml, foreign = reader(TABLES[case.table]), translator(case.local, clock)
     first = nvml.read()
     uuid = first.devices[0].uuid if first.devices else None
-    told: list[events.AnyEvent] = [
+    told: list[events.Event] = [
         s.session(),
         *first.devices,
         s.run(),
@@ -214,7 +215,7 @@ def hooked_run(case: Case) -> list[events.AnyEvent]:
         foreign.take(event)
     clock.now = 10.0
     for reading in (first, nvml.read()):
-        told += [events.Notice(t=9.0, key=t.key, level=t.level, text=t.text, remedy=t.remedy) for t in reading.troubles]  # type: ignore[arg-type]
+        told += [events.Notice(t=9.0, **trouble._asdict()) for trouble in reading.troubles]
         told += [foreign.translate(one) for one in reading.readings]
     return told
 
@@ -237,10 +238,10 @@ def test_once_prints_it_too(name: str, monkeypatch: pytest.MonkeyPatch, capsys: 
     case = CASES[name]
     table = TABLES[case.table]
     real = once.read
-    monkeypatch.setattr(once, "read", lambda: real(reader(table), translator(case.local)))
+    monkeypatch.setattr(once, "read", lambda _: real(reader(table), translator(case.local)))
     for flags in (["--once"], ["--once", "--json"]):
-        arguments = parse(flags)
-        assert not isinstance(arguments, str)
+        arguments = parse(flags).arguments
+        assert isinstance(arguments, once.Arguments)
         assert once.run(arguments) == 0
     printed, said = capsys.readouterr()
     lines = [" ".join(line.split()) for line in printed.splitlines()]
@@ -262,8 +263,8 @@ def test_a_card_lost_in_the_middle_is_told_and_the_other_goes_on() -> None:
     nvml.read()
     after = nvml.read()
     assert [one.used is None for one in after.readings] == [True, False]
-    assert "GPU 0 is lost" in " ".join(trouble.text for trouble in after.troubles)
-    assert "the card is lost" in (after.readings[0].remark or "")
+    assert [(lost.kind, lost.about) for lost in after.troubles if lost.kind] == [(events.NoticeKind.GPU_LOST, 0)]
+    assert WhyLacking.CARD_LOST in [lacking.why for lacking in after.readings[0].lacking]
 
 
 def test_numbers_of_another_namespace_are_nobodys_here() -> None:
@@ -280,7 +281,7 @@ def test_a_process_of_here_without_a_hook_may_be_any_of_the_listed() -> None:
     told = translator({99}).translate(reading)
     assert told.processes == []
     assert told.outside is None
-    assert "cannot be told" in (told.processes_missing or "")
+    assert told.processes_missing is SharesMissing.NUMBERED_OTHERWISE
 
 
 def test_a_hooked_process_stays_known_while_others_come_and_go() -> None:
@@ -322,7 +323,7 @@ def test_only_what_is_certain_is_matched(
 
 
 def test_a_process_in_a_namespace_of_its_own_knows_it() -> None:
-    ask = "from tfmemtop.engine.place import pid_namespace; print(pid_namespace())"
+    ask = "from tfmemtop.engine.sources.place import pid_namespace; print(pid_namespace())"
     here = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
     assert here == pid_namespace()
     apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", sys.executable, "-c", ask]

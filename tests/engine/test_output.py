@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 from tests.engine.conftest import Engines
-from tfmemtop.engine import kept_output, output
-from tfmemtop.engine.client import Client
-from tfmemtop.engine.launch import Launched
-from tfmemtop.engine.server import OUTPUT_QUEUE, Reader
-from tfmemtop.engine.stream import Stream
-from tfmemtop.events import AnyEvent, Notice, Output, RunEnd
+from tfmemtop.engine.process import kept_output, output
+from tfmemtop.engine.process.launch import Launched
+from tfmemtop.engine.stream.client import Client
+from tfmemtop.engine.stream.server import OUTPUT_QUEUE, Reader
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Event, Notice, Output, RunEnd
 
 # How long each line takes to the file, as the script itself sees it, in seconds.
 _WATCHES_THE_FILE = """
@@ -79,13 +79,13 @@ async def test_a_screen_far_behind_is_moved_to_the_newest_output_and_told_what_i
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     reader = Reader(stream, ours)
-    stream.listen(reader.push)
+    stream.listen_to_lines(reader.push)
     for number in range(300):
         stream.publish(Output(t=0.0, run=1 + number // 100, text=f"{number:16000}", skipped=1000))
     stream.publish(RunEnd(t=0.0, run=3, exit_code=0, signal=None))
     writing = asyncio.ensure_future(reader.write())
     client = Client(*await asyncio.open_connection(sock=theirs))
-    got: list[AnyEvent] = []
+    got: list[Event] = []
     async for batch in client.events():
         got += batch
         if isinstance(got[-1], RunEnd):

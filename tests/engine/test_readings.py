@@ -1,23 +1,26 @@
 """When the cards are read, with the library's double of the NVML tests."""
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest_asyncio
 
 from tests.engine.test_nvml import library
 from tests.nvml_tables import GIB, TABLES, play, row
-from tfmemtop.engine.foreign import Foreign
-from tfmemtop.engine.hooks import Hooks
-from tfmemtop.engine.nvml import Nvml
-from tfmemtop.engine.readings import PACE_S, Readings
-from tfmemtop.engine.stream import Stream
-from tfmemtop.events import AnyEvent, DeviceReading, Initialised, Notice
+from tfmemtop.engine.process.injection import INJECT
+from tfmemtop.engine.sources.foreign import Foreign
+from tfmemtop.engine.sources.hooks import Hooks
+from tfmemtop.engine.sources.host import Host
+from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.engine.sources.readings import PACE_S, Readings
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import DeviceReading, Event, Initialised, Notice, SharesMissing
+from tfmemtop.words.notices import say
 
 Watch = Callable[..., tuple[Stream, "asyncio.Queue[DeviceReading]"]]
 
@@ -31,14 +34,12 @@ async def watch(tmp_path: Path) -> AsyncIterator[Watch]:
     def begin(nvml: Nvml, foreign: Foreign | None = None) -> "tuple[Stream, asyncio.Queue[DeviceReading]]":
         stream, told = Stream(), asyncio.Queue[DeviceReading]()
 
-        def take(event: AnyEvent) -> None:
+        def take(event: Event) -> None:
             if isinstance(event, DeviceReading):
                 told.put_nowait(event)
 
         stream.listen(take)
-        readings = Readings(
-            stream, cast(Any, SimpleNamespace(number=0, mark=b"NOTHING=here")), Hooks(stream, listener), nvml, foreign
-        )
+        readings = Readings(stream, Hooks(stream, listener), Host(os.getpid(), INJECT), frozenset, nvml, foreign)
         readings.begin()
         started.append(readings)
         return stream, told
@@ -67,9 +68,9 @@ async def test_processes_numbered_otherwise_are_told_with_what_helps(watch: Watc
     notices: list[Notice] = []
     stream.listen(lambda event: notices.append(event) if isinstance(event, Notice) else None)
     reading = await asyncio.wait_for(told.get(), 5)
-    assert reading.processes == [] and "cannot be told" in (reading.processes_missing or "")
+    assert reading.processes == [] and reading.processes_missing is SharesMissing.NUMBERED_OTHERWISE
     (notice,) = [notice for notice in notices if notice.key == "namespace"]
-    assert notice.remedy == "start the container with --pid=host"
+    assert say(notice).remedy == "start the container with --pid=host"
 
 
 async def test_a_reading_from_before_they_were_made_is_not_told_after(watch: Watch) -> None:

@@ -14,7 +14,9 @@ import pexpect
 import pytest
 
 from tests.engine.conftest import Engines
-from tfmemtop.engine.folders import open_session, sessions
+from tests.own_sessions import own_sessions
+from tests.patience import PATIENCE_S
+from tfmemtop.engine.stream.folders import open_session, sessions
 from tfmemtop.events import Notice, RunEnd
 
 TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
@@ -45,7 +47,9 @@ def hostile(tmp_path: Path) -> dict[str, str]:
 def test_a_recorder_is_deaf_to_what_is_meant_for_the_script(tmp_path: Path, hostile: dict[str, str]) -> None:
     command = ["sh", "-c", f"env -0 >{tmp_path}/env; exit 7"]
     arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", *command]
-    done = subprocess.run(arguments, env=hostile, cwd=hostile["PYTHONPATH"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        arguments, env=hostile, cwd=hostile["PYTHONPATH"], capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert (done.returncode, done.stdout) == (7, "")
     assert "Traceback" not in done.stderr and "ended with exit code 7" in done.stderr
     assert _untouched(tmp_path / "env", hostile)
@@ -56,7 +60,7 @@ def test_an_engine_and_a_screen_are_too(tmp_path: Path, hostile: dict[str, str])
     screen = pexpect.spawn(
         TFMEMTOP, command, env=hostile | {"TERM": "xterm-256color"}, cwd=hostile["PYTHONPATH"], dimensions=(40, 120)
     )
-    screen.expect("told", timeout=60)
+    screen.expect("told", timeout=PATIENCE_S)
     assert _untouched(tmp_path / "env", hostile | {"TERM": "xterm-256color"})
     _end_all(tmp_path)
     screen.close(force=True)
@@ -75,7 +79,7 @@ def _untouched(told: Path, given: dict[str, str]) -> bool:
 def _end_all(runtime: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
-        for session in sessions():
+        for session in own_sessions():
             os.kill(session.pid, signal.SIGTERM)
 
 
@@ -83,7 +87,7 @@ def test_no_variable_of_ours_and_no_locale_is_added(tmp_path: Path) -> None:
     """Python sets LC_CTYPE in the C locale, for itself and for all that it starts."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
     arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", "env"]
-    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     names = {line.partition("=")[0] for line in done.stdout.splitlines()}
     assert names - environment.keys() - {"PYTHONPATH"} == {
         "TFMEMTOP_SOCKET",
@@ -109,7 +113,7 @@ os.execv(sys.argv[1], sys.argv[1:])
     ours = [TFMEMTOP, "--"] if live else [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--"]
     environment = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path), "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm"}
     child = pexpect.spawn(
-        sys.executable, ["-c", program, *ours, *command], env=environment, dimensions=(40, 120), timeout=60
+        sys.executable, ["-c", program, *ours, *command], env=environment, dimensions=(40, 120), timeout=PATIENCE_S
     )
     if live:
         child.expect("exit code 0")  # the end was noticed
@@ -137,9 +141,9 @@ async def test_where_nothing_may_be_written_it_runs_and_is_reachable(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     await screen.until_shown("0\r\nhere")
-    assert [session.command[0] for session in sessions()] == ["sh"]
+    assert [session.command[0] for session in own_sessions()] == ["sh"]
     notice = await screen.until(Notice, lambda notice: notice.key == "output_file")
-    assert "File too large" in notice.text
+    assert "File too large" in notice.detail
 
 
 async def test_a_runtime_folder_that_is_full_is_passed_over(engines: Engines, full_disk: Path) -> None:
@@ -148,8 +152,7 @@ async def test_a_runtime_folder_that_is_full_is_passed_over(engines: Engines, fu
         patch.setenv("TMPDIR", str(engines.folder))
         screen = await engines.run("sh", "-c", f"echo here; read line; : {'x' * 900}")
         await screen.until_shown("here")
-        (session,) = sessions()
-        assert session.socket.startswith(str(engines.folder))
+        (session,) = [session for session in sessions() if session.socket.startswith(str(engines.folder))]
         os.kill(session.pid, signal.SIGTERM)
         await screen.until(RunEnd)
 
@@ -157,7 +160,7 @@ async def test_a_runtime_folder_that_is_full_is_passed_over(engines: Engines, fu
 def test_a_full_temporary_folder_does_not_keep_a_recorder_from_starting(tmp_path: Path, full_disk: Path) -> None:
     environment = os.environ | {"TMPDIR": str(full_disk), "XDG_RUNTIME_DIR": str(tmp_path)}
     arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", "echo", "ran"]
-    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (0, "ran\n")
 
 
@@ -178,7 +181,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_folder_that_has_been_removed_is_no_hindrance(tmp_path: Path) -> None:
     program = f"mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; "
     program += f"{TFMEMTOP} record -o {tmp_path}/r -- sh -c 'ls -l /proc/self/cwd'"
-    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0 and done.stdout.strip().endswith(f"{tmp_path}/gone (deleted)")
 
 
@@ -204,11 +207,15 @@ def test_the_engine_killed_as_it_starts_is_told(tmp_path: Path) -> None:
     """Its answer has two parts, so that nobody takes a script that may run for one that was never started."""
     program = f"""
 import json, os
-from tfmemtop.engine.launch import Launch, start
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.start import start
+from tfmemtop.words.starting import start_text
 launched = start(Launch(argv=["sh", "-c", "kill -9 $PPID; sleep 0.1; echo went on >{tmp_path}/told"],
     cwd="/", environment=dict(os.environ)))
-print(json.dumps([launched.error, launched.started]))
+print(json.dumps([launched.error and start_text(launched.error), launched.started]))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
     error, started = json.loads(done.stdout)
     assert started or "if the command runs, what it prints is in" in error

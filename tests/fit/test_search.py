@@ -3,10 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.fit.search import CLOSE_BYTES, CLOSE_SHARE, Search, Tried
-from tfmemtop.settings import MIB
+from tfmemtop.fit.search import CLOSE_BYTES, CLOSE_SHARE, Outcome, Result, Search, Tried
+from tfmemtop.units import MIB
 
 GIB = 1024 * MIB
+
+
+def went(passed: bool) -> Outcome:
+    return Outcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
 
 
 def tried(limit: int | None, need: int, peak: int, pool: int) -> Tried:
@@ -14,8 +18,7 @@ def tried(limit: int | None, need: int, peak: int, pool: int) -> Tried:
     passed = limit is None or limit >= need
     return Tried(
         limit=limit,
-        passed=passed,
-        how="passed" if passed else "out of memory",
+        how=went(passed),
         duration_s=1.0,
         peak_in_use=min(peak, limit or peak),
         pool=min(pool, limit or pool),
@@ -80,15 +83,15 @@ def test_without_the_pools_figures_the_peak_leads_to_the_limit() -> None:
     while found.has_next():
         limit = found.next()
         passed = limit is None or limit >= 390 * MIB
-        found.tell(Tried(limit=limit, passed=passed, how="", duration_s=1.0, peak_in_use=356 * MIB))
+        found.tell(Tried(limit=limit, how=went(passed), duration_s=1.0, peak_in_use=356 * MIB))
     assert [one.limit for one in found.tried][1] == 356 * MIB
     assert found.limit is not None
 
 
 def test_nothing_is_tried_after_a_first_try_that_fails_or_tells_nothing() -> None:
     for first in (
-        Tried(limit=None, passed=False, how="exit code 1", duration_s=1.0, peak_in_use=GIB),
-        Tried(limit=None, passed=True, how="passed", duration_s=1.0),
+        Tried(limit=None, how=went(False), duration_s=1.0, peak_in_use=GIB),
+        Tried(limit=None, how=went(True), duration_s=1.0),
     ):
         found = Search(tries=8)
         found.tell(first)
@@ -107,5 +110,5 @@ def test_with_two_tries_the_second_is_the_likeliest_to_work() -> None:
 def test_a_limit_that_failed_once_counts_whatever_passed_below_it() -> None:
     found = Search(tries=8)
     for limit, passed in ((None, True), (600 * MIB, True), (900 * MIB, False), (1000 * MIB, True)):
-        found.tell(Tried(limit=limit, passed=passed, how="", duration_s=1.0, peak_in_use=600 * MIB, pool=1000 * MIB))
+        found.tell(Tried(limit=limit, how=went(passed), duration_s=1.0, peak_in_use=600 * MIB, pool=1000 * MIB))
     assert (found.limit, found.failed_below) == (1000 * MIB, 900 * MIB)

@@ -4,12 +4,16 @@ import pytest
 
 from tests import streams as s
 from tfmemtop import events as ev
-from tfmemtop.fit.plan import Plan, goal_words, make_plan, parse_goal
+from tfmemtop.fit.plan import Plan, make_plan, parse_goal
 from tfmemtop.fit.session import Phase, SessionFit
 from tfmemtop.fit.watch import Goal
 from tfmemtop.settings import Settings
+from tfmemtop.words.fit import goal_text, outcome, progress, stopped_words
 
 MIB, GIB = s.MIB, s.GIB
+NOT_RELAUNCHED = ev.Notice(
+    t=101.0, key="relaunch", level=ev.Level.ERROR, kind=ev.NoticeKind.NOT_RELAUNCHED, detail="gone"
+)
 NEED = 700 * MIB
 
 
@@ -33,9 +37,9 @@ class Session:
         self.t = 100.0
         self.run = 3
         self.limits: list[int | None] = []
-        self.asked: list[ev.AnyCommand] = []
+        self.asked: list[ev.Command] = []
 
-    def give(self, event: ev.AnyEvent) -> None:
+    def give(self, event: ev.Event) -> None:
         self.asked += self.fit.take(event)
 
     def begin(self) -> None:
@@ -87,7 +91,7 @@ def test_tries_are_runs_of_the_session_until_the_limit_is_known() -> None:
     # Growth is on, unless the user has it otherwise: else each pool were as large as its limit.
     assert session.limits[0] is None and session.limits[1] == 650 * MIB
     assert [one.passed for one in fit.search.tried] == [limit is None or limit >= NEED for limit in session.limits]
-    assert fit.search.tried[1].how == "exit code 1, out of memory"
+    assert outcome(fit.search.tried[1].how) == "ended with exit code 1, out of memory"
     assert fit.search.limit is not None and NEED <= fit.search.limit <= 960 * MIB
     assert len(session.limits) <= 4 and fit.number == len(session.limits)
 
@@ -96,12 +100,12 @@ def test_how_far_a_try_has_come_is_told() -> None:
     fit = SessionFit(plan())
     session = Session(fit)
     session.begin()
-    assert (fit.number, fit.progress) == (1, "waiting for the memory of the run before")
+    assert (fit.number, progress(fit)) == (1, "waiting until the memory of the run before is free")
     session.start()
-    assert fit.progress == "waiting until TensorFlow uses memory"
+    assert progress(fit) == "waiting for TensorFlow's first allocation"
     session.give(s.allocator(200.0, 1004, in_use=MIB))
     session.give(s.allocator(204.0, 1004, in_use=2 * MIB))
-    assert fit.progress == "4 of 10 s"
+    assert progress(fit) == "4 of 10 s"
 
 
 def test_it_can_be_stopped_and_go_on_without_repeating_itself() -> None:
@@ -127,33 +131,33 @@ def test_it_can_be_stopped_and_go_on_without_repeating_itself() -> None:
         (ev.Stopping(t=150.0, run=4, phase="term", deadline=160.0), "the run was ended by hand"),
     ],
 )
-def test_what_others_do_to_the_session_ends_the_search(event: ev.AnyEvent, why: str) -> None:
+def test_what_others_do_to_the_session_ends_the_search(event: ev.Event, why: str) -> None:
     fit = SessionFit(plan())
     session = Session(fit)
     session.begin()
     session.start()
     session.give(event)
-    assert (fit.stopped, fit.going, session.asked) == (why, False, [])
+    assert (fit.stopped and stopped_words(fit.stopped), fit.going, session.asked) == (why, False, [])
 
 
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        (ev.Notice(t=101.0, key="relaunch", level="error", text="not relaunched: gone"), "not relaunched: gone"),
+        (NOT_RELAUNCHED, "not relaunched: gone"),
         (
-            ev.Stopping(t=101.0, run=3, phase="held", detail="GPU 0 still lists process 7"),
-            "this try would not have had all the memory: GPU 0 still lists process 7",
+            ev.Stopping(t=101.0, run=3, phase="held", held=ev.Held(ev.Leftover.LISTED, 0, GIB, [7])),
+            "the next try would not have had all the memory: GPU 0 still lists process 7, 1.0 GiB",
         ),
         (s.run(t=101.0, number=4, settings=Settings(growth="off")), "another run was started meanwhile"),
     ],
 )
-def test_a_try_that_cannot_be_made_as_meant_ends_the_search(event: ev.AnyEvent, why: str) -> None:
+def test_a_try_that_cannot_be_made_as_meant_ends_the_search(event: ev.Event, why: str) -> None:
     fit = SessionFit(plan())
     session = Session(fit)
     session.begin()
     session.asked = []
     session.give(event)
-    assert (fit.stopped, fit.going) == (why, False)
+    assert (fit.stopped and stopped_words(fit.stopped), fit.going) == (why, False)
 
 
 def test_a_plan_keeps_what_the_user_has_chosen() -> None:
@@ -189,5 +193,5 @@ def test_what_is_no_goal_is_refused_in_a_sentence(text: str) -> None:
 
 
 def test_the_goal_is_said_back() -> None:
-    assert goal_words(Goal(steps=1)) == "1 step"
-    assert goal_words(Goal(2.5)) == "2.5 s of TensorFlow's use of memory"
+    assert goal_text(Goal(steps=1)) == "Goal: 1 step"
+    assert goal_text(Goal(2.5)) == "Goal: 2.5 s after TensorFlow's first allocation"

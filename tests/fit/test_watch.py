@@ -4,8 +4,9 @@ import pytest
 
 from tests import streams as s
 from tfmemtop import events as ev
-from tfmemtop.fit.search import Tried
+from tfmemtop.fit.search import Outcome, Result, Tried
 from tfmemtop.fit.watch import UNSEEN_S, Goal, Watch
+from tfmemtop.words.fit import outcome
 
 MIB = s.MIB
 HALF_A_MINUTE = Goal(seconds=30.0)
@@ -31,14 +32,14 @@ def reading(
     )
 
 
-def watch(*stream: ev.AnyEvent, goal: Goal = HALF_A_MINUTE, first: Tried | None = None) -> Watch:
+def watch(*stream: ev.Event, goal: Goal = HALF_A_MINUTE, first: Tried | None = None) -> Watch:
     watch = Watch("GPU", goal, first)
     for event in (s.run(t=0.0), hook(), *stream):
         watch.take(event)
     return watch
 
 
-def steadily(since: float, until: float, a_second: int = 40) -> list[ev.AnyEvent]:
+def steadily(since: float, until: float, a_second: int = 40) -> list[ev.Event]:
     return [reading(since + n / 4, made=n * a_second // 4) for n in range(int((until - since) * 4) + 1)]
 
 
@@ -53,7 +54,7 @@ def test_the_seconds_count_from_tensorflows_first_use_of_memory() -> None:
     going.take(ev.Stopping(t=50.2, run=1, phase="term", deadline=55.0))
     going.take(ended(50.5, signal=15))
     told = going.outcome(512 * MIB, 51.0, complained=False, interrupted=False)
-    assert (told.passed, told.how, told.duration_s) == (True, "passed", 50.2)
+    assert (told.passed, outcome(told.how), told.duration_s) == (True, "passed", 50.2)
     assert (told.peak_in_use, told.pool) == (300 * MIB, 512 * MIB)
     assert told.speed == pytest.approx(40) and told.speed_unit == "allocations/s"
 
@@ -64,7 +65,7 @@ def test_memory_of_another_kind_does_not_count() -> None:
     assert going.over(UNSEEN_S + 1)
     told = going.outcome(None, UNSEEN_S + 1, complained=False, interrupted=False)
     assert (told.passed, told.peak_in_use) == (False, None)
-    assert told.how == "no use of GPU memory by TensorFlow was seen"
+    assert outcome(told.how) == "TensorFlow was not seen to use GPU memory"
 
 
 def test_out_of_memory_ends_a_try_at_once() -> None:
@@ -73,16 +74,16 @@ def test_out_of_memory_ends_a_try_at_once() -> None:
     going.take(ev.OutOfMemory(t=5.1, pid=100, message="OOM", requested=100 * MIB))
     assert going.over(5.1)
     told = going.outcome(512 * MIB, 5.2, complained=True, interrupted=False)
-    assert (told.passed, told.how) == (False, "out of memory, asking for 100.0 MiB")
+    assert (told.passed, outcome(told.how)) == (False, "out of memory, asking for 100.0 MiB")
 
 
 def test_a_try_that_stands_still_is_given_the_time_tensorflow_takes_to_fail() -> None:
-    first = Tried(limit=None, passed=True, how="passed", duration_s=30.0)
+    first = Tried(limit=None, how=Outcome(result=Result.REACHED), duration_s=30.0)
     stuck = watch(*steadily(0.0, 25.0), first=first)
     assert not stuck.over(34.0)
     assert stuck.over(43.0)
     # One that stands still by itself, as the first try has shown, is not waited for.
-    first = Tried(limit=None, passed=True, how="passed", duration_s=30.0, stalled_s=5.0)
+    first = Tried(limit=None, how=Outcome(result=Result.REACHED), duration_s=30.0, stalled_s=5.0)
     assert watch(*steadily(0.0, 25.0), first=first).over(30.6)
 
 
@@ -101,9 +102,9 @@ def test_a_try_is_not_over_while_an_allocation_may_be_waiting_whatever_else_goes
 @pytest.mark.parametrize(
     ("end", "complained", "said"),
     [
-        (ended(9.0, exit_code=3), False, "exit code 3"),
-        (ended(9.0, exit_code=1), True, "exit code 1, out of memory"),
-        (ended(9.0, exit_code=139), False, "exit code 139 (SIGSEGV)"),
+        (ended(9.0, exit_code=3), False, "ended with exit code 3"),
+        (ended(9.0, exit_code=1), True, "ended with exit code 1, out of memory"),
+        (ended(9.0, exit_code=139), False, "ended with exit code 139 (SIGSEGV)"),
         (ended(9.0, signal=11), True, "ended by SIGSEGV, out of memory"),
     ],
 )
@@ -111,7 +112,7 @@ def test_how_a_try_failed_is_said(end: ev.RunEnd, complained: bool, said: str) -
     going = watch(*steadily(1.0, 9.0), end)
     assert going.over(9.0)
     told = going.outcome(None, 9.5, complained, interrupted=False)
-    assert (told.passed, told.how, told.duration_s) == (False, said, 9.0)
+    assert (told.passed, outcome(told.how), told.duration_s) == (False, said, 9.0)
 
 
 def test_a_script_that_ends_well_before_its_time_has_passed() -> None:
@@ -137,21 +138,22 @@ def test_steps_are_those_of_the_busiest_function() -> None:
 
 
 def test_a_try_much_slower_than_the_first_fails() -> None:
-    first = Tried(limit=None, passed=True, how="passed", duration_s=10.0)
+    first = Tried(limit=None, how=Outcome(result=Result.REACHED), duration_s=10.0)
     slow = watch(*steadily(0.0, 1.0), goal=Goal(steps=500), first=first)
     slow.take(ev.Functions(t=2.0, pid=100, functions=[ev.Traced("train", 37, 1, "train.py", 7)]))
     assert not slow.over(30.0)
     assert slow.over(60.0)
     told = slow.outcome(512 * MIB, 60.0, complained=False, interrupted=False)
     assert not told.passed
-    assert told.how.startswith("too slow: 37 steps")
+    assert outcome(told.how).startswith("too slow: 37 steps")
 
 
 def test_a_script_that_the_hook_cannot_get_into_is_not_waited_for() -> None:
+    absence = ev.HookAbsence(ev.Absence.ISOLATED)
     process = ev.Process(
-        t=1.0, pid=100, ppid=1, user="ada", command=["python", "-I"], started=1.0, run=1, hooked_out="python -I"
+        t=1.0, pid=100, ppid=1, user="ada", command=["python", "-I"], started=1.0, run=1, hook_absence=absence
     )
     going = Watch("GPU", HALF_A_MINUTE)
     going.take(process)
-    assert going.hooked_out == "python -I"
+    assert going.hook_absence == absence
     assert going.over(1.0)

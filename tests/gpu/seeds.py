@@ -16,13 +16,24 @@ from pathlib import Path
 from typing import Any
 
 from tfmemtop import events, recording
-from tfmemtop.compare import settings_of
+from tfmemtop.rules.busy import FullButIdle
+from tfmemtop.rules.finding import Finding
+from tfmemtop.rules.leaks import Leak
+from tfmemtop.rules.memory import AllocationFailed
+from tfmemtop.rules.notices import Noticed
+from tfmemtop.rules.others import OthersHoldCard, TwoReserveCard
+from tfmemtop.rules.outside import OutsidePool
+from tfmemtop.rules.pool import CachedButIdle, WholeCard
+from tfmemtop.rules.retracing import Retraced
+from tfmemtop.rules.run_review import RunReview, review
+from tfmemtop.rules.settings import AskedTooLate, GrowthDropped, GrowthOfNoDevice, GrowthOverridden, GrowthWordIgnored
+from tfmemtop.state.in_effect import in_effect
 from tfmemtop.units import format_bytes
-from tfmemtop.verdicts.course import Course, follow
+from tfmemtop.words.findings import say
+from tfmemtop.words.settings import in_effect as words_of
 
 SCRIPTS = Path(__file__).parents[1] / "scripts" / "seeds"
 TIMEOUT_S = 300
-ASIDE = ("ended", "releasing")
 
 
 @dataclass(frozen=True)
@@ -36,61 +47,61 @@ class Case:
     environment: dict[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()  # of tfmemtop record
     beside: tuple[str, ...] = ()  # a script that runs beside it, with its arguments
-    expected: tuple[str, ...] = ()  # findings there should be, by key, on one H200
+    expected: tuple[type[Finding], ...] = ()  # findings there should be on one H200
 
 
 CASES = (
-    Case("default", "nothing set", "warm_function", expected=("whole-card",)),
+    Case("default", "nothing set", "warm_function", expected=(WholeCard,)),
     Case("growth-all", "002-1, 003-1, 004-2: growth on every GPU", "growth_all"),
     Case("growth-one", "003-2: growth on the first GPU only", "growth_one"),
-    Case("growth-no-device", "003-3: growth without a device", "growth_no_device", expected=("growth-of-no-device",)),
-    Case("growth-too-late", "000: growth after the first operation", "growth_too_late", expected=("asked-too-late",)),
-    Case("growth-then-limit", "003: growth, then a limit", "growth_then_limit", expected=("growth-dropped",)),
+    Case("growth-no-device", "003-3: growth without a device", "growth_no_device", expected=(GrowthOfNoDevice,)),
+    Case("growth-too-late", "000: growth after the first operation", "growth_too_late", expected=(AskedTooLate,)),
+    Case("growth-then-limit", "003: growth, then a limit", "growth_then_limit", expected=(GrowthDropped,)),
     Case("small-tensor", "000-1: one visible GPU, a small tensor", "small_tensor"),
     Case("gradient", "000-2: a gradient tape", "gradient"),
     Case("kernel-again", "000-3: kernels used, tensors deleted", "kernel_again"),
     Case("warm-function", "001-1: tf.function, warmed up", "warm_function", options=("--growth", "on")),
     Case("batch-sizes", "001-2: growing batches", "batch_sizes"),
-    Case("visible-first", "001-3: the first GPU visible", "visible_first", expected=("whole-card",)),
+    Case("visible-first", "001-3: the first GPU visible", "visible_first", expected=(WholeCard,)),
     Case("limit-1g", "001-3: a limit of 1 GiB", "limit", ("1024",)),
     Case("limit-4g", "002-2: a virtual device of 4 GiB", "limit", ("4096",)),
     Case("two-logical", "002: two logical devices", "two_logical"),
     Case("beyond-card", "002: a limit beyond the card", "limit", ("900000",)),
-    Case("cuda-beside", "002-3: CUDA memory beside TensorFlow", "cuda_beside", expected=("outside-the-pool",)),
-    Case("deleted", "004-1: a large tensor made and deleted", "made_and_deleted", expected=("cached-idle",)),
+    Case("cuda-beside", "002-3: CUDA memory beside TensorFlow", "cuda_beside", expected=(OutsidePool,)),
+    Case("deleted", "004-1: a large tensor made and deleted", "made_and_deleted", expected=(CachedButIdle,)),
     Case("nvidia-smi", "004-3: what nvidia-smi says", "nvidia_smi"),
     Case(
         "variable-false",
         "TF_FORCE_GPU_ALLOW_GROWTH=false against the script",
         "growth_all",
         environment={"TF_FORCE_GPU_ALLOW_GROWTH": "false"},
-        expected=("growth-overridden", "whole-card"),
+        expected=(GrowthOverridden, WholeCard),
     ),
     Case(
         "variable-1",
         "TF_FORCE_GPU_ALLOW_GROWTH=1, which is ignored",
         "warm_function",
         environment={"TF_FORCE_GPU_ALLOW_GROWTH": "1"},
-        expected=("growth-word-ignored", "whole-card"),
+        expected=(GrowthWordIgnored, WholeCard),
     ),
-    Case("full-but-idle", "001: full, and nothing computed", "full_but_idle", expected=("whole-card", "full-but-idle")),
-    Case("input-bound", "001: full, and waiting for the host", "input_bound", expected=("full-but-idle",)),
-    Case("leaking", "tensors kept step after step", "leaking", expected=("leak",)),
-    Case("cut-up", "small pieces, every other gone, then a large tensor", "cut_up", expected=("out-of-memory",)),
-    Case("retraced", "001-1: a tf.function without a warm-up that lasts", "retraced", expected=("retracing",)),
+    Case("full-but-idle", "001: full, and nothing computed", "full_but_idle", expected=(WholeCard, FullButIdle)),
+    Case("input-bound", "001: full, and waiting for the host", "input_bound", expected=(FullButIdle,)),
+    Case("leaking", "tensors kept step after step", "leaking", expected=(Leak,)),
+    Case("cut-up", "small pieces, every other gone, then a large tensor", "cut_up", expected=(AllocationFailed,)),
+    Case("retraced", "001-1: a tf.function without a warm-up that lasts", "retraced", expected=(Retraced,)),
     Case(
         "others",
         "another process holds 40% of the card",
         "growth_all",
         beside=("hold_card", "40", "60"),
-        expected=("others-hold",),
+        expected=(OthersHoldCard,),
     ),
     Case(
         "twins",
         "two runs of one script, neither with growth",
         "visible_first",
         beside=("visible_first", "60"),
-        expected=("two-reserve", "others-hold"),
+        expected=(TwoReserveCard, OthersHoldCard),
     ),
 )
 
@@ -101,13 +112,14 @@ class Outcome:
 
     case: Case
     said: dict[str, Any] | None
-    course: Course | None
+    seen: RunReview | None
     trouble: str = ""
 
     @property
-    def keys(self) -> list[str]:
-        told = self.course.told if self.course else []
-        return [t.finding.key for t in told if t.finding.key not in ASIDE and not t.finding.key.startswith("notice-")]
+    def found(self) -> list[type[Finding]]:
+        """The kinds of findings that held at any time."""
+        findings = [held.finding for held in self.seen.held] if self.seen else []
+        return [type(finding) for finding in findings if not finding.aside and not isinstance(finding, Noticed)]
 
 
 @contextmanager
@@ -146,13 +158,13 @@ def run(case: Case, folder: Path) -> Outcome:
     except subprocess.TimeoutExpired:
         return Outcome(case, None, None, f"not over after {TIMEOUT_S} s")
     try:
-        course = follow(recording.read(path).events())
+        seen = review(recording.read(path).events())
     except recording.RecordingError as error:
         return Outcome(case, None, None, f"{error}; {done.stderr.strip().splitlines()[-1:]}")
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
-        return Outcome(case, None, course, f"exit code {done.returncode}: {' '.join(done.stderr.split()[-30:])}")
-    return Outcome(case, json.loads(lines[-1]), course)
+        return Outcome(case, None, seen, f"exit code {done.returncode}: {' '.join(done.stderr.split()[-30:])}")
+    return Outcome(case, json.loads(lines[-1]), seen)
 
 
 def agreement(outcome: Outcome, path: Path) -> str:
@@ -178,23 +190,23 @@ def agreement(outcome: Outcome, path: Path) -> str:
 
 def row(outcome: Outcome, folder: Path) -> str:
     """One line of the table."""
-    case, course = outcome.case, outcome.course
-    run_state = course.state.run if course else None
-    if course is None or run_state is None:
+    case, seen = outcome.case, outcome.seen
+    run_state = seen.state.run if seen else None
+    if seen is None or run_state is None:
         return f"| {case.name} | {case.shows} | {outcome.trouble} | | | | | | | |"
-    account = course.account
-    missing = [key for key in case.expected if key not in outcome.keys]
+    account = seen.account
+    missing = [kind.__name__ for kind in case.expected if kind not in outcome.found]
     cells = [
         case.name,
         case.shows,
-        " · ".join(settings_of(run_state)) or "—",
+        " · ".join(words_of(in_effect(run_state))) or "—",
         format_bytes(run_state.peak_process_total),
         format_bytes(run_state.peak_pool),
         format_bytes(run_state.peak_in_use),
         (("" if account.context_exact else "~") + format_bytes(account.context)) if account else "—",
         format_bytes(account.outside) if account else "—",
         agreement(outcome, folder / f"seed-{case.name}.jsonl"),
-        ", ".join(outcome.keys) or "nothing",
+        ", ".join(kind.__name__ for kind in outcome.found) or "nothing",
         ", ".join(missing) or "—",
     ]
     return "| " + " | ".join(cells) + " |"
@@ -234,11 +246,12 @@ def main(arguments: list[str]) -> int:
             print(f"\nCould not be run: {outcome.trouble}")
         if outcome.said:
             print(f"\nIt said: `{json.dumps(outcome.said)}`")
-        for told in outcome.course.told if outcome.course else []:
-            if told.finding.key in outcome.keys:
-                print(f"\n- **{told.finding.key}** ({told.first:.0f} s to {told.last:.0f} s): {told.finding.text}")
+        for held in outcome.seen.held if outcome.seen else []:
+            if type(held.finding) in outcome.found:
+                name, text = type(held.finding).__name__, say(held.finding).text
+                print(f"\n- **{name}** ({held.first:.0f} s to {held.last:.0f} s): {text}")
     gpu = any(outcome.said and outcome.said["gpus"] for outcome in outcomes)
-    missing = gpu and any(key not in outcome.keys for outcome in outcomes for key in outcome.case.expected)
+    missing = gpu and any(kind not in outcome.found for outcome in outcomes for kind in outcome.case.expected)
     return 1 if missing or any(outcome.trouble for outcome in outcomes) else 0
 
 

@@ -102,7 +102,7 @@ def library() -> Path:
     return Path(built.path)
 
 
-def watch(folder: Path, library: Path, name: str) -> tuple[dict[str, Any], list[events.AnyEvent]]:
+def watch(folder: Path, library: Path, name: str) -> tuple[dict[str, Any], list[events.Event]]:
     """What the script says of itself, and the whole recording."""
     arguments, variables = CASES[name]
     path = kept(folder) / f"no-compiler-{name}.jsonl"

@@ -13,9 +13,11 @@ import pytest
 
 from tests.gpu.keep import kept
 from tfmemtop import events, recording
-from tfmemtop.engine.nvml import list_gpus
+from tfmemtop.commands.launching import ask_machine
 from tfmemtop.probe.build import build
-from tfmemtop.verdicts.course import Course, follow
+from tfmemtop.rules.run_review import RunReview, review
+from tfmemtop.rules.settings import AskedTooLate, GrowthDiffers, GrowthWordIgnored
+from tfmemtop.words.findings import say
 
 pytestmark = pytest.mark.gpu
 
@@ -32,7 +34,7 @@ def probe() -> None:
     assert built.state == "built", built
 
 
-def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[str, Any], list[events.AnyEvent]]:
+def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[str, Any], list[events.Event]]:
     """What the script says of itself, and what tfmemtop recorded of it."""
     path = kept(folder) / f"{folder.parent.name}-{folder.name}.jsonl"
     done = subprocess.run(
@@ -45,7 +47,7 @@ def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[
     return json.loads(done.stdout), list(recording.read(path).events())
 
 
-def held(said: dict[str, Any], stream: list[events.AnyEvent]) -> list[events.AnyEvent]:
+def held(said: dict[str, Any], stream: list[events.Event]) -> list[events.Event]:
     """The events of the time in which the script held still."""
     session = stream[0]
     assert isinstance(session, events.Session)
@@ -88,7 +90,7 @@ def test_figures_agree_with_the_script_and_with_nvml(name: str, tmp_path: Path) 
     assert shares and set(shares) == {said["process_total"]}
 
 
-def effective(stream: list[events.AnyEvent]) -> list[events.Effective]:
+def effective(stream: list[events.Event]) -> list[events.Effective]:
     return [event for event in stream if isinstance(event, events.Effective)]
 
 
@@ -106,7 +108,7 @@ def test_growth_off_overrides_the_script_and_takes_the_card(tmp_path: Path) -> N
     card = next(event for event in stream if isinstance(event, events.Device))
     assert card.total is not None and said["process_total"] > card.total * 0.9
     asked = [event for event in stream if isinstance(event, events.Requested)]
-    assert asked and asked[0].call == "set_memory_growth" and asked[0].error is None
+    assert asked and asked[0].call == events.Call.SET_MEMORY_GROWTH and asked[0].error is None
 
 
 def test_the_scripts_logical_devices_are_kept(tmp_path: Path) -> None:
@@ -143,13 +145,13 @@ def test_a_limit_is_where_memory_runs_out(tmp_path: Path) -> None:
     assert "1 out-of-memory error" in summary
 
 
-def look_back(folder: Path, source: str, **environment: str) -> tuple[Course, int]:
+def look_back(folder: Path, source: str, **environment: str) -> tuple[RunReview, int]:
     """A run of *source*, looked back on, and its exit code."""
     script, path = folder / "train.py", folder / "run.jsonl"
     script.write_text(source)
     watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), "--", sys.executable, str(script)]
     done = subprocess.run(watched, check=False, timeout=300, env=os.environ | environment)
-    return follow(recording.read(path).events()), done.returncode
+    return review(recording.read(path).events()), done.returncode
 
 
 WAITING = """
@@ -166,8 +168,8 @@ time.sleep(1.5)
 
 @pytest.mark.parametrize("growth", ["True", "False"])
 def test_the_context_is_measured_before_anything_is_computed(growth: str, tmp_path: Path) -> None:
-    course, _ = look_back(tmp_path, WAITING.replace("GROWTH", growth))
-    account = course.account
+    seen, _ = look_back(tmp_path, WAITING.replace("GROWTH", growth))
+    account = seen.account
     assert account is not None and account.context_exact and account.context is not None
     # 520 MiB on an H200, driver 580.
     assert 200 * MIB < account.context < 900 * MIB
@@ -193,17 +195,17 @@ try:
 except RuntimeError:
     time.sleep(1)
 """
-    course, _ = look_back(tmp_path, source)
-    (late,) = [told.finding for told in course.told if told.finding.key == "asked-too-late"]
-    assert "train.py:6: set_memory_growth(GPU:0, True) came too late" in late.text
-    assert "train.py:4 (weights = tf.Variable([1.0])) had TensorFlow make its devices before" in late.text
+    seen, _ = look_back(tmp_path, source)
+    (late,) = [held.finding for held in seen.held if isinstance(held.finding, AskedTooLate)]
+    assert "train.py:6: set_memory_growth(GPU:0, True) came too late" in say(late).text
+    assert "train.py:4 (weights = tf.Variable([1.0])) had TensorFlow make its devices before" in say(late).text
 
 
 def test_a_word_that_tensorflow_ignores_is_found_in_the_recording(tmp_path: Path) -> None:
-    course, _ = look_back(tmp_path, WAITING.replace("GROWTH", "True"), TF_FORCE_GPU_ALLOW_GROWTH="1")
-    (ignored,) = [told.finding for told in course.told if told.finding.key == "growth-word-ignored"]
-    assert "TF_FORCE_GPU_ALLOW_GROWTH=1 is ignored" in ignored.text
-    growths = {e.growth for e in course.state.run.effective.values()} if course.state.run else set()
+    seen, _ = look_back(tmp_path, WAITING.replace("GROWTH", "True"), TF_FORCE_GPU_ALLOW_GROWTH="1")
+    (ignored,) = [held.finding for held in seen.held if isinstance(held.finding, GrowthWordIgnored)]
+    assert "TF_FORCE_GPU_ALLOW_GROWTH=1 is ignored" in say(ignored).text
+    growths = {e.growth for e in seen.state.run.effective.values()} if seen.state.run else set()
     assert growths == {True}, "as the script asked"
 
 
@@ -220,10 +222,10 @@ except ValueError:
 @pytest.mark.gpus2
 @pytest.mark.parametrize("catches", [True, False])
 def test_growth_that_differs_between_two_cards(catches: bool, tmp_path: Path) -> None:
-    if len(list_gpus()) < 2:
+    if len(ask_machine().uuids) < 2:
         pytest.skip("with one card growth cannot differ")
-    course, code = look_back(tmp_path, DIFFERENT if catches else DIFFERENT.replace("ValueError", "KeyError"))
+    seen, code = look_back(tmp_path, DIFFERENT if catches else DIFFERENT.replace("ValueError", "KeyError"))
     assert code == (0 if catches else 1)
-    (differs,) = [told.finding for told in course.told if told.finding.key == "growth-differs"]
-    assert "at train.py:5, since memory growth differs between the GPUs" in differs.text
-    assert "GPU:0 only" in differs.text
+    (differs,) = [held.finding for held in seen.held if isinstance(held.finding, GrowthDiffers)]
+    assert "at train.py:5, since memory growth differs between the GPUs" in say(differs).text
+    assert "GPU:0 only" in say(differs).text

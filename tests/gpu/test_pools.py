@@ -120,7 +120,7 @@ TOGETHER = {
 }
 
 
-def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[str, Any], list[events.AnyEvent]]:
+def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[str, Any], list[events.Event]]:
     """What the script says of itself, and the whole recording."""
     path = kept(folder) / f"{folder.parent.name}-{folder.name}.jsonl"
     script = folder / "train.py"
@@ -136,7 +136,7 @@ def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[
     return json.loads(done.stdout), list(recording.read(path).events())
 
 
-def check(said: dict[str, Any], stream: list[events.AnyEvent]) -> None:
+def check(said: dict[str, Any], stream: list[events.Event]) -> None:
     """To the byte what the script itself reads; maps that add up to it; NVML's total no smaller than the pools."""
     probes = [event for event in stream if isinstance(event, events.Probe)]
     assert probes and probes[-1].state == "loaded", probes

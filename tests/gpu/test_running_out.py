@@ -10,9 +10,11 @@ import pytest
 
 from tests.gpu.keep import kept
 from tfmemtop import events, recording
-from tfmemtop.engine.nvml import list_gpus
+from tfmemtop.commands.launching import ask_machine
 from tfmemtop.probe.build import build
-from tfmemtop.verdicts.course import Course, follow
+from tfmemtop.rules.memory import AllocationFailed, NoRoom
+from tfmemtop.rules.run_review import RunReview, review
+from tfmemtop.words.findings import say
 
 pytestmark = pytest.mark.gpu
 
@@ -35,21 +37,21 @@ CASES = {
     "our-limit": (
         ["--memory-limit", "1G", "--growth", "on"],
         BEYOND,
-        ("asked for 600.0 MiB", "Held back by the limit of 1.0 GiB that you set here"),
+        ("asked for 600.0 MiB", "Stopped by the limit of 1.0 GiB that you set"),
     ),
     "its-own-limit": (
         [],
         "tf.config.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=1024)])\n"
         + BEYOND,
-        ("asked for 600.0 MiB", "Held back by the limit of 1.0 GiB that the script set"),
+        ("asked for 600.0 MiB", "Stopped by the limit of 1.0 GiB that the script set"),
     ),
     "fragmented": (
         ["--memory-limit", "1G", "--growth", "off"],
         PIECES,
-        ("asked for 200.0 MiB", "Fragmented: ", "In one chunk it would have fitted"),
+        ("asked for 200.0 MiB", "The pool is fragmented: ", "In one chunk it would have fitted"),
     ),
-    "truly-full": (["--growth", "on"], "kept = take(100 << 10)\nalso = take(60 << 10)\n", ("Truly full: ",)),
-    "cuda-malloc-async": (["--allocator", "cuda_malloc_async"], "take(200 << 10)\n", ("Truly full: ",)),
+    "truly-full": (["--growth", "on"], "kept = take(100 << 10)\nalso = take(60 << 10)\n", (" is full: ",)),
+    "cuda-malloc-async": (["--allocator", "cuda_malloc_async"], "take(200 << 10)\n", (" is full: ",)),
 }
 
 
@@ -60,7 +62,7 @@ def _built() -> None:
     assert build(Path(spec.origin).parent, version("tensorflow")).state == "built"
 
 
-def run(folder: Path, name: str, options: list[str], code: str) -> tuple[int, str, list[events.AnyEvent], Course]:
+def run(folder: Path, name: str, options: list[str], code: str) -> tuple[int, str, list[events.Event], RunReview]:
     """Exit code, stderr, the recording, and what was found in it."""
     path = kept(folder) / f"oom-{name}.jsonl"
     watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), *options, "--"]
@@ -68,18 +70,18 @@ def run(folder: Path, name: str, options: list[str], code: str) -> tuple[int, st
         [*watched, sys.executable, "-c", BEFORE + code], capture_output=True, text=True, check=False, timeout=200
     )
     stream = list(recording.read(path).events())
-    return done.returncode, done.stderr, stream, follow(iter(stream))
+    return done.returncode, done.stderr, stream, review(iter(stream))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
     options, code, phrases = CASES[name]
-    exit_code, stderr, stream, course = run(tmp_path, name, options, code)
+    exit_code, stderr, stream, seen = run(tmp_path, name, options, code)
     assert exit_code == 1 and "ResourceExhaustedError" in stderr
-    (told,) = [told.finding for told in course.told if told.finding.key == "out-of-memory"]
-    for phrase in ("on GPU:0", *phrases):
+    (told,) = [say(held.finding) for held in seen.held if isinstance(held.finding, AllocationFailed)]
+    for phrase in ("GPU:0, process ", *phrases):
         assert phrase in told.text, told.text
-    assert "Out of memory on GPU:0" in stderr[stderr.index("ResourceExhaustedError") :]  # the summary
+    assert "Out of memory: " in stderr[stderr.index("ResourceExhaustedError") :]  # the summary
     error = next(event for event in stream if isinstance(event, events.OutOfMemory))
     moments = [event for event in stream if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory"]
     if name != "cuda-malloc-async":
@@ -88,15 +90,15 @@ def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
         assert moments[0].cells
         where = next(event for event in stream if isinstance(event, events.Waiting))
         assert where.operation == "Fill" and where.t < error.t - 5
-        (soon,) = [told.finding for told in course.told if told.finding.key == "running-out"]
+        (soon,) = [say(held.finding) for held in seen.held if isinstance(held.finding, NoRoom)]
         assert "Fill at <string>:" in soon.text and "asked for more than" in soon.text
-        assert ("Held back" in soon.text) == (name in ("our-limit", "its-own-limit", "fragmented"))
-        assert ("Fragmented, if less than" in soon.text) == (name == "fragmented")
+        assert ("Stopped by the limit" in soon.text) == (name in ("our-limit", "its-own-limit", "fragmented"))
+        assert ("the pool is fragmented. If not:" in soon.text) == (name == "fragmented")
 
 
 def _beyond_half() -> int:
     """MiB that fit the card, and do not fit beside another process that holds half of it."""
-    return int((list_gpus()[0].total or 0) * 0.64) >> 20
+    return int((ask_machine().totals[0] or 0) * 0.64) >> 20
 
 
 def test_it_is_the_others_that_hold_the_card(tmp_path: Path) -> None:
@@ -105,11 +107,11 @@ def test_it_is_the_others_that_hold_the_card(tmp_path: Path) -> None:
         assert other.stderr is not None
         assert any("holding still" in line for line in other.stderr)
         try:
-            _, _, _, course = run(tmp_path, "others", ["--growth", "on"], f"take({_beyond_half()})\n")
+            _, _, _, seen = run(tmp_path, "others", ["--growth", "on"], f"take({_beyond_half()})\n")
         finally:
             other.kill()
-    (told,) = [told.finding for told in course.told if told.finding.key == "out-of-memory"]
-    assert "Held by others: " in told.text, told.text
+    (told,) = [say(held.finding) for held in seen.held if isinstance(held.finding, AllocationFailed)]
+    assert "Other processes hold " in told.text, told.text
 
 
 def test_a_failed_scratch_allocation_is_no_error(tmp_path: Path) -> None:
@@ -123,12 +125,13 @@ while time.monotonic() < until:
     out = tf.nn.conv2d(images, filters, 1, "SAME", data_format="NCHW")
 print(float(tf.reduce_sum(out)) * 0)
 """
-    exit_code, stderr, stream, course = run(tmp_path, "scratch", ["--memory-limit", "900M"], code)
+    exit_code, stderr, stream, seen = run(tmp_path, "scratch", ["--memory-limit", "900M"], code)
     assert exit_code == 0, stderr[-2000:]
-    moments = [event for event in stream if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory"]
-    assert moments, "no scratch allocation failed: the test needs another limit"
+    line = "there could be performance gains if more memory were available"
+    assert line in stderr, "no scratch allocation failed: the test needs another limit"
+    # It did not wait. Under the screen TensorFlow's line tells of it; `record` leaves the terminal to the script.
+    assert not [event for event in stream if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory"]
     assert not [event for event in stream if isinstance(event, events.OutOfMemory)]
-    told = {told.finding.key: told.finding for told in course.told}
-    assert "out-of-memory" not in told
-    assert "harmless" in told["running-out"].text
+    told = {type(held.finding) for held in seen.held}
+    assert AllocationFailed not in told and NoRoom not in told
     assert "Out of memory" not in stderr[stderr.rindex("tfmemtop") :]

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent.conftest import PYTHON, monitor, script
 from tests.engine.conftest import engines
-from tests.hook.conftest import PYTHON, monitor, script
+from tests.probe.cached import Compiler
 from tfmemtop.probe.build import build
 
 __all__ = ["engines", "library", "monitor", "script", "tensorflow", "tensorflow_folder"]
@@ -36,3 +37,8 @@ def library(tensorflow: tuple[Path, str]) -> Path:
     built = build(*tensorflow)
     assert built.state == "built", built
     return Path(built.path)
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, library: Path) -> Compiler:
+    return Compiler(tmp_path, library)

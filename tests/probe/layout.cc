@@ -28,6 +28,7 @@
 using Pool = tensorflow::BFCAllocator;
 using Stats = tsl::AllocatorStats;
 using Region = Pool::AllocationRegion;
+using Condition = decltype(Pool::retry_helper_.memory_returned_);
 using Gpus = tensorflow::GPUProcessState;
 static_assert(__builtin_offsetof(Pool::RegionManager, regions_) == 0);
 
@@ -35,6 +36,10 @@ static_assert(__builtin_offsetof(Pool::RegionManager, regions_) == 0);
 #define SIZE(name, type) std::printf("%s %zu\n", name, sizeof(type))
 
 int main() {
+  PLACE("environment", Pool, retry_helper_.env_);
+  // nsync's condition variable, in TensorFlow before 2.18, has the pointer to those who wait behind its flags.
+  std::printf("waiters %zu\n", __builtin_offsetof(Pool, retry_helper_.memory_returned_) + sizeof(Condition) - 8);
+  PLACE("retries", Pool, opts_.allow_retry_on_failure);
   PLACE("name", Pool, name_);
   PLACE("limit", Pool, memory_limit_);
   PLACE("stats", Pool, stats_);

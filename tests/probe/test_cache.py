@@ -4,7 +4,6 @@ import json
 import os
 import random
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -13,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.hook.conftest import POOL, PYTHON
+from tests.agent.conftest import PYTHON
+from tests.patience import PATIENCE_S
+from tests.probe.cached import TRAINING, Compiler, Recorded, Script
 from tests.probe.test_build import command
 from tfmemtop.events import Allocator, Probe
 from tfmemtop.probe.build import Built
 from tfmemtop.probe.cache import describe
-from tfmemtop.recording import read
-
-Script = Callable[[str], str]
 
 PAGE = 4096
 
@@ -45,102 +43,6 @@ def empty(library: Path) -> None:
 
 
 DAMAGES = [truncate, blank, flip, empty]
-
-
-class Compiler:
-    """Hands out what the real one has built, after *extra* lines of shell, and counts how often."""
-
-    def __init__(self, folder: Path, library: Path, extra: str = "") -> None:
-        self.folder = folder
-        self.path = folder / "compiler"
-        self.log = folder / "log"
-        self.log.touch()
-        self.path.write_text(
-            f"""#!/bin/sh
-[ "$1" = --version ] && echo quick {shlex.quote(folder.name)} && exit
-echo built >> {shlex.quote(str(self.log))}
-while [ "$1" != -o ]; do shift; done
-cp {shlex.quote(str(library))} "$2"
-{extra}
-"""
-        )
-        self.path.chmod(0o700)
-
-    @property
-    def variables(self) -> dict[str, str]:
-        return {"XDG_CACHE_HOME": str(self.folder), "CXX": shlex.quote(str(self.path))}
-
-    @property
-    def built(self) -> int:
-        return len(self.log.read_text().splitlines())
-
-    @property
-    def cache(self) -> Path:
-        return self.folder / "tfmemtop"
-
-    def kept(self) -> list[str]:
-        """What lies in the cache, less its lock, by the end of its name."""
-        names = (path.name for path in self.cache.iterdir() if path.name != "lock")
-        return sorted("build" if name.startswith("build") else name.rpartition(".")[2] for name in names)
-
-
-@pytest.fixture
-def compiler(tmp_path: Path, library: Path) -> Compiler:
-    return Compiler(tmp_path, library)
-
-
-TRAINING = """
-import sys, tensorflow as tf
-kept = tf.zeros([1 << 20])
-for line in sys.stdin:
-    tf.zeros([16])
-print("trained")
-sys.exit(3)
-"""
-
-RECORD = """
-import asyncio, os, sys
-from tfmemtop.engine.launch import Launch
-from tfmemtop.engine.record import record
-launch = Launch(argv=sys.argv[2:], cwd=os.getcwd(), environment=dict(os.environ), interval_s=0.05)
-done = asyncio.run(record(launch, sys.argv[1]))
-print(done.end.exit_code, done.end.signal, file=sys.stderr)
-"""
-
-
-class Recorded:
-    """``tfmemtop record``, and a script that trains until it is told to end."""
-
-    def __init__(self, path: Path, *argv: str, **variables: str) -> None:
-        self.path = path
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", RECORD, str(path), *argv],
-            env={**os.environ, **POOL, "TF_CPP_MIN_LOG_LEVEL": "3", **variables},
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            text=True,
-        )
-
-    def until(self, wanted: Callable[[object], bool]) -> None:
-        """Until the recording has what is *wanted*, or the run has ended."""
-        end = time.monotonic() + 60
-        while self.process.poll() is None and not any(wanted(event) for event in self.events()):
-            assert time.monotonic() < end, self.events()
-            time.sleep(0.05)  # a file tells nobody that it grows
-
-    def events(self) -> list[object]:
-        return list(read(self.path).events()) if self.path.exists() and self.path.stat().st_size else []
-
-    def probes(self) -> list[Probe]:
-        return [event for event in self.events() if isinstance(event, Probe) and event.of_library]
-
-    def end(self) -> tuple[str, str]:
-        """What the script printed, and how the recorder says it ended."""
-        assert self.process.stdin is not None
-        out, err = self.process.communicate(timeout=60)
-        return out, err.splitlines()[-1]
 
 
 def test_a_damaged_library_is_built_anew_and_the_training_unharmed(
@@ -275,7 +177,7 @@ def builder(tensorflow: tuple[Path, str], compiler: Compiler) -> subprocess.Pope
 
 def test_two_at_once_build_one(compiler: Compiler, tensorflow: tuple[Path, str]) -> None:
     both = [builder(tensorflow, compiler) for _ in range(2)]
-    first, second = (Built(**json.loads(one.communicate(timeout=60)[0])) for one in both)
+    first, second = (Built(**json.loads(one.communicate(timeout=PATIENCE_S)[0])) for one in both)
     assert first == second and first.state == "built" and compiler.built == 1
 
 
@@ -313,92 +215,3 @@ def test_what_killed_builders_left_goes_though_nothing_is_built(
     (left / "probe.s").touch()
     command(tensorflow, **compiler.variables)
     assert compiler.built == 1 and compiler.kept() == ["so"]
-
-
-# Well behaved in a trial, and the end of every script: as a library is that fits one process and not another.
-KILLER = """
-#include <cstdlib>
-#include <csignal>
-__attribute__((constructor)) static void loaded() {
-  const char* limit = getenv("TF_CPU_BFC_MEM_LIMIT_IN_MB");
-  if (!limit || atoi(limit) != 64) raise(SIGSEGV);
-}
-extern "C" {
-unsigned tfmemtop_version() { return 1; }
-int tfmemtop_gpus() { return 0; }
-int tfmemtop_stats(int, int, long* out) { for (int i = 1; i < 10; i++) out[i] = 0; return 1; }
-int tfmemtop_take(int, int, long* out) { for (int i = 2; i < 11; i++) out[i] = 0; return 1; }
-int tfmemtop_map(int, int, void*) { return -3; }
-int tfmemtop_sampler_start(int) { return 1; }
-int tfmemtop_sampler_stop() { return 1; }
-}
-"""
-
-
-def test_a_library_that_ended_a_training_ends_no_other(
-    script: Script, library: Path, tmp_path: Path, tensorflow: tuple[Path, str]
-) -> None:
-    killer = tmp_path / "killer.so"
-    subprocess.run(["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", killer], input=KILLER.encode(), check=True)
-    compiler = Compiler(tmp_path, killer)
-    training = script(TRAINING)
-    first = Recorded(tmp_path / "first", PYTHON, training, **compiler.variables)
-    first.until(lambda _: False)
-    assert first.end() == ("", f"None {int(signal.SIGSEGV)}")  # what the design gives up, once
-    assert "SIGSEGV" in first.probes()[-1].text and compiler.kept() == ["refused"]
-
-    second = Recorded(tmp_path / "second", PYTHON, training, **compiler.variables)
-    second.until(lambda event: isinstance(event, Probe) and event.state == "failed")
-    assert second.end() == ("trained\n", "3 None")
-    told = second.probes()[-1]
-    (mark,) = compiler.cache.glob("*.refused")
-    assert "SIGSEGV" in told.text and str(mark) in told.remedy and compiler.built == 2
-
-    # Built anew it was the same: from now on it is not even built. The mark removed, it is.
-    assert command(tensorflow, **compiler.variables).state == "failed" and compiler.built == 2
-    mark.unlink()
-    assert command(tensorflow, **compiler.variables).state == "built" and compiler.built == 3
-
-
-# A process that speaks as the hook does while it loads, and then does as it is told.
-SPEAKER = """
-import json, os, signal, socket, sys
-line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-line.connect(os.environ["TFMEMTOP_SOCKET"])
-tell = lambda **fields: line.send(json.dumps(fields).encode())
-tell(type="hook", ppid=1, argv=[], python="3.11.0", executable="", tensorflow=sys.argv[1], tensorflow_path=sys.argv[2])
-assert json.loads(line.recv(65536))["do"] == "load"
-tell(type="probe", state="loading")
-exec(sys.argv[3])
-"""
-
-
-@pytest.mark.parametrize(
-    ("then", "refused"),
-    [
-        ("os.kill(os.getpid(), signal.SIGBUS)", True),
-        ("os.kill(os.getpid(), signal.SIGKILL)", False),
-        ("os._exit(1)", False),
-        ("os.execv('/bin/true', ['true'])", False),
-        ("tell(type='probe', state='loaded'); os.kill(os.getpid(), signal.SIGSEGV)", False),
-        ("tell(type='probe', state='failed'); os.kill(os.getpid(), signal.SIGSEGV)", False),
-    ],
-)
-def test_only_an_end_by_loading_is_the_librarys_fault(
-    compiler: Compiler, tensorflow: tuple[Path, str], then: str, refused: bool
-) -> None:
-    check_refusal(compiler, tensorflow, refused, [sys.executable, "-I", "-S", "-c", SPEAKER], then)
-
-
-def test_of_other_processes_nobody_knows_what_ended_them(compiler: Compiler, tensorflow: tuple[Path, str]) -> None:
-    shell = ["sh", "-c", '"$@"; exit 0', "sh", sys.executable, "-I", "-S", "-c", SPEAKER]
-    check_refusal(compiler, tensorflow, True, shell, "os.kill(os.getpid(), signal.SIGILL)")
-
-
-def check_refusal(
-    compiler: Compiler, tensorflow: tuple[Path, str], refused: bool, speaker: list[str], then: str
-) -> None:
-    words = [*speaker, tensorflow[1], str(tensorflow[0]), then]
-    run = Recorded(compiler.folder / "run", *words, **compiler.variables)
-    run.end()
-    assert compiler.kept() == (["refused"] if refused else ["so"])

@@ -14,13 +14,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.agent.conftest import INJECT, PYTHON, Monitor, environment, outcome, start
 from tests.engine.conftest import Engines
-from tests.hook.conftest import INJECT, PYTHON, Monitor, environment, outcome, start
+from tests.own_sessions import own_sessions
+from tests.patience import PATIENCE_S
 from tests.probe.test_engine import POOL, TRAINING
 from tfmemtop.agent.layouts import LAYOUTS
-from tfmemtop.engine.chunks import read_chunks
-from tfmemtop.engine.dump import condense
-from tfmemtop.engine.folders import sessions
+from tfmemtop.engine.sources.chunk_maps import read_chunks
+from tfmemtop.engine.sources.dump_format import condense
 from tfmemtop.events import Allocator, Chunks, Effective, HookError, Input, MemoryMap, PoolGrowth, Probe, RunEnd
 from tfmemtop.probe.cache import checksum_of
 
@@ -45,7 +46,7 @@ async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
     assert first.pool == first.peak_pool and first.pool and first.allocations and first.limit == 512 * MIB
     assert [probe.state for probe in screen.all(Probe)] == ["unavailable", "direct"]
 
-    late = await engines.look(sessions()[0].socket)
+    late = await engines.look(own_sessions()[0].socket)
     for probe in screen.all(Probe):
         assert await late.until(Probe, lambda one, known=probe: one == known)  # type: ignore[misc]
 
@@ -53,8 +54,8 @@ async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
     await screen.until_shown("grown")
     growth = await screen.until(PoolGrowth, lambda growth: growth.after - growth.before >= 64 * MIB)
     await screen.until(MemoryMap, lambda found: found.pool == growth.after)
-    folder = next((tmp_path / "run").rglob("dumps"))
-    assert [path.name for path in folder.iterdir()] == [f"{first.pid}.CPU:0.chunks"]
+    folder = Path(own_sessions()[0].socket).with_name("dumps")
+    assert [path.name for path in folder.iterdir()] == [f"{first.pid}.CPU:0.live.chunks"]
     await screen.client.send(Input(text="\n"))
     assert (await screen.until(RunEnd)).exit_code == 0
     assert not screen.all(HookError) and not list(folder.iterdir())
@@ -86,7 +87,7 @@ spike = tf.zeros([4 << 20])
 del spike
 native = Native(sys.argv[2], int(sys.argv[3]))
 checked = [direct.check(CPU, 0, public), native.check(CPU, 0, public)]
-sheet = Sheet(os.path.join(sys.argv[4], f"{os.getpid()}.CPU:0.chunks"))
+sheet = Sheet(os.path.join(sys.argv[4], f"{os.getpid()}.CPU:0.live.chunks"))
 
 def readings():
     found = [way.take(CPU, 0) for way in (direct, native)]
@@ -181,7 +182,7 @@ def test_each_figure_is_that_of_the_library_and_of_tensorflow(script: Script, li
 
 
 def outcome_code(process: "subprocess.Popen[str]") -> int:
-    process.communicate("\n", timeout=60)
+    process.communicate("\n", timeout=PATIENCE_S)
     return process.returncode
 
 

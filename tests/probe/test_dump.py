@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.conftest import Engines, ended
-from tfmemtop.engine.dump import Piece, condense, read_dump
-from tfmemtop.engine.folders import sessions
+from tests.own_sessions import own_sessions
+from tfmemtop.engine.sources.dump_format import Piece, condense, read_dump
 from tfmemtop.events import Input, MapWanted, MemoryMap, OutOfMemory, Probe, Stop, Waiting
 
 Script = Callable[[str], str]
@@ -53,7 +53,7 @@ async def test_the_map_comes_before_the_error(engines: Engines, script: Script, 
     assert [chunk.size for chunk in dumped.biggest] == [chunk.size for chunk in live.biggest]
     error = await screen.until(OutOfMemory)
     assert error.t - dumped.t > 5
-    engine = sessions()[0]
+    engine = own_sessions()[0]
     folder = Path(engine.socket).parent / "dumps"
     late = await engines.look(engine.socket)
     assert (await late.until(MemoryMap, lambda found: found.moment == "out_of_memory")).pool == dumped.pool
@@ -70,10 +70,24 @@ async def test_dumps_the_user_wants_elsewhere_go_there(engines: Engines, script:
     )
     await screen.until_shown(mine)
     await screen.client.send(Input(text="\n"))
+    told = await screen.until(MemoryMap, lambda found: found.moment == "out_of_memory")
     await screen.until(OutOfMemory)
-    assert not screen.all(MemoryMap)
     name, pieces = read_dump(next((tmp_path / "mine").iterdir()).read_bytes())
     assert name == "bfc_cpu_allocator_for_gpu" and len(pieces) > 200
+    # What was copied out of the pool is what TensorFlow writes of it.
+    written = condense(told.pid, told.device, pieces, {region.address for region in told.regions})
+    for part in ("pool", "in_use", "chunks", "chunks_in_use", "largest_free", "regions", "cells", "bins", "sizes"):
+        assert getattr(written, part) == getattr(told, part), part
+
+
+async def test_where_nobody_may_look_tensorflow_writes_it(engines: Engines, script: Script) -> None:
+    environment = {**os.environ, **POOL}
+    screen = await engines.run(sys.executable, script(EXHAUSTING), environment=environment, probe=False)
+    await screen.until_shown("None")
+    await screen.client.send(Input(text="\n"))
+    dumped = await screen.until(MemoryMap, lambda found: found.moment == "out_of_memory")
+    assert dumped.device == "CPU:0" and dumped.chunks_in_use >= 200 and dumped.cells
+    assert (await screen.until(Waiting)).operation == "Fill"
 
 
 @given(st.binary(max_size=200))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.engine.conftest import Engines
-from tfmemtop.engine.folders import sessions
+from tests.own_sessions import own_sessions
 from tfmemtop.events import (
     Allocator,
     Hook,
@@ -59,7 +59,7 @@ async def test_a_run_has_its_pools_looked_into(engines: Engines, script: Script,
     zoomed = await screen.until(MemoryMap, lambda found: found.region is not None)
     assert zoomed.pace_s is not None and zoomed.pace_s < 1.0
 
-    late = await engines.look(sessions()[0].socket)
+    late = await engines.look(own_sessions()[0].socket)
     assert (await late.until(Probe, lambda probe: probe.of_library)) == probe
     assert (await late.until(PoolGrowth, _is_large)) == growth
     await late.until(MemoryMap)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hook.conftest import Event, Monitor, outcome, start
+from tests.agent.conftest import Event, Monitor, outcome, start
 from tfmemtop.probe.cache import checksum_of
 
 Script = Callable[[str], str]
@@ -220,7 +220,7 @@ def test_a_library_that_changed_since_it_was_checked_is_not_loaded(
     )
     monitor.say(process.pid, {"do": "what"})
     monitor.say(process.pid, {})
-    assert "obeying the monitor" in monitor.wait_for(lambda event: event["type"] == "hook_error")["text"]
+    assert "doing what the engine asks" in monitor.wait_for(lambda event: event["type"] == "hook_error")["text"]
     assert outcome(process, "\n").code == 0
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hook.conftest import PATIENCE_S, Monitor, outcome, start
+from tests.agent.conftest import Monitor, outcome, start
+from tests.patience import PATIENCE_S
 from tests.probe.test_inside import load
 
 Script = Callable[[str], str]

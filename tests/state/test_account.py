@@ -4,19 +4,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import streams as s
+from tests.rules.situations import begin, effective, initialised, reading
 from tests.streams import GIB, MIB
-from tests.verdicts.situations import begin, effective, initialised, reading
 from tfmemtop import events
 from tfmemtop.state.account import USUAL_CONTEXT, Account, accounts
-from tfmemtop.verdicts.accounting import others_say, parts, why_they_differ
+from tfmemtop.words.account import others_say, parts, why_they_differ
+
+UNTOLD = events.SharesMissing.NOT_TOLD_IN_CONTAINER
 
 
-def account(*stream: events.AnyEvent) -> Account:
+def account(*stream: events.Event) -> Account:
     (found,) = accounts(s.fold([*begin(), *stream]), 100)
     return found
 
 
-MEASURED: list[events.AnyEvent] = [
+MEASURED: list[events.Event] = [
     effective(True),
     reading(2.5, 256, 256, pool=2 * MIB),
     s.device_reading(2.6, {100: 522 * MIB}),  # the context, and TensorFlow's first region
@@ -40,7 +42,7 @@ def test_the_h200s_measured_layers_come_out() -> None:
     assert any(line.startswith("context 520.0 MiB") for line in told)
     assert list(others_say(found))[1] == (
         "TensorFlow",
-        'get_memory_info("GPU:0"): current 140.0 MiB, peak 908.0 MiB',
+        'current 140.0 MiB, peak 908.0 MiB by get_memory_info("GPU:0")',
     )
     assert "counts 1.5 GiB more" in why_they_differ(found)
     assert "886.0 MiB are cached in the pool, and 608.0 MiB are CUDA's context" in why_they_differ(found)
@@ -79,7 +81,7 @@ def test_the_devices_may_be_known_only_after_nvmls_reading() -> None:
 
 
 def test_a_context_is_at_most_what_was_ever_seen_beside_the_pools() -> None:
-    late: list[events.AnyEvent] = [
+    late: list[events.Event] = [
         effective(True),
         reading(3.0, GIB, GIB, pool=GIB),
         s.device_reading(3.1, {100: GIB + 300 * MIB}),
@@ -95,7 +97,7 @@ def test_without_the_probe_cached_and_outside_are_one() -> None:
 
 
 def test_two_logical_devices_share_one_total() -> None:
-    second: list[events.AnyEvent] = [effective(True, name="GPU:1"), reading(4.2, 10 * MIB, pool=64 * MIB, name="GPU:1")]
+    second: list[events.Event] = [effective(True, name="GPU:1"), reading(4.2, 10 * MIB, pool=64 * MIB, name="GPU:1")]
     found = account(*MEASURED, *second, s.device_reading(4.3, {100: 1698 * MIB}))
     assert [pool.device for pool in found.pools] == ["GPU:0", "GPU:1"]
     assert (found.in_use, found.cached, found.outside) == (150 * MIB, 940 * MIB, 88 * MIB)
@@ -109,8 +111,8 @@ def test_a_process_without_our_hook_has_a_total_and_no_more() -> None:
 
 
 def test_where_the_driver_names_no_processes_the_total_is_not_known() -> None:
-    found = account(reading(3.0, 140 * MIB), s.device_reading(4.1, {100: None}, missing="inside a container"))
-    assert found.total is None and "not known" in next(parts(found))[1]
+    found = account(reading(3.0, 140 * MIB), s.device_reading(4.1, {100: None}, missing=UNTOLD))
+    assert found.total is None and "does not report" in next(parts(found)).meaning
 
 
 sizes = st.integers(0, 200 * GIB)

@@ -8,10 +8,13 @@ from tests import streams as s
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.state import State, apply
-from tfmemtop.state.views import allocators, panels, process_count, processes, run_status, settings_in_effect
+from tfmemtop.state.model import GONE_KEPT
+from tfmemtop.state.process_rows import processes
+from tfmemtop.state.views import allocators, panels, run_status
+from tfmemtop.words.devices import layer_name, note
 
 
-def training(pool: int | None = None) -> list[events.AnyEvent]:
+def training(pool: int | None = None) -> list[events.Event]:
     return [
         s.session(),
         s.run(),
@@ -27,7 +30,7 @@ def training(pool: int | None = None) -> list[events.AnyEvent]:
 
 
 def layers(state: State) -> dict[str, int]:
-    return {layer.label: layer.size for layer in panels(state)[0].layers}
+    return {layer_name(layer): layer.size for layer in panels(state)[0].layers}
 
 
 def test_layers_of_a_process_total_add_up() -> None:
@@ -47,10 +50,10 @@ def test_without_a_pool_figure_nothing_is_called_cached() -> None:
 
 
 def test_where_the_driver_names_no_processes_the_rest_is_not_called_the_scripts() -> None:
-    stream = [*training(), s.device_reading(3.0, {100: None}, missing="inside a container")]
+    stream = [*training(), s.device_reading(3.0, {100: None}, missing=events.SharesMissing.NOT_TOLD_IN_CONTAINER)]
     state = s.fold(stream)
     assert "rest+others" in layers(state)
-    assert panels(state)[0].note == "inside a container"
+    assert note(panels(state)[0]) == "the driver does not report memory per process in this container"
     assert next(row for row in processes(state) if row.pid == 100).gpu_memory is None
 
 
@@ -63,7 +66,6 @@ def test_a_process_has_a_row_on_each_gpu_with_what_is_there() -> None:
         s.allocator(3.2, 100, in_use=5 * MIB, name="GPU:1"),
     ]
     state = s.fold(stream)
-    assert process_count(state) == len(processes(state))
     rows = {row.gpu: row for row in processes(state) if row.pid == 100}
     assert rows[0].in_use == 140 * MIB and rows[0].gpu_memory == 1634 * MIB
     assert rows[1].in_use == 5 * MIB and rows[1].gpu_memory == 700 * MIB
@@ -106,13 +108,11 @@ def test_when_the_script_ends_its_last_picture_stays() -> None:
     assert status is not None and status.phase == "ended" and status.elapsed_s == 9.0 - 0.1
 
 
-def test_settings_in_effect_are_those_of_tensorflow_once_it_says_so() -> None:
-    assert settings_in_effect(s.fold(training())) == ["growth on", "limit 4.0 GiB", "bfc"]
-    # A pool on the CPU beside the GPU's is no second opinion.
-    beside = s.effective(2.1, 100, name="CPU:0", uuid=None, limit=GIB)
-    assert settings_in_effect(s.fold([*training(), beside])) == ["growth on", "limit 4.0 GiB", "bfc"]
-    alone: list[events.AnyEvent] = [s.session(), s.run(), s.process(0.5, 100), s.hook(1.0, 100), beside]
-    assert settings_in_effect(s.fold(alone)) == ["growth on", "limit 1.0 GiB", "bfc"]
+def test_the_script_has_ended_with_its_run_and_a_child_of_it_may_go_on() -> None:
+    child = [s.process(0.4, 101, ppid=100), s.alive(1.05, 100, 101, 900), s.hook(1.15, 101)]
+    ended = events.RunEnd(t=3.0, run=1, exit_code=0, signal=None)
+    state = s.fold([*training(), *child, ended])  # a recording may end here
+    assert {row.pid: row.gone for row in processes(state)} == {100: True, 101: False, 900: False}
 
 
 def test_a_process_known_first_through_its_hook_is_one_row() -> None:
@@ -153,7 +153,7 @@ any_event = st.sampled_from(
 
 
 @given(st.lists(any_event, max_size=40))
-def test_events_in_any_order_fold_and_draw(stream: list[events.AnyEvent]) -> None:
+def test_events_in_any_order_fold_and_draw(stream: list[events.Event]) -> None:
     state = s.fold(stream)
     for panel in panels(state):
         assert all(layer.size >= 0 for layer in panel.layers)
@@ -170,7 +170,7 @@ def cpu_history(state: State) -> list[tuple[int, ...] | None]:
 def test_a_spike_between_two_readings_is_in_the_history() -> None:
     quiet = s.allocator(2.1, 100, in_use=100, pool=1000, name="CPU:0")
     spiky = msgspec.structs.replace(s.allocator(3.1, 100, in_use=100, pool=1000, name="CPU:0"), high=900)
-    stream: list[events.AnyEvent] = [s.session(), s.run(), s.hook(1.1, 100), quiet, spiky]
+    stream: list[events.Event] = [s.session(), s.run(), s.hook(1.1, 100), quiet, spiky]
     stream.append(s.allocator(4.1, 100, in_use=100, pool=1000, name="CPU:0"))
     assert [column and column[0] for column in cpu_history(s.fold(stream))[-3:]] == [100, 900, 100]
 
@@ -215,3 +215,12 @@ def test_the_newest_map_of_each_sort_is_kept() -> None:
     pool = hooked.pools["GPU:0"]
     assert pool.map and pool.zoom and pool.exhausted and list(pool.growths) == [growth]
     assert (pool.map.chunks, pool.zoom.chunks, pool.exhausted.chunks) == (3, 2, 4)
+
+
+def test_of_children_without_end_the_newest_are_kept() -> None:
+    state = s.fold([s.session(), s.run(), s.process(0.2, 100)])
+    for number in range(300):
+        t, pid = 1.0 + number, 1000 + number
+        for event in (s.process(t, pid, ppid=100), s.hook(t, pid), s.alive(t, 100, pid), s.alive(t + 0.5, 100)):
+            apply(state, event)
+    assert [*state.processes] == [100, *range(1300 - GONE_KEPT, 1300)]

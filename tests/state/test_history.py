@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfmemtop.state.history import BUCKETS, History, Sample
+from tfmemtop.state.trend import Trend
 
 SPANS_S = (60.0, 300.0, 900.0, 3600.0, 21_600.0, 86_400.0, 259_200.0)
 SIZES = st.lists(st.integers(0, 200 << 30), min_size=4, max_size=4).map(lambda sizes: tuple(sorted(sizes)))
@@ -108,12 +109,22 @@ def test_memory_is_the_same_after_days() -> None:
         )
 
     history = History()
-    history.add(0.0, (1, 2, 3, 4))
-    fresh = size(history)
-    for tick in range(0, 7 * 86_400, 20):
+    for second in range(300):
+        history.add(float(second), (second, second, second, second))
+    assert size(history) < 300_000, "a session of five minutes"
+    for tick in range(0, 130 * 86_400, 200):
         history.add(float(tick), (tick, tick + 1, tick + 2, 1 << 40))
-    assert size(history) == fresh
-    assert fresh < 1_000_000
+        if tick == 100 * 86_400:
+            after_100_days = size(history)
+    assert size(history) == after_100_days < 1_300_000
+
+
+def test_a_run_of_a_month_is_known_from_its_first_hour_on() -> None:
+    history = History()
+    for hour in range(30 * 24):
+        history.add(hour * 3600.0, (9 if hour in (1, 718) else 1,))
+    columns = history.last(30 * 86_400.0).columns(30 * 86_400.0, 100, 719 * 3600.0)
+    assert [at for at, column in enumerate(columns) if column == (9,)] == [0, 99]
 
 
 def test_no_columns_and_no_readings() -> None:
@@ -128,3 +139,17 @@ def test_absurd_figures_of_a_damaged_recording_are_held_within_bounds() -> None:
     assert history.columns(60, 2, 1e300)[-1] == (0, 2**63 - 1)
     with pytest.raises(ValueError, match="3 boundaries"):
         history.add(1e300, (1, 2, 3))
+
+
+def test_a_trend_of_days_keeps_its_lows_and_highs_in_a_few_windows() -> None:
+    trend = Trend()
+    for second in range(200_000):
+        trend.add(float(second), 100 + second % 7, 200 + (1000 if second == 77_777 else 0))
+    windows = trend.whole.windows
+    assert len(windows) <= 128 and windows[0].start == 0.0 and windows[-1].start > 190_000
+    assert {window.low for window in windows} == {100}
+    (spike,) = [window for window in windows if window.high == 1200]
+    assert spike.start <= 77_777 < spike.start + trend.whole.width_s
+    kept = trend.copy()
+    trend.add(200_000.0, 1, 1)
+    assert kept.whole.windows[-1].low == 100 and trend.whole.windows[-1].low == 1, "a copy stays as it is"

@@ -3,14 +3,15 @@
 import msgspec
 
 from tests import streams as s
-from tfmemtop.events import AnyEvent
-from tfmemtop.state.views import panels
-from tfmemtop.ui.next_run import limit_suggestions
+from tfmemtop.events import Event
+from tfmemtop.state.views import host_memory, panels
+from tfmemtop.words.devices import activity, limited_memory
+from tfmemtop.words.dialogs import limit_suggestions
 
 
 def test_the_cpus_pool_stands_in_the_containers_memory() -> None:
     session = msgspec.structs.replace(s.session(), host_memory=16 * s.GIB, host_memory_of="container")
-    told: list[AnyEvent] = [
+    told: list[Event] = [
         s.run(),
         s.process(0.2, 100),
         s.hook(0.3, 100),
@@ -20,8 +21,8 @@ def test_the_cpus_pool_stands_in_the_containers_memory() -> None:
     state = s.fold([session, *told])
     (panel,) = panels(state)
     assert panel.capacity == 16 * s.GIB
-    assert panel.facts == ("host CPU 25%", "8.0 of the container's 16.0 GiB")
-    assert ("50%", "half of the container's 16.0 GiB") in limit_suggestions(state)
+    assert activity(panel) == ("host CPU 25%", "8.0 of the container's 16.0 GiB")
+    assert ("50%", "half of the container's 16.0 GiB") in limit_suggestions([], limited_memory(host_memory(state)))
     plain = s.fold([s.session(), *told])
-    assert panels(plain)[0].facts == ("host CPU 25%",)
-    assert ("50%", "half of the memory there is") in limit_suggestions(plain)
+    assert activity(panels(plain)[0]) == ("host CPU 25%",)
+    assert ("50%", "half of the memory there is") in limit_suggestions([], limited_memory(host_memory(plain)))

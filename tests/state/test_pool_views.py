@@ -10,6 +10,7 @@ from tests.pools import MIB
 from tfmemtop import events
 from tfmemtop.state.pool_views import PoolMap, choose, pool_map, why_no_map
 from tfmemtop.state.pool_views import pools as known_pools
+from tfmemtop.words.no_map import remedy_text, why_text
 
 KEY = (100, "GPU:0")
 CUTS: list[pools.Cut] = [
@@ -19,7 +20,7 @@ CUTS: list[pools.Cut] = [
 ]
 
 
-def view(stream: list[events.AnyEvent], zoom: int | None = None, out_of_memory: bool = False) -> PoolMap:
+def view(stream: list[events.Event], zoom: int | None = None, out_of_memory: bool = False) -> PoolMap:
     found = pool_map(s.fold(stream), KEY, zoom=zoom, out_of_memory=out_of_memory)
     assert found is not None
     return found
@@ -54,7 +55,7 @@ def test_of_regions_alike_none_is_said_to_be_surely_the_one() -> None:
 
 
 def test_a_region_taken_before_the_watching_began_has_no_time() -> None:
-    stream: list[events.AnyEvent] = [e for e in pools.watched(CUTS) if not isinstance(e, events.PoolGrowth)]
+    stream: list[events.Event] = [e for e in pools.watched(CUTS) if not isinstance(e, events.PoolGrowth)]
     assert [r.taken_s for r in view(stream).regions] == [None] * 3
 
 
@@ -89,7 +90,7 @@ def test_a_region_alone_shows_finer_cells_once_they_are_there() -> None:
 
 def test_the_map_of_a_failure_stays_when_the_process_has_gone() -> None:
     full = pools.memory_map(40.0, [[(2 * MIB, True)]], out_of_memory=True)
-    gone: list[events.AnyEvent] = [events.HookEnd(t=41.0, pid=100, reason="lost"), s.alive(42.0, 7)]
+    gone: list[events.Event] = [events.HookEnd(t=41.0, pid=100, reason="lost"), s.alive(42.0, 7)]
     stream = [*pools.watched(CUTS), full, *gone]
     assert view(stream, out_of_memory=True).in_use == 2 * MIB and view(stream).pool == 14 * MIB
     state = s.fold([*stream, s.run(50.0, number=2, pid=200)])
@@ -99,23 +100,26 @@ def test_the_map_of_a_failure_stays_when_the_process_has_gone() -> None:
 def test_why_there_is_no_map() -> None:
     stream = pools.watched(CUTS)[:-1]
     asynchronous = events.MemoryMap(t=30.0, pid=100, device="GPU:0", missing="cuda_malloc_async tells nobody")
-    assert "cuda_malloc_async" in why_no_map(s.fold([*stream, asynchronous]), KEY).text
+    assert "cuda_malloc_async" in why_text(why_no_map(s.fold([*stream, asynchronous]), KEY))
     lacking = events.Probe(t=9.0, pid=100, state="unavailable", text="there is no compiler", remedy="apt install g++")
     reason = why_no_map(s.fold([*stream, lacking]), KEY)
-    assert (reason.text, reason.remedy) == ("there is no compiler", "apt install g++")
-    assert "being built" in why_no_map(s.fold([*stream, events.Probe(t=9.0, pid=100, state="building")]), KEY).text
+    assert (why_text(reason), remedy_text(reason)) == ("there is no compiler", "apt install g++")
+    assert "being built" in why_text(why_no_map(s.fold([*stream, events.Probe(t=9.0, pid=100, state="building")]), KEY))
     public = events.Probe(t=9.1, pid=100, state="public", text="TensorFlow 2.99 is not known")
     both = why_no_map(s.fold([*stream, public, lacking]), KEY)
     assert both == why_no_map(s.fold([*stream, lacking, public]), KEY)
-    assert (both.text, both.remedy) == ("there is no compiler; TensorFlow 2.99 is not known", "apt install g++")
+    assert (why_text(both), remedy_text(both)) == (
+        "there is no compiler; TensorFlow 2.99 is not known",
+        "apt install g++",
+    )
     # Pools are read in place: the compiler is not missed.
     direct = events.Probe(t=9.1, pid=100, state="direct")
-    assert "no map has been read yet" in why_no_map(s.fold([*stream, direct, lacking]), KEY).text
-    assert "process 7" in why_no_map(s.fold(stream), (7, "GPU:0")).text
+    assert "no map has been read yet" in why_text(why_no_map(s.fold([*stream, direct, lacking]), KEY))
+    assert "process 7" in why_text(why_no_map(s.fold(stream), (7, "GPU:0")))
 
 
 def test_pools_of_the_living_come_first() -> None:
-    other: list[events.AnyEvent] = [
+    other: list[events.Event] = [
         s.hook(1.0, 90),
         s.allocator(2.0, 90, in_use=1, name="CPU:0"),
         s.allocator(2.0, 90, in_use=1),

@@ -3,11 +3,12 @@
 from tests import streams as s
 from tests.streams import fold
 from tfmemtop import events
-from tfmemtop.compare import figures, sentences
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
+from tfmemtop.state.figures import figures
 from tfmemtop.state.steps import RECENT_S
 from tfmemtop.state.views import run_status
+from tfmemtop.words.comparison import sentences
 
 
 def counts(t: float, *functions: tuple[str, int, int], pid: int = 100, steps: int | None = 1) -> events.Functions:
@@ -15,7 +16,7 @@ def counts(t: float, *functions: tuple[str, int, int], pid: int = 100, steps: in
     return events.Functions(t=t, pid=pid, functions=traced)
 
 
-def started(settings: Settings | None = None) -> list[events.AnyEvent]:
+def started(settings: Settings | None = None) -> list[events.Event]:
     return [s.session(), s.run(settings=settings), s.process(0.3, 100), s.hook(1.0, 100)]
 
 
@@ -65,4 +66,23 @@ def test_two_runs_differ_in_speed() -> None:
     quick, slow = ran(100), ran(90)
     assert quick.run is not None and slow.run is not None
     told = sentences(figures(quick.run, quick.now), figures(slow.run, slow.now))
-    assert told[0].endswith("10.0% slower.")
+    assert told[0].endswith("10% slower.") and "over the first 811 steps of each" in told[0]
+
+
+def test_the_whole_course_is_kept_in_a_few_counts() -> None:
+    state = fold([*started(), *(counts(5.0 + i, ("step", 1 + 10 * i, 1)) for i in range(10_000))])
+    assert state.run is not None and state.run.steps is not None
+    course = state.run.steps.busiest
+    assert course is not None and len(course.whole) <= 130
+    for t in (5.0, 77.7, 4000.0, 10_004.0):
+        assert abs(course.calls_at(t) - (1 + 10 * (t - 5.0))) < 1
+        assert abs(course.time_of(1 + 10 * (t - 5.0)) - t) < 0.1
+    assert course.calls_at(1.0) == 1 and course.time_of(10**9) == 10_004.0
+
+
+def test_a_pause_in_the_course_is_one() -> None:
+    state = fold(
+        [*started(), counts(5.0, ("step", 1, 1)), counts(6.0, ("step", 11, 1)), counts(100.0, ("step", 21, 1))]
+    )
+    assert state.run is not None and state.run.steps is not None and state.run.steps.busiest is not None
+    assert state.run.steps.busiest.time_of(11) == 6.0

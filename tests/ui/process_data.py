@@ -73,7 +73,7 @@ def small() -> State:
 def crowd(count: int = 500, gpus: int = 16) -> State:
     """*count* processes with every kind of figure, on *gpus* GPUs."""
     chance = random.Random(7)
-    stream: list[events.AnyEvent] = [session(), run(pid=100), *(device(index) for index in range(gpus))]
+    stream: list[events.Event] = [session(), run(pid=100), *(device(index) for index in range(gpus))]
     held: list[dict[int, int | None]] = [{} for _ in range(max(1, gpus))]
     pids = [100 + 7 * index for index in range(count)]
     for index, pid in enumerate(pids):
@@ -86,7 +86,7 @@ def crowd(count: int = 500, gpus: int = 16) -> State:
                 command=chance.choice(COMMANDS).split(" "),
                 started=1_700_000_000.0 - chance.choice([10, 4000, 900_000, 9e8]),
                 run=1 if index < 6 else None,
-                hooked_out="Python was started with -I, which ignores PYTHONPATH" if index == 2 else None,
+                hook_absence=events.HookAbsence(events.Absence.ISOLATED) if index == 2 else None,
             )
         )
         held[index % len(held)][pid] = chance.choice([None, 0, 5 * MIB, 1023 * MIB + 10**6, 30 * GIB, -5 * MIB, 2**62])

@@ -5,37 +5,44 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from tfmemtop import recording
-from tfmemtop.events import AnyCommand, AnyEvent
+from tfmemtop.events import Command, Event
 from tfmemtop.options import UiOptions
+from tfmemtop.session.source import LiveSource
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.source import Batch
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
-class Recorded:
-    """A source that is live for the screen: what is asked of it is kept in ``sent``."""
+class _Engine:
+    """An engine that sends *stream*, and then what is put into ``more``; what is asked of it is kept in ``sent``."""
 
-    live = True
-
-    def __init__(self, stream: list[AnyEvent]) -> None:
+    def __init__(self, stream: list[Event]) -> None:
         self.stream = stream
-        self.sent: list[AnyCommand] = []
-        self.more: asyncio.Queue[list[AnyEvent] | None] = asyncio.Queue()
+        self.sent: list[Command] = []
+        self.more: asyncio.Queue[list[Event] | None] = asyncio.Queue()
 
-    async def batches(self) -> AsyncIterator[Batch]:
+    async def events(self) -> AsyncIterator[list[Event]]:
         yield self.stream
         while (batch := await self.more.get()) is not None:
             yield batch
 
-    async def send(self, command: AnyCommand) -> None:
+    async def send(self, command: Command) -> None:
         self.sent.append(command)
 
     async def close(self) -> None:
         await self.more.put(None)
 
 
-def events_until(name: str, t: float) -> list[AnyEvent]:
+class Recorded(LiveSource):
+    """A live source whose engine sends *stream*."""
+
+    def __init__(self, stream: list[Event]) -> None:
+        engine = _Engine(stream)
+        super().__init__(engine)
+        self.sent, self.more = engine.sent, engine.more
+
+
+def events_until(name: str, t: float) -> list[Event]:
     """The events of recording *name* up to *t* seconds."""
     return [event for event in recording.read(RECORDINGS / f"{name}.jsonl").events() if event.t <= t]
 
@@ -47,5 +54,5 @@ def screen(name: str, t: float, options: UiOptions | None = None) -> TfmemtopApp
 
 def source_of(app: TfmemtopApp) -> Recorded:
     """The recorded source that *app* was made with."""
-    assert isinstance(app.source, Recorded)
-    return app.source
+    assert isinstance(app.session.source, Recorded)
+    return app.session.source

@@ -1,23 +1,30 @@
 """The whole screen under keys: what is sent to the engine, and what the user is told."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import msgspec
+import pytest
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
 from tests import streams as s
+from tests.patience import PATIENCE_S
+from tests.rules.situations import asked_limits
 from tests.ui.recorded import Recorded, source_of
 from tfmemtop import events
+from tfmemtop.help import topics
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.settings import Settings
 from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.screens.help import HelpDialog
 
 GIB = 2**30
 
 
-def training() -> list[events.AnyEvent]:
+def training() -> list[events.Event]:
     return [
         s.session(),
         s.run(),
@@ -35,7 +42,7 @@ def training() -> list[events.AnyEvent]:
 ENDED = events.RunEnd(t=3.0, run=1, exit_code=3, signal=None)
 
 
-def app(stream: list[events.AnyEvent] | None = None, options: UiOptions | None = None) -> TfmemtopApp:
+def app(stream: list[events.Event] | None = None, options: UiOptions | None = None) -> TfmemtopApp:
     return TfmemtopApp(Recorded(training() if stream is None else stream), options or UiOptions())
 
 
@@ -68,29 +75,34 @@ async def test_two_keys_try_another_setting() -> None:
         await press(pilot, "r")
         (command,) = [c for c in source_of(shown).sent if isinstance(c, events.Relaunch)]
         assert command.settings == Settings(growth="on") and command.argv == ["python", "train.py"]
-        assert "next:" not in text_of(shown) or source_of(shown).sent
+        assert "next:" not in text_of(await drawn(pilot))
 
 
 async def test_a_limit_is_typed_picked_or_refused() -> None:
     async with app().run_test(size=(160, 48)) as pilot:
         await drawn(pilot)
-        assert "the peak in use so far, 1.0 GiB, and a tenth more" in await press(pilot, "L")
-        assert "is no size" in await press(pilot, *"4X", "enter")
-        assert "more than there is: 140.0 GiB" in await press(pilot, "backspace", "backspace", *"200G", "enter")
-        for _ in range(4):
-            await pilot.press("backspace")
-        assert "next: limit 70.0 GiB" in await press(pilot, *"50%", "enter")
-        assert "next: limit 1.1 GiB" in await press(pilot, "L", "ctrl+u", "down", "enter")
+        assert "2048M  ~ a guess: twice the peak in use, 1.0 GiB" in await press(pilot, "L")
+        assert "is not a size" in await press(pilot, *"4X", "enter")
+        assert "more than GPU 0 has, 140.0 GiB" in await press(pilot, "backspace", "backspace", *"200G", "enter")
+        # As on the command line, where it is refused in the same words.
+        assert "1 is less than 1 MiB, the smallest" in await press(pilot, "ctrl+u", "1", "enter")
+        assert "next: limit 70.0 GiB" in await press(pilot, "ctrl+u", *"50%", "enter")
+        assert "next: limit 2.0 GiB" in await press(pilot, "L", "ctrl+u", "down", "enter")
 
 
 async def test_after_an_allocation_failed_three_keys_run_it_with_a_limit_that_would_have_held_it() -> None:
     failed = events.OutOfMemory(t=2.5, pid=100, message="OOM", device="GPU:0", requested=2 * GIB, operation="AddV2")
-    async with app([*training(), failed, ENDED]).run_test(size=(160, 48)) as pilot:
+    limited = [
+        msgspec.structs.replace(event, limit=GIB) if isinstance(event, events.Effective) else event
+        for event in training()
+    ]
+    limited.insert(6, asked_limits(GIB, t=1.15))
+    async with app([*limited, failed, ENDED]).run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)
-        assert "in use and asked for when it ran out, 2.1 GiB, and a tenth more" in await press(pilot, "L")
+        assert "3226M  ~ a guess: the pool, and the 2.0 GiB it had no room for" in await press(pilot, "L")
         await press(pilot, "enter", "R")
         (command,) = [c for c in source_of(shown).sent if isinstance(c, events.Relaunch)]
-        assert command.settings.memory_limit == 2394 * 2**20  # of 2.125 GiB
+        assert command.settings.memory_limit == 3226 * 2**20
 
 
 async def test_arguments_are_edited_with_their_environment() -> None:
@@ -109,6 +121,17 @@ async def test_an_ended_script_is_started_again_without_asking() -> None:
         assert "Run 1 ended with exit code 3" in text_of(shown)
         await press(pilot, "R")
         assert isinstance(source_of(shown).sent[-1], events.Relaunch)
+
+
+async def test_the_help_turns_its_pages_to_the_manual() -> None:
+    async with app().run_test(size=(100, 40)) as pilot:
+        await drawn(pilot)
+        assert "relaunch the script with the next settings" in await press(pilot, "f1")
+        named = [topics()[0], topics()[1]]
+        assert f"tfmemtop help {named[0]}" in await press(pilot, "right")
+        assert f"tfmemtop help {named[1]}" in await press(pilot, "tab")
+        assert "keys and words" in await press(pilot, "left", "left")
+        assert "The script" not in await press(pilot, "escape")
 
 
 async def test_quitting_asks_what_becomes_of_the_script() -> None:
@@ -133,13 +156,14 @@ async def test_stopping_it_waits_for_its_end_and_gives_its_exit_code() -> None:
         stop = source_of(shown).sent[-1]
         assert isinstance(stop, events.Stop) and stop.quit
         assert shown.is_running
-        gone: asyncio.Queue[list[events.AnyEvent] | None] = source_of(shown).more
+        gone: asyncio.Queue[list[events.Event] | None] = source_of(shown).more
         await gone.put([events.Stopping(t=3.0, run=1, phase="term", deadline=13.0)])
         assert "killed in 10 s" in text_of(await drawn(pilot))
         await gone.put([events.RunEnd(t=4.0, run=1, exit_code=None, signal=15)])
         await gone.put(None)
         await pilot.pause()
         assert shown.return_value == Outcome(143)
+        assert not shown.state.notices, "an engine that was asked to end has not ended unexpectedly"
 
 
 async def test_an_engine_that_vanishes_is_told() -> None:
@@ -147,7 +171,7 @@ async def test_an_engine_that_vanishes_is_told() -> None:
         shown = await drawn(pilot)
         await source_of(shown).more.put(None)
         told = text_of(await drawn(pilot))
-        assert "The engine has gone" in told and "ENGINE GONE" in told
+        assert "The engine has ended unexpectedly" in told and "ENGINE GONE" in told
 
 
 async def test_read_only_changes_nothing() -> None:
@@ -155,6 +179,8 @@ async def test_read_only_changes_nothing() -> None:
         shown = await drawn(pilot)
         told = await press(pilot, "G", "R", "L", "A", "E", "V", "k", "i", "x", "enter", "escape")
         assert "READ-ONLY" in told and "next:" not in told
+        said = [notification.message for notification in shown._notifications]
+        assert len(said) == 8 and all("This screen is read-only" in text for text in said)
         steering = (events.Relaunch, events.Stop, events.Signal, events.Input, events.Resize)
         assert not any(isinstance(command, steering) for command in source_of(shown).sent)
 
@@ -168,6 +194,93 @@ async def test_what_is_typed_reaches_the_script_only_after_asking_to_type() -> N
         typed = "".join(c.text for c in source_of(shown).sent if isinstance(c, events.Input))
         assert typed == "y\r\x03"
         assert "still running" not in text_of(shown)
+
+
+async def test_a_toast_shows_the_keys_that_it_names() -> None:
+    without_gpu = [event for event in training() if not isinstance(event, events.Device | events.DeviceReading)]
+    async with app(without_gpu).run_test(size=(120, 36), notifications=True) as pilot:
+        await drawn(pilot)
+
+        async def toast() -> str:
+            while "Growth is" not in (told := text_of(await drawn(pilot))):
+                pass
+            return told
+
+        await press(pilot, "G")
+        assert "[L]" in await asyncio.wait_for(toast(), PATIENCE_S)
+
+
+async def test_while_one_types_the_key_bar_has_the_keys_of_that() -> None:
+    async with app().run_test(size=(80, 24)) as pilot:
+        await drawn(pilot)
+        bar = (await press(pilot, "i")).splitlines()[-1]
+        assert "Ctrl-] stop typing" in bar and "Ctrl-C and all else go to the script" in bar and "quit" not in bar
+        bar = (await press(pilot, "ctrl+right_square_bracket")).splitlines()[-1]
+        assert "q quit" in bar and "typing" not in bar
+        bar = (await press(pilot, "f4")).splitlines()[-1]
+        assert "Enter keep the filter" in bar and "quit" not in bar
+        assert "q quit" in (await press(pilot, "escape")).splitlines()[-1]
+
+
+async def test_the_screen_says_that_the_script_waits_for_input_until_it_does_no_more() -> None:
+    waits = events.TerminalRead(t=2.5, run=1, pid=100)
+    async with app([*training(), waits]).run_test(size=(160, 48)) as pilot:
+        told = text_of(shown := await drawn(pilot))
+        assert "WAITS FOR INPUT" in told.splitlines()[0] and "the script waits for input: i types" in told
+        await source_of(shown).more.put([events.TerminalRead(t=3.0, run=1, pid=None)])
+        assert "waits for input" not in text_of(await drawn(pilot)).lower()
+
+
+async def test_every_key_of_the_bar_is_there_where_there_is_room_and_the_help_and_the_way_out_always() -> None:
+    async with app().run_test(size=(160, 48)) as pilot:
+        bar = text_of(await drawn(pilot)).splitlines()[-1]
+        assert all(f" {key} " in bar for key in "RGLAVEHFWOMs/q")
+        for columns in (60, 80, 120):
+            await pilot.resize_terminal(columns, 24)
+            bar = text_of(await drawn(pilot)).splitlines()[-1]
+            assert "F1 help" in bar and "q quit" in bar
+        assert "F fit" in bar
+
+
+async def test_the_help_cuts_no_word_at_80_columns() -> None:
+    async with app().run_test(size=(80, 24)) as pilot:
+        await drawn(pilot)
+        await press(pilot, "f1")
+        page = pilot.app.screen
+        assert isinstance(page, HelpDialog)
+        lines = ["".join(segment.text for segment in line) for line in page.lines]
+        assert max(map(cell_len, lines)) <= 72 - 4, "nine tenths of the screen, and the border"
+        words = " ".join(" ".join(lines).split())
+        assert "with what helps; y copies the lines for the script" in words
+        assert "settings asked for and in effect, environment" in words
+        assert "HOST-MEM" in words and "tfmemtop cannot see inside; Enter says why" in words
+        assert "shows the pool's address space. Each cell is a slice of it" in words
+
+
+async def test_the_picture_of_now_goes_into_a_new_file_of_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def files() -> list[Path]:
+        return list(tmp_path.iterdir())
+
+    stream = [s.session(), s.run(), s.device(), s.process(0.3, 100, command="python a<b>&\x1b[31m.py")]
+    async with app(stream).run_test(size=(120, 36)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "S", "enter")
+        (svg,) = files()
+        assert svg.stat().st_mode & 0o777 == 0o600
+        drawing = "".join(ElementTree.parse(svg).getroot().itertext())
+        assert "a<b>&?[31m.py" in drawing and "The picture of" not in drawing
+        assert str(svg) in next(iter(shown._notifications)).message
+        await press(pilot, "S", "ctrl+u", *"now.txt", "enter")
+        assert "a<b>&?[31m.py" in (tmp_path / "now.txt").read_text()
+        (tmp_path / "now.txt").write_text("mine")
+        assert "now.txt exists already" in await press(pilot, "S", "ctrl+u", *"now.txt", "enter")
+        assert "End the name in .svg" in await press(pilot, "ctrl+u", *"now.png", "enter")
+        assert "No such file or directory" in await press(pilot, "ctrl+u", *"none/now.svg", "enter")
+        assert (tmp_path / "now.txt").read_text() == "mine" and len(files()) == 2
 
 
 async def test_a_frozen_screen_says_so_and_stays() -> None:
@@ -188,10 +301,17 @@ async def test_nothing_overlaps_and_the_keys_stay_at_any_size() -> None:
             await pilot.resize_terminal(*size)
             shown = await drawn(pilot)
             lines = text_of(shown).splitlines()
-            assert "tfmemtop" in lines[0] and "q quit" in lines[-1], size
+            assert "train.py  run 1" in lines[0] and "q quit" in lines[-1], size
             regions = [
                 panel.region
-                for panel in (shown.header, shown.devices, shown.table, shown.lower, shown.why, shown.key_bar)
+                for panel in (
+                    shown.main.header,
+                    shown.main.devices,
+                    shown.main.table,
+                    shown.main.lower,
+                    shown.main.why,
+                    shown.main.key_bar,
+                )
                 if panel.display and panel.region.height
             ]
             assert sum(region.height for region in regions) == size[1], size
@@ -204,7 +324,7 @@ FROM_OUTSIDE = {
 }
 
 
-def steering(event: events.AnyEvent) -> events.AnyEvent:
+def steering(event: events.Event) -> events.Event:
     """*event* with what would steer a terminal at the end of every text that is not tfmemtop's own."""
 
     def more(value: Any) -> Any:

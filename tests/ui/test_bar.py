@@ -5,19 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfmemtop.state.history import History
-from tfmemtop.state.views import DevicePanel, Layer
-from tfmemtop.ui.bar import apportion, bar, legend, shared_legend, short_usage, usage
-from tfmemtop.ui.lines import Line, width_of
-from tfmemtop.ui.palette import ASCII, UNICODE
+from tfmemtop.state.views import GPU_LAYERS, DevicePanel, Layer, LayerKind, Share
+from tfmemtop.ui.draw.bar import apportion, bar, legend, shared_legend, short_usage, usage
+from tfmemtop.ui.draw.lines import Line, width_of
+from tfmemtop.ui.draw.palette import ASCII, UNICODE
 from tfmemtop.units import format_short
 
 MIB, GIB = 1 << 20, 1 << 30
-KINDS = ("in_use", "cached", "rest", "others", "free")
 
 
 def panel(*sizes: int, capacity: int | None = None, limit: int | None = None, used: int | None = None) -> DevicePanel:
-    layers = tuple(Layer(kind, kind.replace("_", " "), size) for kind, size in zip(KINDS, sizes, strict=False))
-    return DevicePanel("gpu0", "GPU 0", (), capacity, used, layers, limit, None, History(), KINDS[:4])
+    shares = (Share.IN_USE, Share.CACHED, Share.SCRIPT, Share.OTHERS, Share.FREE)
+    layers = tuple(Layer(*one) for one in zip(LayerKind, shares, sizes, strict=False))
+    return DevicePanel("gpu0", None, None, None, capacity, used, layers, limit, None, History(), GPU_LAYERS)
 
 
 def text(line: Line) -> str:
@@ -90,7 +90,7 @@ def test_usage_says_the_unit_once_where_it_is_the_same() -> None:
 def test_the_legend_names_every_layer_and_leaves_out_the_least_needed_first() -> None:
     shown = panel(140 * MIB, 886 * MIB, 608 * MIB, GIB, 137 * GIB, capacity=140 * GIB, limit=4 * GIB)
     wide = text(legend(shown, 140, 1, UNICODE)[0])
-    said = "█ in use 140.0M ▓ cached 886.0M ▒ rest 608.0M ░ others 1.0G · free 137.0G limit ▏4.0G peak —"
+    said = "█ in use 140.0M ▓ cached 886.0M ▒ script 608.0M ░ others 1.0G · free 137.0G limit ▏4.0G peak —"
     assert " ".join(wide.split()) == said
     narrow = text(legend(shown, 80, 1, UNICODE)[0])
     assert "cached 886.0M" in narrow and "limit ▏4.0G" in narrow and "free" not in narrow
@@ -103,9 +103,8 @@ def test_a_short_size_keeps_to_its_six_cells(size: int) -> None:
 
 
 def test_a_pool_that_cannot_be_known_is_said_to_be_so() -> None:
-    without = DevicePanel(
-        "gpu0", "GPU 0", (), 8 * GIB, GIB, (Layer("in_use", "in use", GIB),), None, GIB, History(), KINDS[:4]
-    )
+    in_use = Layer(LayerKind.IN_USE, Share.IN_USE, GIB)
+    without = DevicePanel("gpu0", None, None, None, 8 * GIB, GIB, (in_use,), None, GIB, History(), GPU_LAYERS)
     said = text(legend(without, 100, 1, UNICODE)[0])
     assert " ".join(said.split()) == "█ in use 1.0G ▓ cached — limit — peak 1.0G"
 

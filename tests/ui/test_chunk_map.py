@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from tests import pools
 from tests import streams as s
 from tfmemtop.state.pool_views import RegionView, pool_map
-from tfmemtop.ui import chunk_map, map_figures
-from tfmemtop.ui.lines import Line, width_of
-from tfmemtop.ui.palette import ASCII, UNICODE, Glyphs
+from tfmemtop.ui.draw import chunk_map, map_figures
+from tfmemtop.ui.draw.lines import Line, width_of
+from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 
 MIB = 2**20
 

@@ -12,12 +12,12 @@ from tests.ui.synthetic_devices import GIB, MIB, begun, read, start_run, trained
 from tfmemtop import events
 from tfmemtop.state import State, apply
 from tfmemtop.state.history import History
-from tfmemtop.state.views import DevicePanel, Layer, panels
-from tfmemtop.ui import device_panel
-from tfmemtop.ui.device_panel import DevicesPanel
-from tfmemtop.ui.graph import Scale
-from tfmemtop.ui.lines import Line, width_of
-from tfmemtop.ui.palette import ASCII, UNICODE
+from tfmemtop.state.views import GPU_LAYERS, DevicePanel, Layer, LayerKind, Share, panels
+from tfmemtop.ui.draw.lines import Line, width_of
+from tfmemtop.ui.draw.palette import ASCII, UNICODE
+from tfmemtop.ui.draw.scale import Scale
+from tfmemtop.ui.panels import device_panel
+from tfmemtop.ui.panels.device_panel import DevicesPanel
 
 
 def shown(state: State, **options: bool) -> DevicesPanel:
@@ -36,15 +36,15 @@ def test_one_gpu_with_room_shows_title_bar_legend_graph_and_axis() -> None:
     assert "GPU 0 NVIDIA H200" in lines[0] and "util 45% · mem 22% · 269 W · 42 °C" in lines[0]
     assert lines[1].startswith(" ▐") and lines[1].endswith("of 140.4 GiB ")
     assert "in use" in lines[2] and "cached" in lines[2] and "limit ▏4.0G" in lines[2] and "peak" in lines[2]
-    assert lines[3].startswith(" 140.4G ┤")
-    assert "-5 min" in lines[-1] and "run 2" in lines[-1]
+    assert lines[3].startswith("   8.8G ┤") and lines[3].endswith("▲ card 140.4G ")
+    assert "run 2" in lines[-1] and lines[-1].endswith(" scale: 1/16 of 140.4G ─ 5 min  ")
 
 
 def test_with_less_height_graphs_go_first_then_legends_become_one_then_each_device_is_a_line() -> None:
     panel = shown(trained(4, 100))
     graphs, legends, bars, lines = (rows(panel.build(100, height)) for height in (28, 14, 9, 6))
-    assert sum("now" in line for line in graphs) == 4
-    assert sum("in use" in line for line in legends) == 4 and not any("now" in line for line in legends)
+    assert sum("scale:" in line for line in graphs) == 4
+    assert sum("in use" in line for line in legends) == 4 and not any("scale:" in line for line in legends)
     assert sum("in use" in line for line in bars) == 1 and sum("▐" in line for line in bars) == 4
     assert [line[:6] for line in lines[1:5]] == [" GPU 0", " GPU 1", " GPU 2", " GPU 3"]
     assert "util 45%" in lines[1] and "42 °C" in lines[1] and "/140.4G" in lines[1] and "in use" in lines[5]
@@ -56,7 +56,7 @@ def test_on_a_wide_screen_devices_stand_beside_each_other_rather_than_lose_their
     titles = [line for line in lines if "GPU" in line]
     assert [line.count("GPU") for line in titles] == [2, 2, 1] and "GPU 0" in titles[0] and "GPU 3" in titles[1]
     assert {len(line) for line in lines} == {160}
-    assert sum(line.count("now") for line in lines) == 5
+    assert sum(line.count("scale:") for line in lines) == 5
     assert sum(line.count("in use") for line in rows(panel.build(160, 9))) == 5
     assert all(line.count("GPU") < 2 for line in rows(panel.build(140, 30)))
 
@@ -98,15 +98,54 @@ def test_span_and_scale_are_the_users_to_choose() -> None:
     for _ in range(10):
         panel.cycle_span(-1)
     assert "-1 min" in rows(panel.build(100, 20))[-1]
-    panel.toggle_scale()
-    assert "scale: highest use " in rows(panel.build(100, 20))[-1]
-    panel.toggle_scale()
-    panel.toggle_scale()
-    assert "scale: capacity" in rows(panel.build(100, 20))[-1]
+    said = [rows(panel.build(100, 20))[-1]]
+    for _ in range(len(Scale)):
+        panel.next_scale()
+        said.append(rows(panel.build(100, 20))[-1])
+    words = (
+        "scale: 1/16 of",
+        "scale (pinned): 1/16 of",
+        "scale: all 140.4G",
+        "scale (in use): 1/64 of",
+        "scale: 1/16 of",
+    )
+    assert [word for word, line in zip(words, said, strict=True) if f"{word}" not in line] == []
+
+
+def test_the_graph_of_a_young_session_is_filled_from_the_left_and_then_goes_on_with_the_newest() -> None:
+    state = begun(1)
+    start_run(state, 1, 0.5)
+    panel = shown(state)
+    for second in range(1, 400):
+        read(state, float(second), 0, in_use=2 * GIB, pool=3 * GIB)
+        *_, area, axis = rows(panel.build(100, 20))
+        drawn = len(area[9:].rstrip())
+        assert drawn >= (54 if second >= 10 else 5 * second), f"after {second} s"
+        assert ("-5 min" in axis and "now" in axis) == (second > 300)
+
+
+def test_the_whole_run_is_shown_at_a_key_and_once_it_has_ended_unless_the_user_goes_on() -> None:
+    state = trained()
+    panel = shown(state)
+    assert "╵run 1" in rows(panel.build(100, 20))[-1]
+    panel.toggle_whole()
+    assert "run 2 ── whole run" in rows(panel.build(100, 20))[-1]
+    panel.toggle_whole()
+    apply(state, events.RunEnd(t=state.now, run=2, exit_code=0, signal=None))
+    panel.show(state)
+    ended = rows(panel.build(100, 20))
+    assert "ended after 00:01:2" in ended[-1]
+    apply(state, events.ProcessReadings(t=state.now + 7200.0, processes=[events.ProcessReading(200, 0.0, 0)]))
+    panel.show(state)
+    assert rows(panel.build(100, 20))[3:] == ended[3:], "two hours later as at the end"
+    panel.cycle_span(+1)
+    assert "-5 min" in rows(panel.build(100, 20))[-1] and "now" in rows(panel.build(100, 20))[-1]
+    panel.toggle_whole()
+    assert "ended after" in rows(panel.build(100, 20))[-1]
 
 
 def test_what_is_not_known_is_said_not_guessed() -> None:
-    assert "no GPU here" in rows(shown(State()).build(80, 5))[1]
+    assert rows(shown(State()).build(80, 5)) == [rows(shown(State()).build(80, 5))[0]]  # the driver has not answered
     unread = rows(shown(begun(1)).build(80, 20))
     assert "— of 140.4 GiB" in unread[1] and "no reading yet" in unread[2]
     state = begun(1, total=None)
@@ -119,15 +158,16 @@ def test_what_is_not_known_is_said_not_guessed() -> None:
 
 def test_missing_per_process_figures_are_explained() -> None:
     state = begun(1)
-    reason = "this container does not show processes"
     apply(
         state,
         events.DeviceReading(
             t=1.0, index=0, used=GIB, free=100 * GIB, utilisation=None, bandwidth=None, power_w=None,
-            temperature_c=None, processes=[], processes_missing=reason,
+            temperature_c=None, processes=[], processes_missing=events.SharesMissing.NOT_TOLD,
         ),
     )  # fmt: skip
-    assert any(reason in line for line in rows(shown(state).build(100, 20)))
+    assert any(
+        "the driver does not report memory per process here" in line for line in rows(shown(state).build(100, 20))
+    )
 
 
 def test_without_colour_layers_differ_by_glyph_and_in_ascii_by_ascii() -> None:
@@ -166,13 +206,26 @@ async def test_the_wheel_scrolls_and_the_screen_shows_ascii_only() -> None:
 TITLES = st.text(st.sampled_from("GPU 0NVIDIA火🔥é"), max_size=40)
 NUMBERS = st.none() | st.sampled_from([0, 1, GIB, 1 << 40]) | st.integers(0, 1 << 62)
 LAYERS = st.lists(st.integers(0, 1 << 42), max_size=5)
+SHARES = (Share.IN_USE, Share.CACHED, Share.CONTEXT_AND_OUTSIDE, Share.OTHERS, Share.FREE)
+READINGS = st.none() | st.builds(
+    events.DeviceReading,
+    t=st.just(1.0),
+    index=st.just(0),
+    used=st.none(),
+    free=st.none(),
+    utilisation=st.none() | st.just(5),
+    bandwidth=st.none(),
+    power_w=st.none() | st.just(1234.0),
+    temperature_c=st.none() | st.just(42),
+    processes=st.just([]),
+    remark=st.none() | st.just("per-process figures are not shown in 火 " * 5),
+)
 
 
 @st.composite
 def any_panels(draw: st.DrawFn) -> list[DevicePanel]:
     found = []
     for number in range(draw(st.integers(0, 5))):
-        kinds = ("in_use", "cached", "rest", "others", "free")
         sizes = draw(LAYERS)
         history = History()
         t = 0.0
@@ -184,16 +237,16 @@ def any_panels(draw: st.DrawFn) -> list[DevicePanel]:
         found.append(
             DevicePanel(
                 key=f"gpu{number}",
-                title=draw(TITLES),
-                facts=tuple(draw(st.lists(st.sampled_from(["util 5%", "1234 W", "42 °C", "mem —"]), max_size=4))),
+                gpu=events.Device(t=0.0, index=number, uuid="GPU", name=draw(TITLES), total=None, reserved=None),
+                reading=draw(READINGS),
+                host=None,
                 capacity=draw(NUMBERS),
                 used=draw(NUMBERS),
-                layers=tuple(Layer(kind, kind, size) for kind, size in zip(kinds, sizes, strict=False)),
+                layers=tuple(Layer(*one) for one in zip(LayerKind, SHARES, sizes, strict=False)),
                 limit=draw(NUMBERS),
                 peak=draw(NUMBERS),
                 history=history,
-                kinds=kinds[:4],
-                note=draw(st.sampled_from(["", "no reading yet", "per-process figures are not shown in 火 " * 5])),
+                kinds=GPU_LAYERS,
             )
         )
     return found

@@ -4,8 +4,8 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from tfmemtop.ui.dialog import Dialog, InputDialog, Option, OptionsDialog
-from tfmemtop.ui.palette import ASCII, UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
+from tfmemtop.ui.screens.dialog import Dialog, InputDialog, Option, OptionsDialog
 
 OPTIONS = [
     Option("on", "on", "takes memory as it needs it"),
@@ -91,26 +91,28 @@ async def test_the_chosen_option_of_many_stays_in_view_through_a_resize() -> Non
         assert results == ["49"]
 
 
-def check(text: str) -> str | None:
-    return None if text.endswith("G") else f"{text!r} is no size; give one such as 4G"
+def gigabytes(text: str) -> str:
+    if not text.endswith("G"):
+        raise ValueError(f"{text!r} is not a size")
+    return text
 
 
 async def test_a_line_of_text_is_checked_until_it_is_right() -> None:
     async with Host().run_test(size=(80, 24)) as pilot:
-        dialog = InputDialog("Limit", text=["A size."], value="4", check=check)
+        dialog = InputDialog("Limit", text=["A size."], value="4", read=gigabytes)
         results = await opened(pilot, dialog)
         await pilot.press("x", "enter")
         assert results == []
-        assert any("'4x' is no size; give one such as 4G" in line for line in shown(dialog))
+        assert any("'4x' is not a size" in line for line in shown(dialog))
         await pilot.press("backspace", "G")
-        assert not any("is no size" in line for line in shown(dialog))
+        assert not any("is not a size" in line for line in shown(dialog))
         await pilot.press("enter")
         assert results == ["4G"]
 
 
 async def test_suggestions_fill_the_field() -> None:
     async with Host().run_test(size=(60, 16)) as pilot:
-        dialog = InputDialog("Limit", suggestions=[("1G", "peak + 10 %"), ("8G", "half")], check=check)
+        dialog = InputDialog("Limit", suggestions=[("1G", "peak + 10 %"), ("8G", "half")], read=gigabytes)
         results = await opened(pilot, dialog)
         await pilot.press("down", "down")
         assert any("> 8G" in line for line in shown(dialog))
@@ -121,6 +123,6 @@ async def test_suggestions_fill_the_field() -> None:
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
 async def test_leaving_gives_nothing_even_from_within_the_field(key: str) -> None:
     async with Host().run_test(size=(80, 24)) as pilot:
-        results = await opened(pilot, InputDialog("Limit", value="4G"))
+        results = await opened(pilot, InputDialog("Limit", value="4G", read=str))
         await pilot.press("1", key)
         assert results == [None]

@@ -11,24 +11,24 @@ from tests.ui.recorded import Recorded
 from tests.ui.tour import SIZES, tour
 from tfmemtop import cli
 from tfmemtop.commands.record import report
-from tfmemtop.events import AnyEvent, RunEnd
+from tfmemtop.events import FORMAT, Event, RunEnd
 from tfmemtop.options import UiOptions
 from tfmemtop.recording import Writer
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.lines import Line, Panel
+from tfmemtop.ui.draw.lines import Line, Panel
 
-NAMED = {"pid": 100, "ppid": 1, "run": 1, "index": 0, "format": 1, "device": "GPU:0", "uuid": "GPU-a"}
-FAILED = ("cannot be drawn", "cannot be told", "own rules", "could not be taken in", "cannot be made")
+NAMED = {"pid": 100, "ppid": 1, "run": 1, "index": 0, "format": FORMAT, "device": "GPU:0", "uuid": "GPU-a"}
+FAILED = ("cannot be drawn", "This cannot be told", "own rules", "could not be taken in", "cannot be made")
 EXTREMES = {
     "highest": Filling("x", 1e400, 8, NAMED),
     "lowest": Filling("", -1e400, 1, NAMED),
     "at the end of time": Filling("x", 1e400, 3, NAMED | {"t": 5.0}),
     "long texts": Filling("words of a long text " * 7000, 100, 2, NAMED),
-    "many": Filling("x", 3, 5000, NAMED | {"t": 1.0}),
+    "many": Filling("x", 3, 2000, NAMED | {"t": 1.0}),
 }
 
 
-def stream_of(name: str) -> list[AnyEvent]:
+def stream_of(name: str) -> list[Event]:
     """Each event twice, as figures are also compared with those before."""
     stream = EXTREMES[name].events()
     return [*stream[:-1], *stream[4:]]
@@ -51,7 +51,7 @@ def test_every_report_is_made(name: str, tmp_path: Path, capsys: pytest.CaptureF
     assert cli.main(["why", str(path)]) == 0
     assert cli.main(["compare", str(path), str(path)]) == 0
     assert cli.main(["compare", "--json", str(path), str(path)]) == 0
-    lines = report(path, RunEnd(t=1.0, run=1, exit_code=0, signal=None), None)
+    lines = report(path, RunEnd(t=1.0, run=1, exit_code=0, signal=None), None, 0)
     out, err = capsys.readouterr()
     assert err == ""
     told = "\n".join([out, *lines])
@@ -68,17 +68,17 @@ class Failing(Panel):
 @pytest.mark.fails_on_purpose
 async def test_a_panel_that_fails_is_one_line_and_the_rest_lives_on() -> None:
     app = TfmemtopApp(Recorded([s.session(), s.run(), s.process(0.2, 100), s.alive(1.0, 100)]), UiOptions())
-    app.why.build = Failing().build  # type: ignore[method-assign]
-    app.why.wanted_height = lambda state, width: 2  # type: ignore[method-assign]
+    app.main.why.build = Failing().build  # type: ignore[method-assign]
+    app.main.why.wanted_height = lambda state, width: 2  # type: ignore[method-assign]
     async with app.run_test(size=(100, 30)) as pilot:
         while app.state.run is None:
             await pilot.pause()
         app.redraw()
         await pilot.pause()
-        lines = ["".join(segment.text for segment in app.why.render_line(y)).strip() for y in range(2)]
+        lines = ["".join(segment.text for segment in app.main.why.render_line(y)).strip() for y in range(2)]
         assert lines[0].startswith("this panel cannot be drawn: ZeroDivisionError: division by zero")
         assert lines[1] == ""
-        assert "python train.py" in "".join(segment.text for segment in app.table.render_line(2))
+        assert "train.py" in "".join(segment.text for segment in app.main.table.render_line(2))
 
 
 def test_devices_without_end_are_counted_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,5 +95,5 @@ def test_devices_without_end_are_counted_and_left_out(tmp_path: Path, capsys: py
     assert cli.main(["why", str(path)]) == 0
     taken = time.process_time() - begun
     told = " ".join(capsys.readouterr().out.split())
-    assert "process 100 names more than 64 devices; what it tells of the others is left out" in told
+    assert "Process 100 names more than 64 devices; the others are left out" in told
     assert taken < 4, "without a bound it took a minute"

@@ -14,12 +14,14 @@ from tests.engine.conftest import Engines, engines
 from tests.ui.recorded import RECORDINGS, source_of
 from tests.ui.test_app import ENDED, app, drawn, press, text_of, training
 from tfmemtop import events
-from tfmemtop.engine.client import connect
+from tfmemtop.engine.stream.client import connect
 from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.session.replay import ReplaySource
+from tfmemtop.session.source import LiveSource
 from tfmemtop.settings import Settings
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.dialog_box import Dialog
-from tfmemtop.ui.source import LiveSource, ReplaySource
+from tfmemtop.ui.screens.dialog_box import Dialog
+from tfmemtop.words.fit import outcome
 
 __all__ = ["engines"]
 
@@ -57,26 +59,26 @@ async def until(pilot: Pilot[Outcome], true: Callable[[], bool]) -> None:
     await asyncio.wait_for(look(), 120)
 
 
-async def give(pilot: Pilot[Outcome], *stream: events.AnyEvent) -> str:
+async def give(pilot: Pilot[Outcome], *stream: events.Event) -> str:
     """Let the engine send *stream*; the screen after it."""
     shown = await drawn(pilot)
     await source_of(shown).more.put(list(stream))
     return text_of(await drawn(pilot))
 
 
-def started(t: float, number: int, limit: int | None) -> list[events.AnyEvent]:
+def started(t: float, number: int, limit: int | None) -> list[events.Event]:
     settings = Settings(growth="on", memory_limit=limit)
     return [s.run(t=t, number=number, pid=100 * number, settings=settings), s.hook(t + 0.1, 100 * number)]
 
 
-def ended(t: float, run: int) -> list[events.AnyEvent]:
+def ended(t: float, run: int) -> list[events.Event]:
     return [
         events.Stopping(t=t, run=run, phase="term", deadline=t + 5),
         events.RunEnd(t=t + 0.1, run=run, exit_code=None, signal=15),
     ]
 
 
-def gib(t: float, run: int) -> events.AnyEvent:
+def gib(t: float, run: int) -> events.Event:
     return s.allocator(t, 100 * run, in_use=GIB, pool=3 * GIB)
 
 
@@ -108,7 +110,7 @@ async def test_tries_are_made_and_what_they_found_is_relaunched_with() -> None:
         assert relaunches(shown)[-1].settings == Settings(growth="on", memory_limit=3 * GIB)
         await give(pilot, *started(22.0, 3, 3 * GIB), gib(23.0, 3), gib(33.6, 3))
         told = await give(pilot, *ended(33.7, 3))
-        assert "The smallest limit that worked: 3.0 GiB. Nothing smaller failed." in told
+        assert "The smallest limit that worked: 3.0 GiB. Nothing smaller was tried." in told
         assert "tfmemtop --growth on --memory-limit 3226M -- python train.py" in told and "FIT try" not in told
         assert "LogicalDeviceConfiguration(memory_limit=3226)" in told
         await press(pilot, "R")
@@ -127,14 +129,14 @@ async def test_the_same_key_stops_it_and_the_run_goes_on() -> None:
         await press(pilot, "enter", "R")
         assert len(relaunches(shown)) == 1  # another relaunch would spoil the try
         told = await press(pilot, "F", "F")
-        assert "The search has not come to its end: interrupted." in told and "FIT try" not in told
+        assert "The search was not completed: interrupted." in told and "FIT try" not in told
         sent = len(source_of(shown).sent)
         await give(pilot, gib(90.0, 2))
         assert len(source_of(shown).sent) == sent and shown.state.run and shown.state.run.going
         assert "try 1 of 8: no limit" in await press(pilot, "F")
         assert len(relaunches(shown)) == 2
         await press(pilot, "escape", "escape")
-        assert "The search has not" not in text_of(shown) and not shown.fitting.going
+        assert "The search was not" not in text_of(shown) and not shown.session.fitting.going
 
 
 async def test_a_terminal_of_80_columns_shows_all_of_it() -> None:
@@ -149,7 +151,7 @@ async def test_a_terminal_of_80_columns_shows_all_of_it() -> None:
 
 async def test_the_key_says_why_it_does_nothing() -> None:
     async with app(options=UiOptions(readonly=True)).run_test(size=(120, 36)) as pilot:
-        assert "this screen is read-only" in await noticed(pilot)
+        assert "This screen is read-only" in await noticed(pilot)
     async with app([s.session([]), s.device()]).run_test(size=(120, 36)) as pilot:
         assert "tfmemtop only watches" in await noticed(pilot)
     source = ReplaySource(RECORDINGS / "h200-settings.jsonl", clock=lambda: 0.0)
@@ -157,7 +159,7 @@ async def test_the_key_says_why_it_does_nothing() -> None:
     async with TfmemtopApp(source, UiOptions()).run_test(size=(120, 36)) as pilot:
         while source.seeking:
             await pilot.pause()
-        assert "A replay starts nothing" in await noticed(pilot)
+        assert "This is a recording" in await noticed(pilot)
     async with app([*training(), ENDED]).run_test(size=(120, 36)) as pilot:
         await drawn(pilot)
         await press(pilot, "A", "A")
@@ -172,6 +174,7 @@ async def noticed(pilot: Pilot[Outcome]) -> str:
     return " ".join(notification.message for notification in shown._notifications)
 
 
+@pytest.mark.tensorflow
 async def test_a_real_script_on_the_cpus_pool(engines: Engines, tmp_path: Path) -> None:
     script = tmp_path / "needs.py"
     script.write_text(NEEDS_300_MIB)
@@ -182,22 +185,23 @@ async def test_a_real_script_on_the_cpus_pool(engines: Engines, tmp_path: Path) 
     async with shown.run_test(size=(160, 48)) as pilot:
         await until(pilot, lambda: shown.state.run is not None)
         await press(pilot, "F", "ctrl+u", *"1 s, 3 tries", "enter")
-        assert shown.fitting.going
-        await until(pilot, lambda: not shown.fitting.going)
+        assert shown.session.fitting.going
+        await until(pilot, lambda: not shown.session.fitting.going)
         told = text_of(await drawn(pilot))
-        search = shown.fitting.search
+        search = shown.session.fitting.search
         assert search is not None and not search.stopped
         first, *limited = search.search.tried
         assert first.limit is None and first.passed and first.peak_in_use is not None
         assert 300 * MIB <= first.peak_in_use <= 600 * MIB
         assert search.search.limit is not None and 300 * MIB <= search.search.limit <= 2 * first.peak_in_use + MIB
-        assert any(not one.passed and "out of memory" in one.how for one in limited) or len(limited) == 2
+        assert any(not one.passed and "out of memory" in outcome(one.how) for one in limited) or len(limited) == 2
         assert f'TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "{(search.search.advice or 0) // MIB}"' in told
         # Each try was a run of the session, begun when the one before had ended.
         runs = shown.state.runs
         assert [run.settings.cpu_pool for run in runs[2:]] == [one.limit for one in limited]
         assert all(before.ended is not None and before.ended <= after.started for before, after in pairwise(runs))
         assert "Run 4" in await press(pilot, "escape", "H") and len(runs) == 4
+        assert "rests on a try of fit that passed under" in await press(pilot, "escape", "L")
         await source.send(events.Stop(quit=True))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.ui.test_output_panel import SESSION, Desk, run
 from tests.ui.test_output_terminal import shown
-from tfmemtop.ui.terminal import TerminalScreen
+from tfmemtop.ui.terminal.emulator import TerminalScreen
 
 FRAME_S = 2.0
 """CPU time in which one write has to be drawn, on a slow machine too; it took minutes where it was not bounded.

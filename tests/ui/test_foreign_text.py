@@ -12,12 +12,13 @@ import pexpect
 import pytest
 
 from tests.anything import Filling
+from tests.patience import PATIENCE_S
 from tests.ui.tour import SIZES, tour
 from tfmemtop import cli
 from tfmemtop.commands import once
 from tfmemtop.commands.record import report
 from tfmemtop.commands.saying import say
-from tfmemtop.events import RunEnd
+from tfmemtop.events import FORMAT, RunEnd
 from tfmemtop.recording import Writer
 
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
@@ -27,7 +28,7 @@ POISON = (
     "GPU:0 \x1b]52;c;cG9pc29u\x07\x1b]0;poison\x1b\\\x1b[31;5;7;41m\x1b[777;777H\x1bc\x9b2J\x9d0;poison\x9c"
     "\u202eevil\u2066\u200b\u2028\u2029\x85\x7f\b\r\n\t\0 end"
 )
-FILLED = Filling(POISON, 3, named={"pid": 100, "ppid": 1, "run": 1, "index": 0, "format": 1, "t": 1.0})
+FILLED = Filling(POISON, 3, named={"pid": 100, "ppid": 1, "run": 1, "index": 0, "format": FORMAT, "t": 1.0})
 
 # What Textual itself writes: sequences of CSI with digits, its question for synchronised output, the pointer's shape.
 OWN = re.compile(r"\x1b\[[?<>=]?[0-9;]*(?:\$p|[A-Za-z])|\x1b\]22;default\x07")
@@ -65,10 +66,10 @@ def test_a_real_terminal_gets_nothing_but_our_own(poisoned: Path) -> None:
     child = pexpect.spawn(
         PROGRAM,
         ["replay", str(poisoned)],
-        dimensions=(30, 100),
+        dimensions=(24, 100),
         env=os.environ | {"TERM": "xterm-256color"},
         encoding="utf-8",
-        timeout=30,
+        timeout=PATIENCE_S,
     )
     printed = ""
     for key, answer in (("", "evil"), ("M", "Pool of"), ("\x1b", "Processes"), ("W", "more below"), ("\x03", "evil")):
@@ -97,9 +98,9 @@ def test_no_summary_lets_anything_through(
     poisoned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     end = RunEnd(t=1.0, run=1, exit_code=0, signal=None)
-    for line in report(poisoned, end, trouble=POISON):
+    for line in report(poisoned, end, POISON, 0):
         say(line)
-    monkeypatch.setattr(once, "read", lambda: (FILLED.events(), [POISON]))
+    monkeypatch.setattr(once, "read", lambda _: (FILLED.events(), [POISON]))
     assert cli.main(["--once"]) == 0
     assert cli.main(["--once", "--json"]) == 0
     out, err = capsys.readouterr()

@@ -1,22 +1,31 @@
-"""The history graph: every peak is drawn, little is seen, and old columns are not worked out again."""
+"""The history graph: every peak is drawn, little is seen as little, and old columns are not worked out again."""
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tfmemtop.state.history import History, Sample
-from tfmemtop.state.views import DevicePanel
-from tfmemtop.ui.graph import SPANS, Graph, Mark, Scale
-from tfmemtop.ui.lines import Line, width_of
-from tfmemtop.ui.palette import ASCII, LAYER, UNICODE
+from tfmemtop.state.views import GPU_LAYERS, DevicePanel, Whole
+from tfmemtop.ui.draw.graph import Graph, Mark
+from tfmemtop.ui.draw.lines import Line, width_of
+from tfmemtop.ui.draw.palette import ASCII, FAILED, LAYER, LIMIT, NEARLY_FULL, UNICODE
+from tfmemtop.ui.draw.scale import HALVINGS_MOST, Scale, Top, fitting
+from tfmemtop.ui.draw.window import SPANS, Window, newest, whole
 
 GIB = 1 << 30
 KINDS = ("in_use", "cached", "rest", "others")
 FIVE_MINUTES = 1
 
 
-def panel(history: History, capacity: int | None = 16 * GIB, limit: int | None = None) -> DevicePanel:
-    return DevicePanel("gpu0", "GPU 0", (), capacity, None, (), limit, None, history, KINDS)
+def panel(
+    history: History, capacity: int | None = 16 * GIB, limit: int | None = None, ran_out: tuple[float, ...] = ()
+) -> DevicePanel:
+    return DevicePanel(
+        "gpu0", None, None, None, capacity, None, (), limit, None, history, GPU_LAYERS,
+        last_limit=limit, ran_out=ran_out,
+    )  # fmt: skip
 
 
 def draw(
@@ -25,12 +34,13 @@ def draw(
     now: float,
     *,
     marks: tuple[Mark, ...] = (),
-    scale: Scale = Scale.CAPACITY,
+    scale: Scale = Scale.WHOLE,
     width: int = 68,
     height: int = 9,
     span: int = FIVE_MINUTES,
+    window: Window | None = None,
 ) -> list[Line]:
-    return graph.build(shown, now, marks, span, scale, width, height)
+    return graph.build(shown, window or newest(span, now), marks, scale, width, height)
 
 
 def rows(lines: list[Line]) -> list[str]:
@@ -48,21 +58,66 @@ def test_layers_stand_on_one_another_at_the_scale_of_the_capacity() -> None:
     lines = rows(draw(Graph(ASCII, braille=False), panel(steady((2 * GIB, 6 * GIB, 8 * GIB, 10 * GIB))), 299.0))
     assert [line[20] for line in lines] == [" ", " ", " ", "-", "+", "=", "=", "#", "-"]
     assert lines[0].startswith(" 16.0G +") and lines[4].startswith("  8.0G +") and lines[8].startswith("     0 +")
-    assert "-5 min" in lines[8] and "scale: capacity" in lines[8] and lines[8].endswith(" now ")
+    assert "-5 min" in lines[8] and "scale: all 16.0G" in lines[8] and lines[8].endswith(" now ")
 
 
 @pytest.mark.parametrize("braille", [True, False])
-def test_two_percent_in_use_under_a_full_pool_is_seen(braille: bool) -> None:
+def test_two_percent_in_use_under_a_full_pool_is_seen_as_a_line_and_not_as_a_row(braille: bool) -> None:
     lines = draw(Graph(UNICODE, braille), panel(steady((GIB // 50, 16 * GIB, 16 * GIB, 16 * GIB))), 299.0)
     assert lines[-2][-1].style == LAYER["in_use"]
+    assert set(lines[-2][-1].text) == {"▁"}
     assert lines[-3][-1].style == LAYER["cached"]
+
+
+def test_in_use_is_as_high_as_it_is() -> None:
+    """A row of four dots stands for 2 GiB here; of a pool that is full the rest of the lowest row stays blank."""
+    for dots, seen in enumerate("▁⣀⣤⣶⣿"):
+        in_use = dots * GIB // 2 + 1
+        lines = rows(draw(Graph(UNICODE, braille=True), panel(steady((in_use, 16 * GIB, 16 * GIB, 16 * GIB))), 299.0))
+        assert set(lines[7][8:-1]) == {seen}
 
 
 def test_little_is_drawn_as_little_and_not_above_a_limit_that_it_is_below() -> None:
     shown = panel(steady((GIB // 4, GIB // 2, GIB, GIB + GIB // 8)), 140 * GIB, 4 * GIB)
     *above, foot, _axis = rows(draw(Graph(UNICODE, braille=True), shown, 299.0, height=7))
     assert not any(cell != "⠀" and "\u2800" <= cell <= "\u28ff" for line in above for cell in line)
-    assert set(foot[8:]) == {"⣀"}
+    assert set(foot[8:]) == {"▁"}
+
+
+def test_the_scale_follows_what_is_drawn_and_the_edge_of_the_card_is_told() -> None:
+    shown = panel(steady((GIB // 8, GIB // 2, GIB, GIB + GIB // 8)), 140 * GIB, 137 * GIB)
+    lines = rows(draw(Graph(UNICODE, braille=True), shown, 299.0, scale=Scale.AUTO))
+    assert lines[0].startswith("  2.2G ┤") and lines[0].endswith("▲ limit 137.0G  ▲ host 140.0G")
+    assert "scale: 1/64 of 140.0G" in lines[-1]
+    assert lines[4][8:].strip("⠀ ") and not lines[3][8:].strip("⠀ "), "half as high as the graph, as 1.1 of 2.2 GiB is"
+    assert not lines[1][8:].strip("⠀ "), "a graph whose top is a part of the card never looks full"
+
+
+def test_what_reaches_beyond_a_pinned_scale_is_told() -> None:
+    history = steady((GIB // 8, GIB // 2, GIB, GIB), 200)
+    graph, shown = Graph(UNICODE, braille=True), panel(history, 128 * GIB)
+    assert "scale: 1/64 of 128.0G" in rows(draw(graph, shown, 199.0, scale=Scale.AUTO))[-1]
+    for second in range(200, 250):
+        history.add(float(second), (GIB, 100 * GIB, 100 * GIB, 100 * GIB))
+    pinned = rows(draw(graph, shown, 249.0, scale=Scale.PINNED))
+    assert pinned[0].startswith("  2.0G ┤") and pinned[0].endswith("▲ up to 100.0G")
+    assert "scale (pinned): 1/64 of 128.0G" in pinned[-1]
+    assert "scale: all 128.0G" in rows(draw(graph, shown, 249.0, scale=Scale.AUTO))[-1]
+
+
+@given(
+    st.lists(st.integers(0, 200 * GIB), min_size=1, max_size=30), st.sampled_from([None, 1, 24 * GIB, 140 * GIB + 9])
+)
+def test_a_scale_holds_what_is_drawn_and_does_not_flap(highest: list[int], capacity: int | None) -> None:
+    top: Top | None = None
+    for size in highest:
+        before, top = top, fitting(size, capacity, top)
+        assert 4 * size <= 3 * top.size or top.halvings == 0
+        if before is not None and before.size // 4 <= size <= before.size // 2:
+            assert top == before
+        assert fitting(size, capacity, top) == top
+        if capacity:
+            assert top.size == max(1, capacity >> top.halvings) and top.halvings <= HALVINGS_MOST
 
 
 def test_a_spike_between_two_frames_reaches_its_height() -> None:
@@ -77,24 +132,35 @@ def test_a_spike_between_two_frames_reaches_its_height() -> None:
         assert not lines[0][8:].strip()
 
 
-def test_the_scale_can_follow_what_is_used_and_says_so() -> None:
+def test_the_scale_can_follow_what_is_in_use_and_says_so() -> None:
     shown = panel(steady((GIB // 8, GIB // 2, GIB, GIB)), limit=2 * GIB)
     graph = Graph(UNICODE, braille=True)
-    used = rows(draw(graph, shown, 299.0, scale=Scale.USED))
-    assert used[0].startswith("  1.0G ┤") and "scale: highest use " in used[-1] and "2.0G" not in "".join(used)
     in_use = rows(draw(graph, shown, 299.0, scale=Scale.IN_USE))
-    assert in_use[0].startswith("128.0M ┤") and "scale: highest in use " in in_use[-1]
+    assert in_use[0].startswith("256.0M ┤") and in_use[0].endswith("▲ up to 1.0G")
+    assert "scale (in use): 1/64 of 16.0G" in in_use[-1]
     unknown = rows(draw(graph, panel(shown.history, capacity=None), 299.0))
-    assert unknown[0].startswith("  1.0G ┤")
+    assert unknown[0].startswith("  2.0G ┤") and "scale: what is used" in unknown[-1]
 
 
-def test_the_limit_is_a_line_with_its_figure_that_leaves_the_area_readable() -> None:
-    free = rows(draw(Graph(UNICODE, braille=True), panel(steady((GIB, GIB, GIB, GIB)), limit=8 * GIB), 299.0))
-    assert free[4] == "  8.0G ┤" + "⠉" * 60
-    full = draw(Graph(ASCII, braille=False), panel(steady((GIB, 9 * GIB, 9 * GIB, 9 * GIB)), limit=8 * GIB), 299.0)
-    assert rows(full)[4][8:].count("=") == 40 and rows(full)[4][8:].count("-") == 20
+def test_the_limit_is_an_unbroken_line_with_its_word_and_figure() -> None:
+    free = draw(Graph(UNICODE, braille=True), panel(steady((GIB, GIB, GIB, GIB)), limit=8 * GIB), 299.0)
+    assert rows(free)[4] == "  8.0G ┤ limit " + "⠉" * 53
+    full = panel(steady((GIB, 9 * GIB, 9 * GIB, 9 * GIB)), limit=8 * GIB)
+    for graph in (Graph(UNICODE, braille=True), Graph(UNICODE, braille=False), Graph(ASCII, braille=False)):
+        line = draw(graph, full, 299.0)[4]
+        assert "".join(segment.text for segment in line).startswith("  8.0G") and " limit " in line[2].text
+        assert [segment.style for segment in line[2:]] == [LIMIT], "no gap and no other colour within it"
+    assert rows(draw(graph, full, 299.0))[4][15:] == "~" * 53
     foot = rows(draw(Graph(ASCII, braille=False), panel(steady((GIB, GIB, GIB, GIB)), limit=GIB), 299.0))
     assert foot[7] == "  1.0G +" + "#" * 60
+
+
+def test_in_use_turns_its_colour_as_the_limit_nears() -> None:
+    history = steady((7 * GIB, 8 * GIB, 8 * GIB, 8 * GIB), 150)
+    for second in range(150, 300):
+        history.add(float(second), (7 * GIB + GIB // 2, 8 * GIB, 8 * GIB, 8 * GIB))
+    foot = draw(Graph(UNICODE, braille=True), panel(history, limit=8 * GIB), 299.0)[-2][2:]
+    assert [segment.style for segment in foot] == [LAYER["in_use"], NEARLY_FULL]
 
 
 def test_runs_are_marked_where_they_began() -> None:
@@ -104,18 +170,73 @@ def test_runs_are_marked_where_they_began() -> None:
     assert lines[-1].index("╵run 2") == 32
 
 
+@pytest.mark.parametrize("used", [GIB, 16 * GIB])
+def test_where_memory_ran_out_there_is_a_sign_at_its_column_and_a_word(used: int) -> None:
+    shown = panel(steady((used, used, used, used)), ran_out=(120.0,))
+    lines = draw(Graph(UNICODE, braille=True), shown, 299.9)
+    at = 8 + 24
+    assert rows(lines)[0][at] == "×" and rows(lines)[0].count("×") == 1
+    assert next(segment for segment in lines[0] if "×" in segment.text).style == FAILED
+    assert rows(lines)[-1][at:].startswith("×out of memory ")
+    last = rows(draw(Graph(UNICODE, braille=True), panel(shown.history, ran_out=(299.0,)), 299.9))
+    assert last[0].endswith("×") and last[-1].endswith(" out of memory×")
+
+
+def run_of(started: float, ended: float | None, history: History) -> Whole:
+    return Whole(1, started, ended, history)
+
+
+def test_the_run_that_has_ended_stays_from_its_first_sample_to_its_last() -> None:
+    history = History()
+    for second in range(700):
+        size = GIB * (16 if second < 100 else 12 if second in (101, 398) else 1)
+        history.add(float(second), (size, size, size, size))
+        if second == 399:
+            kept = history.last(300.0)
+    window = whole(run_of(100.0, 400.0, kept), 700.0)
+    shown = replace(panel(history), whole=run_of(100.0, 400.0, kept))
+    marks = (Mark(100.0, "run 1"),)
+    lines = rows(draw(Graph(UNICODE, braille=True), shown, 700.0, window=window, marks=marks))
+    assert lines[-1][8:].startswith("╵run 1 ") and lines[-1].endswith(" ended after 00:05:00 ")
+    assert [at for at, cell in enumerate(lines[2][8:]) if cell not in " ⠀"] in ([0, 58], [0, 59])
+    assert not any(cell not in " ⠀┊" for cell in lines[0][8:]), "nothing of the run before"
+    days = [History(), History()]
+    for history in days:
+        for second in range(300):
+            history.add(float(second), (GIB, GIB, GIB, 2 * GIB))
+    kept = days[0].last(300.0)
+    for minute in range(5, 2 * 1440):
+        days[0].add(minute * 60.0, (0, 0, 0, 3 * GIB))
+    at_once, later = (
+        rows(draw(Graph(UNICODE, braille=True), replace(panel(one), whole=one_run), 0.0, window=whole(one_run, 1.0)))
+        for one, one_run in ((days[1], run_of(0.0, 299.0, days[1])), (days[0], run_of(0.0, 299.0, kept)))
+    )
+    assert later == at_once, "after two days as at once"
+
+
+def test_the_whole_run_while_it_goes_on_starts_at_the_left() -> None:
+    history = steady((GIB, 2 * GIB, 3 * GIB, 4 * GIB), 700)
+    shown = replace(panel(history), whole=run_of(100.0, None, history))
+    graph = Graph(UNICODE, braille=True)
+    for now in (130.0, 300.0, 399.0, 699.0):
+        window = whole(run_of(100.0, None, history), now)
+        lines = rows(draw(graph, shown, now, window=window, marks=(Mark(100.0, "run 1"),)))
+        assert 38 <= len(lines[-2][8:].rstrip()) <= 60 and lines[-1][8:].startswith("╵run 1 ── whole run ")
+        assert lines[-1].endswith({130.0: " 30 s ", 300.0: " 5 min ", 399.0: " 5 min ", 699.0: " 10 min "}[now])
+
+
 SIZES = st.lists(st.integers(0, 20 * GIB), min_size=4, max_size=4).map(lambda sizes: tuple(sorted(sizes)))
 
 
 @given(
     st.lists(st.tuples(st.floats(0, 40), SIZES), min_size=1, max_size=40),
-    st.sampled_from([Scale.CAPACITY, Scale.USED, Scale.IN_USE]),
+    st.booleans(),
     st.integers(1, 120),
     st.integers(0, 12),
     st.integers(0, len(SPANS) - 1),
 )
 def test_drawn_bit_by_bit_it_is_the_same_as_drawn_at_once(
-    readings: list[tuple[float, tuple[int, ...]]], scale: Scale, width: int, height: int, span: int
+    readings: list[tuple[float, tuple[int, ...]]], whole_run: bool, width: int, height: int, span: int
 ) -> None:
     history, now = History(), 0.0
     kept = Graph(UNICODE, braille=True)
@@ -124,10 +245,11 @@ def test_drawn_bit_by_bit_it_is_the_same_as_drawn_at_once(
     for gap, sample in readings:
         now += gap
         history.add(now, sample)
-        lines = draw(kept, shown, now, scale=scale, width=width, height=height, span=span, marks=marks)
+        window = whole(run_of(20.0, None, history), max(20.0, now)) if whole_run else None
+        lines = draw(kept, shown, now, width=width, height=height, span=span, marks=marks, window=window)
         assert all(width_of(line) == width for line in lines)
     at_once = draw(
-        Graph(UNICODE, braille=True), shown, now, scale=scale, width=width, height=height, span=span, marks=marks
+        Graph(UNICODE, braille=True), shown, now, width=width, height=height, span=span, marks=marks, window=window
     )
     assert rows(lines) == rows(at_once)
     assert lines == at_once
@@ -140,9 +262,9 @@ class CountingHistory(History):
         super().__init__()
         self.asked: list[int] = []
 
-    def read(self, span_s: float, width_s: float, first: int, stop: int) -> list[Sample | None]:
+    def read(self, span_s: float, width_s: float, first: int, stop: int, since: float = 0.0) -> list[Sample | None]:
         self.asked.append(stop - first)
-        return super().read(span_s, width_s, first, stop)
+        return super().read(span_s, width_s, first, stop, since)
 
 
 def test_a_frame_works_out_only_what_is_new() -> None:
@@ -153,3 +275,7 @@ def test_a_frame_works_out_only_what_is_new() -> None:
         draw(graph, shown, float(second))
     assert history.asked[0] == 120
     assert max(history.asked[1:]) <= 6
+    run = run_of(0.0, 599.0, history)
+    for second in range(600, 700):
+        draw(graph, replace(shown, whole=run), float(second), window=whole(run, float(second)))
+    assert len(history.asked) == 601, "of a run that has ended nothing is read again"

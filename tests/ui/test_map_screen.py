@@ -8,12 +8,12 @@ from textual.pilot import Pilot
 from tests import pools
 from tests import streams as s
 from tests.pools import MIB
-from tests.ui.recorded import Recorded, source_of
+from tests.ui.recorded import Recorded, screen, source_of
 from tests.ui.test_app import drawn, press, text_of
 from tfmemtop import events
 from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.source import ReplaySource
 
 CUTS: list[pools.Cut] = [
     [(2 * MIB, True)],
@@ -22,7 +22,7 @@ CUTS: list[pools.Cut] = [
 ]
 
 
-def app(stream: list[events.AnyEvent], options: UiOptions | None = None) -> TfmemtopApp:
+def app(stream: list[events.Event], options: UiOptions | None = None) -> TfmemtopApp:
     return TfmemtopApp(Recorded(stream), options or UiOptions())
 
 
@@ -46,7 +46,7 @@ async def test_m_shows_the_pool_from_inside_and_esc_goes_back() -> None:
             "chunks 6 (4 in use)",
             "read in 135 µs, every 1.0 s",
             "region 3 at 6.0M, taken at 00:04, 8.0M, 88% full",
-            "Chunks by size",
+            "Number of chunks by size",
             "Biggest chunks in use",
             "How the pool grew",
         ):
@@ -91,7 +91,7 @@ async def test_a_region_is_looked_at_alone_and_cell_by_cell() -> None:
 
 
 async def test_tab_goes_to_the_next_pool() -> None:
-    stream: list[events.AnyEvent] = [
+    stream: list[events.Event] = [
         *pools.watched(CUTS),
         s.effective(1.3, 100, name="GPU:1"),
         s.allocator(30.0, 100, in_use=MIB, pool=2 * MIB, name="GPU:1"),
@@ -111,13 +111,17 @@ async def test_tab_goes_to_the_next_pool() -> None:
     [
         (events.MemoryMap(t=30.0, pid=100, device="GPU:0", missing="cuda_malloc_async tells nobody"), "tells nobody"),
         (
+            events.MemoryMap(t=30.0, pid=100, device="GPU:0", missing="it is cut short", of_copy=True),
+            "without the probe makes no map: it is cut short",
+        ),
+        (
             events.Probe(t=9.0, pid=100, state="unavailable", text="no compiler", remedy="apt install g++"),
             "install g++",
         ),
         (events.Probe(t=9.0, pid=100, state="failed", text="its figures cannot be"), "its figures cannot be"),
     ],
 )
-async def test_where_there_is_no_map_it_is_said_why_and_what_helps(event: events.AnyEvent, told: str) -> None:
+async def test_where_there_is_no_map_it_is_said_why_and_what_helps(event: events.Event, told: str) -> None:
     async with app([*pools.watched(CUTS)[:-1], event]).run_test(size=(120, 36)) as pilot:
         assert told in text_of(await drawn(pilot))  # in the allocators' panel, in one line
         assert "No map: " in await press(pilot, "M") and told in text_of(await drawn(pilot))
@@ -129,7 +133,7 @@ async def test_the_map_of_the_failure_is_one_key_away() -> None:
         await drawn(pilot)
         assert "o as memory ran out" in await press(pilot, "M")
         told = await press(pilot, "o")
-        assert "as an allocation failed at 00:39" in told and "in use 2.0 MiB" in told and "o now" in told
+        assert "when an allocation failed, 00:39" in told and "in use 2.0 MiB" in told and "o now" in told
         assert "in use 10.0 MiB" in await press(pilot, "o")
 
 
@@ -138,7 +142,7 @@ async def test_of_a_process_that_has_gone_the_failure_is_shown_first() -> None:
     gone = events.HookEnd(t=41.0, pid=100, reason="lost")
     async with app([*pools.watched(CUTS), full, gone]).run_test(size=(160, 48)) as pilot:
         await drawn(pilot)
-        assert "as an allocation failed at 00:39" in await press(pilot, "M")
+        assert "when an allocation failed, 00:39" in await press(pilot, "M")
 
 
 async def test_settings_are_chosen_and_tried_from_here() -> None:
@@ -155,7 +159,7 @@ async def test_the_next_runs_pool_takes_the_place_of_the_last() -> None:
         shown = await drawn(pilot)
         await press(pilot, "M")
         ended = events.RunEnd(t=31.0, run=1, exit_code=0, signal=None)
-        fresh: list[events.AnyEvent] = [
+        fresh: list[events.Event] = [
             s.run(32.0, number=2, pid=200),
             s.hook(33.0, 200),
             s.allocator(34.0, 200, in_use=MIB),
@@ -202,5 +206,14 @@ async def test_scrubbing_a_replay_shows_each_moments_map(tmp_path: Path) -> None
 async def test_the_strip_leaves_the_scripts_requests_in_sight() -> None:
     async with app(pools.watched(pools.doubling(11))).run_test(size=(160, 48)) as pilot:
         told = text_of(await drawn(pilot))
-        assert "largest free 2.0G" in told and "peak pool 4.0G" in told and "allocations 123 456" in told
+        assert "largest free 2.0G" in told and "peak pool 4.0G" in told and "allocations 123,456" in told
         assert "set_memory_growth(GPU:0, True)" in told and "█" * 20 in told
+
+
+async def test_on_80_columns_the_tables_are_whole_and_say_what_is_free() -> None:
+    async with screen("h200-settings", 44.0).run_test(size=(80, 30)) as pilot:
+        await drawn(pilot)
+        told = await press(pilot, "M")
+        assert "free bytes" in told and "now full" in told
+        tables = told[told.index("Number of chunks by size") :]
+        assert "…" not in tables[: tables.index("Esc")]

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.segment import Segment
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding
@@ -13,8 +14,10 @@ from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
-from tfmemtop.ui.keystrokes import encode, encode_paste
-from tfmemtop.ui.output_panel import OutputPanel
+from tfmemtop.ui.panels.output_panel import OutputPanel
+from tfmemtop.ui.panels.output_search import OutputSearch
+from tfmemtop.ui.terminal.emulator import TerminalScreen
+from tfmemtop.ui.terminal.keystrokes import encode, encode_paste
 
 SESSION = s.session()
 
@@ -41,7 +44,7 @@ class Desk(App[None]):
     def _typed(self, message: OutputPanel.Typed) -> None:
         self.typed.append(message.text)
 
-    def take(self, *events: ev.AnyEvent) -> None:
+    def take(self, *events: ev.Event) -> None:
         for event in events:
             apply(self.state, event)
         self.panel.show(self.state)
@@ -73,14 +76,58 @@ async def test_it_shows_the_end_of_the_output_and_where_all_of_it_is_kept() -> N
         assert "Output" in app.lines[0] and "abcde.log" in app.lines[0]
 
 
-async def test_a_recorded_terminal_keeps_its_size_and_is_cropped() -> None:
+async def test_a_recorded_terminal_keeps_its_size_and_its_long_lines_are_wrapped() -> None:
     app = Desk()
-    async with app.run_test(size=(20, 4)):
+    async with app.run_test(size=(20, 4)) as pilot:
         app.take(SESSION, ev.Terminal(t=0.0, columns=30, rows=10))
-        app.write("x" * 25 + "\r\nsecond\r\nthird\r\nfourth")
-        assert app.lines[1:] == ["second", "third", "fourth"]
-        app.write("\x1b[1;1H")
+        app.write("x" * 25 + "\r\nsecond\r\nthird " + "漢" * 10)
+        assert app.lines[1:] == ["second", "third " + "漢" * 7, "漢" * 3]
+        app.panel.focus()
+        await pilot.press("home")
+        assert app.lines[1:] == ["x" * 20, "x" * 5, "second"]
         assert app.panel.terminal.columns == 30
+
+
+async def test_a_search_finds_marks_and_walks_and_its_keys_reach_nobody_else() -> None:
+    app = Desk()
+    async with app.run_test(size=(60, 6)) as pilot:
+        await begun(app, pilot)
+        app.write("".join(f"step {n} {'Error q' if n % 10 == 3 else 'fine'}\r\n" for n in range(100)))
+        await pilot.press("slash", *"error q")
+        assert app.left == 0 and "/error q" in app.lines[0]
+        assert "step 93 Error q" in app.lines, "the newest match above the end comes into sight"
+        await pilot.press("enter", "N")
+        assert "step 83 Error q" in app.lines and "/error q  9 of 10" in app.lines[0]
+        await pilot.press("n", "n")
+        assert "step 3 Error q" in app.lines and "1 of 10" in app.lines[0], "after the last comes the first"
+        marked = [segment.text for y in range(6) for segment in app.panel.render_line(y) if _is_marked(segment)]
+        assert marked == ["Error q"]
+        app.write("step 103 Error q\r\n")
+        assert "1 of 11" in app.lines[0] and "step 3 Error q" in app.lines
+        await pilot.press("slash", *"Xyz", "enter")
+        assert "/Xyz  no match" in app.lines[0]
+        await pilot.press("escape", "q")
+        assert "/Xyz" not in app.lines[0] and app.left == 1
+
+
+def _is_marked(segment: Segment) -> bool:
+    return bool(segment.style and segment.style.reverse and segment.style.underline)
+
+
+@given(st.lists(st.text("ab漢\u0301", max_size=12), min_size=1, max_size=30), st.sampled_from(["a", "ab", "b漢", "A"]))
+def test_a_search_that_follows_what_is_written_finds_what_a_new_one_finds(lines: list[str], wanted: str) -> None:
+    terminal = TerminalScreen(20, 4, history=12)
+    following = OutputSearch()
+    following.want(wanted)
+    for line in lines:
+        terminal.feed(line + "\r\n")
+        following.look(terminal)
+    new = OutputSearch()
+    new.want(wanted)
+    new.look(terminal)
+    assert following.found == new.found
+    texts = dict(enumerate(terminal.texts(terminal.oldest), terminal.oldest))
+    assert new.found == [n for n, text in texts.items() if wanted in text]
 
 
 async def test_scrolled_it_stays_where_it_is_until_the_end_is_asked_for() -> None:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from tfmemtop.ui.lines import Line
-from tfmemtop.ui.terminal import TerminalScreen
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.terminal.emulator import TerminalScreen
 
 
 def shown(screen: TerminalScreen, offset: int = 0, height: int | None = None) -> list[str]:

@@ -7,14 +7,19 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from tests import streams as s
 from tests.streams import GIB, MIB, fold
 from tests.ui.process_data import seen, small
+from tests.ui.recorded import Recorded
 from tfmemtop import events
+from tfmemtop.events import Absence, HookAbsence
+from tfmemtop.session.session import Session
 from tfmemtop.state import State, apply
-from tfmemtop.ui.details import DetailsScreen, describe
-from tfmemtop.ui.dialog import Dialog
-from tfmemtop.ui.palette import ASCII, UNICODE, Glyphs
-from tfmemtop.ui.signals import SignalScreen
+from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
+from tfmemtop.ui.draw.process_page import describe
+from tfmemtop.ui.screens.details import DetailsScreen
+from tfmemtop.ui.screens.dialog import Dialog
+from tfmemtop.ui.screens.signal_dialog import SignalScreen
 from tfmemtop.units import format_bytes
 
 CLOSED = "closed"
@@ -50,16 +55,13 @@ def page(state: State, pid: int, width: int = 100) -> str:
 
 def rich_state() -> State:
     state = small()
-    stream: list[events.AnyEvent] = [
-        events.Requested(
-            t=3.1, pid=100, call="set_memory_growth", arguments="gpu, True", file="/a/train.py", line=12, error=None
-        ),
-        events.Requested(
-            t=3.2,
-            pid=100,
-            call="set_memory_growth",
-            arguments="gpu, False",
-            file="/a/train.py",
+    stream: list[events.Event] = [
+        s.requested(3.1, events.Call.SET_MEMORY_GROWTH, ["GPU:0"], growth=True),
+        s.requested(
+            3.2,
+            events.Call.SET_MEMORY_GROWTH,
+            ["GPU:0"],
+            growth=False,
             line=40,
             error="RuntimeError: Physical devices cannot be modified after being initialized",
         ),
@@ -75,7 +77,7 @@ def rich_state() -> State:
             growth=True,
             limit=2 * GIB,
             allocator="bfc",
-            settled=["memory limit 2.0 GiB"],
+            settled=[events.Settled(events.Setting.MEMORY_LIMIT, [], 2 * GIB)],
         ),
         events.OutOfMemory(
             t=4.0, pid=100, message="failed to allocate memory [Op:AddV2]", requested=64 * MIB, operation="AddV2"
@@ -90,7 +92,7 @@ def test_details_tell_who_what_was_asked_for_and_what_took_effect() -> None:
     told = page(rich_state(), 100)
     for part in (
         "Its memory on GPU 0",
-        "context        ~520.0 MiB CUDA's own",
+        "1 ▒ context         ~520.0 MiB  25%  the usual size, not measured",
         "python train.py",
         "TensorFlow    2.21.0",
         "/usr/bin/python3",
@@ -98,14 +100,14 @@ def test_details_tell_who_what_was_asked_for_and_what_took_effect() -> None:
         "GPU 1         512.0 MiB held",
         "bfc on GPU 0",
         "in use 140.0 MiB, cached 886.0 MiB, pool 1.0 GiB, peak 300.0 MiB, limit 2.0 GiB",
-        "set_memory_growth(gpu, True)",
-        "/a/train.py:12",
+        "set_memory_growth(GPU:0, True)",
+        "/home/ada/train.py:12",
         "raised RuntimeError: Physical devices cannot be modified after being initialized",
         "made by       /a/train.py:20",
         "x = tf.ones(3)",
         "under         TF_GPU_ALLOCATOR=bfc",
         "growth on, limit 2.0 GiB, bfc",
-        "set by tfmemtop: memory limit 2.0 GiB",
+        "set by tfmemtop: limit 2.0 GiB",
         "asked for 64.0 MiB, by AddV2",
         "failed to allocate memory [Op:AddV2]",
     ):
@@ -114,20 +116,32 @@ def test_details_tell_who_what_was_asked_for_and_what_took_effect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "remedy"),
+    ("absence", "reason", "remedy"),
     [
-        ("Python was started with -I, which ignores PYTHONPATH", "without -I"),
-        ("Python was started with -S, which skips sitecustomize", "without -S"),
-        ("its environment was cleaned: PYTHONPATH no longer leads to the hook", "TFMEMTOP_ variables"),
-        ("it runs in app.pex, which loads no sitecustomize", "Python interpreter of its own"),
-        ("something else", "PYTHONPATH that tfmemtop gives it"),
+        (HookAbsence(Absence.ISOLATED), "Python was started with -I, which ignores PYTHONPATH", "without -I"),
+        (HookAbsence(Absence.NO_SITE), "Python was started with -S, which skips sitecustomize", "without -S"),
+        (
+            HookAbsence(Absence.ENVIRONMENT_CLEANED),
+            "its environment was cleaned: PYTHONPATH does not lead to the hook",
+            "TFMEMTOP_ variables",
+        ),
+        (
+            HookAbsence(Absence.OTHER_PROGRAM, "app.pex"),
+            "it runs in app.pex, which loads no sitecustomize",
+            "Python interpreter of its own",
+        ),
+        (
+            HookAbsence(Absence.UNEXPLAINED),
+            "the reason cannot be seen from outside",
+            "PYTHONPATH that tfmemtop gives it",
+        ),
     ],
 )
-def test_a_hook_shut_out_is_named_with_its_remedy(reason: str, remedy: str) -> None:
+def test_the_hooks_absence_is_told_with_its_remedy(absence: HookAbsence, reason: str, remedy: str) -> None:
     state = small()
-    apply(state, events.Process(**{f: getattr(seen(300, run=1), f) for f in _FIELDS} | {"hooked_out": reason}))
+    apply(state, events.Process(**{f: getattr(seen(300, run=1), f) for f in _FIELDS} | {"hook_absence": absence}))
     told = page(state, 300)
-    assert f"Not inside this process: {reason}." in told
+    assert "Not inside this process: " in told and reason in told
     assert remedy in told
 
 
@@ -157,12 +171,20 @@ def test_a_process_that_is_gone_says_so() -> None:
     assert page(fold([]), 7) == "Process 7 has ended."
 
 
+def watching(state: State) -> Recorded:
+    """A live source whose events have led to *state*."""
+    source = Recorded([])
+    source.state = state
+    return source
+
+
 @pytest.mark.parametrize("size", [(160, 48), (80, 24), (60, 16)])
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[int, int], glyphs: Glyphs) -> None:
-    state, sent = rich_state(), list[events.AnyCommand]()
+    source = watching(rich_state())
+    state, sent = source.state, source.sent
     async with Host().run_test(size=size) as pilot:
-        dialog = DetailsScreen(lambda: state, 100, sent.append, glyphs=glyphs)
+        dialog = DetailsScreen(Session(source), 100, glyphs=glyphs)
         await open_dialog(pilot, dialog)
         assert sent == [events.ReadEnvironment(pid=100), events.CensusNow(pid=100)]
         assert any("Process 100" in line for line in screen_text(dialog))
@@ -172,7 +194,7 @@ async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[
         assert any("ZZ=last" in line for line in screen_text(dialog))
         assert "Esc close" in screen_text(dialog)[-_below(size) - 2]
         await pilot.press("pageup", "home")
-        assert any("process total" in line for line in screen_text(dialog))
+        assert any("Its memory on GPU 0" in line for line in screen_text(dialog))
         await pilot.press("q")
         assert isinstance(pilot.app, Host) and pilot.app.results == [None]
 
@@ -236,9 +258,9 @@ def test_what_is_in_use_is_told_by_kind() -> None:
     kinds = {"GPU:0": {"optimizer": 16 * MIB, "variables": 9 * MIB}}
     apply(state, events.Census(t=4.0, pid=100, kinds=kinds, largest=[kernel]))
     shown = " ".join(page(state, 100).split())
-    assert "on GPU:0 variables 9.0 MiB optimizer 16.0 MiB the rest" in shown
-    assert f"{format_bytes(reading.in_use - 25 * MIB)} other tensors, activations and temporaries" in shown
-    assert f"{format_bytes(reading.peak - 25 * MIB)} beyond the variables" in shown
+    assert "2 █ variables 9.0 MiB 0% 3 █ optimizer 16.0 MiB 1% 4 █ rest in use" in shown
+    assert f"{format_bytes(reading.in_use - 25 * MIB)} 6% activations, temporaries, tensors" in shown
+    assert f"{format_bytes(reading.peak - 25 * MIB)} of it beyond these kinds" in shown
     assert "dense/kernel?[31m [1024, 2048] float32 on GPU:0" in shown
 
     image = events.Variable("", "tensors", [3, 2**20], "float32", "GPU:0", 12 * MIB)
@@ -248,21 +270,19 @@ def test_what_is_in_use_is_told_by_kind() -> None:
     # Variables are counted without a look for tensors: what that has found stands until the next.
     apply(state, events.Census(t=16.0, pid=100, kinds=kinds, largest=[kernel]))
     shown = " ".join(page(state, 100).split())
-    assert "live tensors 14.0 MiB found 00:00:12 ago" in shown and "on CPU:0" not in shown
-    assert f"{format_bytes(reading.in_use - 39 * MIB)} activations, temporaries" in shown
-    assert f"{format_bytes(reading.peak - 39 * MIB)} beyond the variables and live tensors" in shown
+    assert "live tensors 14.0 MiB 1% found 12 s ago" in shown and "on CPU:0" not in shown
+    assert f"{format_bytes(reading.in_use - 39 * MIB)} 5% activations, temporaries" in shown
+    assert f"{format_bytes(reading.peak - 39 * MIB)} of it beyond these kinds" in shown
     assert shown.index("unnamed tensor [3, 1048576]") < shown.index("dense/kernel?")
     over = reading.in_use + 3 * MIB - 25 * MIB
     apply(state, events.Census(t=16.5, pid=100, kinds={"GPU:0": {"tensors": over}}, largest=[], tensors=1))
     apply(state, events.Census(t=16.5, pid=100, kinds=kinds, largest=[]))
     shown = " ".join(page(state, 100).split())
-    assert (
-        "of these 3.0 MiB freed since then" in shown and "the rest" not in shown.split("Process")[0].split("use on")[-1]
-    )
+    assert "3.0 MiB more than is in use now" in shown and "2 █ in use" in shown and "rest in use" not in shown
     apply(state, events.Census(t=17.0, pid=100, kinds=kinds, largest=[], unseen="They run[2J elsewhere."))
     shown = " ".join(page(state, 100).split())
     assert "Live tensors: They run?[2J elsewhere." in shown and "live tensors 1" not in shown
-    assert f"{format_bytes(reading.in_use - 25 * MIB)} other tensors" in shown
+    assert f"{format_bytes(reading.in_use - 25 * MIB)} 6% activations, temporaries, tensors" in shown
 
 
 def page_of(dialog: DetailsScreen) -> str:
@@ -270,16 +290,17 @@ def page_of(dialog: DetailsScreen) -> str:
 
 
 async def test_live_tensors_are_looked_for_on_a_key() -> None:
-    state, sent = rich_state(), list[events.AnyCommand]()
+    source = watching(rich_state())
+    state, sent = source.state, source.sent
     async with Host().run_test(size=(120, 40)) as pilot:
-        dialog = DetailsScreen(lambda: state, 100, sent.append)
+        dialog = DetailsScreen(Session(source), 100)
         await open_dialog(pilot, dialog)
-        assert "stands still" in page_of(dialog)
+        assert "[T] also looks for live tensors" in page_of(dialog)
         await pilot.press("t")
         assert sent[2:] == [events.CensusNow(pid=100, tensors=True)]
         await pilot.press("escape")
         apply(state, events.Census(t=4.0, pid=100, kinds={}, largest=[], tensors=3, cost_us=24_400))
-        dialog = DetailsScreen(lambda: state, 100, sent.append, may_look=False)
+        dialog = DetailsScreen(Session(source, readonly=True), 100)
         await open_dialog(pilot, dialog)
         await pilot.press("T")
-        assert len(sent) == 5 and "stood still" not in page_of(dialog)
+        assert len(sent) == 5 and "paused the script" not in page_of(dialog)

@@ -7,13 +7,27 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.ui.process_data import crowd, small
-from tfmemtop.safe import safe as harmless
-from tfmemtop.state.views import ProcessRow, processes
-from tfmemtop.ui.lines import Line, width_of
-from tfmemtop.ui.palette import ASCII, UNICODE
-from tfmemtop.ui.process_rows import COLUMNS, Cursor, Order, Placed, header, lay_out, matching, row_line, sort, tree
-from tfmemtop.ui.text import chop, cut_left, wrap
+from tests.streams import allocator, device, effective, fold, hook, session
+from tests.ui.process_data import crowd, reading, small
+from tfmemtop import events
+from tfmemtop.state.model import ProcessState
+from tfmemtop.state.process_rows import ProcessRow, processes
+from tfmemtop.ui.draw.lines import Line, width_of
+from tfmemtop.ui.draw.palette import ASCII, UNICODE
+from tfmemtop.ui.draw.text import chop, cut_left, wrap
+from tfmemtop.ui.panels.process_rows import (
+    COLUMNS,
+    Cursor,
+    Order,
+    Placed,
+    header,
+    lay_out,
+    matching,
+    row_line,
+    sort,
+    tree,
+)
+from tfmemtop.words.safe import safe as harmless
 
 CROWD = processes(crowd())
 SMALL = processes(small())
@@ -27,22 +41,13 @@ def names(width: int, gpus: bool = True) -> list[str]:
     return [column.name for column, _, _ in lay_out(width, gpus).columns]
 
 
-def a_row(pid: int, ppid: int = 1, gpu: int | None = None, command: str = "x", **figures: int | None) -> ProcessRow:
-    known: dict[str, int | None] = dict.fromkeys(("gpu_memory", "sm", "bandwidth", "rss", "in_use", "pool", "peak"))
-    return ProcessRow(
-        pid=pid,
-        ppid=ppid,
-        gpu=gpu,
-        user="u",
-        cpu=None,
-        elapsed_s=None,
-        command=command,
-        of_run=False,
-        hooked=False,
-        gone=False,
-        hooked_out=None,
-        **(known | figures),
+def a_row(pid: int, ppid: int = 1, gpu: int | None = None, command: str = "x") -> ProcessRow:
+    """Of a process of which nothing is known but that it is on *gpu*."""
+    state = fold(
+        [session(), *(device(index) for index in range(3)), *([reading(gpu, {pid: None})] if gpu is not None else [])]
     )
+    told = events.Process(t=1.0, pid=pid, ppid=ppid, user="u", command=[command], started=0.0, run=None)
+    return ProcessRow(state, ProcessState(told), gpu)
 
 
 def test_a_wide_table_has_every_column_and_a_narrow_one_the_telling_ones() -> None:
@@ -89,7 +94,7 @@ def test_figures_stand_under_their_names() -> None:
     }.items():
         end = head.index(f" {name} ") + len(name) + 1
         assert line[:end].endswith(" " + value), name
-    assert line[head.index("COMMAND") :].rstrip() == "python train.py"
+    assert line[head.index("COMMAND") :].rstrip() == "train.py"
     assert line.startswith(" ● ")
 
 
@@ -97,8 +102,9 @@ def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:
     layout = lay_out(160)
     unknown = text(row_line(Placed(a_row(7)), layout, UNICODE, cursor="none", tagged=False, cut=0))
     assert unknown.split() == ["—", "7", "u", *"—" * 9, "x"]
-    zeros = a_row(7, gpu=0, gpu_memory=0, in_use=0)
-    assert text(row_line(Placed(zeros), layout, UNICODE, cursor="none", tagged=False, cut=0)).split().count("0B") == 2
+    nothing = [session(), device(0), hook(1.0, 7), reading(0, {7: 0}), effective(2.0, 7), allocator(2.0, 7, 0, 0, None)]
+    (zeros,) = processes(fold(nothing))
+    assert text(row_line(Placed(zeros), layout, UNICODE, cursor="none", tagged=False, cut=0)).split().count("0B") == 3
 
 
 @pytest.mark.parametrize("cursor", ["none", "here"])

@@ -9,10 +9,10 @@ from textual.app import App, ComposeResult
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.recording import Writer
+from tfmemtop.session.replay import ReplaySource
 from tfmemtop.state import State
-from tfmemtop.ui.palette import ASCII, UNICODE, Glyphs
-from tfmemtop.ui.replay_bar import ReplayBar
-from tfmemtop.ui.source import ReplaySource, Reset
+from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
+from tfmemtop.ui.panels.replay_bar import ReplayBar
 
 SESSION = s.session()
 
@@ -45,8 +45,8 @@ class Desk(App[None]):
 
 
 async def settle(source: ReplaySource) -> None:
-    async for batch in source.batches():
-        if not isinstance(batch, Reset) and not source.seeking:
+    async for _ in source.batches():
+        if not source.seeking:
             return
 
 
@@ -56,14 +56,15 @@ async def test_it_shows_time_speed_and_what_can_be_done(source: ReplaySource) ->
         source.seek(150)
         assert "seeking 0%" in app.line
         await settle(source)
-        source.faster()
+        source.change_speed(1)
         assert app.line.startswith(" ▶ 2× 00:02:30 ━") and "00:05:00" in app.line and "Space pause" in app.line
         track = [c for c in app.line if c in "━●─"]
         assert abs(track.index("●") - len(track) / 2) <= 1
         source.toggle_pause()
-        assert app.line.startswith(" ▮▮ 2×")
+        assert app.line.startswith(" ▮▮ 2×") and "Space play " in app.line
         source.seek(300)
         await settle(source)
+        assert "Space play again" in app.line
         assert "at the end" in app.line and "1 damaged line left out" in app.line
 
 

@@ -7,11 +7,11 @@ from tests import streams as s
 from tests.ui.recorded import RECORDINGS, screen
 from tests.ui.test_app import app, drawn, press, text_of
 from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.session.replay import ReplaySource
 from tfmemtop.state.overlay import Measure, span
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.lines import ASCII, UNICODE
-from tfmemtop.ui.runs import RunsScreen
-from tfmemtop.ui.source import ReplaySource
+from tfmemtop.ui.draw.lines import ASCII, UNICODE
+from tfmemtop.ui.screens.runs_screen import RunsScreen
 
 
 def row(shown: str, run: int) -> str:
@@ -28,7 +28,7 @@ async def test_the_newest_two_are_laid_over_until_others_are_picked() -> None:
         shown = await press(pilot, "up", "up", "space", "down", "space")
         assert "Run 1 and run 2: process total" in shown
         assert row(shown, 1).startswith(" ●") and row(shown, 2).startswith(" ○")
-        assert "growth on: 137.0 GiB less held" in shown
+        assert "growth on, over the first 10 s of each after memory was first held: 137.0 GiB less held" in shown
         assert "growth off · at most 138.1 GiB" in shown
         # A third one takes the place of the one picked first, and one picked again goes.
         assert "Run 2 and run 3" in await press(pilot, "down", "space")
@@ -80,8 +80,8 @@ async def test_the_graph_goes_on_with_the_run_and_a_hidden_screen_draws_nothing(
         told = await press(pilot, "H")
         assert "There is one run so far" in told and "Run 1: process total" in told
         drawings: list[str] = []
-        build = shown.table.build
-        shown.table.build = lambda width, height: drawings.append("table") or build(width, height)  # type: ignore[method-assign,func-returns-value]
+        build = shown.main.table.build
+        shown.main.table.build = lambda width, height: drawings.append("table") or build(width, height)  # type: ignore[method-assign,func-returns-value]
         await drawn(pilot)
         assert drawings == []
         await press(pilot, "escape")
@@ -133,6 +133,6 @@ async def test_every_size_has_list_graph_and_words() -> None:
             await pilot.resize_terminal(*size)
             shown = text_of(await drawn(pilot))
             lines = shown.splitlines()
-            assert "tfmemtop" in lines[0] and "Esc back" in lines[-1], size
-            assert "since each run's start" in shown and "less held" in shown, size
+            assert "run 5" in lines[0] and "Esc back" in lines[-1], size
+            assert "since each run's start" in shown and "less held" in " ".join(shown.split()), size
             assert row(shown, 5).startswith(" ○"), size

@@ -1,38 +1,47 @@
 """The findings on the screen: chosen, explained, copied, and their remedies pressed."""
 
+import signal
+
 import pytest
 from textual.pilot import Pilot
 
 from tests import streams as s
+from tests.rules.situations import POOL_AT_ONCE, asked_growth, begin, effective, reading
+from tests.rules.test_exhausted import waiting
 from tests.streams import GIB, MIB
 from tests.ui.recorded import Recorded, source_of
 from tests.ui.test_app import drawn, text_of
-from tests.verdicts.situations import POOL_AT_ONCE, asked, begin, effective, reading
 from tfmemtop import events
 from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.rules import Finding, findings
+from tfmemtop.rules.pool import WholeCard
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.settings import AskedTooLate
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.dialog import InputDialog
-from tfmemtop.ui.why_screen import WhyScreen
-from tfmemtop.verdicts import findings
+from tfmemtop.ui.draw.lines import cut, width_of
+from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, PLAIN
+from tfmemtop.ui.draw.remedies import remedy_line, remedy_lines
+from tfmemtop.ui.draw.text import wrap_code
+from tfmemtop.ui.panels.why_panel import WhyPanel
+from tfmemtop.ui.screens.dialog import InputDialog
+from tfmemtop.ui.screens.why_screen import WhyScreen
 
-STREAM: list[events.AnyEvent] = [
+STREAM: list[events.Event] = [
     *begin(),
     effective(False),
     reading(3.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE),
-    asked(
-        "set_memory_growth", "GPU:0, True", "RuntimeError: Physical devices cannot be modified after being initialized"
-    ),
+    asked_growth(error="RuntimeError: Physical devices cannot be modified after being initialized"),
 ]
 
 
-def app(stream: list[events.AnyEvent], options: UiOptions | None = None) -> TfmemtopApp:
+def app(stream: list[events.Event], options: UiOptions | None = None) -> TfmemtopApp:
     return TfmemtopApp(Recorded(stream), options or UiOptions())
 
 
-def chosen(shown: TfmemtopApp) -> str:
+def chosen(shown: TfmemtopApp) -> type[Finding]:
     screen = shown.screen
     assert isinstance(screen, WhyScreen) and screen.chosen is not None
-    return screen.chosen.key
+    return type(screen.chosen)
 
 
 async def opened(pilot: Pilot[Outcome]) -> TfmemtopApp:
@@ -62,7 +71,7 @@ async def test_what_holds_on_many_gpus_alike_is_said_once(gpus: tuple[int, ...],
             assert f"{names} alike. GPU 0: growth is off" in text
             assert f"W: {len(gpus) - 1} more" in text
         await pilot.press("W")
-        assert sum(finding.key == "whole-card" for finding in findings(shown.state)) == len(gpus)
+        assert sum(isinstance(finding, WholeCard) for finding in findings(shown.state)) == len(gpus)
         await pilot.press(*["down"] * (len(gpus) - 1))
         assert f"GPU {gpus[-1]}: growth is off" in text_of(await drawn(pilot))
 
@@ -70,16 +79,16 @@ async def test_what_holds_on_many_gpus_alike_is_said_once(gpus: tuple[int, ...],
 async def test_the_chosen_finding_is_told_at_length_and_its_lines_are_copied() -> None:
     async with app(STREAM).run_test(size=(120, 40)) as pilot:
         shown = await opened(pilot)
-        assert chosen(shown) == "asked-too-late"
-        assert "settles growth, limits and visible devices in that moment" in " ".join(text_of(shown).split())
+        assert chosen(shown) is AskedTooLate
+        assert "At that moment it fixes growth, limits and visible devices" in " ".join(text_of(shown).split())
         await pilot.press("down")
         shown = await drawn(pilot)
-        assert chosen(shown) == "whole-card" and "nvidia-smi then shows a full card" in " ".join(text_of(shown).split())
+        assert chosen(shown) is WholeCard and "nvidia-smi then" in " ".join(text_of(shown).split())
         await pilot.press("y")
         assert shown.clipboard.startswith("import tensorflow as tf\n")
         assert "    tf.config.experimental.set_memory_growth(gpu, True)\n" in shown.clipboard
         await pilot.press("up", "up", "down", "down", "down")
-        assert chosen(shown) == "whole-card"
+        assert chosen(shown) is WholeCard
 
 
 async def test_a_remedys_key_does_what_it_does_on_the_screen() -> None:
@@ -108,11 +117,11 @@ async def test_the_choice_stays_with_its_finding() -> None:
     async with app(STREAM).run_test(size=(80, 24)) as pilot:
         shown = await opened(pilot)
         await pilot.press("down")
-        assert chosen(shown) == "whole-card"
+        assert chosen(shown) is WholeCard
         out = events.OutOfMemory(t=4.0, pid=100, message="failed", requested=GIB)
         await source_of(shown).more.put([out])
         shown = await drawn(pilot)
-        assert chosen(shown) == "whole-card"
+        assert chosen(shown) is WholeCard
         await pilot.press("escape")
         assert len(shown.screen_stack) == 1
 
@@ -120,6 +129,94 @@ async def test_the_choice_stays_with_its_finding() -> None:
 async def test_without_findings_it_says_so() -> None:
     async with app([s.session(), s.run(), s.device()]).run_test(size=(80, 24)) as pilot:
         shown = await opened(pilot)
-        assert "no finding holds" in text_of(shown)
+        assert "No findings right now." in text_of(shown)
         await pilot.press("y", "down", "q")
         assert len(shown.screen_stack) == 1
+
+
+@pytest.mark.parametrize("width", [10, 24, 40, 200])
+def test_remedies_are_cut_to_the_width_and_their_keys_stand_out(width: int) -> None:
+    remedies = (Remedy(Action.SET_LIMIT), Remedy(Action.FIND_LIMIT), Remedy(Action.GROWTH_ON))
+    lines = remedy_lines(remedies, width)
+    assert all(width_of(line) <= width for line in lines) and width_of(cut(remedy_line(remedies), width)) <= width
+    keys = [segment.text for line in lines for segment in line if segment.style == KEY]
+    assert keys == ["[L]", "[F]", "[G]"]
+    text = "; ".join("".join(segment.text for segment in line) for line in lines)
+    if width == 40:
+        assert text == "[L] set a limit; [F] find the smallest limit that works; [G] turn growth on"
+        assert len(lines) == 3
+
+
+def test_a_remedy_longer_than_a_line_is_told_to_its_end() -> None:
+    lines = remedy_lines((Remedy(Action.USE_CUDA_ALLOCATOR), Remedy(Action.KEEP_ARRAYS)), 30, whole=True)
+    told = ["".join(segment.text for segment in line) for line in lines]
+    assert told[:2] == ["[A] use cuda_malloc_async,", "    which joins free chunks"]
+    assert " ".join(told[2:]) == "keep only the tensors that are needed, or store tensor.numpy() instead"
+
+
+def test_a_line_that_fits_exactly_is_not_cut() -> None:
+    line = remedy_line((Remedy(Action.GROWTH_ON),))
+    assert cut(line, width_of(line)) == line
+    assert "".join(segment.text for segment in cut(line, width_of(line) - 1)) == "[G] turn growth…"
+
+
+def crashed() -> list[events.Event]:
+    """A crash with a full CPU pool, on a machine without a driver."""
+    no_driver = events.Notice(t=0.1, key="nvml", level=events.Level.INFO, kind=events.NoticeKind.NO_DRIVER)
+    end = events.RunEnd(t=16.0, run=1, exit_code=None, signal=signal.SIGSEGV)
+    return sorted([*waiting(10), no_driver, end], key=lambda event: event.t)
+
+
+@pytest.mark.parametrize("size", [(160, 48), (100, 30), (80, 24), (60, 20)])
+async def test_the_cause_of_a_crash_comes_first(size: tuple[int, int]) -> None:
+    async with app(crashed()).run_test(size=size) as pilot:
+        text = " ".join(text_of(await drawn(pilot)).split())
+        why = text[text.index(" Why ") :]
+        assert "! The script probably crashed because TensorFlow's CPU pool ran out: its limit is 300.0 MiB." in why
+        assert text.count("No NVIDIA driver here") <= 1
+        if "No NVIDIA driver here" in why:
+            assert why.index("Run 1 ended by SIGSEGV") < why.index("No NVIDIA driver here")
+        elif "Run 1 ended by SIGSEGV" in why:
+            assert "W: 1 more" in why and why.index("probably crashed") < why.index("Run 1 ended")
+
+
+async def test_headline_figures_and_remedy_differ_at_first_glance() -> None:
+    async with app(STREAM).run_test(size=(120, 40)) as pilot:
+        panel = (await drawn(pilot)).screen.query_one(WhyPanel)
+        styles = {}
+        for line in panel.build(118, 20):
+            for segment in line:
+                styles[segment.text.strip()] = segment.style
+        headline = "GPU 0: growth is off, so TensorFlow took 137.5 GiB of the card's 140.0 GiB at once."
+        assert styles[headline] == BOLD
+        assert styles["turn growth on"] == PLAIN and styles["[G]"] == KEY
+        figures = [text for text in styles if text.startswith("33.0 MiB are in use")]
+        assert figures and styles[figures[0]] == DIM
+
+
+@pytest.mark.parametrize("height", range(2, 14))
+async def test_what_does_not_fit_gives_up_its_figures_first(height: int) -> None:
+    async with app(STREAM).run_test(size=(80, 40)) as pilot:
+        panel = (await drawn(pilot)).screen.query_one(WhyPanel)
+        lines = ["".join(segment.text for segment in line) for line in panel.build(78, height)]
+        text = " ".join(" ".join(lines).split())
+        assert "train.py:12: set_memory_growth(GPU:0, True) came too late and had no effect." in text
+        shown = sum(name in text for name in ("came too late", "so TensorFlow took"))
+        assert ("W: 1 more" in text) == (shown == 1)
+        assert len(lines) <= max(height, 5)
+
+
+async def test_a_screen_that_may_not_steer_tells_the_options_instead_of_keys() -> None:
+    async with app(STREAM, UiOptions(readonly=True)).run_test(size=(120, 40)) as pilot:
+        shown = await drawn(pilot)
+        text = text_of(shown)
+        assert "turn growth on (--growth on)" in text and "[G]" not in text
+        await pilot.press("W", "down")
+        text = text_of(await drawn(pilot))
+        assert "turn growth on (--growth on)" in text and "[G]" not in text
+
+
+def test_code_is_broken_between_its_words() -> None:
+    line = "    limit = tf.config.LogicalDeviceConfiguration(memory_limit=741)  # for each GPU"
+    assert wrap_code(line, 100) == [line]
+    assert wrap_code(line, 76) == [line[:66] + " # for", "        each GPU"]

@@ -5,14 +5,15 @@ from textual._compositor import CompositorUpdate
 from textual.screen import Screen
 
 from tests.ui.recorded import Recorded
-from tfmemtop.events import AnyEvent
+from tfmemtop.events import Event
 from tfmemtop.options import UiOptions
+from tfmemtop.rules import findings
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.dialog_box import Dialog
-from tfmemtop.ui.lines import Panel
-from tfmemtop.verdicts import findings
+from tfmemtop.ui.draw.lines import Panel
+from tfmemtop.ui.screens.dialog_box import Dialog
+from tfmemtop.words.findings import say
 
-SIZES = ((60, 16), (100, 30), (200, 60))
+SIZES = ((40, 12), (60, 16), (100, 30), (200, 60))
 
 PLACES = {
     "main": (),
@@ -49,7 +50,7 @@ class DrawnApp(TfmemtopApp):
             self.drawn += renderable.render_segments(self.console)
 
 
-async def tour(stream: list[AnyEvent], size: tuple[int, int]) -> dict[str, tuple[str, str]]:
+async def tour(stream: list[Event], size: tuple[int, int]) -> dict[str, tuple[str, str]]:
     """By place, the text of what is shown there and what was sent to draw it; and all findings."""
     app = DrawnApp(Recorded(stream), UiOptions())
     seen = {}
@@ -70,5 +71,5 @@ async def tour(stream: list[AnyEvent], size: tuple[int, int]) -> dict[str, tuple
             if isinstance(app.screen, Dialog):
                 shown += ["".join(segment.text for segment in line) for line in app.screen.lines]
             seen[place] = "\n".join(shown), app.drawn
-    seen["findings"] = "\n".join(finding.text for finding in findings(app.state)), ""
+    seen["findings"] = "\n".join(say(finding).text for finding in findings(app.state)), ""
     return seen

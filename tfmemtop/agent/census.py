@@ -1,8 +1,8 @@
 """Which variables there are, of what size, where, and whether an optimizer made them.
 
-Weak references only, taken as TensorFlow makes a variable; sizes are shape times type. No operation runs,
-nothing is read from a device. Tensors that are no variables are looked for among all of Python's objects, which
-holds the script up: on demand, and from then on with each census if that has cost little enough.
+It keeps weak references only, taken when TensorFlow makes a variable. A size is shape times type: no operation runs,
+and nothing is read from a device. Other tensors are looked for among all of Python's objects. That holds the script
+up, so it is done on demand, and from then on with each census if it took little time.
 """
 
 import sys
@@ -11,21 +11,23 @@ from _weakref import ref
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from . import tensors
+from .gc_guard import Collector
+from .messenger import Messenger
 from .tensors import Look, Tensor, Tensors
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from .core import Agent
-
 PACE_S = 30.0
 SOON_S = 2.0
-"""After this long a census is repeated if variables have been made since."""
+"""A census is repeated after this time if variables have been made since."""
 COST_S = 0.005
-"""Once a census takes more of the sampler's time, it is taken on demand only; so is the look for tensors."""
+"""A census that takes longer is taken on demand only; so is the look for tensors."""
 SENT = 20
+GROUPS_SENT = 10
 
 _NAME = 200  # characters
+_NO_NAME = "", None
 _PRUNE = 256
 _FRAMES = 64
 
@@ -38,7 +40,7 @@ _MAKERS = (
     (".layers.", VARIABLES),
     (".models.", VARIABLES),
 )
-"""By the innermost frame whose module says it; what no such module made is a variable of the model or script."""
+"""The innermost frame of such a module decides. Without one, it is a variable of the model or the script."""
 
 
 class Entry:
@@ -66,7 +68,9 @@ class Found(NamedTuple):
 class Census:
     """Knows the variables, and counts them when it is time or asked to."""
 
-    def __init__(self) -> None:
+    def __init__(self, messenger: Messenger, collector: Collector) -> None:
+        self._messenger = messenger
+        self._collector = collector
         self._entries: list[Entry] = []
         self._tensor: Any = None  # TensorFlow's class of eager tensors
         self._tensors: Optional[Tensors] = None
@@ -101,7 +105,7 @@ class Census:
         self._wanted = True
         self._tensors_wanted |= tensors
 
-    def tell(self, agent: "Agent", now: float) -> None:
+    def tell(self, now: float) -> None:
         """Take a census and send it, if it is time."""
         age = now - self._taken
         due = age >= (SOON_S if self._made != self._seen else PACE_S) and not self._costly
@@ -110,7 +114,7 @@ class Census:
         asked, self._wanted = self._wanted, False
         looking, self._tensors_wanted = self._tensors_wanted or not self._tensors_costly, False
         self._taken, self._seen = now, self._made
-        agent.collector.off(much=True)
+        self._collector.off(much=True)
         began = time.thread_time()
         variables = self._variables()
         cost = time.thread_time() - began
@@ -122,7 +126,7 @@ class Census:
             self._tensors_costly = cost > COST_S
         if asked or fields != self._sent:
             self._sent = fields
-            agent.send("census", cost_us=int(cost * 1e6), **fields)
+            self._messenger.send("census", cost_us=int(cost * 1e6), **fields)
 
     def _variables(self) -> "dict[int, tuple[str, Found]]":
         """Those whose size is known, with their kinds, by handle."""
@@ -164,19 +168,41 @@ def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look]) -> "dic
         of_device[kind] = of_device.get(kind, 0) + found.size
     largest.sort(key=lambda one: -one[1].size)
     del largest[SENT:]
-    names = tensors.names() if any(kind == tensors.KIND for kind, _ in largest) else {}
+    found = look.tensors or [] if look else []
+    names = tensors.names() if found else {}
     rows = [
         [_name(found, names), kind, list(found.shape), found.dtype, found.device, found.size] for kind, found in largest
     ]
     fields: dict[str, Any] = {"kinds": kinds, "largest": rows}
     if look is not None:
-        fields.update(tensors=None if look.tensors is None else len(look.tensors), unseen=look.unseen)
+        fields.update(
+            tensors=None if look.tensors is None else len(look.tensors), unseen=look.unseen, alike=_alike(found, names)
+        )
     return fields
 
 
-def _name(found: Any, names: "dict[int, str]") -> str:
-    name: str = names.get(id(found.reference()), "") if isinstance(found, Tensor) else found.name
+def _name(found: Any, names: "dict[int, tuple[str, Any]]") -> str:
+    name: str = (
+        tensors.text_of(*names.get(id(found.reference()), _NO_NAME)) if isinstance(found, Tensor) else found.name
+    )
     return name[:_NAME]
+
+
+def _alike(found: "list[Tensor]", names: "dict[int, tuple[str, Any]]") -> "list[list[Any]]":
+    """The largest groups of tensors: those that one list or dict holds, and of the others those of one shape."""
+    groups: dict[Any, list[Any]] = {}  # rows [holder, count, shape, type, device, bytes]
+    for tensor in found:
+        holder, item = names.get(id(tensor.reference()), _NO_NAME)
+        holder = "" if item is None else holder
+        shape, dtype = list(tensor.shape), tensor.dtype
+        key: Any = (holder, tensor.device) if holder else (tensor.device, dtype, tensor.shape)
+        row = groups.setdefault(key, [holder[:_NAME], 0, shape, dtype, tensor.device, 0])
+        row[1] += 1
+        row[5] += tensor.size
+        if (row[2], row[3]) != (shape, dtype):
+            row[2] = None
+    several = [row for row in groups.values() if row[1] > 1]
+    return sorted(several, key=lambda row: -row[5])[:GROUPS_SENT]
 
 
 def _kind(frame: Any) -> str:

@@ -4,7 +4,7 @@ import ctypes
 import os
 from typing import Any, Callable, NamedTuple, Optional
 
-from .settle import MIB
+from .apply_settings import MIB
 
 
 class Reading(NamedTuple):

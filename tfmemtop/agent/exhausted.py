@@ -1,10 +1,8 @@
-"""Notices that TensorFlow raises for want of memory."""
+"""Notices that TensorFlow raises an error because memory ran out."""
 
 import time
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .core import Agent
+from .messenger import Messenger
 
 _ALLOCATION = ("oom when allocating", "out of memory", "failed to allocate")
 """TensorFlow raises RESOURCE_EXHAUSTED for full queues and quotas as well."""
@@ -15,8 +13,8 @@ _SAME_S = 1.0  # TensorFlow tries for 10 s before it fails: a second failure is 
 class Exhaustion:
     """Reports failed allocations, each once although TensorFlow may make several exceptions of it."""
 
-    def __init__(self, agent: "Agent") -> None:
-        self._agent = agent
+    def __init__(self, messenger: Messenger) -> None:
+        self._messenger = messenger
         self._last = ("", 0.0)
 
     def notice(self, message: object) -> None:
@@ -29,4 +27,4 @@ class Exhaustion:
         self._last = text, now
         if now - at < _SAME_S and (text in last or last in text):
             return
-        self._agent.send("out_of_memory", message=text)
+        self._messenger.send("out_of_memory", message=text)

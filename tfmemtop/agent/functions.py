@@ -5,10 +5,9 @@ here once a second; nothing of ours runs in a call, except after one that has tr
 """
 
 from _weakref import ref
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
-if TYPE_CHECKING:
-    from .core import Agent
+from .messenger import Messenger
 
 CodeType: Any = type((lambda: None).__code__)
 
@@ -36,7 +35,8 @@ class Tally:
 class Functions:
     """Reads the counts, and adds what a tracing makes TensorFlow forget. Keeps no function alive."""
 
-    def __init__(self) -> None:
+    def __init__(self, messenger: Messenger) -> None:
+        self._messenger = messenger
         self._detectors: Any = {}  # by weak reference to the code of a function, or to what stands for it
         self._tallies: dict[Any, Tally] = {}  # by weak reference too
         self._next = 0.0
@@ -66,7 +66,7 @@ class Functions:
         steps = steps_of_a_call(function)
         tally.steps = steps if tally.steps in (0, steps) else None
 
-    def tell(self, agent: "Agent", now: float, last: bool = False) -> None:
+    def tell(self, now: float, last: bool = False) -> None:
         """Send the counts if some have changed: at most once a second, but at once for a new function."""
         detectors = self._detectors
         if now < self._next and len(detectors) == self._known and not last:
@@ -86,7 +86,7 @@ class Functions:
         del counts[SENT:]
         if counts != self._sent:
             self._sent = counts
-            agent.offer("functions", functions=counts)
+            self._messenger.offer("functions", functions=counts)
 
 
 def plainly_hashed(key: Any) -> bool:

@@ -1,18 +1,25 @@
 """Where TensorFlow keeps an allocator's figures in memory, by version: offsets and sizes in bytes.
 
-Printed by the compiler from TensorFlow's own headers; ``tests/probe/test_layouts.py`` holds them against the headers
-of the version that is installed, and makes the row of a new one. Of a 64-bit process with GCC's new ``std::string``.
+A compiler printed them from TensorFlow's own headers. ``tests/probe/test_layouts.py`` compares them with the headers
+of the installed version, and makes the row of a new one. They hold for 64-bit processes with GCC's new ``std::string``.
 """
 
 from typing import NamedTuple, Optional
 
 
 class Layout(NamedTuple):
-    """The first five lie in a ``BFCAllocator``, ``in_use`` to ``peak_pool`` in its ``AllocatorStats``.
+    """The first eight lie in a ``BFCAllocator``, ``allocations`` to ``peak_pool`` in its ``AllocatorStats``.
+
+    ``environment`` and ``waiters`` are the first and last part of its ``AllocatorRetry``: a pointer to TensorFlow's
+    ``Env``, and one to the list of those who wait for memory. The latter is null while nobody waits, but for flags.
+    ``retries`` is a bool: whether allocations wait at all.
 
     ``limit_told`` to ``peak_pool`` are ``std::optional``, ``regions`` and ``chunks`` vectors.
     """
 
+    environment: int
+    waiters: int
+    retries: int
     name: int
     limit: int
     stats: int
@@ -42,6 +49,7 @@ class Layout(NamedTuple):
 
 
 _OF_2_19 = Layout(
+    **{"environment": 8, "waiters": 24, "retries": 1217},
     **{"name": 1256, "limit": 32, "stats": 1456, "regions": 1392, "chunks": 1416},
     **{"allocations": 0, "in_use": 8, "peak": 16, "limit_told": 32, "pool": 88, "peak_pool": 104, "stats_size": 120},
     **{"chunk_size": 64, "chunk_bytes": 0, "chunk_requested": 8, "chunk_id": 16, "chunk_address": 24, "chunk_bin": 48},
@@ -49,9 +57,9 @@ _OF_2_19 = Layout(
     **{"cpus": 24, "gpus": 32, "hosts": 80, "part_size": 40, "part_allocator": 0},
 )
 _OF_2_18 = _OF_2_19._replace(cpus=32, gpus=40, hosts=88)
-_OF_2_16 = _OF_2_18._replace(name=1272, limit=48, stats=1480, regions=1416, chunks=1440)
+_OF_2_16 = _OF_2_18._replace(waiters=40, retries=1233, name=1272, limit=48, stats=1480, regions=1416, chunks=1440)
 _OF_2_22 = _OF_2_19._replace(
-    **{"name": 944, "stats": 1152, "regions": 1080, "chunks": 1104},
+    **{"retries": 889, "name": 944, "stats": 1152, "regions": 1080, "chunks": 1104},
     **{"pool": 96, "peak_pool": 112, "stats_size": 128, "chunk_size": 104},
 )
 

@@ -1,4 +1,4 @@
-"""The line to the monitor: a unix SOCK_SEQPACKET socket that never makes the script wait."""
+"""The line to the engine: a unix SOCK_SEQPACKET socket that never makes the script wait."""
 
 import _socket
 import errno
@@ -6,7 +6,7 @@ import fcntl
 import os
 from typing import Optional
 
-from . import threads
+from . import real_threads
 
 QUEUE = 256
 """Packets that wait while the socket is full; later ones are dropped and counted."""
@@ -18,7 +18,7 @@ _FLAGS = _socket.MSG_DONTWAIT | _socket.MSG_NOSIGNAL  # the script may have let 
 
 
 class Link:
-    """A connection to *path*, opened by the first packet. Once the monitor has gone it stays silent.
+    """A connection to *path*, opened by the first packet. After the engine has gone it sends nothing.
 
     ``dropped`` counts packets that could not be sent. No method blocks, or raises what the kernel says; an
     ``OSError`` without a number is not the kernel's, but that of a signal handler or audit hook of the script.
@@ -32,11 +32,11 @@ class Link:
         self._identity = (0, 0)
         self._waiting: list[bytes] = []
         # Taken without waiting only: a signal's handler may come back here while its thread holds it.
-        self._sending = threads.allocate_lock()
+        self._sending = real_threads.allocate_lock()
 
     @property
     def opened(self) -> bool:
-        """Whether the monitor has been reached."""
+        """Whether the engine has been reached."""
         return self._socket is not None
 
     @property
@@ -82,7 +82,7 @@ class Link:
                 self._sending.release()
 
     def listen(self) -> "list[bytes]":
-        """What the monitor has sent; that it has gone is noticed here too."""
+        """The packets that the engine has sent. Here it is noticed, too, that the engine has gone."""
         packets: list[bytes] = []
         while self._socket is not None and not self.dead:
             try:
@@ -109,7 +109,7 @@ class Link:
                 line.detach()
 
     def _try(self, packet: bytes) -> bool:
-        """Whether *packet* is off the hands: sent, or never to be sent."""
+        """Whether *packet* is done with: it was sent, or never will be."""
         try:
             if self._socket is None:
                 self._open()
@@ -131,7 +131,7 @@ class Link:
         return True
 
     def _open(self) -> None:
-        """Connect, or raise ``BlockingIOError`` while the monitor is too busy to accept."""
+        """Connect, or raise ``BlockingIOError`` while the engine is too busy to accept."""
         low = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
         try:
             low.setblocking(False)
@@ -159,7 +159,7 @@ class Link:
 
 
 def high_copy(descriptor: int) -> int:
-    """A copy of *descriptor* above those the script will see, so that its own keep their numbers."""
+    """A copy of *descriptor* with a high number, so that the script's own descriptors keep their numbers."""
     for least in (900, 200, 3):
         try:
             return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, least)

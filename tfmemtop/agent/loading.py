@@ -1,4 +1,4 @@
-"""Loads a library as it was when it was checked: from a sealed copy in memory, whatever becomes of its file.
+"""Loads a library as it was when it was checked: from a sealed copy in memory, whatever happens to its file.
 
 A file that shrinks or is written over ends every process that has it mapped, however long after it was loaded.
 """

@@ -1,4 +1,4 @@
-"""The native library through ctypes: loaded on the monitor's word, checked before it is trusted."""
+"""The native library through ctypes: loaded when the engine says so, checked before it is trusted."""
 
 import binascii
 import ctypes
@@ -69,7 +69,7 @@ class _Map(ctypes.Structure):
 
 
 class Native:
-    """The loaded library. After a fork it must not be called, and refuses to do anything.
+    """The loaded library. After a fork it must not be called: it then does nothing.
 
     *regained* is called after each call of it, during which the script's threads may have run.
 

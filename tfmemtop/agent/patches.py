@@ -3,26 +3,43 @@
 import functools
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from .core import Agent
+from .apply_settings import Settings, settle
+from .callsite import callers_line
+from .census import Census
+from .device_init import Making
 from .exhausted import Exhaustion
-from .lines import callers_line
-from .settle import settle
+from .functions import Functions
+from .messenger import Messenger
+from .requests import RECORDED, request
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-RECORDED = ("set_memory_growth", "set_logical_device_configuration", "set_visible_devices")
 
+def patch(
+    messenger: Messenger,
+    context: "ModuleType",
+    errors: "ModuleType",
+    settings: Settings,
+    making: Making,
+    initialised: Callable[..., None],
+) -> None:
+    """Wrap what is there of TensorFlow's methods; each that is missing is reported.
 
-def patch(agent: Agent, context: "ModuleType", errors: "ModuleType") -> None:
-    """Wrap what is there of TensorFlow's methods; each that is missing is reported."""
+    *initialised* is called once the devices are there: with the GPUOptions that they were made with, ``None`` if that
+    is not known, and with what *settings* changed in these.
+    """
     for name in RECORDED:
-        agent.quietly(f"listening to Context.{name}", _record, agent, context.Context, name)
-    agent.quietly("listening to Context's options", _settle_options, agent, context.Context)
-    agent.quietly("listening to ResourceExhaustedError", _notice_exhaustion, agent, errors.ResourceExhaustedError)
+        messenger.guarded(f"listening to Context.{name}", _record, messenger, context.Context, name)
+    messenger.guarded(
+        "listening to Context's options", _settle_options, messenger, context.Context, settings, making, initialised
+    )
+    messenger.guarded(
+        "listening to ResourceExhaustedError", _notice_exhaustion, messenger, errors.ResourceExhaustedError
+    )
 
 
-def patch_session(agent: Agent, session: "ModuleType") -> None:
+def patch_session(messenger: Messenger, session: "ModuleType", session_made: Callable[[Optional[bool]], None]) -> None:
     """Notice TF1-style sessions, which make devices without the eager context."""
     owner: Any = session.BaseSession
     original: Callable[..., None] = owner.__init__
@@ -34,19 +51,18 @@ def patch_session(agent: Agent, session: "ModuleType") -> None:
         except BaseException as error:
             _hide_our_frame(error)
             raise
-        agent.quietly("noticing a session", note, self)
+        messenger.guarded("noticing a session", note, self)
 
     def note(made: Any) -> None:
         if not made._target:  # else its devices are another process's
             config = made._config
-            agent.session_made(config is not None and bool(config.gpu_options.allow_growth))
+            session_made(config is not None and bool(config.gpu_options.allow_growth))
 
     owner.__init__ = __init__
 
 
-def patch_functions(agent: Agent, polymorphic_function: "ModuleType") -> None:
+def patch_functions(messenger: Messenger, polymorphic_function: "ModuleType", functions: Functions) -> None:
     """Notice that a ``tf.function`` was traced; its other calls TensorFlow counts without our doing."""
-    functions = agent.functions
     manager: Any = polymorphic_function._frequent_tracing_detector_manager
     functions.found(manager)
     owner: Any = type(manager)
@@ -54,57 +70,56 @@ def patch_functions(agent: Agent, polymorphic_function: "ModuleType") -> None:
 
     @functools.wraps(original)
     def called_with_tracing(self: Any, key: Any, function_name: Any, omit_warning: Any) -> None:
-        calls = agent.quietly("counting calls", functions.calls, key)
+        calls = messenger.guarded("counting calls", functions.calls, key)
         try:
             original(self, key, function_name, omit_warning)
         except BaseException as error:
             _hide_our_frame(error)
             raise
-        agent.quietly("counting tracings", functions.traced, key, function_name, calls)
+        messenger.guarded("counting tracings", functions.traced, key, function_name, calls)
 
     owner.called_with_tracing = called_with_tracing
 
 
-def patch_variables(agent: Agent, resource_variable_ops: "ModuleType") -> None:
+def patch_variables(messenger: Messenger, resource_variable_ops: "ModuleType", census: Census) -> None:
     """Notice each variable that is made.
 
     Before ``__init__``, not around it: there our frame would stand in what TensorFlow writes down of
     where an operation was made, and ``__init__`` of their common base runs at each ``assign`` too.
     """
-    census = agent.census
     census.found(resource_variable_ops)
     for owner in (resource_variable_ops.ResourceVariable, resource_variable_ops.UninitializedVariable):
-        agent.quietly(f"listening to {owner.__name__}", _notice_making, agent, census.add, owner)
+        messenger.guarded(f"listening to {owner.__name__}", _notice_making, messenger, census.add, owner)
     executors = resource_variable_ops.context.executor
-    agent.quietly("listening to executors", _notice_executors, agent, census.executor_made, executors)
+    messenger.guarded("listening to executors", _notice_executors, messenger, census.executor_made, executors)
 
 
-def _notice_making(agent: Agent, add: Callable[[Any], None], owner: Any) -> None:
+def _notice_making(messenger: Messenger, add: Callable[[Any], None], owner: Any) -> None:
     if owner.__new__ is not object.__new__:
         raise TypeError("it has a __new__ of its own")
 
     def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
         following = super(owner, cls).__new__  # in a subclass of the script's this may be another base's
         made = object.__new__(cls) if following is object.__new__ else following(cls, *args, **kwargs)
-        agent.quietly("noticing a variable", add, made)
+        messenger.guarded("noticing a variable", add, made)
         return made
 
     owner.__new__ = __new__
 
 
-def _notice_executors(agent: Agent, notice: Callable[[Any], None], module: Any) -> None:
+def _notice_executors(messenger: Messenger, notice: Callable[[Any], None], module: Any) -> None:
     """Not by looking for them when it matters: one that is just being deleted must not be asked."""
     original: Callable[..., Any] = module.new_executor
 
     @functools.wraps(original)
     def new_executor(enable_async: Any, *args: Any, **kwargs: Any) -> Any:
-        agent.quietly("noticing an executor", notice, enable_async)
+        messenger.guarded("noticing an executor", notice, enable_async)
         return original(enable_async, *args, **kwargs)
 
     module.new_executor = new_executor
 
 
-def _record(agent: Agent, owner: type, name: str) -> None:
+def _record(messenger: Messenger, owner: type, name: str) -> None:
     """Report every call of *name* and its outcome; never change either."""
     original = getattr(owner, name)
 
@@ -114,9 +129,9 @@ def _record(agent: Agent, owner: type, name: str) -> None:
             result = original(self, *args, **kwargs)
         except BaseException as error:
             _hide_our_frame(error)
-            agent.quietly(f"recording {name}", _report_call, agent, name, args, kwargs, error)
+            messenger.guarded(f"recording {name}", _report_call, messenger, name, args, kwargs, error)
             raise
-        agent.quietly(f"recording {name}", _report_call, agent, name, args, kwargs, None)
+        messenger.guarded(f"recording {name}", _report_call, messenger, name, args, kwargs, None)
         return result
 
     setattr(owner, name, call)
@@ -132,43 +147,16 @@ def _hide_our_frame(error: BaseException) -> None:
 
 
 def _report_call(
-    agent: Agent, name: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]", error: Optional[BaseException]
+    messenger: Messenger, name: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]", error: Optional[BaseException]
 ) -> None:
     file, line = callers_line()
-    shown = [readable(value) for value in args]
-    shown += [f"{key}={readable(value)}" for key, value in kwargs.items()]
-    while shown and shown[-1] == "None":  # defaults that TensorFlow's public function passes on
-        shown.pop()
-    agent.send(
-        "requested",
-        call=name,
-        arguments=", ".join(shown),
-        file=file,
-        line=line,
-        error=None if error is None else f"{type(error).__name__}: {error}",
-    )
+    raised = None if error is None else f"{type(error).__name__}: {error}"
+    messenger.send("requested", **request(name, args, kwargs), file=file, line=line, error=raised)
 
 
-def readable(value: Any) -> str:
-    """``PhysicalDevice(name='/physical_device:GPU:0', …)`` as ``GPU:0``, and the like.
-
-    Of what is not TensorFlow's or Python's own only the class: to ask more would run the script's code.
-    """
-    kind = type(value)
-    if kind in (list, tuple):
-        return "[" + ", ".join(readable(item) for item in value) + "]"
-    if issubclass(kind, tuple) and kind.__module__.startswith("tensorflow."):
-        fields = value._asdict()
-        if "memory_limit" in fields:
-            shown = {key.replace("experimental_", ""): item for key, item in fields.items() if item is not None}
-            return "(" + ", ".join(f"{key}={item}" for key, item in shown.items()) + ")"
-        return str(fields.get("name")).replace("/physical_device:", "")
-    if kind is str:
-        return str(value)
-    return repr(value) if kind in (bool, int, float, bytes, type(None)) else f"<{kind.__name__}>"
-
-
-def _settle_options(agent: Agent, owner: type) -> None:
+def _settle_options(
+    messenger: Messenger, owner: type, settings: Settings, making: Making, initialised: Callable[..., None]
+) -> None:
     """Make the user's settings win where TensorFlow makes its GPU options final."""
     compute: Callable[[Any], Any] = owner._compute_gpu_options  # type: ignore[attr-defined]
     initialise: Callable[[Any], Any] = owner._initialize_logical_devices  # type: ignore[attr-defined]
@@ -180,20 +168,20 @@ def _settle_options(agent: Agent, owner: type) -> None:
             options = compute(self)
         except BaseException as error:
             _hide_our_frame(error)
-            agent.quietly("telling why there are no devices", refused, self, error)
+            messenger.guarded("telling why there are no devices", refused, self, error)
             raise
-        agent.quietly("settling the GPU options", note, self, options)
+        messenger.guarded("settling the GPU options", note, self, options)
         return options
 
     def refused(context: Any, error: BaseException) -> None:
         if isinstance(error, Exception) and context._context_handle is None:
-            agent.making.refused(error)
+            making.refused(error)
 
     def note(context: Any, options: Any) -> None:
-        words = settle(options, agent.settings)
+        settled = settle(options, settings)
         # TensorFlow reads the options again later, for functions; those no longer make devices.
         if context._context_handle is None:
-            latest[0] = (options, words)
+            latest[0] = (options, settled)
 
     @functools.wraps(initialise)
     def initialize_logical_devices(self: Any) -> Any:
@@ -202,27 +190,27 @@ def _settle_options(agent: Agent, owner: type) -> None:
         except BaseException as error:
             _hide_our_frame(error)
             raise
-        agent.quietly("telling who made the devices", made, self)
+        messenger.guarded("telling who made the devices", made, self)
         # Only now: a thread of ours before TensorFlow's own would make Python warn of a fork.
-        agent.quietly("starting to read the allocators", agent.initialised, *(latest[0] or (None, [])))
+        messenger.guarded("starting to read the allocators", initialised, *(latest[0] or (None, [])))
         return result
 
     def made(context: Any) -> None:
         if not context._initialized:  # else they are looked at again, since a cluster has changed
-            agent.making.made()
+            making.made()
 
     owner._compute_gpu_options = compute_gpu_options  # type: ignore[attr-defined]
     owner._initialize_logical_devices = initialize_logical_devices  # type: ignore[attr-defined]
 
 
-def _notice_exhaustion(agent: Agent, error_class: type) -> None:
+def _notice_exhaustion(messenger: Messenger, error_class: type) -> None:
     """Report allocation failures as TensorFlow makes its exception for them."""
     original = error_class.__init__  # type: ignore[misc]
-    exhaustion = Exhaustion(agent)
+    exhaustion = Exhaustion(messenger)
 
     @functools.wraps(original)
     def __init__(self: Any, node_def: Any, op: Any, message: Any, *args: Any) -> None:  # OpError.__reduce__ reads it
         original(self, node_def, op, message, *args)
-        agent.quietly("noticing an allocation failure", exhaustion.notice, message)
+        messenger.guarded("noticing an allocation failure", exhaustion.notice, message)
 
     error_class.__init__ = __init__  # type: ignore[misc]

@@ -1,24 +1,20 @@
-"""What is read of this process's pools: in place from the first reading on, natively once the library is there."""
+"""Readings of this process's pools: in place from the first one on, by the native library once it is there."""
 
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar
+from typing import Any, Generic, Optional, TypeVar
 
+from .chunk_copies import LIVE, ChunkCopies, NoCopy
 from .devices import Device, Reading, asynchronous, gpu_count, growth_by_environment, uses_cpu_pool
-from .direct import MOST_CHUNKS, Direct, TooMany
+from .direct import Direct
+from .gc_guard import Collector
+from .messenger import Messenger
 from .native import Native
-from .sheet import Sheet
-from .trust import CPU, GPU, PINNED, NotTrusted, PublicReader, Taken
-
-if TYPE_CHECKING:
-    from .core import Agent
-
-PINNED_NAME = "HOST:0"
-"""The name we give the pool of pinned host memory, which is no device of TensorFlow's."""
+from .trust import GPU, PINNED_NAME, NotTrusted, PublicReader, Taken, place_of
 
 _MAP_SHARE = 0.01  # of a core, for all maps of one pool together
 _HURRY_SHARE = 0.1  # the same, while somebody goes from region to region: TensorFlow waits while one is read
-_CONDENSE_S = 2.5e-6  # that the monitor takes for a chunk of a map read in place
-_CONDENSE_SHARE = 0.05  # of a core of the monitor's
+_CONDENSE_S = 2.5e-6  # the engine's time for each chunk of a map that was read in place
+_CONDENSE_SHARE = 0.05  # of a core, for the engine's part
 
 _PATIENCE = 3  # readings that may disagree with TensorFlow's own account
 
@@ -42,7 +38,7 @@ class _Reader(Generic[_Way]):
         """
         place = self.places.get(device)
         if place is None:
-            place = _place(device)
+            place = place_of(device)
             if not self.way.check(*place, public):
                 return None
             self.places[device] = place
@@ -52,10 +48,11 @@ class _Reader(Generic[_Way]):
 class Pools:
     """Reads pools and their maps. All of it runs in the sampler's thread."""
 
-    def __init__(self, agent: "Agent", folder: Optional[str], look: bool) -> None:
-        """*folder* is where the monitor wants large things put down; *look* whether to look into pools in place."""
-        self._agent = agent
-        self._folder = folder
+    def __init__(self, messenger: Messenger, collector: Collector, copies: ChunkCopies, look: bool) -> None:
+        """*look* tells whether to look into pools in place."""
+        self._messenger = messenger
+        self._collector = collector
+        self._copies = copies
         self._look = look
         self._native: Optional[_Reader[Native]] = None
         self._direct: Optional[_Reader[Direct]] = None
@@ -67,14 +64,13 @@ class Pools:
         self._mapless: set[str] = set()
         self._mapless_in_place: set[str] = set()  # the library may have one
         self._disagreed = 0  # readings in place, one after the other, with TensorFlow's own account
-        self._sheets: dict[str, Sheet] = {}
         self._placeless: set[str] = set()  # GPUs of sessions of which only the library will know the card
 
     def obey(self, message: "dict[str, Any]") -> None:
-        """Do what the monitor says: ``load`` a library, or read the ``maps`` it wants from now on.
+        """Do what the engine says: ``load`` a library, or read the ``maps`` it wants from now on.
 
         Raises:
-            ValueError, LookupError, TypeError: *message* is none that a monitor of this version sends.
+            ValueError, LookupError, TypeError: an engine of this version does not send such a *message*.
         """
         if message["do"] == "load":
             self._handed = message["path"], message["checksum"]
@@ -87,19 +83,19 @@ class Pools:
     def load(self) -> None:
         """Load the library that was handed over, if there is one.
 
-        The monitor is told before: a library that ends this process is not to end another.
+        The engine is told before. If the library ends this process, it is not loaded into another.
         """
         if self._handed is None or self._native is not None or self._refused:
             return
-        link = self._agent.link
+        link = self._messenger.link
         if not link.waiting:
-            self._agent.send("probe", state="loading")
+            self._messenger.send("probe", state="loading")
         if link.waiting or link.dead:
             return
         (path, checksum), self._handed = self._handed, None
         self._about_to_make_much()
         try:
-            self._native = _Reader(Native(path, checksum, self._agent.collector.off))
+            self._native = _Reader(Native(path, checksum, self._collector.off))
             self._mapless_in_place.clear()
         except NotTrusted as error:
             self._refuse_native(str(error))
@@ -162,17 +158,21 @@ class Pools:
             except NotTrusted as error:
                 self._refuse_native(str(error))
             else:
-                self._agent.send("probe", state="loaded")
+                self._messenger.send("probe", state="loaded")
         elif self._direct is not None and self._direct.places and not self._direct_announced:
             self._direct_announced = True
-            self._agent.send("probe", state="direct", text="pools are read in place, without the probe")
+            self._messenger.send("probe", state="direct", text="pools are read in place, without the probe")
 
     def stop(self) -> None:
         """Stop watching, and let go of what was put down."""
         if self._native is not None and self._announced:
             self._native.way.stop_sampler()
-        for sheet in self._sheets.values():
-            sheet.close()
+        self._copies.close()
+
+    @property
+    def direct(self) -> Optional[Direct]:
+        """What reads pools in place; ``None`` before the first reading, and where it is not trusted."""
+        return None if self._direct is None else self._direct.way
 
     def next_map(self) -> Optional[float]:
         """When, by the monotonic clock, the next map is due; ``None`` while none is wanted."""
@@ -199,9 +199,11 @@ class Pools:
         if self._look:
             self._look = False
             self._about_to_make_much()
-            version, folder = self._agent.tensorflow()
+            found = self._messenger.tensorflow
             try:
-                self._direct = _Reader(Direct(folder, version, self._agent.collector.off))
+                if found is None:
+                    raise NotTrusted("its version is not known")
+                self._direct = _Reader(Direct(found.folder, found.version, self._collector.off))
             except Exception as error:  # an audit hook of the script's, too, may forbid it
                 self._refuse_direct(str(error), error)
 
@@ -224,7 +226,7 @@ class Pools:
                 taken = None
         if taken is not None:
             for growth in taken.growths:
-                self._agent.send("pool_growth", device=device, **growth._asdict())
+                self._messenger.send("pool_growth", device=device, **growth._asdict())
         return taken
 
     def _compare(self, before: Reading, reading: Reading, after: Reading) -> None:
@@ -261,7 +263,7 @@ class Pools:
             self._has_no_map(device)
             return pace
         pace = max(pace, cost / _MAP_SHARE * len(self._wishes()))
-        self._agent.offer("memory_map", device=device, cost_us=int(cost * 1e6), pace_s=round(pace, 3), **found)
+        self._messenger.offer("memory_map", device=device, cost_us=int(cost * 1e6), pace_s=round(pace, 3), **found)
         return pace
 
     def _cut(
@@ -272,56 +274,32 @@ class Pools:
         if not direct.way.has_pool(*place):
             self._has_no_map(device)
             return wanted
-        if self._folder is None:
-            self._has_no_map_in_place(device, "the session's folder is not known in this process")
-            return wanted
-        if device not in self._sheets:
-            self._sheets[device] = Sheet(f"{self._folder}/{self._agent.pid}.{device}.chunks")
-        sheet = self._sheets[device]
-        began = perf_counter()
         try:
-            cut = direct.way.cut(*place, sheet)
-        except TooMany:
-            self._has_no_map_in_place(
-                device, f"the pool has more than {MOST_CHUNKS:,} chunks, which only the probe can read"
-            )
+            copy = self._copies.make(direct.way, device, place, LIVE)
+        except NoCopy as error:
+            self._has_no_map_in_place(device, str(error))
             return wanted
-        except OSError as error:
-            self._has_no_map_in_place(device, f"there is no room to put the map down: {error.strerror or error}")
-            return wanted
-        cost = perf_counter() - began
-        self._rested[device] = monotonic() + cost / _HURRY_SHARE
-        rest = cost / _MAP_SHARE * wishes
-        if cut is None:
+        self._rested[device] = monotonic() + copy.cost / _HURRY_SHARE
+        rest = copy.cost / _MAP_SHARE * wishes
+        if copy.cut is None:
             return dict.fromkeys(wanted, rest)
-        rest = max(rest, cut.chunks * _CONDENSE_S / _CONDENSE_SHARE * len(wanted))
+        rest = max(rest, copy.cut.chunks * _CONDENSE_S / _CONDENSE_SHARE * len(wanted))
         paces = {region: max(pace, rest) for region, pace in wanted.items()}
-        layout = direct.way.layout
-        self._agent.offer(
-            "chunks",
-            device=device,
-            pool=cut.pool,
-            in_use=cut.in_use,
-            regions=[cut.regions, layout.region_size, layout.region_address, layout.region_bytes],
-            chunks=[cut.chunks, layout.chunk_size, layout.chunk_address, layout.chunk_bytes],
-            chunk=[layout.chunk_requested, layout.chunk_id, layout.chunk_bin],
-            wanted=[[region, round(pace, 3)] for region, pace in paces.items()],
-            cost_us=int(cost * 1e6),
-        )
+        self._copies.tell(direct.way, copy, [[region, round(pace, 3)] for region, pace in paces.items()])
         return paces
 
     def _has_no_map(self, device: str) -> None:
         self._mapless.add(device)
         missing = "cuda_malloc_async, CUDA's own pool, tells nobody how it is cut up" if asynchronous() else None
         missing = missing or "this allocator is not BFC, which alone has a map"
-        self._agent.send("memory_map", device=device, missing=missing)
+        self._messenger.send("memory_map", device=device, missing=missing)
 
     def _has_no_map_in_place(self, device: str, why: str) -> None:
         self._mapless_in_place.add(device)
-        self._agent.send("memory_map", device=device, missing=why)
+        self._messenger.send("memory_map", device=device, missing=why)
 
     def _about_to_make_much(self) -> None:
-        self._agent.collector.off(much=True)
+        self._collector.off(much=True)
 
     def _refuse_native(self, why: str) -> None:
         """Never call the library again."""
@@ -331,17 +309,11 @@ class Pools:
         self._refused = True
         if self._direct is not None:
             self._direct.way.forget()
-        self._agent.send("probe", state="failed", text=f"the probe is not used in this process: {why}")
+        self._messenger.send("probe", state="failed", text=f"the probe is not used in this process: {why}")
 
     def _refuse_direct(self, why: str, error: Exception) -> None:
         """Never look in place again: the public API remains."""
         self._direct = None
         if not isinstance(error, (NotTrusted, OSError)):
-            self._agent.report("looking into pools in place", error)
-        self._agent.send("probe", state="public", text=f"without the probe pools are not known here: {why}")
-
-
-def _place(device: str) -> _Place:
-    if device == PINNED_NAME:
-        return PINNED, 0
-    return (CPU, 0) if device == "CPU:0" else (GPU, int(device.partition(":")[2]))
+            self._messenger.report("looking into pools in place", error)
+        self._messenger.send("probe", state="public", text=f"without the probe pools are not known here: {why}")

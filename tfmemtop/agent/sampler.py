@@ -1,4 +1,4 @@
-"""The thread that reads the allocators, at the monitor's pace."""
+"""The thread that reads the allocators, at the interval that the engine was started with."""
 
 import _signal as signal  # type: ignore[import-not-found]
 import json
@@ -6,14 +6,20 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from . import threads, waiting
+from . import real_threads, stall_location
+from .census import Census
 from .devices import Device, gpu_uuid, local_devices
-from .pools import PINNED_NAME, Pools
+from .functions import Functions
+from .gc_guard import Collector
+from .messenger import Messenger
+from .pools import Pools
+from .trust import PINNED_NAME
+from .wait_watch import WaitWatch
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from .core import Agent
+    from .apply_settings import Settled
 
 _OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 
@@ -22,26 +28,42 @@ _SOON_S = 0.01
 _AT_FIRST_S = 0.3
 """So long after the devices are made they are read every ``_SOON_S``: until the script's first operation its memory
 is the CUDA context's, which is known for sure only if a reading on each side of NVML's finds nothing computed."""
-_LISTEN_S = 1.0  # the longest the monitor waits to be heard, however rare the readings
+_LISTEN_S = 1.0  # the longest time between two looks at what the engine has sent, at any interval
 
 
 class Sampler:
-    """Reads every allocator of this process until stopped or until the monitor has gone."""
+    """Reads every allocator of this process until stopped or until the engine has gone."""
 
-    def __init__(self, agent: "Agent", context: "ModuleType") -> None:
-        self._agent = agent
+    def __init__(
+        self,
+        messenger: Messenger,
+        collector: Collector,
+        context: "ModuleType",
+        interval: float,
+        pools: Pools,
+        waits: WaitWatch,
+        functions: Functions,
+        census: Census,
+    ) -> None:
+        """*context* is ``tensorflow.python.eager.context``; the allocators are read every *interval* seconds."""
+        self._messenger = messenger
+        self._collector = collector
         self._context = context
-        self._made: tuple[Any, list[str]] = (None, [])
+        self._interval = self._asked_interval = interval
+        self._pools = pools
+        self._waits = waits
+        self._functions = functions
+        self._census = census
+        self._made: tuple[Any, list[Settled]] = (None, [])
         self._generation = self._seen = 0
         self._first_until = self._next_reading = 0.0
         self._devices: list[Device] = []
-        self._pools = Pools(agent, os.environ.get("TFMEMTOP_DUMPS"), "TFMEMTOP_NO_PROBE" not in os.environ)
         self._sessions = False
         self._session_growth: Optional[bool] = None
         self._stopping = False
-        self._wake = threads.allocate_lock()
+        self._wake = real_threads.allocate_lock()
         self._wake.acquire()
-        self._ended = threads.allocate_lock()
+        self._ended = real_threads.allocate_lock()
 
     def start(self) -> None:
         """Start the thread. The script's signals keep going to the script's own threads."""
@@ -51,11 +73,11 @@ class Sampler:
         try:
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OWN_FAULTS)
             self._ended.acquire()
-            threads.start_new_thread(self._run, ())
+            real_threads.start_new_thread(self._run, ())
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def devices_changed(self, options: Any, settled: "list[str]") -> None:
+    def devices_changed(self, options: Any, settled: "list[Settled]") -> None:
         """TensorFlow has made its devices, with the GPUOptions *options*; *settled* says our share in them."""
         self._made = options, settled
         self._generation += 1
@@ -76,16 +98,16 @@ class Sampler:
             self._ended.release()
 
     def _run(self) -> None:
-        agent, pid = self._agent, self._agent.pid
+        guarded, pid = self._messenger.guarded, self._messenger.pid
         try:
-            agent.quietly("watching", self._watch, pid)
+            guarded("watching", self._watch, pid)
         finally:
             if os.getpid() == pid:
-                agent.quietly("stopping the native sampler", self._pools.stop)
+                guarded("stopping the native sampler", self._pools.stop)
             self._ended.release()
 
     def _watch(self, pid: int) -> None:
-        collector = self._agent.collector
+        collector = self._collector
         pause: Optional[float] = 0.0
         while os.getpid() == pid and pause is not None:
             stopping = self._stopping
@@ -103,29 +125,32 @@ class Sampler:
 
     def _work(self, stopping: bool) -> Optional[float]:
         """All that is due now; the seconds until the next, ``None`` after the last."""
-        agent = self._agent
+        link = self._messenger.link
         now = time.monotonic()
         if stopping or now >= self._next_reading:
-            self._next_reading = now + (min(agent.interval, _SOON_S) if now < self._first_until else agent.interval)
+            self._next_reading = now + (min(self._interval, _SOON_S) if now < self._first_until else self._interval)
             self._do("reading the allocators", self._tick)
-            self._do("counting calls", agent.functions.tell, agent, time.monotonic(), stopping)
+            self._do("counting calls", self._functions.tell, time.monotonic(), stopping)
+        self._do("looking for allocations that wait", self._look_for_waits)
         self._do("reading the memory maps", self._pools.read_maps)
-        for packet in agent.link.listen():
-            self._do("obeying the monitor", self._obey, packet)
-        self._do("taking a census", agent.census.tell, agent, time.monotonic())
-        return None if stopping or agent.link.dead else self._pause()
+        for packet in link.listen():
+            self._do("doing what the engine asks", self._obey, packet)
+        self._do("taking a census", self._census.tell, time.monotonic())
+        return None if stopping or link.dead else self._pause()
 
     def _do(self, doing: str, function: "Callable[..., object]", *arguments: Any) -> None:
         # What was done before may have let the script's threads run.
-        self._agent.collector.off()
-        self._agent.quietly(doing, function, *arguments)
+        self._collector.off()
+        self._messenger.guarded(doing, function, *arguments)
 
     def _obey(self, packet: bytes) -> None:
         message = json.loads(packet)
         if message["do"] == "census":
-            self._agent.census.want(message.get("tensors") is True)
+            self._census.want(message.get("tensors") is True)
+        elif message["do"] == "pace":
+            self._interval = max(self._asked_interval, float(message["interval_s"]))
         elif message["do"] == "where":
-            waiting.tell(self._agent)
+            stall_location.tell(self._messenger)
         else:
             self._pools.obey(message)
 
@@ -135,7 +160,7 @@ class Sampler:
         return min(max(0.001, until - time.monotonic()), _LISTEN_S)
 
     def _tick(self) -> None:
-        agent = self._agent
+        messenger, collector = self._messenger, self._collector
         # Locals only: a reference kept would keep the script's context from being deleted.
         current = self._context._context
         handle = None if current is None else current._context_handle
@@ -143,25 +168,31 @@ class Sampler:
             self._pools.load()
         if handle is not None and self._seen != self._generation:
             self._seen = self._generation
-            agent.collector.off(much=True)
+            collector.off(much=True)
             self._look_again(current)
         elif handle is None and self._sessions:
             self._look_for_sessions()
         elif handle is None:
             return
-        agent.link.pump()
+        messenger.link.pump()
         for device in list(self._devices):
-            agent.collector.off()
+            collector.off()
             try:
                 self._read(device, handle)
             except Exception as error:
                 self._devices.remove(device)
-                agent.report(f"reading {device.name}", error)
-        agent.collector.off()
+                messenger.report(f"reading {device.name}", error)
+        collector.off()
         pinned = self._pools.pinned()
         if pinned is not None:
-            agent.offer("allocator", device=PINNED_NAME, allocator=pinned.name, **pinned.reading._asdict())
+            messenger.offer("allocator", device=PINNED_NAME, allocator=pinned.name, **pinned.reading._asdict())
         self._pools.settle()
+
+    def _look_for_waits(self) -> None:
+        names = [device.name for device in self._devices]
+        if any(name.startswith("GPU") for name in names):
+            names.append(PINNED_NAME)
+        self._waits.look(self._pools.direct, names)
 
     def _read(self, device: Device, handle: Any) -> None:
         taken = self._pools.read(device, handle)
@@ -171,7 +202,7 @@ class Sampler:
             reading, name = device.read(handle), device.allocator_name
         else:
             return
-        self._agent.offer("allocator", device=device.name, allocator=name, **reading._asdict())
+        self._messenger.offer("allocator", device=device.name, allocator=name, **reading._asdict())
 
     def _look_again(self, context: Any) -> None:
         options, settled = self._made
@@ -186,8 +217,8 @@ class Sampler:
             self._devices = [*(one for one in self._devices if one.name != device.name), device]
             self._tell(device, [])
 
-    def _tell(self, device: Device, settled: "list[str]") -> None:
-        self._agent.send(
+    def _tell(self, device: Device, settled: "list[Settled]") -> None:
+        self._messenger.send(
             "effective",
             device=device.name,
             physical=device.physical,
@@ -195,5 +226,5 @@ class Sampler:
             growth=device.growth,
             limit=device.limit,
             allocator=device.allocator,
-            settled=settled,
+            settled=[one._asdict() for one in settled],
         )

@@ -1,7 +1,7 @@
-"""A file in the session's folder, into which large things are put down for the monitor to read.
+"""A file in the session's folder, through which large things go to the engine.
 
-What lies there is written by the kernel alone, at an address: nothing of it passes through Python, and where the file
-system is full, or the file has been cut short, the kernel says so where a write of our own would end the process.
+Only the kernel writes into it, at an address in memory, so that no content passes through Python. If the file system
+is full or the file was cut short, the kernel returns an error, where a write of our own would end the process.
 """
 
 from ctypes import CDLL, c_int, c_long, c_size_t, c_void_p
@@ -40,7 +40,7 @@ class Sheet:
         return self._at
 
     def close(self) -> None:
-        """Let go of the memory; the file stays, for the monitor to read."""
+        """Let go of the memory; the file stays, for the engine to read."""
         if self._at:
             self._munmap(self._at, self._room)
         self._at = self._room = 0

@@ -9,7 +9,7 @@ import _operator as operator
 import gc
 import sys
 from _weakref import ref
-from itertools import chain, compress, repeat, starmap
+from itertools import chain, compress, count, repeat, starmap
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ KIND = "tensors"
 
 _NO_SIZE = {"string", "resource", "variant"}
 """Types whose tensors hold little but pointers: to a variable's own memory, say."""
-_CONTAINER = 1000  # items of a list that are looked at for names
+_CONTAINER = 100_000  # items of a list that are looked at for names
 
 _ASYNCHRONOUS = "The script runs operations asynchronously: to ask a tensor for its shape would wait for them."
 _REMOTE = "The script uses TensorFlow on other machines: to ask a tensor for its shape could wait for them."
@@ -123,24 +123,39 @@ def _find(kind: type) -> "list[ref[Any]]":
     return found[1:-1]
 
 
-def names() -> "dict[int, str]":
+def text_of(holder: str, key: Any) -> str:
+    """``holder[key]``, or the variable *holder* itself if *key* is ``None``."""
+    return holder if key is None else f"{holder}[{key!r}]"
+
+
+def names() -> "dict[int, tuple[str, Any]]":
     """What the script's global variables are called, and the items of its global lists and dicts, by ``id``.
 
-    An ``id`` says something only of what was alive before and still is afterwards.
+    Each is the name of what holds it and the key or index there, ``None`` for a variable itself. Lists in such dicts
+    are looked into as well, as ``history["loss"]`` often is. An ``id`` says something only of what was alive before and
+    still is afterwards.
     """
     space = getattr(sys.modules.get("__main__"), "__dict__", None)
     if type(space) is not dict:
         return {}
     direct = _identities(space)
-    known: dict[int, str] = {}
+    known: dict[int, tuple[str, Any]] = {}
     for name, _, kind in direct:
         held: Any = space.get(name) if kind in (list, tuple, dict) and type(name) is str else None
-        if type(held) in (list, tuple) and len(held) <= _CONTAINER:
-            known.update((item, f"{name}[{place}]") for place, item in enumerate(list(map(id, held))))
-        elif type(held) is dict and len(held) <= _CONTAINER:
-            known.update((item, f"{name}[{key!r}]") for key, item, _ in _identities(held) if type(key) in (str, int))
-    known.update((item, name) for name, item, _ in direct if type(name) is str)
+        _add_items(known, name, held)
+        if type(held) is dict and len(held) <= _CONTAINER:
+            named = [(key, item, kind) for key, item, kind in _identities(held) if type(key) in (str, int)]
+            known.update((item, (name, key)) for key, item, _ in named)
+            for key, _, kind in named:
+                if kind in (list, tuple):
+                    _add_items(known, text_of(name, key), held.get(key))
+    known.update((item, (name, None)) for name, item, _ in direct if type(name) is str)
     return known
+
+
+def _add_items(known: "dict[int, tuple[str, Any]]", name: str, held: Any) -> None:
+    if type(held) in (list, tuple) and len(held) <= _CONTAINER:
+        known.update(zip(list(map(id, held)), zip(repeat(name), count())))
 
 
 def _identities(mapping: "dict[Any, Any]") -> "list[tuple[Any, int, type]]":

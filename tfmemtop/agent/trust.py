@@ -1,4 +1,4 @@
-"""What readers of pools have in common: what they tell, and how it is checked before anybody believes it."""
+"""What readers of pools have in common: the figures they give, and how these are checked before use."""
 
 from typing import Callable, NamedTuple, Optional
 
@@ -7,6 +7,9 @@ from .devices import Reading
 GPU, PINNED, CPU = 0, 1, 2
 """Kinds of allocators, of which only GPUs have an index above 0."""
 
+PINNED_NAME = "HOST:0"
+"""The name we give the pool of pinned host memory, which is no device of TensorFlow's."""
+
 PublicReader = Callable[[], Reading]
 """In use and peak as TensorFlow's public API gives them."""
 
@@ -14,8 +17,15 @@ _TRIALS = 400
 _AGREEMENTS = 5
 
 
+def place_of(device: str) -> "tuple[int, int]":
+    """Kind and index of the allocator of *device*, as ``GPU:0``."""
+    if device == PINNED_NAME:
+        return PINNED, 0
+    return (CPU, 0) if device == "CPU:0" else (GPU, int(device.partition(":")[2]))
+
+
 class NotTrusted(Exception):
-    """What would be read is not what it should be; the text says why."""
+    """The figures would not be those of the allocator; the text says why."""
 
 
 class Growth(NamedTuple):

@@ -1,1 +1,29 @@
-"""One file for each thing the command line can do; each has ``run(arguments) -> exit code``."""
+"""One file for each command of ``tfmemtop``. Each has:
+
+- a docstring, which is the command's help (its lines ``usage:`` and ``example:`` are used in refusals as well),
+- ``declare(parser)``, which adds the command's options, and
+- ``run(arguments)``, which does the work and returns the exit code.
+
+To add a command, write its file and add its name to :data:`NAMES`.
+"""
+
+DEFAULT = "live"
+"""The command that runs where none is named: ``tfmemtop -- COMMAND…`` and ``tfmemtop``."""
+
+NAMES = (
+    DEFAULT,
+    "demo",
+    "record",
+    "attach",
+    "ls",
+    "replay",
+    "why",
+    "compare",
+    "convert",
+    "fit",
+    "doctor",
+    "once",
+    "completion",
+    "help",
+)
+"""The commands in the order of the help. ``once`` is typed as ``--once``."""

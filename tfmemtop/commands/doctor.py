@@ -1,24 +1,48 @@
-"""``tfmemtop doctor [-- COMMAND…]``: what a run of COMMAND would find here, and what would make it complete."""
+"""Check what a run would find here, and what is missing.
+
+usage: tfmemtop doctor [--json] [-- COMMAND…]
+example: tfmemtop doctor -- python train.py
+
+It checks the driver, the hook, TensorFlow, how TensorFlow's pools can be read, the compiler, the sockets, the memory
+limit of the container, the terminal and the locale. It prints a line for each: ok; missing, with what helps; or
+unknown. It does not run COMMAND. It only starts COMMAND's Python, to look for TensorFlow.
+exit code: 0 if nothing is missing, else 1.
+"""
 
 import os
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from tfmemtop.commands.arguments import Arguments
+from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.launching import working_folder
-from tfmemtop.commands.saying import tell_coloured, tell_json
+from tfmemtop.commands.parser import Arguments as Parsed
+from tfmemtop.commands.parser import Parser, Trailing
+from tfmemtop.commands.saying import takes_colours, tell_coloured, tell_json
 from tfmemtop.commands.screen import SMALLEST
 from tfmemtop.doctor import here, inside
-from tfmemtop.doctor.check import Check, run_all
+from tfmemtop.doctor.check import Check, State, run_all
 from tfmemtop.doctor.interpreter import Start, ask, resolve
-from tfmemtop.safe import safe
+from tfmemtop.words.doctor import say
+from tfmemtop.words.safe import safe
 
-_ANSWERS_S = 12.0  # longer than the command's Python has
-_COLOURS = {"ok": "32", "missing": "31", "unknown": "33"}
+_ANSWERS_S = 12.0  # more than the command's Python is given
+_COLOURS = {State.OK: "32", State.MISSING: "31", State.UNKNOWN: "33"}
+
+
+class Arguments(Parsed):
+    """The command is one that shall be run later."""
+
+    json: bool = False
+
+
+def declare(parser: Parser) -> None:
+    """The command, and the form of the output."""
+    parser.arguments = Arguments
+    parser.trailing = Trailing.ALLOWED
+    add_json_option(parser)
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -29,14 +53,14 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def run(arguments: Arguments) -> int:
-    """Print how each thing stands that a run needs: 0 if nothing is missing, else 1."""
+    """Print the state of each thing that a run needs; return 0 if nothing is missing, else 1."""
     checks = examine(arguments.command)
-    complete = all(check.state != "missing" for check in checks)
+    complete = all(check.state is not State.MISSING for check in checks)
     if arguments.json:
-        report = Report(complete, [check._asdict() for check in checks])
+        report = Report(complete, [_to_json(check) for check in checks])
         tell_json(msgspec.json.format(msgspec.json.encode(report)))
     else:
-        tell_coloured(lines(checks, coloured=_has_colours()))
+        tell_coloured(lines(checks, coloured=takes_colours()))
     return 0 if complete else 1
 
 
@@ -71,17 +95,16 @@ def _command(command: tuple[str, ...], environment: dict[str, str], cwd: Path) -
 
 def lines(checks: list[Check], coloured: bool = False) -> list[str]:
     """A line for each check, in columns."""
-    widths = [max(len(getattr(check, name)) for check in checks) for name in ("name", "state")]
+    widths = [max(len(check.name) for check in checks), max(len(check.state.value) for check in checks)]
     shown = []
     for check in checks:
-        state = check.state.ljust(widths[1])
+        state = check.state.value.ljust(widths[1])
         if coloured:
             state = f"\x1b[{_COLOURS[check.state]}m{state}\x1b[0m"
-        text = safe(f"{check.text}; {check.remedy}" if check.remedy else check.text)
-        shown.append(f"{check.name.ljust(widths[0])}  {state}  {text}")
+        shown.append(f"{check.name.ljust(widths[0])}  {state}  {safe(say(check).line)}")
     return shown
 
 
-def _has_colours() -> bool:
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
-    return not plain and sys.stdout is not None and sys.stdout.isatty()
+def _to_json(check: Check) -> dict[str, str]:
+    said = say(check)
+    return {"name": check.name, "state": check.state.value, "text": said.text, "remedy": said.remedy}

@@ -1,29 +1,98 @@
-"""``tfmemtop fit -- COMMAND…``: the smallest memory limit under which the script still works, by trying."""
+"""Find the smallest memory limit under which a command still works, by trying.
+
+usage: tfmemtop fit [--seconds N] [OPTIONS] -- COMMAND…
+example: tfmemtop fit -- python train.py
+
+tfmemtop starts the command several times, each time with another limit. It stops a try that has run long enough. At
+the end it prints a table of the tries and the setting to use. More: tfmemtop help fit.
+exit code: 0 if a limit was found, 1 if not, 130 if the search was interrupted.
+"""
 
 import asyncio
 import os
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from tfmemtop.commands.arguments import Arguments
+from tfmemtop.commands import values
+from tfmemtop.commands.arguments import RunArguments, add_json_option, add_run_options
 from tfmemtop.commands.launching import ask_machine, make_launch
-from tfmemtop.commands.limits import bounds
+from tfmemtop.commands.limits import bounds, resolve
+from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.saying import note, tell, tell_json
-from tfmemtop.engine.folders import output_folder
-from tfmemtop.engine.launch import Launch
-from tfmemtop.engine.run import StartError
-from tfmemtop.engine.tries import Tries
-from tfmemtop.fit.plan import Plan, check, make_plan
-from tfmemtop.fit.report import advice, conclusion, limit_words, result, table
-from tfmemtop.fit.watch import Goal, complains
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.unstarted import StartError
+from tfmemtop.engine.stream.folders import output_folder
+from tfmemtop.engine.tries import Tries, open_tries
+from tfmemtop.events import HookAbsence
+from tfmemtop.fit.plan import SECONDS, SECONDS_MOST, STEPS_MOST, TRIES, TRIES_MOST, Plan, check, make_plan
+from tfmemtop.fit.search import Tried
+from tfmemtop.fit.stopped import Stopped, Why
+from tfmemtop.fit.watch import Goal
 from tfmemtop.options import Refusal
+from tfmemtop.tensorflow_text import tells_exhaustion
+from tfmemtop.words.fit import advice, conclusion, limit_words, outcome, result, stopped_words, table
+from tfmemtop.words.starting import start_text
 
 _INTERRUPTED = 130
 _WIDTH = 96
 _TAIL = 256 * 1024  # bytes of a try's output in which TensorFlow's complaint is looked for
+
+
+class Arguments(RunArguments):
+    """What to get past, in seconds or in steps, and which limits to try how often."""
+
+    seconds: float | None = None
+    steps: int | None = None
+    smallest: str | None = None
+    largest: str | None = None
+    tries: int = TRIES
+    json: bool = False
+
+    def check(self) -> None:
+        if self.seconds is not None and self.steps is not None:
+            raise Refusal("give --seconds or --steps, not both")
+
+    @property
+    def goal(self) -> Goal:
+        """What a try has to get past."""
+        return Goal(SECONDS if self.seconds is None and self.steps is None else self.seconds, self.steps)
+
+
+def declare(parser: Parser) -> None:
+    """The options of a run but for the limit itself, and those of the search."""
+    parser.arguments = Arguments
+    parser.trailing = Trailing.NEEDED
+    parser.instead = {"--memory-limit": "--from and --to", "--cpu-pool": "--from and --to"}
+    fit = parser.add_argument_group("for the search")
+    seconds, steps = values.seconds(1, SECONDS_MOST), values.count(STEPS_MOST)
+    fit.add_argument(
+        "--seconds",
+        metavar="N",
+        type=seconds,
+        help=f"how many seconds a try must run, 1 to {SECONDS_MOST} (default {SECONDS:g})",
+    )
+    fit.add_argument(
+        "--steps",
+        metavar="N",
+        type=steps,
+        help="how many steps a try must make instead: calls of the busiest tf.function, or Keras steps",
+    )
+    fit.add_argument("--from", dest="smallest", metavar="SIZE", help="the smallest limit to try")
+    fit.add_argument(
+        "--to", dest="largest", metavar="SIZE", help="the largest limit to try (default: no limit in the first try)"
+    )
+    fit.add_argument(
+        "--tries",
+        metavar="N",
+        type=values.count(TRIES_MOST),
+        help=f"the largest number of tries, 1 to {TRIES_MOST} (default {TRIES})",
+    )
+    add_run_options(parser, sizes=False)
+    add_json_option(parser)
 
 
 class _Fit:
@@ -32,13 +101,13 @@ class _Fit:
     def __init__(self, plan: Plan, launch: Launch) -> None:
         self.plan = plan
         self.search = plan.search()
-        self.stopped = ""
+        self.stopped: Stopped | None = None
         """Why the search has not come to its end, if so."""
-        self.hint = ""
+        self.hint: HookAbsence | None = None
         self.launch = launch
 
     async def run(self, output: int) -> None:
-        async with Tries(self.launch, output) as tries:
+        async with open_tries(self.launch, output) as tries:
             while self.search.has_next() and not self.stopped:
                 await self._try(tries, output)
 
@@ -58,19 +127,21 @@ class _Fit:
         tried = watch.outcome(limit, tries.now(), _complained(output, begin), not reached)
         note(result(tried))
         if not reached:
-            self.stopped = "interrupted"
+            self.stopped = Stopped(Why.INTERRUPTED)
             return
         self.search.tell(tried)
-        if watch.hooked_out and tried.peak_in_use is None:
-            self.hint = watch.hooked_out
+        if watch.hook_absence and tried.peak_in_use is None:
+            self.hint = watch.hook_absence
         if tries.interrupted:
-            self.stopped = "interrupted"
+            self.stopped = Stopped(Why.INTERRUPTED)
         elif watch.held:
-            self.stopped = f"the next try would not have had all the memory: {watch.held}"
+            self.stopped = Stopped(Why.MEMORY_HELD, held=watch.held)
 
 
 def run(arguments: Arguments) -> int:
-    """Try, with a line a try on stderr; print what was found. 0 if a limit was found, 1 if not, 130 if interrupted.
+    """Try, with a line for each try on stderr, and print what was found.
+
+    Returns 0 if a limit was found, 1 if not, 130 if the search was interrupted.
 
     Raises:
         Refusal: the script cannot be started, or a setting makes no sense.
@@ -80,14 +151,14 @@ def run(arguments: Arguments) -> int:
         check(arguments.settings)
     except ValueError as error:
         raise Refusal(str(error)) from error
-    launch = make_launch(arguments, 80, 24)
-    smallest, largest, ceiling = bounds(arguments, machine)
+    launch = make_launch(arguments, arguments.command, resolve(arguments, machine))
+    smallest, largest, ceiling = bounds(arguments.settings, arguments.smallest, arguments.largest, machine)
     plan = make_plan(
         launch.argv,
         launch.settings,
         has_gpus=bool(machine.uuids),
-        host_memory=machine.host_memory,
-        goal=Goal(arguments.seconds, arguments.steps),
+        host_memory=machine.host_memory or 0,
+        goal=arguments.goal,
         tries=arguments.tries,
         smallest=smallest,
         largest=largest,
@@ -99,21 +170,19 @@ def run(arguments: Arguments) -> int:
     try:
         asyncio.run(fit.run(output))
     except StartError as error:
-        raise Refusal(str(error), error.exit_code) from error
+        raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
     except ValueError as error:
         raise Refusal(str(error)) from error
     finally:
         os.close(output)
     _print(fit, path, arguments)
-    if fit.stopped == "interrupted":
+    if fit.stopped == Stopped(Why.INTERRUPTED):
         return _INTERRUPTED
     return 1 if fit.search.limit is None else 0
 
 
 def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
     search = fit.search
-    growth = fit.plan.settings.growth if fit.plan.on_gpu else None
-    option = "--cpu-pool" if arguments.settings.gpus == () else "--memory-limit"
     said = conclusion(search, fit.stopped, fit.hint)
     if arguments.json:
         told = {
@@ -122,22 +191,26 @@ def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
             "failed_below": search.failed_below,
             "advice": search.advice,
             "settled": bool(search.tried) and search.settled,
-            "stopped": fit.stopped or None,
+            "stopped": stopped_words(fit.stopped) if fit.stopped else None,
             "sentences": said,
-            "tries": search.tried,
+            "tries": [_to_json(tried) for tried in search.tried],
             "output": str(path),
         }
         tell_json(msgspec.json.format(msgspec.json.encode(told)))
         return
     blocks = [table(search.tried) if search.tried else []]
     blocks.append([part for line in said for part in textwrap.wrap(line, _WIDTH)])
-    blocks.append(advice(search, on_gpu=fit.plan.on_gpu, option=option, growth=growth, command=arguments.command))
+    blocks.append(advice(fit.plan.suggested(search), arguments.command))
     blocks.append([f"What the script printed in these tries: {path}"])
     tell(line for number, block in enumerate(filter(None, blocks)) for line in ([""] * bool(number) + block))
+
+
+def _to_json(tried: Tried) -> dict[str, Any]:
+    return msgspec.structs.asdict(tried) | {"passed": tried.passed, "how": outcome(tried.how)}
 
 
 def _complained(output: int, begin: int) -> bool:
     """Whether TensorFlow wrote since *begin* that a pool ran out, which a crash leaves unsaid."""
     end = os.lseek(output, 0, os.SEEK_END)
     tail = os.pread(output, _TAIL, max(begin, end - _TAIL))
-    return complains(tail.decode(errors="replace"))
+    return tells_exhaustion(tail.decode(errors="replace"))

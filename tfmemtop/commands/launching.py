@@ -1,79 +1,70 @@
-"""From what the user typed to what an engine is started with."""
+"""Makes what an engine is started with out of what the user typed."""
 
 import os
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from tfmemtop import boot
-from tfmemtop.commands.arguments import Arguments
-from tfmemtop.commands.limits import Machine, resolve
-from tfmemtop.engine.launch import Launch
+from tfmemtop.commands.arguments import RunArguments
+from tfmemtop.commands.limits import resolve
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.sources.driver_words import Trouble
+from tfmemtop.events import Level
+from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.settings import Settings
-
-DEMO = Path(__file__).parents[1] / "demo" / "train.py"
-DEMO_POOL = 2 << 30
-"""Bytes for the demo's pool on the CPU, about three times what it needs: a smaller limit can be tried."""
+from tfmemtop.words.notices import say_kind
 
 
-def make_launch(arguments: Arguments, columns: int, rows: int) -> Launch:
-    """What to start: the command, where, in which environment, with which settings.
+def make_launch(
+    arguments: RunArguments, argv: Sequence[str], settings: Settings, columns: int = 80, rows: int = 24
+) -> Launch:
+    """What to start: *argv*, in which folder and environment, with which *settings*.
 
-    *columns* and *rows* are the terminal's, in cells.
-
-    Raises:
-        Refusal: a setting does not fit this machine.
+    *columns* and *rows* are those of the script's terminal.
     """
     cwd = working_folder()
-    demo = arguments.subcommand == "demo"
     return Launch(
-        argv=[sys.executable, str(DEMO)] if demo else list(arguments.command),
+        argv=list(argv),
         cwd=cwd,
         environment=dict(os.environ),
-        settings=_demo_settings(arguments) if demo else _settings(arguments),
-        interval_s=arguments.interval_s,
-        probe=arguments.probe,
+        settings=settings,
+        interval_s=arguments.interval,
+        probe=not arguments.no_probe,
+        keep=not arguments.no_record,
         record=str(Path(cwd, arguments.record)) if arguments.record else None,
         columns=columns,
         rows=rows,
         ignored=boot.ignored,
         blocked=boot.blocked,
+        on_end=arguments.on_end,
+        on_oom=arguments.on_oom,
     )
 
 
 def working_folder() -> str:
-    """The path of the working folder, or what it was: that it has been removed is no hindrance to a command."""
+    """The path of the working folder, or its former path if it has been removed: a command can run in it even so."""
     try:
         return str(Path.cwd())
     except OSError:
         return os.environ.get("PWD", "")
 
 
-def _settings(arguments: Arguments) -> Settings:
+def with_sizes(arguments: RunArguments) -> Settings:
+    """The settings with sizes in bytes.
+
+    Raises:
+        Refusal: a setting does not fit this machine.
+    """
     settings = arguments.settings
-    sizes = (arguments.memory_limit, arguments.cpu_pool)
-    if sizes == (None, None) and settings.gpus is None and settings.allocator is None:
-        return settings  # asking the driver would only delay the start
+    if arguments.memory_limit is None and arguments.cpu_pool is None and not needs_gpus(settings):
+        return settings  # to ask the driver would only delay the start
     return resolve(arguments, ask_machine())
 
 
-def _demo_settings(arguments: Arguments) -> Settings:
-    machine = ask_machine()
-    settings = resolve(arguments, machine)
-    on_gpu = bool(machine.uuids) and settings.gpus != ()
-    if on_gpu:
-        # As TensorFlow comes, it would take the whole GPU at once, and there would be little to watch.
-        return msgspec.structs.replace(settings, growth="on") if arguments.growth is None else settings
-    if settings.cpu_pool is None and settings.memory_limit is None:
-        settings = msgspec.structs.replace(settings, cpu_pool=DEMO_POOL)
-    return settings
-
-
 def ask_machine() -> Machine:
-    """What there is; the driver is asked."""
-    from tfmemtop.engine.cgroup import host_memory
-    from tfmemtop.engine.nvml import Nvml
+    """The GPUs and the memory of this machine, as the driver and the kernel tell."""
+    from tfmemtop.engine.sources.cgroup import host_memory
+    from tfmemtop.engine.sources.nvml import Nvml
 
     nvml = Nvml()
     reading = nvml.read()
@@ -84,5 +75,9 @@ def ask_machine() -> Machine:
         totals=[gpu.total for gpu in reading.devices],
         host_memory=memory.total,
         host_memory_of=memory.owner,
-        trouble=next((trouble.text for trouble in reading.troubles if trouble.level == "error"), ""),
+        trouble=next((_said(trouble) for trouble in reading.troubles if trouble.level is Level.ERROR), ""),
     )
+
+
+def _said(trouble: Trouble) -> str:
+    return say_kind(trouble.kind, trouble.detail, trouble.about).text

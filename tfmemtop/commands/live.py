@@ -1,63 +1,154 @@
-"""``tfmemtop -- COMMAND…``, ``tfmemtop`` and ``tfmemtop demo``: an engine, and the screen onto it."""
+"""Run a command and watch it, or watch the GPUs only.
+
+usage: tfmemtop [OPTIONS] -- COMMAND…
+usage: tfmemtop [OPTIONS]
+example: tfmemtop --growth on -- python train.py
+"""
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
-from tfmemtop.commands.arguments import Arguments
-from tfmemtop.commands.launching import make_launch
+from tfmemtop.commands.arguments import (
+    RunArguments,
+    ScreenArguments,
+    add_alert_options,
+    add_record_option,
+    add_run_options,
+    add_screen_options,
+)
+from tfmemtop.commands.launching import make_launch, with_sizes
+from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import script_terminal_size
-from tfmemtop.engine.launch import Launched, start
+from tfmemtop.engine.process.launch import Launched
+from tfmemtop.engine.start import start
+from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.options import Refusal
+from tfmemtop.uncollected import uncollected
+from tfmemtop.words.starting import start_text
+
+
+class Arguments(RunArguments, ScreenArguments):
+    """For a run, or for watching only."""
+
+    def check(self) -> None:
+        if not self.command:
+            for name, flag in _NEED_COMMAND.items():
+                if getattr(self, name) not in (None, False, ""):
+                    raise Refusal(f"{flag} needs a command; for example: tfmemtop {flag} … -- python train.py")
+
+
+_NEED_COMMAND = {
+    "growth": "--growth",
+    "memory_limit": "--memory-limit",
+    "allocator": "--allocator",
+    "gpus": "--gpus",
+    "cpu_pool": "--cpu-pool",
+    "no_probe": "--no-probe",
+    "on_end": "--on-end",
+    "on_oom": "--on-oom",
+}
+"""Options that have no effect if no command is started. ``--record`` and ``--interval`` do have one."""
+
+
+def declare(parser: Parser) -> None:
+    """The options of a run on the screen."""
+    parser.arguments = Arguments
+    parser.trailing = Trailing.ALLOWED
+    parser.instead = {"--json": "tfmemtop --once --json"}
+    add_run_options(parser)
+    add_alert_options(parser)
+    add_record_option(parser)
+    add_screen_options(parser)
 
 
 def run(arguments: Arguments) -> int:
-    """Start the engine, show the screen, and give the exit code its user left it with.
+    """Start the engine, show the screen, and return the exit code with which the user left it.
 
     Raises:
-        Refusal: what was asked for cannot be started or shown.
+        Refusal: the command cannot be started, or there is no screen to show it on.
     """
-    if arguments.subcommand == "demo" and find_spec("tensorflow") is None:
-        raise Refusal("the demo needs TensorFlow: pip install 'tfmemtop[demo]'")
-    launch = make_launch(arguments, *script_terminal_size())
+    size = script_terminal_size()
+    launch = make_launch(arguments, list(arguments.command), with_sizes(arguments), *size)
     return show(lambda: start(launch), arguments)
 
 
-def show(answer: Callable[[], Launched], arguments: Arguments) -> int:
-    """Show the screen onto the session that *answer* starts or names; its exit code.
+def show(answer: Callable[[], Launched], arguments: ScreenArguments) -> int:
+    """Show the screen of the session that *answer* starts or finds; return its exit code.
 
     Raises:
         Refusal: the session could not be started.
     """
-    with ThreadPoolExecutor(1) as other:
+    with ThreadPoolExecutor(1) as other, _signals_raised() as heard:
         coming = other.submit(answer)
         launched: Launched | None = None
         try:
-            # The script is starting by now; the slowest import of all takes place meanwhile.
-            from tfmemtop.ui.main import run_live
+            # The script is starting now. The slowest import takes place meanwhile.
+            with uncollected():
+                from tfmemtop.ui.main import run_live
 
+            if heard:
+                raise SystemExit
             launched = coming.result()
             if launched.error is not None:
-                raise Refusal(launched.error, launched.exit_code or 1)
+                raise Refusal(start_text(launched.error), launched.error.exit_code)
             outcome = run_live(Path(launched.socket), arguments.ui_options(dict(os.environ)))
         except Refusal:
             raise
         except BaseException as error:
-            # Whatever it is: the script runs by now, and is not to run unseen.
+            # Whatever it is: the script runs by now, and the user must hear of it.
             launched = launched or coming.result()
             if launched.error is None:
                 _say_it_goes_on(launched)
+            if heard:
+                raise SystemExit(128 + heard[0]) from error
             if isinstance(error, OSError):
                 raise Refusal(f"the engine of {launched.id} cannot be reached: {error.strerror or error}", 1) from error
             raise
     if outcome.trouble:
         say(f"the screen has failed: {outcome.trouble}")
+    for line in outcome.summary:
+        say(line)
     if outcome.left_running:
         _say_it_goes_on(launched)
+    elif outcome.summary:
+        _say_what_is_left(launched)
     return outcome.exit_code
+
+
+def _say_what_is_left(launched: Launched) -> None:
+    if launched.output_path:
+        say(f"output in {launched.output_path}")
+    if recording := kept_recordings().get(launched.id):
+        say(f"recorded in {recording}")
+        say(f"tfmemtop why {launched.id} explains it")
+
+
+@contextmanager
+def _signals_raised() -> Iterator[list[int]]:
+    """While this lasts, a signal that ends programs raises SystemExit, so that what runs by now can be told.
+
+    The signals are in the list, too: while a class is being made, Python 3.11 turns what is raised into another
+    error, and in some of the import's callbacks it is lost. The screen has handlers of its own while it is shown.
+    """
+    heard: list[int] = []
+
+    def end(number: int, _: FrameType | None) -> None:
+        heard.append(number)
+        raise SystemExit(128 + number)
+
+    heeded = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heeded}
+    try:
+        yield heard
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _say_it_goes_on(launched: Launched) -> None:

@@ -1,4 +1,8 @@
-"""``tfmemtop --once``: one reading of the GPUs and the processes on them, as a table or as events."""
+"""Print one reading of the GPUs and of the processes on them; needs no terminal.
+
+usage: tfmemtop --once [--json] [--loop SECONDS]
+example: tfmemtop --once --json
+"""
 
 import os
 import shlex
@@ -7,48 +11,83 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 
-from tfmemtop.commands.arguments import Arguments
+from tfmemtop.commands import values
+from tfmemtop.commands.arguments import add_json_option
+from tfmemtop.commands.parser import Arguments as Parsed
+from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.saying import say, tell, tell_json
-from tfmemtop.engine.foreign import Foreign
-from tfmemtop.engine.host import Host
-from tfmemtop.engine.launch import Launch
-from tfmemtop.engine.nvml import Nvml
-from tfmemtop.engine.procfs import all_pids
-from tfmemtop.engine.run import INJECT
-from tfmemtop.engine.session import describe
+from tfmemtop.engine.process.injection import INJECT
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.session_event import describe
+from tfmemtop.engine.sources.foreign import Foreign
+from tfmemtop.engine.sources.host import Host
+from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.engine.sources.procfs import all_pids
 from tfmemtop.events import (
-    AnyEvent,
     Device,
     DeviceReading,
+    Event,
     Process,
     ProcessReading,
     ProcessReadings,
     encode,
 )
-from tfmemtop.safe import safe
-from tfmemtop.state.views import notes
 from tfmemtop.units import UNKNOWN, format_short
+from tfmemtop.words.devices import notes
+from tfmemtop.words.notices import say_kind
+from tfmemtop.words.safe import safe
 
 _CPU_SPAN_S = 0.2
 
 
+class Arguments(Parsed):
+    """How it is printed."""
+
+    json: bool = False
+    loop: float | None = None
+
+
+def declare(parser: Parser) -> None:
+    """The form of the output, and whether it is printed again and again."""
+    parser.arguments = Arguments
+    add_json_option(parser).add_argument(
+        "--loop",
+        metavar="SECONDS",
+        type=values.seconds(0.1, 86400),
+        help="print a reading every so often, until Ctrl-C; in JSON each begins with a line of the type session",
+    )
+
+
 def run(arguments: Arguments) -> int:
-    """Print the reading on stdout; what could not be read is said on stderr. 0, with no GPU too."""
-    events, troubles = read()
-    for trouble in troubles:
-        say(trouble)
+    """Print readings on stdout, and on stderr what could not be read; return 0, also without a GPU."""
+    nvml, said = Nvml(), list[str]()
+    while True:
+        until = time.monotonic() + (arguments.loop or 0)
+        events, troubles = read(nvml)
+        for trouble in troubles:
+            if trouble not in said:
+                say(trouble)
+        said = troubles
+        _print(arguments, events)
+        if arguments.loop is None:
+            nvml.close()
+            return 0
+        time.sleep(max(0.0, until - time.monotonic()))
+
+
+def _print(arguments: Arguments, events: list[Event]) -> None:
     if arguments.json:
         tell_json(b"\n".join(map(encode, events)))
     else:
         width = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
         tell(line[:width] for line in table(events))
-    return 0
+        if arguments.loop is not None:
+            tell([""])
 
 
-def read(nvml: Nvml | None = None, foreign: Foreign | None = None) -> tuple[list[AnyEvent], list[str]]:
-    """One reading as the events of a session that only watched, and what the user should know of it."""
+def read(nvml: Nvml, foreign: Foreign | None = None) -> tuple[list[Event], list[str]]:
+    """One reading as events of a session that only watches, and lines about what could not be read."""
     session = describe(Launch(argv=[], cwd="", environment={}), "once", None)
-    nvml = nvml or Nvml()
     reading = nvml.read()
     foreign = foreign or Foreign(all_pids)
     readings = [foreign.translate(one) for one in reading.readings]
@@ -57,16 +96,15 @@ def read(nvml: Nvml | None = None, foreign: Foreign | None = None) -> tuple[list
     sweep = host.sweep(on_gpus, 0, frozenset())
     processes = sweep.processes
     if on_gpus:
-        time.sleep(_CPU_SPAN_S)  # the share of a CPU is one of a span of time
+        time.sleep(_CPU_SPAN_S)  # the share of a CPU is measured over a span of time
         sweep = host.sweep(on_gpus, 0, frozenset())
-    nvml.close()
-    events: list[AnyEvent] = [session, *reading.devices, *readings, *processes, sweep.readings]
-    troubles = [f"{t.text}; {t.remedy}" if t.remedy else t.text for t in reading.troubles if t.text]
+    events: list[Event] = [session, *reading.devices, *readings, *processes, sweep.readings]
+    troubles = [say_kind(t.kind, t.detail, t.about).line for t in reading.troubles if t.kind]
     return events, troubles
 
 
-def table(events: Iterable[AnyEvent]) -> Iterator[str]:
-    """The reading's GPUs, a line each, and below them the processes on them."""
+def table(events: Iterable[Event]) -> Iterator[str]:
+    """A line for each GPU, and below them a line for each process on a GPU."""
     devices: dict[int, Device] = {}
     readings: list[DeviceReading] = []
     processes: dict[int, Process] = {}

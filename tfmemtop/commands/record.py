@@ -1,51 +1,85 @@
-"""``tfmemtop record -o FILE -- COMMAND…``: no screen; the script's stdio untouched, a summary at the end."""
+"""Run a command without a screen and record what happens.
+
+usage: tfmemtop record [OPTIONS] [-o FILE] -- COMMAND…
+example: tfmemtop record -- python train.py
+
+Without -o the recording is kept with those of all sessions; tfmemtop ls lists them. A FILE whose name ends in .jsonl
+becomes plain text, any other is compressed.
+
+The command keeps its own terminal, pipes and files. When it ends, a summary is printed to stderr. The exit
+code is that of the command. See also: tfmemtop help recordings.
+"""
 
 import asyncio
 from pathlib import Path
 
-from tfmemtop.commands.arguments import Arguments
-from tfmemtop.commands.launching import make_launch
+from tfmemtop.commands import values
+from tfmemtop.commands.arguments import RunArguments, add_alert_options, add_run_options
+from tfmemtop.commands.launching import make_launch, with_sizes
+from tfmemtop.commands.parser import Parser, Trailing
+from tfmemtop.commands.recorded import told
 from tfmemtop.commands.saying import say
+from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.record import record
-from tfmemtop.engine.run import StartError
 from tfmemtop.events import RunEnd
-from tfmemtop.failure import describe
 from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, left_out, read
-from tfmemtop.summary import describe_end, summarise
+from tfmemtop.reports.summary import summarise
+from tfmemtop.words.endings import ending
+from tfmemtop.words.failure import describe
+from tfmemtop.words.notices import say_kind
+from tfmemtop.words.starting import start_text
+
+
+class Arguments(RunArguments):
+    """As for any run, and where to record it."""
+
+    output: Path | None = None
+
+
+def declare(parser: Parser) -> None:
+    """The options of a run, and the file."""
+    parser.arguments = Arguments
+    parser.trailing = Trailing.NEEDED
+    add_run_options(parser)
+    add_alert_options(parser)
+    group = parser.add_argument_group("for the recording")
+    group.add_argument("-o", "--output", metavar="FILE", type=values.file, help="the file to record to")
 
 
 def run(arguments: Arguments) -> int:
-    """Run the script, say on stderr how it went, and give its exit code, or 128+n for signal n.
+    """Run the script, say on stderr how it went, and return its exit code, or 128+n for signal n.
 
     Raises:
-        Refusal: it cannot be started, or the file cannot be recorded to.
+        Refusal: the script cannot be started, or the file cannot be recorded to.
     """
-    assert arguments.record is not None
-    launch = make_launch(arguments, 80, 24)
+    arguments.record = arguments.output
+    launch = make_launch(arguments, arguments.command, with_sizes(arguments))
     try:
-        done = asyncio.run(record(launch, arguments.record))
+        done = asyncio.run(record(launch, arguments.output))
     except StartError as error:
-        raise Refusal(str(error), error.exit_code) from error
+        raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
     except (RecordingError, ValueError) as error:
         raise Refusal(str(error)) from error
-    for line in report(arguments.record, done.end, done.trouble):
+    for line in report(Path(done.path), done.end, done.trouble, done.readings):
         say(line)
+    for failed in done.failed_alerts:
+        say(say_kind(failed.kind, failed.detail, failed.about).line)
     if done.end.signal is not None:
         return 128 + done.end.signal
     return done.end.exit_code or 0
 
 
-def report(path: Path, end: RunEnd, trouble: str | None) -> list[str]:
-    """What to say of a run that has ended and of its recording at *path*."""
+def report(path: Path, end: RunEnd, trouble: str | None, readings: int) -> list[str]:
+    """What to say of a run that has ended, in which so many *readings* were taken, and of its recording at *path*."""
     try:
         recording = read(path)
-        lines = summarise(recording.events()).lines()
+        lines = summarise(told(recording), readings)
         if recording.damaged:
             lines.append(left_out(recording))
     except RecordingError:
         # Such as /dev/null, of which nothing is read back; or the disk was full from the start.
-        lines = [describe_end(end)]
+        lines = [ending(end.ending)]
     except Exception as error:  # the run's exit code counts more
-        lines = [describe_end(end), f"the summary cannot be made: {describe(error)}"]
+        lines = [ending(end.ending), f"the summary cannot be made: {describe(error)}"]
     return [*lines, f"the recording is not complete: {trouble}" if trouble else f"recorded in {path}"]

@@ -1,22 +1,43 @@
-"""``tfmemtop replay FILE``: the screens again, from a recording."""
+"""Show the screens of a recording: pause, step, seek, change the speed.
+
+usage: tfmemtop replay [FILE] [OPTIONS]
+example: tfmemtop replay run.jsonl
+
+FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. The keys are in
+tfmemtop help keys.
+"""
 
 import os
-from pathlib import Path
 
-from tfmemtop.commands.arguments import Arguments
+from tfmemtop.commands.arguments import ScreenArguments, add_screen_options
+from tfmemtop.commands.known_sessions import recording_of
+from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import terminal_size
 from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, read
 
 
+class Arguments(ScreenArguments):
+    """``file`` is the recording."""
+
+    file: str | None = None
+
+
+def declare(parser: Parser) -> None:
+    """The recording, and the options of the screen."""
+    parser.arguments = Arguments
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session")
+    add_screen_options(parser)
+
+
 def run(arguments: Arguments) -> int:
-    """Show the recording until the user has seen enough; 0.
+    """Show the recording until the user leaves it; return 0.
 
     Raises:
         Refusal: it cannot be read, or there is no terminal to show it on.
     """
-    path = Path(arguments.target or "")
+    path = recording_of(arguments.file)
     try:
         read(path)  # before anything is drawn, and before the import that takes longest
         terminal_size()

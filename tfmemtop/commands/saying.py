@@ -1,6 +1,7 @@
-"""All that the command line prints: safe, line by line, and with a plain error where nothing can be printed.
+"""Prints everything that the command line prints.
 
-stdout is for what was asked for (:func:`tell`), stderr for what is said beside it (:func:`say`, :func:`note`).
+The result of a command goes to stdout (:func:`tell`), messages go to stderr (:func:`say`, :func:`note`). All text is
+made safe for a terminal. Where nothing can be printed, the error is one plain line.
 """
 
 import errno
@@ -9,13 +10,14 @@ import sys
 from collections.abc import Iterable
 
 from tfmemtop.charset import json_ascii
-from tfmemtop.safe import safe
+from tfmemtop.words.safe import safe
 
 
 def open_all_three() -> None:
-    """Let no file of ours take the number of a standard stream that is closed: what is printed would go into it.
+    """Open each standard stream that is closed, onto the null device.
 
-    The programs that are started find it closed, as they would have without us.
+    Otherwise a file of ours would get its number, and what is printed would go into that file. The programs that are
+    started still find the stream closed, as they would without tfmemtop.
     """
     for descriptor in (0, 1, 2):
         if not _is_open(descriptor):
@@ -39,8 +41,14 @@ def tell(lines: Iterable[str]) -> None:
     _print("\n".join(map(safe, lines)))
 
 
+def takes_colours() -> bool:
+    """Whether stdout is a terminal that shows colours, and the user wants them."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return not plain and sys.stdout is not None and sys.stdout.isatty()
+
+
 def tell_coloured(lines: Iterable[str]) -> None:
-    """Print *lines* on stdout with the colours that are in them; all else in them has passed through ``safe``.
+    """Print *lines* on stdout with the escape sequences that are in them. The caller has made the rest of them safe.
 
     Raises:
         OSError: they cannot be written.
@@ -49,7 +57,7 @@ def tell_coloured(lines: Iterable[str]) -> None:
 
 
 def tell_json(encoded: bytes) -> None:
-    """Print JSON on stdout, one line or several; what is not ASCII is escaped in it, and so steers no terminal.
+    """Print JSON on stdout. Every character beyond ASCII is escaped, so that no text in it controls the terminal.
 
     Raises:
         OSError: it cannot be written.
@@ -63,18 +71,18 @@ def _print(text: str) -> None:
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        raise  # who read us has enough
+        raise  # the reader has closed the pipe
     except OSError as error:
         raise OSError(error.errno, error.strerror, "standard output") from error
 
 
 def say(text: str) -> None:
-    """Print one line on stderr, as tfmemtop's."""
+    """Print one line on stderr, after ``tfmemtop:``."""
     note(f"tfmemtop: {text}")
 
 
 def note(text: str, end: str = "\n") -> None:
-    """Print *text* on stderr; where that takes nothing, there is nobody to tell."""
+    """Print *text* on stderr. If stderr cannot be written to, nothing is printed."""
     if sys.stderr is None:
         return
     try:
@@ -84,7 +92,7 @@ def note(text: str, end: str = "\n") -> None:
 
 
 def let_go_of_stdout() -> None:
-    """What cannot be written the interpreter would try again at its end, and complain."""
+    """Send the rest of stdout to the null device. The interpreter would otherwise write it at its end, and complain."""
     _let_go(1)
 
 

@@ -1,15 +1,15 @@
-"""Whether there is a terminal to draw on, and what of it the script has."""
+"""The terminal that the screen is drawn on, and the size of the script's own terminal in it."""
 
 import os
 import sys
 
 from tfmemtop.options import Refusal
-from tfmemtop.ui.layout import first_size
+from tfmemtop.ui.draw.layout import first_size
 
-SMALLEST = (60, 16)
-"""Columns and rows below which nothing of use could be shown."""
+SMALLEST = (40, 12)
+"""The smallest terminal, in columns and rows, on which the screen is of use."""
 
-_INSTEAD = "use tfmemtop record -o FILE -- COMMAND…, or tfmemtop --once"
+_INSTEAD = "use tfmemtop record -- COMMAND…, or tfmemtop --once"
 
 
 def terminal_size() -> tuple[int, int]:
@@ -20,11 +20,11 @@ def terminal_size() -> tuple[int, int]:
     """
     for stream, name in ((sys.stdin, "standard input"), (sys.stdout, "standard output")):
         if stream is None or stream.closed or not stream.isatty():
-            raise Refusal(f"{name} is no terminal: {_INSTEAD}")
+            raise Refusal(f"{name} is not a terminal: {_INSTEAD}")
     if os.environ.get("TERM", "dumb") in ("dumb", ""):
-        raise Refusal(f"the terminal calls itself dumb (TERM) and cannot be drawn on: {_INSTEAD}")
+        raise Refusal(f"the terminal cannot be drawn on (TERM is dumb or not set): {_INSTEAD}")
     columns, rows = os.get_terminal_size(sys.stdout.fileno())
-    if columns == 0 or rows == 0:  # one that does not know its size, such as a serial line
+    if columns == 0 or rows == 0:  # the terminal does not know its size, for example a serial line
         return 80, 24
     if columns < SMALLEST[0] or rows < SMALLEST[1]:
         raise Refusal(
@@ -35,7 +35,7 @@ def terminal_size() -> tuple[int, int]:
 
 
 def script_terminal_size() -> tuple[int, int]:
-    """Columns and rows that the script's own terminal has on that one once it is drawn.
+    """Columns and rows of the script's own terminal, as it will be after the first drawing.
 
     Raises:
         Refusal: as :func:`terminal_size`.
@@ -44,7 +44,7 @@ def script_terminal_size() -> tuple[int, int]:
 
 
 def _gpus() -> int:
-    """How many there are by the driver's own list; asking the driver itself would delay the start."""
+    """The number of GPUs in the driver's list in ``/proc``. To ask the driver itself would delay the start."""
     try:
         return len(os.listdir("/proc/driver/nvidia/gpus"))  # noqa: PTH208 (only their number)
     except OSError:

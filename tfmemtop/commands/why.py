@@ -1,65 +1,61 @@
-"""``tfmemtop why FILE``: the five questions answered for a recording, in text to be passed on."""
+"""Explain a recorded run's memory: what happened, why, and what to do.
 
-import textwrap
+usage: tfmemtop why [FILE] [--json]
+example: tfmemtop why run.jsonl
+
+FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session.
+
+It begins with a verdict of two lines. The reason and what to do follow, then the questions that the run raises.
+All of it is plain text, to be read or to be pasted into an issue. --json prints the same as JSON.
+"""
+
 from pathlib import Path
 
-from tfmemtop import __version__
-from tfmemtop.commands.arguments import Arguments
-from tfmemtop.commands.compare import numbered
-from tfmemtop.commands.saying import say, tell
+import msgspec
+
+from tfmemtop.commands.arguments import add_json_option
+from tfmemtop.commands.parser import Arguments as Parsed
+from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.recorded import no_run, numbered, spacing_s, told
+from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, left_out, read
-from tfmemtop.safe import safe
-from tfmemtop.verdicts.course import Course, follow
-from tfmemtop.verdicts.questions import also_found, answers, heading
+from tfmemtop.reports.why import page, to_json
+from tfmemtop.rules.run_review import review
 
-WIDTH = 96
+
+class Arguments(Parsed):
+    """``file`` is the recording, as ``FILE`` or ``FILE:N``."""
+
+    file: str | None = None
+    json: bool = False
+
+
+def declare(parser: Parser) -> None:
+    """The recording and the form of the report."""
+    parser.arguments = Arguments
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
+    add_json_option(parser)
 
 
 def run(arguments: Arguments) -> int:
-    """Print the answers for the recording's last run, or for run N of ``FILE:N``; 0.
+    """Print the report on the recording's last run, or for run N of ``FILE:N``; return 0.
 
     Raises:
         Refusal: the file cannot be read, or no script was started in it.
     """
-    path, number = numbered(arguments.target or "")
+    path, number = numbered(arguments.file)
     try:
         recording = read(Path(path))
-        course = follow(recording.events(), number)
+        seen = review(told(recording, number), number, spacing_s(recording))
     except RecordingError as error:
         raise Refusal(str(error)) from error
-    if course.state.run is None or number not in (None, course.state.run.run):
-        raise Refusal(f"{path} holds no run" + ("" if number is None else f" {number}"))
-    tell(page(course))
+    if seen.state.run is None or number not in (None, seen.state.run.run):
+        raise no_run(path, number)
+    if arguments.json:
+        tell_json(msgspec.json.format(msgspec.json.encode(to_json(seen))))
+    else:
+        tell(page(seen, path))
     if recording.damaged:
         say(left_out(recording))
     return 0
-
-
-def page(course: Course) -> list[str]:
-    """The answers as lines of text."""
-    lines = _wrap(heading(course), "")
-    for answer in answers(course):
-        lines += ["", *_wrap(answer.question, "")]
-        for paragraph in answer.paragraphs:
-            lines += _wrap(paragraph, "  ")
-        for found in answer.found:
-            lines += _wrap(found, "  * ")
-        lines += [f"      {line}".rstrip() for line in answer.code]
-    if others := also_found(course):
-        lines += ["", "Also found"]
-        for found in others:
-            lines += _wrap(found, "  * ")
-    return [
-        *lines,
-        "",
-        f"(tfmemtop {__version__}; keys in brackets are those of tfmemtop replay and of the live screen)",
-    ]
-
-
-def _wrap(text: str, first: str) -> list[str]:
-    plain = safe(" ".join(text.split()))  # before it is measured
-    rest = " " * len(first)
-    return textwrap.wrap(
-        plain, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
-    )

@@ -2,19 +2,111 @@
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import Any, NamedTuple
 
-State = Literal["ok", "missing", "unknown"]
+
+class State(str, Enum):
+    """How a thing stands that a run needs."""
+
+    OK = "ok"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+class Fact(Enum):
+    """What a check found. Its words, and what helps, are in ``words/doctor.py``; behind each are its values."""
+
+    GPUS_READ = auto()  # version, names: one for each GPU
+    DRIVER_TROUBLE = auto()  # trouble
+    NO_GPU_SHOWN = auto()
+    NO_GPU = auto()
+
+    SHARES_TOLD = auto()
+    NO_PROCESS = auto()
+    NO_GPU_TO_SHARE = auto()
+    PIDS_DIFFER = auto()  # reason
+    SHARES_MISSING = auto()  # reason, mig
+
+    NO_COMMAND = auto()
+    COMMAND_NOT_FOUND = auto()  # name
+    NOT_EXECUTABLE = auto()  # name
+    INTERPRETER_LOOP = auto()  # name
+    NOT_PYTHON = auto()  # name
+    RUN_BY_OTHER = auto()  # name, interpreter
+    ENV_OPTION = auto()  # word
+    ENV_EMPTY = auto()
+    UV_COMMAND = auto()  # word
+    CANNOT_START = auto()  # name, error
+    NO_ANSWER = auto()  # name, seconds
+    PYTHON_ENDED = auto()  # name, code, line
+
+    HOOK_IN = auto()  # version, path
+    PYTHON_TOO_OLD = auto()  # version, path
+    HOOK_SHUT_OUT = auto()  # absence, flag
+    HOOK_OUT = auto()  # version, path
+
+    TENSORFLOW_FOUND = auto()  # version, folder
+    TENSORFLOW_MISSING = auto()  # path, error
+
+    POOLS = auto()  # direct, library, and where that is missing text, remedy
+    POOLS_WITHOUT_TENSORFLOW = auto()
+
+    COMPILER = auto()  # version
+    COMPILER_MISSING = auto()  # text, remedy
+
+    SOCKETS = auto()  # folder
+    SOCKETS_FAILED = auto()  # file, error
+
+    MEMORY_WHOLE = auto()  # machine
+    MEMORY_LIMITED = auto()  # owner, total, machine
+
+    TERMINAL = auto()  # columns, rows, kind, colours
+    NOT_A_TERMINAL = auto()
+    TERMINAL_KIND = auto()  # kind
+    TERMINAL_SMALL = auto()  # columns, rows, kind, least
+
+    LOCALE_UTF8 = auto()  # name
+    LOCALE_UNSET = auto()
+    LOCALE_ASCII = auto()  # name
+
+    CHECK_FAILED = auto()  # error
+    CHECK_LATE = auto()  # seconds
+
+
+class Library(Enum):
+    """The compiled library that looks into the pools of one TensorFlow."""
+
+    CACHED = auto()
+    TO_BE_BUILT = auto()
+    NO_FRAMEWORK = auto()
+    NO_HEADERS = auto()
+    NO_COMPILER = auto()
 
 
 class Check(NamedTuple):
-    """One thing that a run needs: how it stands, and what helps where it is missing."""
+    """One thing that a run needs: how it stands, and why. ``values`` belong to the fact."""
 
     name: str
     state: State
-    text: str
-    remedy: str = ""
+    fact: Fact
+    values: Mapping[str, Any] = {}
+
+
+def ok(name: str, fact: Fact, /, **values: Any) -> Check:
+    """Nothing is missing."""
+    return Check(name, State.OK, fact, values)
+
+
+def missing(name: str, fact: Fact, /, **values: Any) -> Check:
+    """A run would lack something."""
+    return Check(name, State.MISSING, fact, values)
+
+
+def unknown(name: str, fact: Fact, /, **values: Any) -> Check:
+    """It cannot be told."""
+    return Check(name, State.UNKNOWN, fact, values)
 
 
 def run_all(groups: dict[tuple[str, ...], Callable[[], list[Check]]], timeout_s: float) -> list[Check]:
@@ -25,8 +117,8 @@ def run_all(groups: dict[tuple[str, ...], Callable[[], list[Check]]], timeout_s:
         try:
             found[names] = checks()
         except Exception as error:
-            why = f"the check has failed: {type(error).__name__}: {error}"
-            found[names] = [Check(name, "unknown", why) for name in names]
+            why = f"{type(error).__name__}: {error}"
+            found[names] = [unknown(name, Fact.CHECK_FAILED, error=why) for name in names]
 
     # Not a pool: its threads are waited for at the end, and a driver may hang for ever.
     threads = [threading.Thread(target=run, args=each, daemon=True) for each in groups.items()]
@@ -35,5 +127,5 @@ def run_all(groups: dict[tuple[str, ...], Callable[[], list[Check]]], timeout_s:
     give_up = time.monotonic() + timeout_s
     for thread in threads:
         thread.join(max(0.0, give_up - time.monotonic()))
-    late = f"no answer within {timeout_s:.0f} s"
-    return [check for names in groups for check in found.get(names) or [Check(n, "unknown", late) for n in names]]
+    late = {names: [unknown(name, Fact.CHECK_LATE, seconds=timeout_s) for name in names] for names in groups}
+    return [check for names in groups for check in found.get(names) or late[names]]

@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfmemtop.charset import locale_name, takes_utf8
-from tfmemtop.doctor.check import Check
-from tfmemtop.engine.cgroup import host_memory
-from tfmemtop.engine.folders import open_session
-from tfmemtop.engine.nvml import Nvml, Reading
-from tfmemtop.engine.place import pid_namespace
-from tfmemtop.units import format_bytes
+from tfmemtop.doctor.check import Check, Fact, missing, ok, unknown
+from tfmemtop.engine.sources.cgroup import host_memory
+from tfmemtop.engine.sources.nvml import Nvml, Reading
+from tfmemtop.engine.sources.place import pid_namespace
+from tfmemtop.engine.stream.folders import open_session
+from tfmemtop.events import Level
 
 _NVIDIA = "0x10de"  # the vendor's number on the PCI bus
 _DISPLAYS = ("0x0300", "0x0302")  # classes of graphics cards and of those without an output
-_HOST_PIDS = "start the container with --pid=host"
 
 
 def read_driver(nvml: Nvml | None = None) -> tuple[Reading, str | None]:
@@ -29,32 +28,28 @@ def read_driver(nvml: Nvml | None = None) -> tuple[Reading, str | None]:
 
 def driver(reading: Reading, version: str | None, root: Path = Path("/")) -> Check:
     """Whether the driver answers, or there is no GPU for it."""
-    trouble = next((each for each in reading.troubles if each.text), None)
+    trouble = next((each for each in reading.troubles if each.kind), None)
     if reading.devices and trouble is None:
-        names = ", ".join(dict.fromkeys(device.name for device in reading.devices))
-        count = "1 GPU" if len(reading.devices) == 1 else f"{len(reading.devices)} GPUs"
-        return Check("driver", "ok", f"{version or 'version unknown'}, {count}: {names}")
-    if trouble is not None and (trouble.level == "error" or _has_card(root)):
-        return Check("driver", "missing", trouble.text, trouble.remedy)
+        return ok("driver", Fact.GPUS_READ, version=version, names=[device.name for device in reading.devices])
+    if trouble is not None and (trouble.level is Level.ERROR or _has_card(root)):
+        return missing("driver", Fact.DRIVER_TROUBLE, trouble=trouble)
     if trouble is None:
-        return Check("driver", "missing", "the driver answers, and shows no GPU", "in a container: --gpus all")
-    return Check("driver", "ok", "no NVIDIA GPU here; TensorFlow's pool on the CPU is shown")
+        return missing("driver", Fact.NO_GPU_SHOWN)
+    return ok("driver", Fact.NO_GPU)
 
 
 def shares(reading: Reading, root: Path = Path("/")) -> Check:
     """Whether memory is known by process."""
     name = "processes"
     if not reading.devices:
-        return Check(name, "ok", "no GPU whose memory could be told by process")
+        return ok(name, Fact.NO_GPU_TO_SHARE)
     reason = next((one.processes_missing for one in reading.readings if one.processes_missing), None)
     told = any(process.used is not None for one in reading.readings for process in one.processes)
     if pid_namespace(root) != "first" and not told:
-        text = "processes are numbered otherwise here than on the machine; pools are known all the same"
-        return Check(name, "unknown", f"{text}; {reason}" if reason else text, _HOST_PIDS)
+        return unknown(name, Fact.PIDS_DIFFER, reason=reason)
     if reason:
-        remedy = "run as root, or on a GPU that is not divided" if any(each.mig for each in reading.devices) else ""
-        return Check(name, "missing", reason, remedy or "none: pools and what is in use of them are known all the same")
-    return Check(name, "ok", "the driver tells memory by process" if told else "no process is on a GPU now")
+        return missing(name, Fact.SHARES_MISSING, reason=reason, mig=any(each.mig for each in reading.devices))
+    return ok(name, Fact.SHARES_TOLD if told else Fact.NO_PROCESS)
 
 
 def sockets() -> Check:
@@ -62,22 +57,18 @@ def sockets() -> Check:
     try:
         session = open_session()
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        why = f"{where}{error.strerror or error}"
-        return Check("sockets", "missing", why, "set XDG_RUNTIME_DIR to a folder with room")
+        return missing("sockets", Fact.SOCKETS_FAILED, file=error.filename, error=error.strerror or error)
     folder = session.path.parent
     session.remove()
-    return Check("sockets", "ok", f"in {folder}")
+    return ok("sockets", Fact.SOCKETS, folder=folder)
 
 
 def memory(root: Path = Path("/")) -> Check:
     """What host memory shares are shares of."""
     found = host_memory(root)
     if found.owner == "machine":
-        return Check("cgroup", "ok", f"no limit below the machine's {format_bytes(found.machine)}")
-    owner = "control group" if found.owner == "cgroup" else found.owner
-    text = f"the {owner} may have {format_bytes(found.total)} of the machine's {format_bytes(found.machine)}"
-    return Check("cgroup", "ok", text)
+        return ok("cgroup", Fact.MEMORY_WHOLE, machine=found.machine)
+    return ok("cgroup", Fact.MEMORY_LIMITED, owner=found.owner, total=found.total, machine=found.machine)
 
 
 def terminal(environment: Mapping[str, str], smallest: tuple[int, int]) -> Check:
@@ -85,23 +76,22 @@ def terminal(environment: Mapping[str, str], smallest: tuple[int, int]) -> Check
     name, kind = "terminal", environment.get("TERM", "")
     stdout, stdin = sys.stdout, sys.stdin
     if stdout is None or stdin is None or not (stdout.isatty() and stdin.isatty()):
-        return Check(name, "unknown", "standard input or output is no terminal", "record and --once need none")
+        return unknown(name, Fact.NOT_A_TERMINAL)
     if kind in ("", "dumb"):
-        return Check(name, "missing", f"TERM={kind}: it cannot be drawn on", "set TERM, such as xterm-256color")
+        return missing(name, Fact.TERMINAL_KIND, kind=kind)
     columns, rows = os.get_terminal_size(stdout.fileno())
-    size = f"{columns} by {rows}, {kind}"
+    size = {"columns": columns, "rows": rows, "kind": kind}
     if 0 < columns < smallest[0] or 0 < rows < smallest[1]:
-        return Check(name, "missing", size, f"make it {smallest[0]} by {smallest[1]} or larger")
-    colours = "no colours, as NO_COLOR asks" if environment.get("NO_COLOR") else "16 colours of its own"
-    return Check(name, "ok", f"{size}, {colours}")
+        return missing(name, Fact.TERMINAL_SMALL, **size, least=smallest)
+    return ok(name, Fact.TERMINAL, **size, colours=not environment.get("NO_COLOR"))
 
 
 def locale(environment: Mapping[str, str]) -> Check:
     """Which characters are drawn."""
     name = locale_name(environment)
     if not takes_utf8(environment):
-        return Check("locale", "ok", f"{name}: drawn in ASCII", "LANG=C.UTF-8 draws finer graphs")
-    return Check("locale", "ok", f"{name}: UTF-8" if name else "none is set: taken for UTF-8; --ascii draws in ASCII")
+        return ok("locale", Fact.LOCALE_ASCII, name=name)
+    return ok("locale", Fact.LOCALE_UTF8, name=name) if name else ok("locale", Fact.LOCALE_UNSET)
 
 
 def _has_card(root: Path) -> bool:

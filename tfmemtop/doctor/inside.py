@@ -4,42 +4,39 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from tfmemtop.doctor.check import Check
+from tfmemtop.doctor.check import Check, Fact, Library, State, missing, ok, unknown
 from tfmemtop.doctor.interpreter import Interpreter, Unclear
-from tfmemtop.engine.shutout import flag_reason, shutting_flag
-from tfmemtop.probe.build import find_compiler
+from tfmemtop.engine.sources.hook_absence import BY_OPTION, shutting_flag
+from tfmemtop.events import HookAbsence
+from tfmemtop.probe.build import find_compiler, is_cached
 
 _OLDEST = (3, 9)
 _LIBRARY = "libtensorflow_framework.so.2"
 _HEADER = "include/tensorflow/core/common_runtime/bfc_allocator.h"
-_NO_COMMAND = "name the command: tfmemtop doctor -- python train.py"
 
-Asked = Interpreter | Unclear | str | None
-"""What is known of a command's Python: what it says, why it is not known which it is, why it says nothing;
-``None`` without a command."""
+Asked = Interpreter | Unclear | None
+"""What a command's Python says, or why that is unknown; ``None`` without a command."""
 
 
-def _untold(name: str, asked: Asked) -> Check:
-    if isinstance(asked, Unclear):
-        return Check(name, "missing" if asked.missing else "unknown", asked.text, asked.remedy)
-    if isinstance(asked, str):
-        return Check(name, "missing", asked, "see that the command's Python starts")
-    return Check(name, "unknown", "no command was given", _NO_COMMAND)
+def _untold(name: str, asked: Unclear | None) -> Check:
+    if asked is None:
+        return unknown(name, Fact.NO_COMMAND)
+    return Check(name, State.MISSING if asked.missing else State.UNKNOWN, asked.fact, asked.values)
 
 
 def hook(asked: Asked) -> Check:
     """Whether the command's Python lets the hook in."""
     if not isinstance(asked, Interpreter):
         return _untold("hook", asked)
-    python = f"Python {asked.version}, {asked.executable}"
+    python = {"version": asked.version, "path": asked.executable}
     if asked.hook:
-        return Check("hook", "ok", f"gets into {python}")
+        return ok("hook", Fact.HOOK_IN, **python)
     if tuple(int(part) for part in asked.version.split(".")[:2] if part.isdigit()) < _OLDEST:
-        return Check("hook", "missing", f"{python} is too old for it", "Python 3.9 or newer")
+        return missing("hook", Fact.PYTHON_TOO_OLD, **python)
     flag = shutting_flag(["python", *asked.flags])
     if flag:
-        return Check("hook", "missing", flag_reason(flag), f"start it without -{flag}")
-    return Check("hook", "missing", f"does not get into {python}", "leave PYTHONPATH and TFMEMTOP_… in its environment")
+        return missing("hook", Fact.HOOK_SHUT_OUT, absence=HookAbsence(BY_OPTION[flag]), flag=flag)
+    return missing("hook", Fact.HOOK_OUT, **python)
 
 
 def tensorflow(asked: Asked) -> Check:
@@ -47,9 +44,8 @@ def tensorflow(asked: Asked) -> Check:
     if not isinstance(asked, Interpreter):
         return _untold("tensorflow", asked)
     if asked.folder is None:
-        text = f"{asked.executable} has none" + (f" ({asked.error})" if asked.error else "")
-        return Check("tensorflow", "missing", text, "pip install tensorflow, there")
-    return Check("tensorflow", "ok", f"{asked.tensorflow or 'of unknown version'}, {asked.folder}")
+        return missing("tensorflow", Fact.TENSORFLOW_MISSING, path=asked.executable, error=asked.error)
+    return ok("tensorflow", Fact.TENSORFLOW_FOUND, version=asked.tensorflow, folder=asked.folder)
 
 
 def compiler() -> Check:
@@ -60,8 +56,8 @@ def compiler() -> Check:
         built = getattr(error, "built", None)
         if built is None:
             raise
-        return Check("compiler", "missing", built.text, built.remedy)
-    return Check("compiler", "ok", version)
+        return missing("compiler", Fact.COMPILER_MISSING, text=built.text, remedy=built.remedy)
+    return ok("compiler", Fact.COMPILER, version=version)
 
 
 def without_compiler(version: str | None) -> bool | None:
@@ -76,18 +72,20 @@ def pools(asked: Asked, built_with: Check) -> Check:
     if not isinstance(asked, Interpreter):
         return _untold("pools", asked)
     if asked.folder is None:
-        return Check("pools", "unknown", "there is no TensorFlow to look into")
-    direct = without_compiler(asked.tensorflow)
-    folder = Path(asked.folder)
+        return unknown("pools", Fact.POOLS_WITHOUT_TENSORFLOW)
+    direct = bool(without_compiler(asked.tensorflow))
+    library = _library(Path(asked.folder), asked.tensorflow or "", built_with)
+    lacking = built_with.values if library is Library.NO_COMPILER else {}
+    there = direct or library in (Library.CACHED, Library.TO_BE_BUILT)
+    values = {"direct": direct, "library": library, **lacking}
+    return Check("pools", State.OK if there else State.MISSING, Fact.POOLS, values)
+
+
+def _library(folder: Path, version: str, built_with: Check) -> Library:
     if not (folder / _LIBRARY).is_file():
-        lacking, remedy = f"this TensorFlow has no {_LIBRARY}", ""
-    elif not (folder / _HEADER).is_file():
-        lacking, remedy = "this TensorFlow came without its C++ headers", "install it from its wheel, with pip"
-    elif built_with.state != "ok":
-        lacking, remedy = built_with.text, built_with.remedy
-    else:
-        lacking, remedy = "", ""
-    ways = ["read by the hook"] * bool(direct) + ["by a library that is built once"] * (not lacking)
-    if ways:
-        return Check("pools", "ok", ", and ".join(ways) + (f"; not by a library: {lacking}" if lacking else ""))
-    return Check("pools", "missing", f"only what is in use is known: {lacking}", remedy)
+        return Library.NO_FRAMEWORK
+    if not (folder / _HEADER).is_file():
+        return Library.NO_HEADERS
+    if built_with.state is not State.OK:
+        return Library.NO_COMPILER
+    return Library.CACHED if is_cached(folder, version) else Library.TO_BE_BUILT

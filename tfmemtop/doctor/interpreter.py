@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tfmemtop.engine.run import INJECT
+from tfmemtop.doctor.check import Fact
+from tfmemtop.engine.process.injection import INJECT
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:-dbg|t|d)?")
 _KEPT = "IESsP"  # options of Python's own that bear on what it finds at its start
@@ -65,11 +66,18 @@ class Start:
 
 @dataclass(frozen=True)
 class Unclear:
-    """Why it is not known which Python a command starts; ``missing`` if it starts nothing at all."""
+    """Why nothing is known of a command's Python, with the values of the fact.
 
-    text: str
+    ``missing`` if the command starts nothing at all, or its Python does not work.
+    """
+
+    fact: Fact
+    values: Mapping[str, Any] = field(default_factory=dict)
     missing: bool = False
-    remedy: str = ""
+
+
+def _unclear(fact: Fact, missing: bool = False, **values: Any) -> Unclear:
+    return Unclear(fact, values, missing)
 
 
 @dataclass(frozen=True)
@@ -90,33 +98,33 @@ def resolve(command: Sequence[str], environment: Mapping[str, str], cwd: Path, d
     name = command[0]
     path = shutil.which(name, path=environment.get("PATH", os.defpath)) if "/" not in name else str(cwd / name)
     if path is None or not Path(path).exists():
-        return Unclear(f"{name}: command not found", missing=True, remedy="check its spelling and PATH")
+        return _unclear(Fact.COMMAND_NOT_FOUND, missing=True, name=name)
     if not os.access(path, os.X_OK) or Path(path).is_dir():
-        return Unclear(f"{name}: cannot be executed", missing=True, remedy="chmod +x, or name its interpreter")
+        return _unclear(Fact.NOT_EXECUTABLE, missing=True, name=name)
     base = Path(name).name
     rest = list(command[1:])
     if _PYTHON.fullmatch(base):
         return Start((path, *_flags(rest)), environment)
     if depth >= _DEEPEST:
-        return Unclear(f"{name}: each interpreter names another")
+        return _unclear(Fact.INTERPRETER_LOOP, name=name)
     if base == "env":
         return _of_env(path, rest, environment, cwd, depth)
     if base == "uv" and rest[:1] == ["run"]:
         return _of_uv(path, rest[1:], environment)
     line = _first_line(Path(path))
     if line is None:
-        return Unclear(f"{name} is no Python: whether one that it starts lets the hook in is not known")
+        return _unclear(Fact.NOT_PYTHON, name=name)
     interpreter, _, argument = line.partition(" ")
     words = [interpreter, *([argument.strip()] if argument.strip() else []), path, *rest]
     if Path(interpreter).name == "env" and argument.strip().startswith("-S"):
         words = [interpreter, *argument.strip()[2:].split(), path, *rest]
     found = resolve(words, environment, cwd, depth + 1)
     if isinstance(found, Unclear) and not found.missing:
-        return Unclear(f"{name} is run by {interpreter}: whether a Python that it starts lets the hook in is not known")
+        return _unclear(Fact.RUN_BY_OTHER, name=name, interpreter=interpreter)
     return found
 
 
-def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter | str:
+def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter | Unclear:
     """What the Python says of itself with the hook on its way, or why it says nothing."""
     environment = dict(start.environment)
     users = environment.get("PYTHONPATH")
@@ -134,13 +142,13 @@ def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter |
             start_new_session=True,
         )
     except OSError as error:
-        return f"{start.words[0]} cannot be started: {error.strerror or error}"
+        return _unclear(Fact.CANNOT_START, True, name=start.words[0], error=error.strerror or error)
     try:
         told, complaint = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return f"{start.words[0]} did not answer within {timeout_s:.0f} s"
+        return _unclear(Fact.NO_ANSWER, True, name=start.words[0], seconds=timeout_s)
     answer = told.decode(errors="replace").rpartition(_MARK)[2]
     try:
         found: Any = json.JSONDecoder().raw_decode(answer)[0]
@@ -155,8 +163,8 @@ def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter |
             error=str(found.get("error", "")),
         )
     except (ValueError, TypeError, KeyError):
-        last = complaint.decode(errors="replace").strip().splitlines()[-1:] or ["it says nothing"]
-        return f"{start.words[0]} ended with {process.returncode}: {last[0]}"
+        last = complaint.decode(errors="replace").strip().splitlines()[-1:] or [""]
+        return _unclear(Fact.PYTHON_ENDED, True, name=start.words[0], code=process.returncode, line=last[0])
 
 
 _CLEANED = "\0cleaned"
@@ -193,12 +201,12 @@ def _of_env(path: str, rest: list[str], environment: Mapping[str, str], cwd: Pat
             if word in ("-u", "--unset"):
                 changed.pop(value, None)
         elif word.startswith("-"):
-            return Unclear(f"env {word}: what that starts is not known here")
+            return _unclear(Fact.ENV_OPTION, word=word)
         else:
             name, _, value = word.partition("=")
             changed[name] = value
     if not rest:
-        return Unclear("env starts nothing")
+        return _unclear(Fact.ENV_EMPTY)
     # The command is looked for by the environment's own PATH, as far as that has one.
     return resolve(rest, {"PATH": environment.get("PATH", os.defpath)} | changed, cwd, depth + 1)
 
@@ -218,7 +226,7 @@ def _of_uv(path: str, rest: list[str], environment: Mapping[str, str]) -> Start 
         flags = [] if rest[0].endswith(".py") else _flags(rest[1:])
         # As it is: nothing is installed for the sake of a look.
         return Start((path, "run", "--no-sync", *options, python, *flags), environment)
-    return Unclear(f"uv run {' '.join(rest[:1])}: whether a Python that it starts lets the hook in is not known")
+    return _unclear(Fact.UV_COMMAND, word=" ".join(rest[:1]))
 
 
 def _first_line(path: Path) -> str | None:

@@ -1,6 +1,7 @@
-"""The engine's course: one Launch on stdin, answers on a descriptor of their own, then by itself.
+"""The engine from its start to its end.
 
-The order is the point: the script is started last, once everything that can fail has been done.
+It reads one Launch from stdin, answers on a descriptor of its own, and then goes on by itself. The script is started
+last, after everything that can fail.
 """
 
 import asyncio
@@ -14,25 +15,61 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.engine.core import Engine
-from tfmemtop.engine.daemon import detach
-from tfmemtop.engine.folders import SessionFolder, SessionInfo, forget_old_outputs, open_session, output_folder
-from tfmemtop.engine.keeper import Keeper
-from tfmemtop.engine.launch import Launch, Launched
-from tfmemtop.engine.recorder import Recorder
-from tfmemtop.engine.run import Runs, StartError, readable
-from tfmemtop.engine.session import describe
-from tfmemtop.engine.stream import Stream
-from tfmemtop.engine.terminal import PseudoTerminal
-from tfmemtop.events import Terminal
+from tfmemtop.engine.engine import Engine
+from tfmemtop.engine.process.command import readable
+from tfmemtop.engine.process.daemon import detach
+from tfmemtop.engine.process.descriptors import take_many
+from tfmemtop.engine.process.keeper import Keeper
+from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.process.terminal import PseudoTerminal
+from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
+from tfmemtop.engine.session_event import describe
+from tfmemtop.engine.stream.folders import (
+    SessionFolder,
+    SessionInfo,
+    forget_old_outputs,
+    open_session,
+    output_folder,
+)
+from tfmemtop.engine.stream.kept_sessions import forget_old_recordings, kept_elsewhere, place_for
+from tfmemtop.engine.stream.recorder import session_unrecorded
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream.thinner import Thinner
+from tfmemtop.engine.watch import Watch
+from tfmemtop.events import NoticeKind, Terminal
 from tfmemtop.recording import RecordingError, Writer
+
+_REFUSALS = (StartError, ValueError, RecordingError, OSError)
+
+
+class Answers:
+    """What is said to the process that starts the engine, on a descriptor of its own."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.closed = False
+        """Whether the start is over: the script runs."""
+
+    def give(self, launched: Launched) -> None:
+        """Say how far the start has come."""
+        try:
+            os.write(self._descriptor, msgspec.json.encode(launched) + b"\n")
+        except OSError:
+            return  # whoever started this has gone; the session is there to attach to
+
+    def close(self) -> None:
+        """Say that there is no more."""
+        os.close(self._descriptor)
+        self.closed = True
 
 
 def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers: int) -> int:
-    """Be an engine. What keeps it or the script from starting is in its answer; another failure makes it 1.
+    """Run the engine. If it or the script cannot be started, the answer says why; any other failure makes this 1.
 
     *inherited* descriptors are passed on to the script; answers are written to the descriptor *answers*.
     """
+    told = Answers(answers)
+    take_many()
     # A SIGHUP before its handler is there must not end us.
     signal.signal(signal.SIGHUP, lambda *_: None)
     folder: SessionFolder | None = None
@@ -40,12 +77,11 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
         launch = Launch.decode(sys.stdin.buffer.read())
         terminal.resize(launch.columns, launch.rows)
         folder = open_session(lambda made: _info(launch, made))
-        return _serve(launch, folder, terminal, keeper, inherited, answers)
-    except (StartError, ValueError, RecordingError, OSError) as error:
+        return _serve(launch, folder, terminal, keeper, inherited, told)
+    except _REFUSALS as error:
         if folder is not None:
             folder.remove()
-        code = error.exit_code if isinstance(error, StartError) else 2
-        _answer(answers, Launched(error=_said(error), exit_code=code))
+        told.give(Launched(error=_unstarted(error)))
         return 0
 
 
@@ -61,7 +97,7 @@ def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
 
 
 def _output_path(launch: Launch, folder: SessionFolder) -> str | None:
-    """Where the script's output is to be kept; ``None`` where there is no place for it, or no script."""
+    """Where the script's output is kept; ``None`` if there is no place for it, or no script."""
     try:
         return str(output_folder() / f"{folder.id}.log") if launch.argv else None
     except OSError:
@@ -74,52 +110,16 @@ def _serve(
     terminal: PseudoTerminal,
     keeper: Keeper,
     inherited: list[int],
-    answers: int,
+    answers: Answers,
 ) -> int:
-    stream = Stream()
     output_path = _output_path(launch, folder)
-    stream.publish(describe(launch, folder.id, output_path))
-    stream.publish(Terminal(t=0.0, columns=launch.columns, rows=launch.rows))
-    runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal)
-    if launch.argv:
-        runs.prepare(launch.argv, launch.settings)
-    writer = Writer(launch.record) if launch.record else None
-    if output_path is not None:
-        keeper.output_goes_to(output_path)
-    elif launch.argv:
-        stream.notice("output_file", "warning", "the script's output is kept in no file", "make room in your home")
-    engine = Engine(
-        stream,
-        runs,
-        hook_listener=folder.hooks,
-        reader_listener=folder.readers,
-        terminal=terminal,
-        output_path=Path(output_path) if output_path else None,
-        recorder=Recorder(stream, writer) if writer else None,
-        probe=launch.probe,
-    )
-    os.chdir("/")  # no file system is to be kept busy; the script starts where the user is
-
-    def start() -> None:
-        answer = Launched(id=folder.id, socket=str(folder.engine_socket), output_path=output_path)
-        _answer(answers, answer)
-        if launch.argv:
-            runs.start(launch.argv, launch.settings)
-        for descriptor in inherited:
-            os.close(descriptor)
-        _answer(answers, msgspec.structs.replace(answer, started=True))
-        os.close(answers)
-        # From here on nobody waits, and what goes wrong is written to the log.
-        detach(str(folder.log))
-        try:
-            forget_old_outputs()
-        except OSError:
-            traceback.print_exc()
-
     try:
-        asyncio.run(engine.serve(start))
-    except StartError:
-        raise
+        asyncio.run(_session(launch, folder, terminal, keeper, inherited, answers))
+    except _REFUSALS:
+        if not answers.closed:
+            raise
+        traceback.print_exc()
+        return 1
     except Exception:
         traceback.print_exc()
         return 1
@@ -129,8 +129,65 @@ def _serve(
     return 0
 
 
+async def _session(
+    launch: Launch,
+    folder: SessionFolder,
+    terminal: PseudoTerminal,
+    keeper: Keeper,
+    inherited: list[int],
+    answers: Answers,
+) -> None:
+    stream = Stream()
+    output_path = _output_path(launch, folder)
+    stream.publish(describe(launch, folder.id, output_path))
+    stream.publish(Terminal(t=stream.now(), columns=launch.columns, rows=launch.rows))
+    async with Engine(stream, launch, folder, terminal, Path(output_path) if output_path else None) as engine:
+        first = await engine.watch.prepare(launch.argv, launch.settings) if launch.argv else None
+        writer = Writer(launch.record) if launch.record else None
+        if output_path is not None:
+            keeper.output_goes_to(output_path)
+        elif launch.argv:
+            stream.notice("output_file", NoticeKind.OUTPUT_FILE_MISSING)
+        os.chdir("/")  # no file system is to be kept busy; the script starts where the user is
+        answer = Launched(id=folder.id, socket=str(folder.engine_socket), output_path=output_path)
+        answers.give(answer)
+        engine.begin()
+        if first is not None:
+            engine.watch.start(first)
+        for descriptor in inherited:
+            os.close(descriptor)
+        answers.give(msgspec.structs.replace(answer, started=True))
+        answers.close()
+        # From here on nobody waits, and what goes wrong is written to the log.
+        detach(str(folder.log))
+        if writer is not None:
+            engine.watch.record(writer)
+            if launch.keep:
+                kept_elsewhere(folder.id, writer.path)
+        elif launch.keep and launch.argv:
+            _keep(stream, folder.id, engine.watch)
+        _forget_old()
+        await engine.done()
+
+
+def _keep(stream: Stream, session: str, watch: Watch) -> None:
+    """Make the recording that is kept of every session, if there is a place for one."""
+    try:
+        watch.record(Writer(place_for(session)), Thinner())
+    except (OSError, RecordingError) as error:
+        session_unrecorded(stream, error)
+
+
+def _forget_old() -> None:
+    for forget in (forget_old_outputs, forget_old_recordings):
+        try:
+            forget()
+        except OSError:
+            traceback.print_exc()
+
+
 def _keep_log(folder: SessionFolder, output_path: str | None) -> None:
-    """What went wrong in here outlives the folder."""
+    """Copy the log of this engine, if it holds anything, to where it outlives the folder."""
     try:
         if output_path and folder.log.stat().st_size:
             shutil.copyfile(folder.log, Path(output_path).with_suffix(".engine.log"))
@@ -138,14 +195,9 @@ def _keep_log(folder: SessionFolder, output_path: str | None) -> None:
         return  # there is no log, or no room for it where outputs are kept
 
 
-def _answer(answers: int, launched: Launched) -> None:
-    try:
-        os.write(answers, msgspec.json.encode(launched) + b"\n")
-    except OSError:
-        return  # whoever started this has gone; the session is there to attach to
-
-
-def _said(error: Exception) -> str:
+def _unstarted(error: Exception) -> Unstarted:
+    if isinstance(error, StartError):
+        return error.unstarted
     if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
+        return Unstarted(Why.REFUSED, detail=f"{error.filename}: {error.strerror}")
+    return Unstarted(Why.REFUSED, detail=str(error))

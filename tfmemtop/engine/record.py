@@ -3,26 +3,23 @@
 import asyncio
 import os
 import signal
-import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager, suppress
 
 import msgspec
 
-from tfmemtop.engine.canary import WAIT_S, Canary
-from tfmemtop.engine.chunks import ChunkMaps
-from tfmemtop.engine.dumps import Dumps
-from tfmemtop.engine.folders import SessionFolder, open_session
-from tfmemtop.engine.hooks import Hooks
-from tfmemtop.engine.launch import Launch
-from tfmemtop.engine.maps import Maps
-from tfmemtop.engine.probe import Probes
-from tfmemtop.engine.readings import Readings
-from tfmemtop.engine.recorder import Recorder
-from tfmemtop.engine.run import Runs
-from tfmemtop.engine.session import describe
-from tfmemtop.engine.stream import Stream
-from tfmemtop.events import RunEnd
+from tfmemtop.engine.process.alerts import Failed
+from tfmemtop.engine.process.group_signal import WAIT_S, GroupListener
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.run import Runs
+from tfmemtop.engine.session_event import describe
+from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
+from tfmemtop.engine.stream.folders import SessionFolder, open_session
+from tfmemtop.engine.stream.kept_sessions import kept_elsewhere, place_for
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream.thinner import Thinner
+from tfmemtop.engine.watch import open_watch
+from tfmemtop.events import Allocator, DeviceReading, Event, RunEnd
 from tfmemtop.recording import Writer
 
 _OURS = {
@@ -34,14 +31,22 @@ _OURS = {
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """How the run ended, and why the recording is not complete if it is not."""
+    """How the run ended, why the recording at ``path`` is not complete if it is not, and the user's failed commands.
+
+    ``readings`` is how many were taken of devices and allocators.
+    """
 
     end: RunEnd
+    path: str
+    readings: int
     trouble: str | None
+    failed_alerts: list[Failed]
 
 
-async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
+async def record(launch: Launch, path: str | os.PathLike[str] | None = None) -> Recorded:
     """Run ``launch.argv`` in this process's own terminal and write the stream to *path*.
+
+    Without a *path*, what is kept of every session is recorded, where that is kept.
 
     The script stays in the foreground group: Ctrl-C reaches it from the terminal, and we wait for
     it. A signal that is sent to us is passed on, unless the whole group heard it. Call
@@ -52,84 +57,75 @@ async def record(launch: Launch, path: str | os.PathLike[str]) -> Recorded:
         RecordingError: *path* cannot be recorded to.
         StartError: the script cannot be started.
         ValueError: the settings do not fit this machine.
-        OSError: no place for the hook's socket.
+        OSError: no place for the hook's socket, or for the recording.
     """
-    writer = Writer(path)
     folder = open_session()
     try:
-        return await _record(launch, folder, writer)
+        if path is not None:
+            with closing(Writer(path)) as writer:
+                return await _record(launch, folder, writer, None)
+        with closing(Writer(place_for(folder.id))) as writer:
+            try:
+                return await _record(launch, folder, writer, Thinner())
+            finally:
+                if not writer.size:  # nothing was started
+                    writer.path.unlink(missing_ok=True)
     finally:
         folder.remove()
 
 
-async def _record(launch: Launch, folder: SessionFolder, writer: Writer) -> Recorded:
-    loop = asyncio.get_running_loop()
+async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner: Thinner | None) -> Recorded:
     stream = Stream()
-    stream.publish(describe(launch, "record", None))
-    hooks = Hooks(stream, folder.hooks)
-    runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=None)
+    readings = 0
+
+    def count(event: Event) -> None:
+        nonlocal readings
+        readings += isinstance(event, (Allocator, DeviceReading))
+
+    stream.listen(count)
+    stream.publish(describe(launch, folder.id, None))
     # One that is ignored, as under nohup, is to stay so in the script.
     heeded = {n for n in signal.valid_signals() - _OURS if signal.getsignal(n) is not signal.SIG_IGN}
-    canary = Canary(heeded)
-    readings = Readings(stream, runs, hooks)
-    probes = Probes(stream, hooks, readings.host, enabled=launch.probe)
-    dumps = Dumps(stream, hooks, runs.dumps)
-    chunks = ChunkMaps(stream, hooks, runs.dumps)
-    recorder = Recorder(stream, writer)
-    ended = asyncio.Event()
+    with closing(GroupListener(heeded)) as group:
+        maps_every_s = RECORDED_PACE_S if thinner is None else KEPT_PACE_S
+        async with open_watch(stream, launch, folder, maps_every_s=maps_every_s) as watch:
+            run = await watch.prepare(launch.argv, launch.settings)
+            with _passed_on(heeded, group, watch.runs):
+                watch.start(run)
+                recorder = watch.record(writer, thinner)
+                if thinner is None and launch.keep:
+                    kept_elsewhere(folder.id, writer.path)
+                await watch.ended()
+                await watch.alerts.done()
+    assert watch.runs.end is not None
+    return Recorded(
+        end=watch.runs.end,
+        path=str(writer.path),
+        readings=readings,
+        trouble=recorder.trouble,
+        failed_alerts=watch.alerts.failed,
+    )
 
-    def reap() -> None:
-        try:
-            runs.reap()
-        finally:
-            if runs.running:
-                readings.hurry()
-            else:
-                ended.set()
+
+@contextmanager
+def _passed_on(numbers: Collection[int], group: GroupListener, runs: Runs) -> Iterator[None]:
+    """Pass on to the script those signals that came to this process alone; once it has ended, ignore them all."""
+    loop = asyncio.get_running_loop()
 
     def pass_on(number: int) -> None:
-        if not canary.heard(number) and runs.pid is not None:
+        if not group.heard(number) and runs.pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(runs.pid, number)
 
-    def before_end() -> None:
-        hooks.drain()
-        chunks.drain()
-        dumps.drain()
-
-    runs.before_end = before_end
-    for number in heeded:
+    for number in numbers:
         loop.add_signal_handler(number, loop.call_later, WAIT_S, pass_on, number)
-    loop.add_signal_handler(signal.SIGCHLD, reap)
-    canary.begin()
-    probes.begin()
-    Maps(stream, hooks, recording=True).begin()
-    dumps.begin()
-    chunks.begin()
-    hooks.begin()
-    readings.begin()
     try:
-        runs.start(launch.argv, launch.settings)
-        recorder.begin()  # not before: what cannot be started overwrites no recording
-        await ended.wait()
+        yield
     finally:
         # A second HUP, soon after the first, is not to cost the summary and the exit code.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, heeded)
-        for number in heeded:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+        for number in numbers:
             loop.remove_signal_handler(number)
             if runs.end is not None:
                 signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        loop.remove_signal_handler(signal.SIGCHLD)
-        _close(canary.close, probes.close, dumps.close, chunks.close, readings.close, hooks.close, recorder.close)
-    assert runs.end is not None
-    return Recorded(end=runs.end, trouble=recorder.trouble)
-
-
-def _close(*parts: Callable[[], None]) -> None:
-    """Close them all; one that fails costs neither the others nor the exit code."""
-    for close in parts:
-        try:
-            close()
-        except Exception:
-            traceback.print_exc()

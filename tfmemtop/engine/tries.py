@@ -1,21 +1,16 @@
-"""Runs of one script, one after another and without a screen, each ended as soon as it has told enough."""
+"""Runs of one script, one after another and without a screen, each ended as soon as enough is known."""
 
 import asyncio
 import signal
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
-from tfmemtop.engine.dumps import Dumps
-from tfmemtop.engine.ending import Ending
-from tfmemtop.engine.folders import SessionFolder, open_session
-from tfmemtop.engine.hooks import Hooks
-from tfmemtop.engine.launch import Launch
-from tfmemtop.engine.probe import Probes
-from tfmemtop.engine.readings import Readings
-from tfmemtop.engine.run import Runs
-from tfmemtop.engine.session import describe
-from tfmemtop.engine.stream import Sink, Stream
-from tfmemtop.events import AnyEvent
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.session_event import describe
+from tfmemtop.engine.stream.folders import open_session
+from tfmemtop.engine.stream.stream import Sink, Stream
+from tfmemtop.engine.watch import Watch, open_watch
+from tfmemtop.events import Event
 from tfmemtop.settings import Settings
 
 GRACE_S = 5.0
@@ -27,34 +22,16 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Tries:
-    """Tries of ``launch.argv``; its stdout and stderr go to the file descriptor *output*.
+    """Tries of the command *argv* under one *watch*, made by :func:`open_tries`."""
 
-    An asynchronous context manager, in the main thread of a process that has no other children.
-    INT, TERM and HUP end the try that runs, and a second one kills it.
-
-    Raises, on entering:
-        OSError: no place for the hook's socket.
-    """
-
-    def __init__(self, launch: Launch, output: int) -> None:
-        self._launch = launch
-        self._output = output
-        self._exit = AsyncExitStack()
-        self._stream = Stream()
+    def __init__(self, stream: Stream, watch: Watch, argv: list[str]) -> None:
+        self._stream = stream
+        self._watch = watch
+        self._argv = argv
         self._news = asyncio.Event()
         self.interrupted = False
-        """Whether a signal has said that this is enough."""
-
-    async def __aenter__(self) -> "Tries":
-        async with AsyncExitStack() as undo:
-            folder = open_session()
-            undo.callback(folder.remove)
-            self._open(folder, undo)
-            self._exit = undo.pop_all()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._exit.aclose()
+        """Whether a signal has asked for the end."""
+        stream.listen(self._notice)
 
     def now(self) -> float:
         """Seconds on the clock of the events."""
@@ -63,8 +40,8 @@ class Tries:
     async def run(self, settings: Settings, take: Sink, over: Callable[[float], bool]) -> bool:
         """Run the script under *settings* until it ends, or *over* (of session seconds) says so; then end it.
 
-        Every event of it goes to *take*. Returns once its memory is free again, or that has been
-        waited for in vain, as an event says. Whether it was over, rather than interrupted.
+        Every event of it goes to *take*. Returns once its memory is free again, or when waiting for that was given
+        up, as an event says. True if it was over, false if it was interrupted.
 
         Raises:
             StartError: it cannot be started.
@@ -72,71 +49,67 @@ class Tries:
         """
         if self.interrupted:
             return False
+        run = await self._watch.prepare(self._argv, settings)
         self._stream.listen(take)
-        self._ending.gpu_pids.clear()
-        self._ending.baseline.clear()
         try:
-            try:
-                # What the GPUs hold before it: where the driver names no processes, that is to be reached again.
-                await asyncio.wait_for(self._readings.devices(), _DRIVER_WAIT_S)
-            except asyncio.TimeoutError:
-                pass  # a notice says that the driver does not answer
-            self._runs.start(self._launch.argv, settings)
-            self._readings.hurry()
-            done = False
-            while not done and not self.interrupted:
-                self._news.clear()
-                try:
-                    await asyncio.wait_for(self._news.wait(), _LOOK_S)
-                except asyncio.TimeoutError:
-                    pass
-                done = over(self._stream.now()) or not self._runs.running
-            return done
+            # What the GPUs hold before it: where the driver names no processes, that is to be reached again.
+            with suppress(asyncio.TimeoutError):  # a notice says that the driver does not answer
+                await asyncio.wait_for(self._watch.readings.devices(), _DRIVER_WAIT_S)
+            self._watch.start(run)
+            return await self._until(over)
         finally:
-            await self._ending.end(GRACE_S)
+            await self._watch.ending.end(GRACE_S)
             self._stream.forget(take)
 
-    def _open(self, folder: SessionFolder, undo: AsyncExitStack) -> None:
-        launch, stream = self._launch, self._stream
-        loop = asyncio.get_running_loop()
-        stream.publish(describe(launch, "fit", None))
-        hooks = Hooks(stream, folder.hooks)
-        self._runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=None, output=self._output)
-        self._readings = Readings(stream, self._runs, hooks)
-        self._ending = self._readings.ending = Ending(stream, self._runs, self._readings.devices)
-        self._ending.apart = self._readings.host.apart
-        probes = Probes(stream, hooks, self._readings.host, enabled=launch.probe)
-        dumps = Dumps(stream, hooks, self._runs.dumps)
-
-        def drain() -> None:
-            hooks.drain()
-            dumps.drain()
-
-        self._runs.before_end = drain
-        stream.listen(self._notice)
-        loop.add_signal_handler(signal.SIGCHLD, self._reap)
-        undo.callback(loop.remove_signal_handler, signal.SIGCHLD)
-        for number in _INTERRUPTS:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, self._interrupt)
-                undo.callback(loop.remove_signal_handler, number)
-        for part in (hooks, self._readings, dumps, probes):
-            undo.callback(part.close)
-        probes.begin()
-        dumps.begin()
-        hooks.begin()
-        self._readings.begin()
-
-    def _notice(self, _: AnyEvent) -> None:
-        self._news.set()
-
-    def _reap(self) -> None:
-        self._runs.reap()
-        self._readings.hurry()
-        self._news.set()
-
-    def _interrupt(self) -> None:
+    def interrupt(self) -> None:
+        """End the try that runs, and make no other; the second time, kill it."""
         if self.interrupted:
-            self._ending.hasten(0.0)
+            self._watch.ending.hasten(0.0)
         self.interrupted = True
         self._news.set()
+
+    async def _until(self, over: Callable[[float], bool]) -> bool:
+        done = False
+        while not done and not self.interrupted:
+            self._news.clear()
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._news.wait(), _LOOK_S)
+            done = over(self._stream.now()) or not self._watch.runs.running
+        return done
+
+    def _notice(self, _: Event) -> None:
+        self._news.set()
+
+
+@asynccontextmanager
+async def open_tries(launch: Launch, output: int) -> AsyncIterator[Tries]:
+    """Tries of ``launch.argv``, whose stdout and stderr go to the file descriptor *output*.
+
+    Enter it in the main thread of a process that has no other children. INT, TERM and HUP interrupt the tries.
+
+    Raises:
+        OSError: no place for the hook's socket.
+    """
+    folder = open_session()
+    try:
+        stream = Stream()
+        stream.publish(describe(launch, "fit", None))
+        async with open_watch(stream, launch, folder, output=output) as watch:
+            tries = Tries(stream, watch, launch.argv)
+            with _interrupting(tries.interrupt):
+                yield tries
+    finally:
+        folder.remove()
+
+
+@contextmanager
+def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    numbers = [number for number in _INTERRUPTS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in numbers:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

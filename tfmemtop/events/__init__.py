@@ -1,134 +1,24 @@
 """The vocabulary: every message and reading, in one ordered stream.
 
-An event is one line of JSON whose ``type`` names its class below. ``t`` is seconds since the
-session began, on the engine's monotonic clock. Sizes are bytes, and ``None`` (JSON ``null``) where
-a value cannot be known. Devices are TensorFlow's logical ones, ``GPU:0``; ``index`` is NVML's.
-The stream runs live from the engine to its readers, into recordings, and back out of them.
+An event is one line of JSON whose ``type`` names its class. ``t`` is seconds since the session began, on the engine's
+monotonic clock. Sizes are bytes. ``None`` (JSON ``null``) stands where a value cannot be known. Devices are
+TensorFlow's logical ones, ``GPU:0``; ``index`` is NVML's. The stream runs live from the engine to its readers, into
+recordings, and back out of them. How to add an event: ``tfmemtop/events/base.py``.
 """
 
-import msgspec
-
-from tfmemtop.events.base import (
-    FORMAT,
-    Event,
-)
-from tfmemtop.events.commands import (
-    CensusNow,
-    Command,
-    Input,
-    Leave,
-    MapWanted,
-    ReadEnvironment,
-    Relaunch,
-    Resize,
-    Signal,
-    Stop,
-)
-from tfmemtop.events.decoding import (
-    AnyCommand,
-    AnyEvent,
-    FromHook,
-    Unreadable,
-    decode_command,
-    decode_event,
-    decode_from_hook,
-    decoder,
-)
-from tfmemtop.events.inside import (
-    Allocator,
-    Bin,
-    Census,
-    Chunk,
-    Chunks,
-    Effective,
-    Functions,
-    Hook,
-    HookEnd,
-    HookError,
-    Initialised,
-    MemoryMap,
-    OutOfMemory,
-    PoolGrowth,
-    Probe,
-    Region,
-    Requested,
-    Traced,
-    Variable,
-    Waiting,
-)
-from tfmemtop.events.outside import (
-    Device,
-    DeviceProcess,
-    DeviceReading,
-    Environment,
-    Notice,
-    Output,
-    Process,
-    ProcessReading,
-    ProcessReadings,
-    Run,
-    RunEnd,
-    Session,
-    Stopping,
-    Terminal,
-)
-
-__all__ = [
-    "FORMAT",
-    "Allocator",
-    "AnyCommand",
-    "AnyEvent",
-    "Bin",
-    "Census",
-    "CensusNow",
-    "Chunk",
-    "Chunks",
-    "Command",
-    "Device",
-    "DeviceProcess",
-    "DeviceReading",
-    "Effective",
-    "Environment",
-    "Event",
-    "FromHook",
-    "Functions",
-    "Hook",
-    "HookEnd",
-    "HookError",
-    "Initialised",
-    "Input",
-    "Leave",
-    "MapWanted",
-    "MemoryMap",
-    "Notice",
-    "OutOfMemory",
-    "Output",
-    "PoolGrowth",
-    "Probe",
-    "Process",
-    "ProcessReading",
-    "ProcessReadings",
-    "ReadEnvironment",
-    "Region",
-    "Relaunch",
-    "Requested",
-    "Resize",
-    "Run",
-    "RunEnd",
-    "Session",
-    "Signal",
-    "Stop",
-    "Stopping",
-    "Terminal",
-    "Traced",
-    "Unreadable",
-    "Variable",
-    "Waiting",
-    "decode_command",
-    "decode_event",
-    "decode_from_hook",
-    "decoder",
-    "encode",
-]
-
-encode = msgspec.json.Encoder().encode
+from tfmemtop.events.base import FORMAT as FORMAT
+from tfmemtop.events.base import Event as Event
+from tfmemtop.events.base import Origin as Origin
+from tfmemtop.events.base import event_types as event_types
+from tfmemtop.events.commands import *
+from tfmemtop.events.decoding import Unreadable as Unreadable
+from tfmemtop.events.decoding import decode_command as decode_command
+from tfmemtop.events.decoding import decode_event as decode_event
+from tfmemtop.events.decoding import decode_from_hook as decode_from_hook
+from tfmemtop.events.decoding import decoder as decoder
+from tfmemtop.events.decoding import encode as encode
+from tfmemtop.events.decoding import union_of as union_of
+from tfmemtop.events.inside import *
+from tfmemtop.events.memory_map import *
+from tfmemtop.events.notice import *
+from tfmemtop.events.outside import *

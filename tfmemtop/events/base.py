@@ -1,14 +1,82 @@
-"""What all events have in common."""
+"""What all events have in common, and what the class of an event declares about itself.
+
+How to add an event
+-------------------
+Suppose that the hook shall tell how long each garbage collection took. Write one class, in ``inside.py``::
+
+    class Collected(Event, tag="collected", frozen=True):
+        \"""Python's garbage collector has run in a process.\"""
+
+        origin = Origin.HOOK
+        keep = Newest(50, "pid")
+        droppable = True
+
+        pid: Number
+        took_us: Size
+
+and one handler, in ``state/fold.py`` or ``state/fold_memory.py``, that takes it into the state::
+
+    @folds(events.Collected)
+    def _collected(state: State, event: events.Collected) -> None:
+        if hooked := hooked_of(state, event.pid):
+            hooked.collected.append(event)
+
+No other code lists events:
+
+- ``origin`` lets the hook send it. The hook's listener refuses events that a hook may not send, and fills in ``pid``
+  and ``t`` itself.
+- ``keep`` tells the backlog what readers need that connect later: here the newest 50 of each process.
+- ``droppable`` lets the server leave the oldest ones out for a reader that is too slow.
+- ``recorded`` would be overridden if the event held something private, such as an environment.
+- Decoding, recordings and ``from tfmemtop.events import Collected`` follow from the class.
+
+Every field needs a bounded type from ``tfmemtop/bounds.py``. People who read recordings find each event in
+``help/formats.md``, so a test asks for a row there. ``tests/events/test_declared.py`` checks the declarations. It also
+sends an event that only the test knows through hook, stream, backlog, readers, recording and fold.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import ClassVar
 
 import msgspec
 
 from tfmemtop.bounds import Seconds
+from tfmemtop.events.keep import Keep
 
-FORMAT = 1
-"""Version of the stream's format; a reader refuses a stream with a higher one."""
+FORMAT = 2
+"""Version of the stream's format. A reader refuses a higher one; `recording` upgrades a lower one as it reads."""
+
+
+class Origin(Enum):
+    """Who may make events of a class."""
+
+    ENGINE = "engine"
+    HOOK = "hook"  # and the engine; such an event always has a `pid`
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of all events."""
+    """Base of all events. The attributes before ``t`` are of the class and are not sent."""
+
+    origin: ClassVar[Origin] = Origin.ENGINE
+    keep: ClassVar[Keep]
+    """What of it late readers need."""
+    urgent: ClassVar[bool] = False
+    """Whether the screen draws it at once. Other events wait for the next frame."""
+    droppable: ClassVar[bool] = False
+    """Whether it is one of many readings: it may wait a moment to be sent with others, and slow readers may lose it."""
 
     t: Seconds
+
+    def recorded(self) -> "Event":
+        """What a recording keeps of it: everything, unless the class leaves out what is private."""
+        return self
+
+    def past(self, ours: Callable[[int], bool]) -> "Event":
+        """What a :class:`Curve` keeps of it once a newer one has come; *ours* tells processes of a run by their pid."""
+        return self
+
+
+def event_types(origin: Origin | None = None) -> tuple[type[Event], ...]:
+    """All classes of events; with *origin*, those only that declare it."""
+    return tuple(kind for kind in Event.__subclasses__() if origin in (None, kind.origin))

@@ -9,11 +9,16 @@ from tfmemtop.settings import Settings
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
-    """Base of what a reader asks of the engine."""
+    """Base of what a reader asks of the engine. A command is a class here, and a case in ``engine/engine.py``."""
+
+
+def command_types() -> tuple[type[Command], ...]:
+    """All classes of commands."""
+    return tuple(Command.__subclasses__())
 
 
 class Relaunch(Command, tag="relaunch", frozen=True):
-    """End the run if it still goes, wait for its memory, start the next."""
+    """End the run if it still goes on, wait until its memory is free, and start the next."""
 
     argv: Words
     settings: Settings
@@ -21,14 +26,14 @@ class Relaunch(Command, tag="relaunch", frozen=True):
 
 
 class Stop(Command, tag="stop", frozen=True):
-    """End the run: TERM, KILL after the grace. With ``quit`` the engine ends after it."""
+    """End the run: TERM, then KILL after ``grace_s``. With ``quit`` the engine ends after it."""
 
     grace_s: Seconds = 10.0
     quit: bool = False
 
 
 class Leave(Command, tag="leave", frozen=True):
-    """The reader goes; the run goes on under its engine."""
+    """The reader disconnects. The engine and its run go on."""
 
 
 class Signal(Command, tag="signal", frozen=True):
@@ -58,9 +63,10 @@ class ReadEnvironment(Command, tag="read_environment", frozen=True):
 
 
 class MapWanted(Command, tag="map_wanted", frozen=True):
-    """Ask for :class:`MemoryMap` events of one pool until told otherwise; the reader's latest wish counts.
+    """Ask for :class:`MemoryMap` events of one pool. The latest of a reader's wishes for a pool counts.
 
-    ``pace_s`` ``None`` takes the wish back. With ``region``, its address, all cells are of that one.
+    ``pace_s`` is the time between two maps; ``None`` takes the wish back. ``region`` is the address of a region that
+    shall have all cells of the map.
     """
 
     pid: Number
@@ -70,9 +76,9 @@ class MapWanted(Command, tag="map_wanted", frozen=True):
 
 
 class CensusNow(Command, tag="census_now", frozen=True):
-    """Ask for a :class:`Census` event of a process; one comes every 30 s anyway where it costs little.
+    """Ask for a :class:`Census` event of a process. Where it costs little, one comes every 30 s anyway.
 
-    With ``tensors``, of live tensors too: the script stands still for a tenth of a second or so.
+    With ``tensors``, live tensors are counted too. That stops the script for about a tenth of a second.
     """
 
     pid: Number

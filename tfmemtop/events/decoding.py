@@ -1,94 +1,23 @@
-"""Bytes from elsewhere as messages: the one place where they are decoded, and found to be out of bounds."""
+"""Messages as bytes. This is the one place where bytes from elsewhere are decoded and found to be out of bounds."""
 
-from collections.abc import Callable
-from typing import TypeVar
+import functools
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 
-from tfmemtop.events.commands import (
-    CensusNow,
-    Input,
-    Leave,
-    MapWanted,
-    ReadEnvironment,
-    Relaunch,
-    Resize,
-    Signal,
-    Stop,
-)
-from tfmemtop.events.inside import (
-    Allocator,
-    Census,
-    Chunks,
-    Effective,
-    Functions,
-    Hook,
-    HookEnd,
-    HookError,
-    Initialised,
-    MemoryMap,
-    OutOfMemory,
-    PoolGrowth,
-    Probe,
-    Requested,
-    Waiting,
-)
-from tfmemtop.events.outside import (
-    Device,
-    DeviceReading,
-    Environment,
-    Notice,
-    Output,
-    Process,
-    ProcessReadings,
-    Run,
-    RunEnd,
-    Session,
-    Stopping,
-    Terminal,
-)
+from tfmemtop.events.base import Event, Origin, event_types
+from tfmemtop.events.commands import Command, command_types
+from tfmemtop.events.memory_map import Chunks
 
-FromHook = (
-    Hook
-    | HookEnd
-    | HookError
-    | Requested
-    | Initialised
-    | Effective
-    | Allocator
-    | PoolGrowth
-    | MemoryMap
-    | Probe
-    | Functions
-    | Census
-    | OutOfMemory
-    | Waiting
-)
-"""What a process that we are inside of may tell."""
-
-AnyEvent = (
-    Session
-    | Run
-    | RunEnd
-    | Stopping
-    | Device
-    | DeviceReading
-    | Process
-    | ProcessReadings
-    | Environment
-    | FromHook
-    | Output
-    | Terminal
-    | Notice
-)
-
-AnyCommand = Relaunch | Stop | Leave | Signal | Input | Resize | ReadEnvironment | MapWanted | CensusNow
+encode = msgspec.json.Encoder().encode
 
 T = TypeVar("T")
 
 
 class Unreadable(ValueError):
-    """Not a message: no JSON, of another shape, or out of bounds; the text is one line that says which."""
+    """These bytes are not a message: not JSON, of another shape, or out of bounds. The text is one line."""
 
 
 def decoder(kind: type[T]) -> Callable[[bytes], T]:
@@ -104,28 +33,69 @@ def decoder(kind: type[T]) -> Callable[[bytes], T]:
     return checked
 
 
-def _why(error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8"
-    return str(error)
+def union_of(kinds: Iterable[type]) -> Any:
+    """The union of *kinds*, which mypy cannot know as a type."""
+    return functools.reduce(operator.or_, kinds)
 
 
-# mypy takes a union for no type.
-decode_event: Callable[[bytes], AnyEvent] = decoder(AnyEvent)  # type: ignore[arg-type]
-decode_command: Callable[[bytes], AnyCommand] = decoder(AnyCommand)  # type: ignore[arg-type]
-_decode_object: Callable[[bytes], dict[str, msgspec.Raw]] = decoder(dict[str, msgspec.Raw])
-
-
-def decode_from_hook(packet: bytes, pid: int) -> FromHook | Chunks:
-    """What process *pid*, which the kernel vouches for, tells; its time is still to be given.
+def decode_event(line: bytes) -> Event:
+    """The event on a *line* of the stream.
 
     Raises:
-        Unreadable: it makes no sense.
+        Unreadable: it is not an event.
     """
-    fields = _decode_object(packet) | {"t": msgspec.Raw(b"0"), "pid": msgspec.Raw(b"%d" % pid)}
-    return _decode_from_hook(msgspec.json.encode(fields))
+    return _event_decoder()(line)
 
 
-_decode_from_hook: Callable[[bytes], FromHook | Chunks] = decoder(FromHook | Chunks)  # type: ignore[arg-type]
+def decode_command(line: bytes) -> Command:
+    """The command on a *line* that a reader sent.
+
+    Raises:
+        Unreadable: it is not a command.
+    """
+    return _command_decoder()(line)
+
+
+def decode_from_hook(packet: bytes, pid: int, t: float) -> Event | Chunks:
+    """What process *pid*, which the kernel vouches for, sent at *t* seconds of the session.
+
+    Raises:
+        Unreadable: it is not a message, or not one that a hook may send.
+    """
+    fields = _object_decoder()(packet) | {"t": msgspec.Raw(encode(t)), "pid": msgspec.Raw(encode(pid))}
+    return _hook_decoder()(encode(fields))
+
+
+# Made when they are first needed: by then all classes are defined.
+
+
+@functools.cache
+def _event_decoder() -> Callable[[bytes], Event]:
+    return _decoder_of(event_types())
+
+
+@functools.cache
+def _command_decoder() -> Callable[[bytes], Command]:
+    return _decoder_of(command_types())
+
+
+@functools.cache
+def _hook_decoder() -> Callable[[bytes], Event | Chunks]:
+    return _decoder_of([*event_types(Origin.HOOK), Chunks])
+
+
+@functools.cache
+def _object_decoder() -> Callable[[bytes], dict[str, msgspec.Raw]]:
+    return decoder(dict[str, msgspec.Raw])
+
+
+def _decoder_of(kinds: Iterable[type[T]]) -> Callable[[bytes], T]:
+    return decoder(union_of(kinds))
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "too deep"
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8"
+    return str(error)

@@ -1,15 +1,22 @@
 """What the hooks tell from inside the script's processes."""
 
+from enum import Enum
 from typing import Annotated, Literal
 
 import msgspec
 
-from tfmemtop.bounds import Change, Few, Many, Name, Number, Seconds, Share, Size, Some, Text, Variables, Words
-from tfmemtop.events.base import Event
+from tfmemtop.bounds import Change, Few, Name, Number, Size, Text, Variables, Words
+from tfmemtop.events.base import Event, Origin
+from tfmemtop.events.keep import Curve, Latest, Newest
+from tfmemtop.events.secrets import without_secrets
 
 
 class Hook(Event, tag="hook", frozen=True):
     """The agent inside a process says who it is, as soon as the script imports TensorFlow."""
+
+    origin = Origin.HOOK
+    keep = Latest("pid")
+    urgent = True
 
     pid: Number
     ppid: Number
@@ -23,6 +30,9 @@ class Hook(Event, tag="hook", frozen=True):
 class HookEnd(Event, tag="hook_end", frozen=True):
     """The agent has gone: ``exit`` said goodbye, ``lost`` closed without, ``exec`` became another program."""
 
+    origin = Origin.HOOK
+    keep = Latest("pid")
+
     pid: Number
     reason: Literal["exit", "lost"]
     dropped: Size = 0  # readings the agent could not send
@@ -31,16 +41,48 @@ class HookEnd(Event, tag="hook_end", frozen=True):
 class HookError(Event, tag="hook_error", frozen=True):
     """Something of ours failed inside the script; the script went on."""
 
+    origin = Origin.HOOK
+    keep = Newest(50)
+
     pid: Number
     text: Text
 
 
+class Call(Enum):
+    """A call of TensorFlow's that sets how its devices are made."""
+
+    SET_MEMORY_GROWTH = "set_memory_growth"
+    SET_LOGICAL_DEVICE_CONFIGURATION = "set_logical_device_configuration"
+    SET_VISIBLE_DEVICES = "set_visible_devices"
+
+
+class LogicalDevice(msgspec.Struct, frozen=True):
+    """A logical device as the script asked for it; ``None`` leaves the choice to TensorFlow."""
+
+    limit: Size | None = None  # bytes
+    priority: Number | None = None
+    ordinal: Number | None = None  # the place that the script wants it to have among all of them
+
+
 class Requested(Event, tag="requested", frozen=True):
-    """What the script asked TensorFlow for, and how that went."""
+    """What the script asked TensorFlow for, and how that went.
+
+    ``devices`` are the physical ones that the call names: one, or for ``set_visible_devices`` all that shall be
+    seen. ``growth`` belongs to ``set_memory_growth``, ``logical`` to ``set_logical_device_configuration``,
+    ``device_type`` to ``set_visible_devices``. Each is ``None`` for the other calls, and where the script gave
+    something else; ``other`` then describes those arguments for people, an object of the script's by its class.
+    """
+
+    origin = Origin.HOOK
+    keep = Newest(200)
 
     pid: Number
-    call: Name  # set_memory_growth, set_logical_device_configuration, set_visible_devices
-    arguments: Text
+    call: Call
+    devices: Annotated[list[Name], Few] | None
+    growth: bool | None
+    logical: Annotated[list[LogicalDevice], Few] | None
+    device_type: Name | None
+    other: Annotated[list[Text], Few]
     file: Text
     line: Number
     error: Text | None  # what it raised, as "ValueError: …"
@@ -53,6 +95,9 @@ class Initialised(Event, tag="initialised", frozen=True):
     and the text of that line. ``variables`` of the environment as it then was: those that steer GPU memory.
     """
 
+    origin = Origin.HOOK
+    keep = Latest("pid")
+
     pid: Number
     file: Text
     line: Number
@@ -60,9 +105,35 @@ class Initialised(Event, tag="initialised", frozen=True):
     error: Text | None = None
     variables: Variables = msgspec.field(default_factory=dict)
 
+    def recorded(self) -> "Initialised":
+        return msgspec.structs.replace(self, variables=without_secrets(self.variables))
+
+
+class Setting(Enum):
+    """A setting of a run that tfmemtop puts into TensorFlow's options."""
+
+    GROWTH = "growth"
+    MEMORY_LIMIT = "memory_limit"
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """A setting that tfmemtop changed, or kept as it was, since the user chose it.
+
+    Of ``growth``, ``asked`` (by the script) and ``given`` are whether it is on. Of ``memory_limit``, ``given`` is
+    bytes for each GPU, and ``asked`` the bytes of each logical device that the script gave a limit.
+    """
+
+    setting: Setting
+    asked: bool | Annotated[list[Size], Few]
+    given: bool | Size
+
 
 class Effective(Event, tag="effective", frozen=True):
     """What TensorFlow does for one logical device, once its devices are initialised."""
+
+    origin = Origin.HOOK
+    keep = Latest("pid", "device")
+    urgent = True
 
     pid: Number
     device: Name
@@ -71,11 +142,15 @@ class Effective(Event, tag="effective", frozen=True):
     growth: bool | None
     limit: Size | None
     allocator: Name | None  # bfc, cuda_malloc_async
-    settled: Annotated[list[Text], Few] = msgspec.field(default_factory=list)  # what tfmemtop changed, as words
+    settled: Annotated[list[Settled], Few] = msgspec.field(default_factory=list)
 
 
 class Allocator(Event, tag="allocator", frozen=True):
     """One reading of one allocator."""
+
+    origin = Origin.HOOK
+    keep = Curve("pid", "device", highest=("in_use", "high"))
+    droppable = True
 
     pid: Number
     device: Name
@@ -97,90 +172,14 @@ class PoolGrowth(Event, tag="pool_growth", frozen=True):
     With the probe to the millisecond, else when the next reading found it so.
     """
 
+    origin = Origin.HOOK
+    keep = Newest(256, "pid", "device")
+
     pid: Number
     device: Name
     at: Change
     before: Size
     after: Size
-
-
-class Region(msgspec.Struct, frozen=True, array_like=True):
-    """A piece of address space that a pool took at once. ``cells`` of the map are its."""
-
-    address: Size
-    size: Size
-    in_use: Size
-    chunks: Size
-    chunks_in_use: Size
-    cells: Size
-
-
-class Bin(msgspec.Struct, frozen=True, array_like=True):
-    """All chunks from ``size`` bytes up to the next bin's."""
-
-    number: Number
-    size: Size
-    chunks: Size
-    chunks_in_use: Size
-    bytes: Size
-    bytes_in_use: Size
-
-
-class Chunk(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk in use, and how much of it was asked for."""
-
-    address: Size
-    size: Size
-    requested: Size
-
-
-class MemoryMap(Event, tag="memory_map", frozen=True):
-    """How a pool's address space is used.
-
-    ``cells`` holds a byte for each cell, region after region: the share in use, 0 nothing, 255 all.
-    With ``region``, its address, all cells are of that one. ``sizes[i]`` counts chunks in use of
-    2**i bytes up to twice that. ``moment`` is ``out_of_memory`` for what TensorFlow wrote down when
-    an allocation failed. ``missing`` says why there is no map.
-    """
-
-    pid: Number
-    device: Name
-    moment: Literal["live", "out_of_memory"] = "live"
-    region: Size | None = None
-    pool: Size = 0
-    in_use: Size = 0
-    chunks: Size = 0
-    chunks_in_use: Size = 0
-    largest_free: Size = 0
-    fragmentation: Share = 0.0  # share of the free bytes that lie outside the largest free chunk
-    regions_found: Size = 0  # of which at most 512 are listed
-    cells: Annotated[bytes, Many] = b""
-    regions: Annotated[list[Region], Some] = msgspec.field(default_factory=list)
-    bins: Annotated[list[Bin], Few] = msgspec.field(default_factory=list)
-    sizes: Annotated[list[Size], Few] = msgspec.field(default_factory=list)
-    biggest: Annotated[list[Chunk], Few] = msgspec.field(default_factory=list)
-    cost_us: Size | None = None  # of reading it, in the script's process
-    pace_s: Seconds | None = None  # time to the next one, stretched where reading costs much
-    missing: Text | None = None
-
-
-class Chunks(Event, tag="chunks", frozen=True):
-    """How a pool is cut up lies in the session's folder, for the engine to make maps of. It is published to nobody.
-
-    ``regions`` and ``chunks``, which lie there one after the other, are each described by count, bytes of one, and
-    where in it address and size are; ``chunk`` is where a chunk has the bytes asked for, number and bin.
-    ``wanted`` are regions by address, ``None`` for all, and the seconds until the next map.
-    """
-
-    pid: Number
-    device: Name
-    pool: Size
-    in_use: Size
-    regions: tuple[Size, Size, Size, Size]
-    chunks: tuple[Size, Size, Size, Size]
-    chunk: tuple[Size, Size, Size]
-    wanted: Annotated[list[tuple[Size | None, Seconds]], Few]
-    cost_us: Size
 
 
 class Probe(Event, tag="probe", frozen=True):
@@ -191,6 +190,9 @@ class Probe(Event, tag="probe", frozen=True):
     is missing that ``remedy`` brings), ``failed``. Apart from it, what there is without the probe: ``direct`` (pools
     are read in place) or ``public`` (only in use and peak are known, which TensorFlow's public API tells).
     """
+
+    origin = Origin.HOOK
+    keep = Latest("pid", "of_library")
 
     pid: Number
     state: Literal["building", "built", "loading", "loaded", "unavailable", "failed", "direct", "public"]
@@ -220,6 +222,10 @@ class Traced(msgspec.Struct, frozen=True, array_like=True):
 class Functions(Event, tag="functions", frozen=True):
     """The busiest functions of a process, at most 20; sent once a second where a count has changed."""
 
+    origin = Origin.HOOK
+    keep = Newest(40, "pid", first=True)  # half a minute, for the pace of now; the first tells of the first step
+    droppable = True
+
     pid: Number
     functions: Annotated[list[Traced], Few]
 
@@ -238,12 +244,31 @@ class Variable(msgspec.Struct, frozen=True, array_like=True):
     bytes: Size
 
 
+class Alike(msgspec.Struct, frozen=True, array_like=True):
+    """So many live tensors, of ``bytes`` in all, that one list or dict of the script's holds.
+
+    ``holder`` is what the script calls it; where it is empty, they are all that have one shape and are held elsewhere.
+    ``shape`` is ``None`` if they have several.
+    """
+
+    holder: Text
+    count: Size
+    shape: Annotated[list[Size], Few] | None
+    dtype: Name
+    device: Name
+    bytes: Size
+
+
 class Census(Event, tag="census", frozen=True):
     """What the variables of a process take: bytes by device and kind, and the 20 largest.
 
     Live eager tensors are among them if they were looked for: then ``tensors`` is how many were found, or
-    ``unseen`` says why none could be. With some found, ``unseen`` says where none were looked for.
+    ``unseen`` says why none could be. With some found, ``unseen`` says where none were looked for, and ``alike``
+    has the largest groups of them. They are looked for on demand, and while a failing allocation waits for room.
     """
+
+    origin = Origin.HOOK
+    keep = Latest("pid", "looked")
 
     pid: Number
     kinds: Annotated[dict[Name, Annotated[dict[Name, Size], Few]], Few]
@@ -251,6 +276,7 @@ class Census(Event, tag="census", frozen=True):
     cost_us: Size | None = None
     tensors: Size | None = None
     unseen: Text = ""
+    alike: Annotated[list[Alike], Few] = msgspec.field(default_factory=list)
 
     @property
     def looked(self) -> bool:
@@ -265,6 +291,10 @@ class Waiting(Event, tag="waiting", frozen=True):
     the script's own, empty and 0 where none is on the stack.
     """
 
+    origin = Origin.HOOK
+    keep = Newest(50)
+    urgent = True
+
     pid: Number
     operation: Text | None
     file: Text
@@ -273,10 +303,19 @@ class Waiting(Event, tag="waiting", frozen=True):
 
 
 class OutOfMemory(Event, tag="out_of_memory", frozen=True):
-    """An allocation failed for good; ``message`` is TensorFlow's own."""
+    """An allocation failed for good; ``message`` is TensorFlow's own, the rest is what it says.
+
+    ``requested`` is the bytes of the tensor of that ``shape`` and ``dtype``, where it was for a tensor.
+    """
+
+    origin = Origin.HOOK
+    keep = Newest(50)
+    urgent = True
 
     pid: Number
     message: Text
     device: Name | None = None
     requested: Size | None = None
     operation: Text | None = None
+    shape: Annotated[list[Size], Few] | None = None
+    dtype: Name | None = None

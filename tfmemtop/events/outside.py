@@ -1,5 +1,7 @@
 """What the engine sees from outside: the session, its runs, the GPUs, processes, the script's output."""
 
+from collections.abc import Callable
+from enum import Enum
 from typing import Annotated, Literal
 
 import msgspec
@@ -8,6 +10,7 @@ from tfmemtop.bounds import (
     Cells,
     Change,
     Epoch,
+    Few,
     Index,
     Many,
     Name,
@@ -18,12 +21,18 @@ from tfmemtop.bounds import (
     Variables,
     Words,
 )
+from tfmemtop.ending import Ending, how_ended
 from tfmemtop.events.base import Event
+from tfmemtop.events.keep import Curve, Latest, Nothing, Tail
+from tfmemtop.events.secrets import without_secrets
 from tfmemtop.settings import Settings
 
 
 class Session(Event, tag="session", frozen=True):
     """The first event: who watches, where, since when."""
+
+    keep = Latest()
+    urgent = True
 
     format: Number
     version: Name
@@ -39,8 +48,17 @@ class Session(Event, tag="session", frozen=True):
     host_memory_of: Literal["machine", "container", "job", "cgroup"] = "machine"  # whose `host_memory` is
 
 
+class CaughtUp(Event, tag="caught_up", frozen=True):
+    """Tells a reader that it has what happened before it came. Each reader gets its own; no recording has it."""
+
+    keep = Nothing()
+
+
 class Run(Event, tag="run", frozen=True):
     """A start of the script."""
+
+    keep = Latest("run", most=200)
+    urgent = True
 
     run: Number  # 1, 2, …
     pid: Number
@@ -48,14 +66,56 @@ class Run(Event, tag="run", frozen=True):
     cwd: Text
     settings: Settings
 
+    def recorded(self) -> "Run":
+        if not self.settings.environment:
+            return self
+        environment = without_secrets(self.settings.environment)
+        return msgspec.structs.replace(self, settings=msgspec.structs.replace(self.settings, environment=environment))
+
 
 class RunEnd(Event, tag="run_end", frozen=True):
     """The end of a run: ``exit_code``, or ``signal`` if one ended it."""
+
+    keep = Latest("run", most=200)
+    urgent = True
 
     run: Number
     exit_code: Number | None
     signal: Number | None
     oom_killed: bool = False  # by the kernel, for host memory
+
+    @property
+    def ending(self) -> Ending:
+        """How the run ended."""
+        return how_ended(self.exit_code, self.signal, self.oom_killed)
+
+
+class TerminalRead(Event, tag="terminal_read", frozen=True):
+    """A process of the run waits for something to be typed into the run's terminal; ``pid`` is null once none does."""
+
+    keep = Latest()
+    urgent = True
+
+    run: Number
+    pid: Number | None
+
+
+class Leftover(Enum):
+    """What a run leaves behind that keeps memory from becoming free."""
+
+    LISTED = "listed"  # the driver still lists a process of it
+    MORE_USED = "more_used"  # a GPU holds more than before the run
+    PROCESSES = "processes"  # the kernel does not end its processes
+    DRIVER_SILENT = "driver_silent"  # nobody can tell: the driver does not answer
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What a run still holds: ``size`` bytes on a GPU, or processes."""
+
+    leftover: Leftover
+    gpu: Index | None = None
+    size: Size | None = None
+    pids: Annotated[list[Number], Many] = []
 
 
 class Stopping(Event, tag="stopping", frozen=True):
@@ -63,17 +123,23 @@ class Stopping(Event, tag="stopping", frozen=True):
 
     ``term``: asked to end, killed at ``deadline`` (in session seconds); ``kill``: killed;
     ``releasing``: gone, its GPU memory not yet; ``released``: all is free again;
-    ``held``: given up waiting, ``detail`` says what is still held.
+    ``held``: given up waiting while ``held`` was not free.
     """
+
+    keep = Latest()
+    urgent = True
 
     run: Number
     phase: Literal["term", "kill", "releasing", "released", "held"]
     deadline: Seconds | None = None
-    detail: Text = ""
+    held: Held | None = None
 
 
 class Device(Event, tag="device", frozen=True):
     """A GPU, as NVML names it."""
+
+    keep = Latest("index")
+    urgent = True
 
     index: Index
     uuid: Name
@@ -93,8 +159,44 @@ class DeviceProcess(msgspec.Struct, frozen=True, array_like=True):
     bandwidth: Number | None = None
 
 
+class SharesMissing(Enum):
+    """Why the memory of a GPU is not known by process."""
+
+    NOT_TOLD = "not_told"
+    NAMES_NONE = "names_none"  # memory is in use, and the driver lists no process
+    MIG = "mig"  # the card is divided
+    WSL = "wsl"
+    VGPU = "vgpu"
+    DRIVER_TOO_OLD = "driver_too_old"
+    USER_FORBIDDEN = "user_forbidden"
+    NOT_TOLD_IN_CONTAINER = "not_told_in_container"
+    NUMBERED_OTHERWISE = "numbered_otherwise"  # the driver's process numbers are not those of this container
+
+
+class WhyLacking(Enum):
+    """Why figures of a GPU are not to be had."""
+
+    NOT_REPORTED = "not_reported"
+    NOT_OF_A_PART = "not_of_a_part"  # of a divided card (MIG)
+    NOT_FOR_USER = "not_for_user"
+    OLD_DRIVER = "old_driver"
+    CARD_LOST = "card_lost"
+    FAILED = "failed"
+    IMPOSSIBLE = "impossible"  # the driver's figure cannot be
+
+
+class Lacking(msgspec.Struct, frozen=True, array_like=True):
+    """The ``figures`` that are not to be had for one reason; impossible ones with their value, as ``power 1e9``."""
+
+    why: WhyLacking
+    figures: Annotated[list[Name], Few]
+
+
 class DeviceReading(Event, tag="device_reading", frozen=True):
     """What NVML says of a GPU now."""
+
+    keep = Curve("index", highest=("used",))
+    droppable = True
 
     index: Index
     used: Size | None  # without `reserved`
@@ -104,13 +206,41 @@ class DeviceReading(Event, tag="device_reading", frozen=True):
     power_w: Change | None
     temperature_c: Number | None
     processes: Annotated[list[DeviceProcess], Many]
-    processes_missing: Text | None = None  # why per-process figures are not to be had
+    processes_missing: SharesMissing | None = None
     outside: Size | None = None  # of `used`: held by processes outside this container, where that is much
-    remark: Text | None = None  # why other figures are not to be had, or whose they are
+    lacking: Annotated[list[Lacking], Few] = msgspec.field(default_factory=list)  # other figures
+    of_host: bool = False  # `used` and `free` are the host's: the GPU has no memory of its own
+    remark: Text | None = None  # the same as text, in older recordings
+
+    def past(self, ours: Callable[[int], bool]) -> "DeviceReading":
+        """Without other people's processes: of those only the newest reading matters."""
+        processes = [process for process in self.processes if ours(process.pid)]
+        return self if len(processes) == len(self.processes) else msgspec.structs.replace(self, processes=processes)
+
+
+class Absence(Enum):
+    """Why the hook is not inside a process that uses TensorFlow."""
+
+    ISOLATED = "isolated"  # Python's option -I
+    IGNORES_ENVIRONMENT = "ignores_environment"  # -E
+    NO_SITE = "no_site"  # -S
+    OTHER_PROGRAM = "other_program"  # the process is not a Python interpreter
+    ENVIRONMENT_CLEANED = "environment_cleaned"  # PYTHONPATH does not lead to the hook
+    UNREADABLE = "unreadable"  # the process is another user's
+    UNEXPLAINED = "unexplained"
+
+
+class HookAbsence(msgspec.Struct, frozen=True):
+    """The hook's absence: ``program`` is the name of the executable where that is the reason."""
+
+    reason: Absence
+    program: Name = ""
 
 
 class Process(Event, tag="process", frozen=True):
     """A process seen for the first time: one on a GPU, or of the run."""
+
+    keep = Latest("pid")
 
     pid: Number
     ppid: Number
@@ -118,7 +248,7 @@ class Process(Event, tag="process", frozen=True):
     command: Words
     started: Epoch  # seconds since the epoch
     run: Number | None  # the run it belongs to
-    hooked_out: Text | None = None  # why the hook could not get in, once that is known
+    hook_absence: HookAbsence | None = None  # once it is known that the hook could not get in
 
 
 class ProcessReading(msgspec.Struct, frozen=True, array_like=True):
@@ -132,6 +262,9 @@ class ProcessReading(msgspec.Struct, frozen=True, array_like=True):
 class ProcessReadings(Event, tag="process_readings", frozen=True):
     """All processes alive now; one that is missing here has gone."""
 
+    keep = Latest()
+    droppable = True
+
     processes: Annotated[list[ProcessReading], Many]
     host_used: Size | None = None  # of the session's `host_memory`: what is not to be had
     host_cpu: Change | None = None  # percent of all cores
@@ -140,13 +273,21 @@ class ProcessReadings(Event, tag="process_readings", frozen=True):
 class Environment(Event, tag="environment", frozen=True):
     """A process's environment, read on request; recordings keep only what steers TensorFlow."""
 
+    keep = Nothing()
+    urgent = True
+
     pid: Number
     variables: Variables
     error: Text | None = None
 
+    def recorded(self) -> "Environment":
+        return msgspec.structs.replace(self, variables=without_secrets(self.variables))
+
 
 class Output(Event, tag="output", frozen=True):
     """What the script wrote to its terminal. ``skipped`` bytes before it were left out, to keep pace."""
+
+    keep = Tail(64 * 1024)
 
     run: Number
     text: Text
@@ -156,17 +297,7 @@ class Output(Event, tag="output", frozen=True):
 class Terminal(Event, tag="terminal", frozen=True):
     """The size of the script's terminal, in cells."""
 
+    keep = Latest()
+
     columns: Cells
     rows: Cells
-
-
-class Notice(Event, tag="notice", frozen=True):
-    """Something the user should know about the watching itself; an empty text takes it back.
-
-    ``key`` names what it is about, so that a newer notice replaces an older one.
-    """
-
-    key: Name
-    level: Literal["info", "warning", "error"]
-    text: Text
-    remedy: Text = ""

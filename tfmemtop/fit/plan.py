@@ -7,6 +7,7 @@ import msgspec
 from tfmemtop.fit.search import Search, Tried
 from tfmemtop.fit.watch import Goal, Watch
 from tfmemtop.settings import Settings
+from tfmemtop.suggested import Basis, SuggestedLimit
 
 SECONDS_MOST, STEPS_MOST, TRIES_MOST = 86_400, 1_000_000_000, 50
 SECONDS, TRIES = 30.0, 8
@@ -45,6 +46,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def watch(self, first: Tried | None) -> Watch:
         """What follows one try; *first* is how the first one went."""
         return Watch(self.kind, self.goal, first)
+
+    def suggested(self, search: Search) -> SuggestedLimit | None:
+        """The limit to set after *search*; ``None`` if it has found none."""
+        advice, limit = (search.advice, search.limit) if search.tried else (None, None)
+        if advice is None or limit is None:
+            return None
+        growth = self.settings.growth if self.on_gpu else None
+        return SuggestedLimit(advice, Basis.FIT, limit, on_gpu=self.on_gpu, growth=growth)
 
     def settings_of(self, limit: int | None) -> Settings:
         """A try's settings; *limit* is in bytes."""
@@ -127,10 +136,3 @@ def _goal(number: float, unit: str, text: str) -> Goal:
     if not 1 <= seconds <= SECONDS_MOST:
         raise ValueError(f"{text}: give 1 second to 24 hours")
     return Goal(seconds)
-
-
-def goal_words(goal: Goal) -> str:
-    """``30 s of TensorFlow's use of memory``, ``200 steps``."""
-    if goal.steps is not None:
-        return f"{goal.steps} step{'s' * (goal.steps != 1)}"
-    return f"{goal.seconds or 0:g} s of TensorFlow's use of memory"

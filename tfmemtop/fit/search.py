@@ -1,8 +1,12 @@
 """Which limit to try next: a bisection in few tries, each of which costs a run of the script. Pure."""
 
+from enum import Enum
+
 import msgspec
 
-from tfmemtop.settings import MIB
+from tfmemtop.ending import Ending
+from tfmemtop.suggested import whole_mib, with_margin
+from tfmemtop.units import MIB
 
 CLOSE_SHARE, CLOSE_BYTES = 0.05, 64 * MIB
 """The search ends when a limit that works is this near to one that does not, whichever of the two is more."""
@@ -10,7 +14,39 @@ CLOSE_SHARE, CLOSE_BYTES = 0.05, 64 * MIB
 _STRIDE = 1.3
 """The most a step up may be, as long as a limit is only known to work that is many times larger."""
 
-_MARGIN_SHARE, _MARGIN_LEAST = 0.05, 16 * MIB
+
+class Result(Enum):
+    """How a try went."""
+
+    REACHED = "reached"  # it got as far as was asked for
+    FINISHED = "finished"  # it ended with exit code 0 before that
+    OUT_OF_MEMORY = "out_of_memory"
+    ENDED = "ended"  # it ended in another way
+    INTERRUPTED = "interrupted"
+    UNUSED = "unused"  # TensorFlow was not seen to use memory
+    TOO_SLOW = "too_slow"
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a try went, with the figures that belong to the result.
+
+    ``requested`` bytes were lacking, where the try ran out of memory. ``steps`` in ``seconds`` were made, where it was
+    too slow. ``kind`` is that of the devices, ``GPU`` or ``CPU``, whose memory was not used. ``ending`` is how it
+    ended; ``complained`` if TensorFlow had written by then that a pool ran out.
+    """
+
+    result: Result
+    requested: int | None = None
+    steps: int = 0
+    seconds: float = 0.0
+    kind: str = ""
+    ending: Ending | None = None
+    complained: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the limit worked."""
+        return self.result in (Result.REACHED, Result.FINISHED)
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,14 +57,18 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     limit: int | None
-    passed: bool
-    how: str
+    how: Outcome
     duration_s: float
     peak_in_use: int | None = None
     pool: int | None = None
     speed: float | None = None
     speed_unit: str = ""
     stalled_s: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether the limit worked."""
+        return self.how.passed
 
 
 class Search:
@@ -64,7 +104,7 @@ class Search:
         limit = self.limit
         if limit is None:
             return None
-        advice = whole_mib(int(limit + max(limit * _MARGIN_SHARE, _MARGIN_LEAST)))
+        advice = with_margin(limit)
         return min(advice, self._ceiling // MIB * MIB) if self._ceiling else advice
 
     def tell(self, tried: Tried) -> None:
@@ -127,8 +167,3 @@ class Search:
         if self._ceiling is not None:
             known = [min(limit, self._ceiling // MIB * MIB) for limit in known]
         return min((limit for limit in known if limit > low), default=None)
-
-
-def whole_mib(size: int) -> int:
-    """*size* bytes, up to the next whole MiB: TensorFlow counts limits in these."""
-    return -(-size // MIB) * MIB

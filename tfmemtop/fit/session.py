@@ -2,10 +2,25 @@
 
 from enum import Enum
 
-from tfmemtop.events import AnyCommand, AnyEvent, Notice, Output, Relaunch, Run, RunEnd, Stop, Stopping
+from tfmemtop.events import (
+    Command,
+    Event,
+    Held,
+    HookAbsence,
+    Notice,
+    NoticeKind,
+    Output,
+    Relaunch,
+    Run,
+    RunEnd,
+    Stop,
+    Stopping,
+)
 from tfmemtop.fit.plan import Plan
 from tfmemtop.fit.search import Search
-from tfmemtop.fit.watch import complains
+from tfmemtop.fit.stopped import Stopped, Why
+from tfmemtop.fit.watch import Progress
+from tfmemtop.tensorflow_text import tells_exhaustion
 
 GRACE_S = 5.0
 """How long a try has to end by itself once it is asked to."""
@@ -14,11 +29,11 @@ _LINE = 512  # of the output's end kept, where a line may come in two pieces
 
 
 class Phase(Enum):
-    """How a try stands, as the user is told."""
+    """How a try stands."""
 
-    STARTING = "waiting for the memory of the run before"
+    STARTING = "starting"  # the memory of the run before is awaited
     RUNNING = "running"
-    ENDING = "being ended"
+    ENDING = "ending"
     DONE = "done"
 
 
@@ -31,9 +46,9 @@ class SessionFit:
         self.phase = Phase.DONE
         self.limit: int | None = None
         """Of the try under way, bytes; ``None`` without one."""
-        self.stopped = ""
+        self.stopped: Stopped | None = None
         """Why the search has not come to its end, if so."""
-        self.hint = ""
+        self.hint: HookAbsence | None = None
         """Why the hook could not get in, where no memory was seen."""
         self._watch = plan.watch(None)
         self._run = 0
@@ -57,21 +72,21 @@ class SessionFit:
         return len(self.search.tried) + self.going
 
     @property
-    def progress(self) -> str:
-        """How far the try under way has come, in words."""
-        return self._watch.progress(self._now) if self.phase is Phase.RUNNING else self.phase.value
+    def progress(self) -> Progress:
+        """How far the try under way has got, while its run goes."""
+        return self._watch.progress(self._now)
 
-    def begin(self, newest_run: int) -> list[AnyCommand]:
+    def begin(self, newest_run: int) -> list[Command]:
         """Make the next try after the run of that number; also after :meth:`stop`. What to ask of the engine."""
-        self.stopped = ""
+        self.stopped = None
         self._run = newest_run + 1
         return self._start()
 
-    def stop(self, why: str = "interrupted") -> None:
+    def stop(self, why: Why = Why.INTERRUPTED, detail: str = "", held: Held | None = None) -> None:
         """Make no further try; the run that goes is left going."""
-        self.phase, self.stopped = Phase.DONE, why
+        self.phase, self.stopped = Phase.DONE, Stopped(why, detail, held)
 
-    def take(self, event: AnyEvent) -> list[AnyCommand]:
+    def take(self, event: Event) -> list[Command]:
         """The session's next event; what to ask of the engine now."""
         self._now = max(self._now, event.t)
         if self.phase is Phase.STARTING:
@@ -85,7 +100,7 @@ class SessionFit:
                 return self._judge()
         return []
 
-    def _start(self) -> list[AnyCommand]:
+    def _start(self) -> list[Command]:
         tried = self.search.tried
         self.phase, self.limit = Phase.STARTING, self.search.next()
         self._watch = self.plan.watch(tried[0] if tried else None)
@@ -93,28 +108,28 @@ class SessionFit:
         settings = self.plan.settings_of(self.limit)
         return [Relaunch(argv=self.plan.command, settings=settings, grace_s=GRACE_S)]
 
-    def _await(self, event: AnyEvent) -> None:
+    def _await(self, event: Event) -> None:
         """Until the try's own run begins."""
         match event:
             case Run() if event.run == self._run and event.settings == self.plan.settings_of(self.limit):
                 self.phase = Phase.RUNNING
                 self._watch.take(event)
             case Run():
-                self.stop("another run was started meanwhile")
+                self.stop(Why.OTHER_RUN)
             case Stopping(phase="held"):
-                self.stop(f"this try would not have had all the memory: {event.detail}")
-            case Notice(key="relaunch", level="error"):
-                self.stop(event.text)
+                self.stop(Why.MEMORY_HELD, held=event.held)
+            case Notice(kind=NoticeKind.NOT_RELAUNCHED):
+                self.stop(Why.NOT_STARTED, event.detail)
             case _:
                 pass
 
-    def _follow(self, event: AnyEvent) -> list[AnyCommand]:
+    def _follow(self, event: Event) -> list[Command]:
         match event:
             case Run():
-                self.stop("another run was started meanwhile")
+                self.stop(Why.OTHER_RUN)
                 return []
             case Stopping(phase="term" | "kill"):
-                self.stop("the run was ended by hand")
+                self.stop(Why.RUN_ENDED)
                 return []
         self._see(event)
         if isinstance(event, RunEnd):
@@ -124,19 +139,19 @@ class SessionFit:
             return [Stop(grace_s=GRACE_S)]
         return []
 
-    def _see(self, event: AnyEvent) -> None:
+    def _see(self, event: Event) -> None:
         self._watch.take(event)
         if isinstance(event, Output):
             text = self._tail + event.text
-            self._complained = self._complained or complains(text)
+            self._complained = self._complained or tells_exhaustion(text)
             self._tail = text[-_LINE:]
 
-    def _judge(self) -> list[AnyCommand]:
+    def _judge(self) -> list[Command]:
         tried = self._watch.outcome(self.limit, self._now, self._complained, interrupted=False)
         self.search.tell(tried)
-        self.hint = self._watch.hooked_out if tried.peak_in_use is None else ""
+        self.hint = self._watch.hook_absence if tried.peak_in_use is None else None
         if self._watch.held:
-            self.stop(f"the next try would not have had all the memory: {self._watch.held}")
+            self.stop(Why.MEMORY_HELD, held=self._watch.held)
         elif self.search.has_next():
             self._run += 1
             return self._start()

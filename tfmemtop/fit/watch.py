@@ -1,12 +1,24 @@
 """One try, as its events tell it: when it is over, and how it went. Pure."""
 
 import math
-import signal
+from enum import Enum
 from typing import NamedTuple
 
-from tfmemtop.events import Allocator, AnyEvent, Functions, Hook, MemoryMap, OutOfMemory, Process, Run, RunEnd, Stopping
-from tfmemtop.fit.search import Tried
-from tfmemtop.units import format_bytes
+from tfmemtop.events import (
+    Allocator,
+    Event,
+    Functions,
+    Held,
+    Hook,
+    HookAbsence,
+    MemoryMap,
+    OutOfMemory,
+    Process,
+    Run,
+    RunEnd,
+    Stopping,
+)
+from tfmemtop.fit.search import Outcome, Result, Tried
 
 UNSEEN_S = 300.0
 """How long a script may take until TensorFlow uses memory, and from then to the first step that is counted."""
@@ -22,12 +34,9 @@ _RETRY_S = 12.0
 _LONGER_S = 30.0  # at most, however often one waits
 _TOLD_S = 0.5  # until what has happened is known here
 
-_SHELL_SIGNAL = 128  # a shell's exit code for a signal is this much more
 _COUNTS_KEPT = 4096
 
 _SPEED_LEAST_S = 1.5  # of a shorter time no speed is told
-
-_COMPLAINTS = ("ran out of memory trying to allocate", "OOM when allocating", "failed to allocate memory")
 
 
 class Goal(NamedTuple):
@@ -38,6 +47,23 @@ class Goal(NamedTuple):
 
     seconds: float | None = None
     steps: int | None = None
+
+
+class Stage(Enum):
+    """How far a try has got."""
+
+    BEFORE_USE = "before_use"  # TensorFlow has not used memory yet
+    UNDER_WAY = "under_way"
+    REACHED = "reached"  # far enough, but an allocation may still be waiting
+
+
+class Progress(NamedTuple):
+    """How far a try has got: ``seconds`` of TensorFlow's use of memory, and ``steps``."""
+
+    stage: Stage
+    goal: Goal
+    seconds: float = 0.0
+    steps: int = 0
 
 
 class _Count(NamedTuple):
@@ -91,12 +117,12 @@ class Watch:
         self._failure: OutOfMemory | None = None
         self._end: RunEnd | None = None
         self._ended_at: float | None = None
-        self.hooked_out = ""
+        self.hook_absence: HookAbsence | None = None
         """Why the hook could not get into a process of the script, if that is so."""
-        self.held = ""
+        self.held: Held | None = None
         """What still holds memory after the try, if waiting for it was in vain."""
 
-    def take(self, event: AnyEvent) -> None:
+    def take(self, event: Event) -> None:
         """The stream's next event."""
         match event:
             case Run():
@@ -107,11 +133,11 @@ class Watch:
             case Stopping(phase="term" | "kill"):
                 self._ended_at = self._ended_at or event.t
             case Stopping(phase="held"):
-                self.held = event.detail
+                self.held = event.held
             case Hook():
                 self._pids.add(event.pid)
-            case Process(hooked_out=str() as why):
-                self.hooked_out = why
+            case Process(hook_absence=HookAbsence() as absence):
+                self.hook_absence = absence
             case OutOfMemory() if self._failure is None and event.pid in self._pids:
                 self._failure = event
             case Functions() if event.pid in self._pids:
@@ -133,7 +159,7 @@ class Watch:
         if self._failure is not None or self._end is not None:
             return True
         if self._began is None:
-            return bool(self.hooked_out and not self._pids) or now - self._started > UNSEEN_S
+            return bool(self.hook_absence and not self._pids) or now - self._started > UNSEEN_S
         if (due := self._due()) is not None:
             return now >= due + _LONGER_S or now >= max(due + _TOLD_S + self._more(due), self._unmet + _RETRY_S)
         if self._goal.steps is None:
@@ -141,24 +167,21 @@ class Watch:
         stepless = not self._called and now - self._began > UNSEEN_S
         return stepless or now - self._started > self._patience_s
 
-    def progress(self, now: float) -> str:
-        """How far the script has got *now*, in words."""
+    def progress(self, now: float) -> Progress:
+        """How far the script has got *now*."""
         if self._began is None:
-            return "waiting until TensorFlow uses memory"
-        if (due := self._due()) is not None and now >= due:
-            return "got that far; does an allocation still wait?"
-        if self._goal.steps is not None:
-            return f"{self._steps} of {self._goal.steps} steps"
-        return f"{now - self._began:.0f} of {self._goal.seconds or 0:g} s"
+            return Progress(Stage.BEFORE_USE, self._goal)
+        due = self._due()
+        stage = Stage.REACHED if due is not None and now >= due else Stage.UNDER_WAY
+        return Progress(stage, self._goal, now - self._began, self._steps)
 
     def outcome(self, limit: int | None, now: float, complained: bool, interrupted: bool) -> Tried:
         """How the try under *limit* went; *complained* if TensorFlow wrote that a pool ran out."""
         over = self._ended_at if self._ended_at is not None else now
-        passed, how = self._verdict(complained, interrupted)
-        speed, unit = self._speed(over) if passed else (None, "")
+        how = self._outcome(complained, interrupted)
+        speed, unit = self._speed(over) if how.passed else (None, "")
         return Tried(
             limit=limit,
-            passed=passed,
             how=how,
             duration_s=round(over - self._started, 3),
             peak_in_use=self._peak,
@@ -216,38 +239,20 @@ class Watch:
                 return speed, unit
         return None, ""
 
-    def _verdict(self, complained: bool, interrupted: bool) -> tuple[bool, str]:
-        end = self._end
+    def _outcome(self, complained: bool, interrupted: bool) -> Outcome:
         if self._failure is not None:
-            asked = self._failure.requested
-            return False, "out of memory" + (f", asking for {format_bytes(asked)}" if asked else "")
-        if end is None or self._ended_at != end.t:
-            # It ended because we asked it to.
-            if interrupted:
-                return False, "interrupted"
-            if self._began is None:
-                return False, f"no use of {self._kind} memory by TensorFlow was seen"
-            if self._goal.steps is not None and self._steps < self._goal.steps:
-                took = (self._ended_at or 0.0) - self._started
-                return False, f"too slow: {self._steps} steps of a tf.function in {took:.0f} s"
-            return True, "passed"
-        if end.exit_code == 0:
-            return True, "passed: it ran to its end"
-        if end.oom_killed:
-            return False, "killed by the kernel: the host ran out of memory"
-        how = f"ended by {_name(end.signal)}" if end.signal is not None else f"exit code {end.exit_code}"
-        if end.exit_code is not None and end.exit_code > _SHELL_SIGNAL:
-            how += f" ({_name(end.exit_code - _SHELL_SIGNAL)})"
-        return False, how + (", out of memory" if complained else "")
-
-
-def complains(output: str) -> bool:
-    """Whether TensorFlow writes in the script's *output* that a pool ran out, which a crash leaves unsaid."""
-    return any(complaint in output for complaint in _COMPLAINTS)
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+            return Outcome(result=Result.OUT_OF_MEMORY, requested=self._failure.requested)
+        end = self._end
+        if end is not None and self._ended_at == end.t:
+            if end.ending.good:
+                return Outcome(result=Result.FINISHED)
+            return Outcome(result=Result.ENDED, ending=end.ending, complained=complained)
+        # It ended because we asked it to.
+        if interrupted:
+            return Outcome(result=Result.INTERRUPTED)
+        if self._began is None:
+            return Outcome(result=Result.UNUSED, kind=self._kind)
+        if self._goal.steps is not None and self._steps < self._goal.steps:
+            took = (self._ended_at or 0.0) - self._started
+            return Outcome(result=Result.TOO_SLOW, steps=self._steps, seconds=took)
+        return Outcome(result=Result.REACHED)

@@ -1,11 +1,11 @@
 """tfmemtop's way in: runs at the start of every Python of the watched command.
 
-It must not be noticed. It leaves ``sys.path`` at once, lets the ``sitecustomize`` run that would have
-run without it, and otherwise only waits for TensorFlow. It is written in the grammar that Python 2
-and 3 share, so that it can stand in the way of no interpreter.
+The script must not notice it. It leaves ``sys.path`` at once and runs the ``sitecustomize`` that would have
+run without it. After that it only waits for TensorFlow. It is written in the grammar that Python 2 and 3 share,
+so that every interpreter can read it.
 
-It keeps the functions of Python's C modules as they are before the script begins, and the agent imports those:
-whatever the script puts in their place, or calls its own modules, reaches neither hook nor agent.
+It keeps the functions of Python's C modules as they are before the script begins, and the agent imports those.
+So neither hook nor agent is affected if the script replaces such a function, or names a module of its own alike.
 """
 
 import os
@@ -37,7 +37,7 @@ _STAND_INS = ("ctypes", "functools", "json", "struct", "typing")
 
 
 def _step_aside():  # type: () -> None
-    """Let the interpreter find the next ``sitecustomize``; what that raises passes to ``site`` as ever."""
+    """Let the interpreter find the next ``sitecustomize``. What that raises passes to ``site``, as without us."""
     if _FOLDER in sys.path and os.environ.get("PYTHONPATH") == _FOLDER + os.pathsep:
         # The user has none. The empty part after ours would mean the working folder.
         place = sys.path.index(_FOLDER) + 1
@@ -59,7 +59,7 @@ def _working_folder():  # type: () -> str
 
 
 def _keep():  # type: () -> dict[str, ModuleType]
-    """Copies of the C modules that the agent needs. Those that nobody has imported yet are left so."""
+    """Copies of the C modules that the agent needs. Modules that nobody has imported yet do not stay imported."""
     import _frozen_importlib
     import _frozen_importlib_external
     import _imp
@@ -96,12 +96,12 @@ def _module(name, content):  # type: (str, dict[str, object]) -> ModuleType
 class _Arrival:
     """A finder that finds nothing, and starts the agent once ``tensorflow`` is being imported.
 
-    It waits for the submodule: a mere search for ``tensorflow`` (``importlib.util.find_spec``), which
-    many libraries make, is no import.
+    It waits for the submodule, since many libraries search for ``tensorflow`` (``importlib.util.find_spec``)
+    without importing it.
     """
 
-    def __init__(self, monitor, main_thread, kept):  # type: (str, int, dict[str, ModuleType]) -> None
-        self._monitor = monitor
+    def __init__(self, engine, main_thread, kept):  # type: (str, int, dict[str, ModuleType]) -> None
+        self._engine = engine
         self._main_thread = main_thread
         self._kept = kept
 
@@ -112,7 +112,7 @@ class _Arrival:
                 agent = _Agent(self._kept).load("")
                 if not laid_out and _LAYOUT in sys.modules:
                     del sys.modules[_LAYOUT]
-                arrival = agent.arrive(_from_signal_handler, self._monitor, self._main_thread)
+                arrival = agent.arrive(_from_signal_handler, self._engine, self._main_thread)
                 self.find_spec = arrival.find_spec  # type: ignore[method-assign]
                 if self in sys.meta_path:  # type: ignore[comparison-overlap]  # else it was wrapped
                     # In place, never removed: a search that walks the list would skip a finder.
@@ -121,7 +121,7 @@ class _Arrival:
                 self.find_spec = _find_nothing  # type: ignore[method-assign]
                 if _from_signal_handler(error):
                     raise
-                _report(error, self._monitor, self._kept)
+                _report(error, self._engine, self._kept)
         return None
 
 
@@ -130,9 +130,9 @@ def _find_nothing(name, path=None, target=None):  # type: (str, object, object) 
 
 
 def _from_signal_handler(error):  # type: (Exception) -> bool
-    """Whether *error*, caught in our code, is the script's: come up through a Python signal handler.
+    """Whether *error*, caught in our code, is the script's because a Python signal handler raised it.
 
-    All else that can arise there is ours to keep, whoever raised it: the script's audit hooks, say.
+    Every other exception stays with us, whoever raised it: an audit hook of the script, for example.
     """
     handlers = set()  # type: set[int]
     for number in range(1, _NSIG):
@@ -160,12 +160,12 @@ def _called_as_handler(frame):  # type: (FrameType) -> bool
 
 
 class _Agent:
-    """The agent's modules, importable by themselves only, and what their own import statements find.
+    """The agent's modules, which only they themselves can import, and what their import statements find.
 
-    Relative ones find the agent's own, others a stand-in of the agent's (``agent/stdlib``) or what was *kept* from
-    before the script. Whatever else there is they find as everybody does.
-    Their code lies in no file, for the sake of who looks at files: coverage would count ours with the
-    script's, and may end with another exit code for it.
+    A relative import finds a module of the agent. Any other finds a stand-in of the agent's (``agent/stdlib``), or
+    else what was *kept* from before the script, or else what the script would find.
+    The code of these modules belongs to no file. Otherwise coverage would count it with the script's, and might end
+    with another exit code.
     """
 
     def __init__(self, kept):  # type: (dict[str, ModuleType]) -> None
@@ -202,22 +202,22 @@ def _without_file(code):  # type: (CodeType) -> CodeType
     return code.replace(co_filename="<tfmemtop %s>" % code.co_filename.rpartition("/")[2], co_consts=constants)
 
 
-def _report(error, monitor, kept):  # type: (Exception, str, dict[str, Any]) -> None
-    """Tell the *monitor*, never the script, that the agent could not be loaded."""
+def _report(error, engine, kept):  # type: (Exception, str, dict[str, Any]) -> None
+    """Tell the *engine*, never the script, that the agent could not be loaded."""
     try:
         _socket = kept["_socket"]
         text = "the agent could not be loaded: %s: %s" % (type(error).__name__, error)
         link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         try:
             link.setblocking(False)
-            link.connect(monitor)
+            link.connect(engine)
             link.send(('{"type": "hook_error", "text": %s}' % kept["_json"].encode_basestring_ascii(text)).encode())
         finally:
             link.close()
     except Exception as again:
         if _from_signal_handler(again):
             raise
-        # Else the monitor has gone too, or the script forbids the way to it: nobody is left to be told.
+        # Else the engine has gone too, or the script forbids the way to it: nobody is left to be told.
 
 
 if _HOOKED:

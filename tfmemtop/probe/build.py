@@ -75,6 +75,16 @@ def build(tensorflow: Path, version: str) -> Built:
     return Built("built", str(library.path), digest=library.digest, checksum=library.checksum)
 
 
+def is_cached(tensorflow: Path, version: str) -> bool:
+    """Whether :func:`build` would find the library in the cache. There is a compiler, or this raises.
+
+    Raises:
+        OSError: the files of TensorFlow cannot be read.
+    """
+    _, compiler_version = find_compiler()
+    return Cache(cache_path(), _key(version, tensorflow / _LIBRARY, compiler_version)).find() is not None
+
+
 def _find_or_build(tensorflow: Path, version: str) -> Library:
     framework = tensorflow / _LIBRARY
     if not framework.is_file():

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from tfmemtop.state.lookup import device_of
 from tfmemtop.state.model import Hooked, State
-
-MIB = 2**20
+from tfmemtop.units import MIB
 
 USUAL_CONTEXT = 520 * MIB
 """A CUDA context with TensorFlow's kernels, measured on an H200 (driver 580, TensorFlow 2.21)."""
@@ -74,7 +73,7 @@ def accounts(state: State, pid: int) -> Iterator[Account]:
     hooked = process.hooked if process else None
     for index, device in state.devices.items():
         share = device.by_pid.get(pid)
-        pools = tuple(_pools(state, pid, hooked, index)) if hooked else ()
+        pools = tuple(_pools(state, pid, hooked, index)) if hooked and pid in device.logical else ()
         if share is None and (not pools or (hooked is not None and hooked.ended)):
             continue
         used = device.reading.used if device.reading else None

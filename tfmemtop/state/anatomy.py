@@ -1,12 +1,12 @@
 """An allocation that failed: what was asked for, and how things stood when it did."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from tfmemtop import events
-from tfmemtop.state.lookup import PINNED, LimitBy, device_of, limit_by, of_run, surroundings
+from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
 from tfmemtop.state.trend import Trend
 
@@ -14,7 +14,6 @@ RETRIED_S = 15.0
 """TensorFlow tries for 10 s before it gives up; what it wrote down and said on the way belongs to the failure."""
 
 _LATER_S = 3.0  # that the script's output and files take to get here
-_SHAPE = re.compile(r"with shape\[([\d,]*)\](?: and type (\w+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,8 @@ class Anatomy:
     times: int
     asked: int | None
     operation: str | None
-    shape: str | None
+    shape: list[int] | None
+    dtype: str | None
     line: str | None
     scratch: bool
     message: str
@@ -52,7 +52,7 @@ class Anatomy:
 
     @property
     def on_cpu(self) -> bool:
-        return self.device is not None and self.device.startswith("CPU")
+        return self.device is not None and is_cpu(self.device)
 
     @property
     def asynchronous(self) -> bool:
@@ -87,10 +87,23 @@ def trying(state: State) -> Iterator[Anatomy]:
         if not hooked or hooked.ended or not of_run(state, pid):
             continue
         failed = hooked.failure.error.t if hooked.failure else float("-inf")
-        for device, pool in hooked.pools.items():
-            moment = pool.exhausted
-            if moment is not None and moment.t > failed + _LATER_S and state.now - moment.t < RETRIED_S:
-                yield _anatomy(state, pid, hooked, surroundings(state, hooked), moment.t, None, device)
+        for device in {**hooked.pools, **hooked.allocators}:
+            at = _no_room_at(state, hooked, device)
+            if at is not None and at > failed + _LATER_S and state.now - at < RETRIED_S:
+                yield _anatomy(state, pid, hooked, surroundings(state, hooked), at, None, device)
+
+
+def _no_room_at(state: State, hooked: Hooked, device: str) -> float | None:
+    """When TensorFlow last found no room in a pool.
+
+    There is a map of that moment, unless it was scratch memory: for that, TensorFlow does not wait. It only writes a
+    line to the terminal.
+    """
+    pool = hooked.pools.get(device)
+    times = [pool.exhausted.t] if pool and pool.exhausted else []
+    scratch = [complaint for complaint in state.run.complaints if complaint.harmless] if state.run else []
+    times += [complaint.t for complaint in scratch if _of_allocator(hooked, complaint.allocator) == device]
+    return max(times, default=None)
 
 
 def _anatomy(
@@ -119,7 +132,6 @@ def _anatomy(
     in_use = shown.in_use if shown and exact else reading.in_use if reading else None
     limit = _limit(hooked, device, reading)
     total, free, others = _card(state, pid, device, around)
-    shape = _SHAPE.search(error.message) if error else None
     waiting = hooked.waiting if hooked.waiting and _belongs(hooked.waiting.t, failed) else None
     operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
     return Anatomy(
@@ -129,15 +141,16 @@ def _anatomy(
         # What the allocator itself was asked for, where its line is there; else the tensor's bytes.
         asked=complaint.size if complaint else error.requested if error else None,
         operation=next((operation for operation in operations if operation), None),
-        shape=f"[{shape[1]}]" + (f" {shape[2]}" if shape[2] else "") if shape else None,
-        line=f"{PurePath(waiting.file).name}:{waiting.line}" if waiting and waiting.file else None,
+        shape=error.shape if error else None,
+        dtype=error.dtype if error else None,
+        line=_line(waiting),
         scratch=complaint is not None and complaint.harmless,
         message=error.message if error else "",
         in_use=in_use,
         pool=size,
         largest_free=shown.largest_free if shown and not shown.missing else None,
         limit=limit,
-        limit_by=limit_by(state, hooked, device, limit) if device else "tensorflow",
+        limit_by=limit_by(state, hooked, device, limit) if device else LimitBy.TENSORFLOW,
         card_total=total,
         card_free=free,
         others=others,
@@ -162,7 +175,7 @@ def _of_allocator(hooked: Hooked, name: str | None) -> str | None:
 def _only(hooked: Hooked, failed: float) -> str | None:
     """The one pool that can be meant: the one that TensorFlow wrote down, or the only one there is."""
     written = [d for d, pool in hooked.pools.items() if pool.exhausted and _belongs(pool.exhausted.t, failed)]
-    known = written or [device for device in hooked.allocators if not device.startswith(PINNED)]
+    known = written or [device for device in hooked.allocators if not is_pinned(device)]
     return known[0] if len(known) == 1 else None
 
 
@@ -177,7 +190,7 @@ def _card(
     """Total and free bytes of what the pool takes from, and what processes other than *pid* hold of it."""
     if device is None:
         return None, None, None
-    if device.startswith("CPU"):
+    if is_cpu(device):
         total = state.session.host_memory if state.session else None
         return total, None if total is None or around.host_used is None else max(0, total - around.host_used), None
     card = device_of(state, pid, device)
@@ -192,12 +205,19 @@ def _card(
 
 @dataclass(frozen=True, slots=True)
 class Closeness:
-    """How close a CPU pool came to its limit: bytes; ``still_s`` is how long its use had not changed at the end."""
+    """How close the CPU pool of a process came to its limit: bytes.
 
+    ``still_s`` is how long its use had not changed at the end. ``line`` is where the script stood when it waited for
+    room at the end; ``None`` if it is not known to have.
+    """
+
+    pid: int
+    device: str
     limit: int
     pool: int | None
     highest: int
     still_s: float
+    line: str | None
 
     @property
     def share(self) -> float:
@@ -207,19 +227,33 @@ class Closeness:
 
 def closest_to_limit(state: State) -> Closeness | None:
     """The CPU pool of the newest run that came closest to its limit; ``None`` if there is none with a limit."""
+    if state.run is None:
+        return None
     found = [
         Closeness(
+            pid=pid,
+            device=device,
             limit=reading.limit,
             pool=None if reading.pool is None else max(reading.pool, reading.peak_pool or 0),
             highest=max(reading.peak or 0, reading.in_use or 0, reading.high or 0),
             still_s=_still(process.hooked.trends.get(device)),
+            line=_stood_at(process.hooked, state.now if state.run.ended is None else state.run.ended),
         )
         for pid, process in state.processes.items()
         if process.hooked and of_run(state, pid)
         for device, reading in process.hooked.allocators.items()
-        if device.startswith("CPU") and reading.limit
+        if is_cpu(device) and reading.limit
     ]
     return max(found, key=lambda each: each.share, default=None)
+
+
+def _stood_at(hooked: Hooked, end: float) -> str | None:
+    waiting = hooked.waiting
+    return _line(waiting) if waiting is not None and _belongs(waiting.t, end) else None
+
+
+def _line(waiting: events.Waiting | None) -> str | None:
+    return f"{PurePath(waiting.file).name}:{waiting.line}" if waiting and waiting.file else None
 
 
 def _still(trend: Trend | None) -> float:

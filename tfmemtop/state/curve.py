@@ -59,6 +59,21 @@ class Curve:
             found.append(None if size == _NOTHING else size)
         return found
 
+    def highest(self, boundary: int, until: float | None = None) -> int | None:
+        """The highest of a *boundary* before *until* seconds, over all the time without; ``None`` if nothing was read.
+
+        The cell in which *until* lies is not counted.
+        """
+        cells = self._cells[boundary::BOUNDARIES]
+        known = cells if until is None else cells[: int(until / self.width_s)]
+        return max((size for size in known if size != _NOTHING), default=None)
+
+    @property
+    def begin(self) -> float | None:
+        """Seconds from the start until memory was held; ``None`` if there is none."""
+        first = next((cell for cell, size in enumerate(self._cells[BOUNDARIES - 1 :: BOUNDARIES]) if size > 0), None)
+        return None if first is None else first * self.width_s
+
     def _widen(self) -> None:
         old, self._cells = self._cells, array("q")
         for at in range(0, len(old), 2 * BOUNDARIES):

@@ -6,23 +6,29 @@ highest of every boundary (so a spike of one reading survives any downsampling, 
 downsampled column still never exceed one another) and the sample that held when it began.
 """
 
+import math
 from array import array
 from collections.abc import Sequence
+from copy import deepcopy
 
 Sample = tuple[int, ...]
 
 BUCKETS = 2048
 """Per resolution. With widths four times apart a bucket is never wider than 1/500 of the span asked for."""
-WIDTHS_S = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)
-"""Bucket widths of the resolutions, in seconds: together they span 8 minutes to 6 days."""
+WIDTHS_S = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
+"""Bucket widths of the resolutions, in seconds: together they span 8 minutes to 97 days."""
 
 _HIGHEST_BYTES = 2**63 - 1
 _LATEST_S = 1e12
 _NOTHING = -1
+_FIRST_BUCKETS = 64
 
 
 class _Level:
-    """One resolution: a ring of buckets, in arrays, since as tuples a history would take megabytes."""
+    """One resolution: a ring of buckets, in arrays, since as tuples a history would take megabytes.
+
+    The ring is as long as the buckets in use need it, so that a short session takes little.
+    """
 
     __slots__ = ("before", "highest", "ids", "layers", "newest", "width_s")
 
@@ -30,23 +36,35 @@ class _Level:
         self.width_s = width_s
         self.layers = layers
         self.newest = -1  # number of the newest bucket
-        self.ids = array("q", [-1]) * BUCKETS
-        self.highest = array("q", [0]) * (BUCKETS * layers)
-        self.before = array("q", [_NOTHING]) * (BUCKETS * layers)  # what held as the bucket began
+        self.ids = array("q")
+        self.highest = array("q")
+        self.before = array("q")  # what held as the bucket began
 
-    def add(self, t: float, sample: Sample, before: Sample | None) -> None:
+    def _grow(self, slot: int) -> None:
+        """Make room for *slot*."""
+        missing = min(BUCKETS, max(_FIRST_BUCKETS, slot + 1, 2 * len(self.ids))) - len(self.ids)
+        self.ids.extend(array("q", [-1]) * missing)
+        self.highest.extend(array("q", [0]) * (missing * self.layers))
+        self.before.extend(array("q", [_NOTHING]) * (missing * self.layers))
+
+    def add(self, t: float, sample: Sample, before: Sample | None) -> bool:
+        """Take in *sample*; whether that changed anything."""
         bucket = int(t / self.width_s)
         slot = bucket % BUCKETS
         at = slot * self.layers
         if bucket == self.newest:
-            highest = self.highest
+            highest, higher = self.highest, False
             for offset, size in enumerate(sample, at):
                 if size > highest[offset]:
                     highest[offset] = size
-            return
+                    higher = True
+            return higher
+        if slot >= len(self.ids):
+            self._grow(slot)
         self.newest = self.ids[slot] = bucket
         self.highest[at : at + self.layers] = array("q", sample)
         self.before[at : at + self.layers] = array("q", before or (_NOTHING,) * self.layers)
+        return True
 
 
 class History:
@@ -73,8 +91,19 @@ class History:
             sample = tuple(min(max(size, 0), _HIGHEST_BYTES) for size in sample)
         t = self.end = min(max(t, self.end or 0.0), _LATEST_S)
         for level in self._levels:
-            level.add(t, sample, self._latest)
+            if not level.add(t, sample, self._latest):
+                break  # what is not higher in a bucket is not higher in the wider ones, in which it lies
         self._latest = sample
+
+    def last(self, span_s: float) -> "History":
+        """A copy of the last *span_s* seconds, at the finest resolution that reaches back so far.
+
+        What is read later no longer makes it coarser or drops it: so it keeps a run that has ended.
+        """
+        kept = History()
+        kept._latest, kept.end = self._latest, self.end
+        kept._levels = [deepcopy(self._level(span_s))] if self._levels else []
+        return kept
 
     def columns(self, span_s: float, count: int, end: float) -> list[Sample | None]:
         """The last *span_s* seconds before *end* as *count* columns, oldest first.
@@ -93,27 +122,34 @@ class History:
         """Number of the column of *width_s* seconds that the time *end* lies in; column 0 begins at 0."""
         return int(min(end, _LATEST_S) / width_s)
 
+    def _level(self, span_s: float) -> _Level:
+        """The finest resolution that reaches back *span_s* seconds, with a bucket to spare at either end."""
+        found = (level for level in self._levels if level.width_s * (BUCKETS - 2) >= span_s)
+        return next(found, self._levels[-1])
+
     def complete_before(self, span_s: float, width_s: float, end: float) -> int:
         """Columns with a number below this no longer change once the time is *end*."""
-        bucket_s = _bucket_width(span_s + width_s)
+        bucket_s = self._level(span_s + width_s).width_s if self._levels else WIDTHS_S[-1]
         return int(int(min(end, _LATEST_S) / bucket_s) * bucket_s / width_s)
 
-    def read(self, span_s: float, width_s: float, first: int, stop: int) -> list[Sample | None]:
+    def read(self, span_s: float, width_s: float, first: int, stop: int, since: float = 0.0) -> list[Sample | None]:
         """Columns number *first* to *stop* (excluded) of *width_s* seconds, of a graph that spans *span_s*.
 
-        A bucket of time that lies over several columns counts in each of them.
+        A bucket of time that lies over several columns counts in each of them; what was read before the time
+        *since* counts in none.
         """
         columns: list[Sample | None] = [None] * max(0, stop - first)
-        bucket_s = _bucket_width(span_s + width_s)
-        level = next((level for level in self._levels if level.width_s == bucket_s), None)
-        if level is None:
+        if not self._levels:
             return columns
-        layers, ids, highest = level.layers, level.ids, level.highest
-        oldest = max(level.newest - BUCKETS + 1, int(first * width_s / bucket_s) - 1, 0)
-        filled = 0  # columns before this index have their value, or are what `columns` began with
+        level = self._level(span_s + width_s)
+        bucket_s, layers, ids, highest = level.width_s, level.layers, level.ids, level.highest
+        oldest = max(level.newest - BUCKETS + 1, int(first * width_s / bucket_s) - 1, math.ceil(since / bucket_s), 0)
+        filled = max(
+            0, math.ceil(since / width_s) - first
+        )  # columns before this index have their value, or are what `columns` began with
         for bucket in range(oldest, level.newest + 1):
             slot = bucket % BUCKETS
-            if ids[slot] != bucket:
+            if slot >= len(ids) or ids[slot] != bucket:
                 continue
             begin = int(bucket * bucket_s / width_s) - first
             if begin >= len(columns):
@@ -133,11 +169,6 @@ class History:
             filled = max(filled, end + 1)
         columns[filled:] = [self._latest] * (len(columns) - filled)
         return columns
-
-
-def _bucket_width(span_s: float) -> float:
-    """Width of the finest buckets that reach back *span_s* seconds, with one to spare at either end."""
-    return next((width for width in WIDTHS_S if width * (BUCKETS - 2) >= span_s), WIDTHS_S[-1])
 
 
 def _sample(cells: Sequence[int], slot: int, layers: int) -> Sample | None:

@@ -7,8 +7,8 @@ from tfmemtop import events
 from tfmemtop.state.model import Hooked, State
 
 TENSORS = "tensors"
-LABELS = {"variables": "variables", "optimizer": "optimizer", "metrics": "metrics", TENSORS: "live tensors"}
-"""Kinds of a census in the order in which they are shown, and what each is called."""
+KINDS = ("variables", "optimizer", "metrics", TENSORS)
+"""Kinds of a census, in the order in which they are shown."""
 
 SHOWN = 20
 """Of the largest variables and tensors."""
@@ -54,7 +54,7 @@ def holdings(state: State, pid: int) -> Iterator[Holdings]:
         in_use, peak = (reading.in_use, reading.peak) if reading else (None, None)
         yield Holdings(
             device=device,
-            kinds=tuple((kind, kinds[kind]) for kind in LABELS if kind in kinds),
+            kinds=tuple((kind, kinds[kind]) for kind in KINDS if kind in kinds),
             rest=in_use - known if in_use is not None and in_use >= known else None,
             rest_at_peak=peak - known if peak is not None and peak >= known else None,
             excess=max(0, known - in_use) if in_use is not None else 0,
@@ -70,6 +70,11 @@ def largest(hooked: Hooked) -> list[events.Variable]:
     if hooked.look is not None:
         found += [one for one in hooked.look.largest if one.kind == TENSORS]
     return sorted(found, key=lambda one: -one.bytes)[:SHOWN]
+
+
+def alike_on(hooked: Hooked, device: str) -> list[events.Alike]:
+    """The groups of live tensors on logical device *device*, the largest first, by the newest look at tensors."""
+    return [group for group in hooked.look.alike if group.device == device] if hooked.look else []
 
 
 def _variables(kinds: dict[str, int]) -> dict[str, int]:

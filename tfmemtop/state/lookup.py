@@ -1,13 +1,11 @@
 """Look-ups in the state that the fold, the views and the rules share."""
 
-from typing import Literal
+from collections.abc import Iterator
+from enum import Enum
 
 from tfmemtop import events
+from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.state.model import DeviceState, Hooked, State, Surroundings
-
-PINNED = "HOST"
-"""How the pool of pinned host memory is called, which is neither on a GPU nor the CPU device's."""
-
 
 DEFAULT_CPU_LIMIT = 2**36
 """Bytes; TensorFlow's own for its CPU pool, where nothing else is said."""
@@ -15,7 +13,14 @@ DEFAULT_CPU_LIMIT = 2**36
 _LISTED_S = 3.0
 """So long after TensorFlow has made its devices the driver lists the process, whose context is there then."""
 
-LimitBy = Literal["tfmemtop", "script", "environment", "tensorflow"]
+
+class LimitBy(Enum):
+    """Who set an allocator's limit."""
+
+    TFMEMTOP = "tfmemtop"
+    SCRIPT = "script"
+    ENVIRONMENT = "environment"
+    TENSORFLOW = "tensorflow"
 
 
 def hooked_of(state: State, pid: int) -> Hooked | None:
@@ -26,7 +31,7 @@ def hooked_of(state: State, pid: int) -> Hooked | None:
 
 def device_of(state: State, pid: int, logical: str) -> DeviceState | None:
     """The physical GPU behind a process's logical device; ``None`` where that is not known."""
-    if not logical.startswith("GPU"):
+    if not is_gpu(logical):
         return None
     hooked = hooked_of(state, pid)
     effective = hooked.effective.get(logical) if hooked else None
@@ -45,16 +50,21 @@ def limit_by(state: State, hooked: Hooked, device: str, limit: int | None) -> Li
     """Who set the *limit* that logical device *device* of a process of the newest run has; bytes."""
     settings, effective = state.run.settings if state.run else None, hooked.effective.get(device)
     if limit is None:
-        return "tensorflow"
-    if device.startswith("CPU"):
+        return LimitBy.TENSORFLOW
+    if is_cpu(device):
         ours = settings and (settings.cpu_pool or (settings.memory_limit and not state.devices))
-        return "tfmemtop" if ours else "tensorflow" if limit == DEFAULT_CPU_LIMIT else "environment"
-    if effective and any(word.startswith("limit") for word in effective.settled):
-        return "tfmemtop"
-    calls = (r for r in hooked.requested if r.call == "set_logical_device_configuration" and r.error is None)
+        return LimitBy.TFMEMTOP if ours else LimitBy.TENSORFLOW if limit == DEFAULT_CPU_LIMIT else LimitBy.ENVIRONMENT
+    if effective and any(one.setting is events.Setting.MEMORY_LIMIT for one in effective.settled):
+        return LimitBy.TFMEMTOP
     # A limit that nobody asked for is TensorFlow's own choice, which the hook tells of a TF1 session.
-    asked = effective is not None and effective.limit is not None and any("GPU" in r.arguments for r in calls)
-    return "script" if asked else "tensorflow"
+    asked = effective is not None and effective.limit is not None and any(map(limits_a_gpu, hooked.requested))
+    return LimitBy.SCRIPT if asked else LimitBy.TENSORFLOW
+
+
+def limits_a_gpu(request: events.Requested) -> bool:
+    """Whether the call divided a GPU into logical devices, or limited it, and TensorFlow took that."""
+    of_gpu = any(is_gpu(name) for name in request.devices or ())
+    return request.call is events.Call.SET_LOGICAL_DEVICE_CONFIGURATION and of_gpu and request.error is None
 
 
 def living(state: State) -> list[Hooked]:
@@ -78,24 +88,31 @@ def process_total(state: State, device: DeviceState) -> int | None:
 
 def _called_otherwise(state: State, device: DeviceState, reading: events.DeviceReading) -> bool:
     """Whether a process of the run must be on *device*, and is not listed: a container's numbers are not the host's."""
-    listed = {process.pid for process in reading.processes}
-    return any(
-        effective.t < reading.t - _LISTED_S and device_of(state, pid, name) is device
-        for pid, process in state.processes.items()
-        if pid not in listed and process.hooked and not process.hooked.ended and of_run(state, pid)
-        for name, effective in process.hooked.effective.items()
-    )
+    for pid, hooked in _living_on(state, device):
+        if pid not in device.by_pid and of_run(state, pid):
+            for name in device.logical[pid]:
+                effective = hooked.effective.get(name)
+                if effective and effective.t < reading.t - _LISTED_S and device_of(state, pid, name) is device:
+                    return True
+    return False
 
 
 def allocators_on(state: State, device: DeviceState) -> list[events.Allocator]:
     """The newest readings of all allocators of living processes on *device*."""
     return [
         reading
-        for pid, process in state.processes.items()
-        if process.hooked and not process.hooked.ended
-        for logical, reading in process.hooked.allocators.items()
-        if logical.startswith("GPU") and device_of(state, pid, logical) is device
+        for pid, hooked in _living_on(state, device)
+        for name in device.logical[pid]
+        if (reading := hooked.allocators.get(name)) and device_of(state, pid, name) is device
     ]
+
+
+def _living_on(state: State, device: DeviceState) -> Iterator[tuple[int, Hooked]]:
+    """The living processes that have, or had, a logical device on *device*."""
+    for pid in device.logical:
+        process = state.processes.get(pid)
+        if process and process.hooked and not process.hooked.ended:
+            yield pid, process.hooked
 
 
 def allocators_of(state: State, pid: int, hooked: Hooked, device: DeviceState) -> list[events.Allocator]:
@@ -117,7 +134,7 @@ def cpu_pool_readings(state: State) -> list[events.Allocator]:
         for process in state.processes.values()
         if process.hooked
         for logical, reading in process.hooked.allocators.items()
-        if logical.startswith("CPU")
+        if is_cpu(logical)
     ]
     return [reading for reading, ended in readings if not ended] or [reading for reading, _ in readings]
 

@@ -2,22 +2,28 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tfmemtop import events
+from tfmemtop.ending import Ending, how_ended
 from tfmemtop.settings import Settings
 from tfmemtop.state.curve import Curve
 from tfmemtop.state.history import History, Sample
 from tfmemtop.state.steps import Steps
-from tfmemtop.state.trend import Trend
+from tfmemtop.state.sums import Sums
+from tfmemtop.state.trend import Course, Trend
 
 OUTPUT_CHARACTERS = 256 * 1024
 REQUESTS_KEPT = 200
 GROWTHS_KEPT = 256
 RESTS_KEPT = 3
 COMPLAINTS_KEPT = 16
+FAILURES_KEPT = 16
 RUNS_KEPT = 64
 """The newest: a run takes some 30 kB."""
 PROCESSES_KEPT = 20_000
+GONE_KEPT = 64
+"""Processes of the newest run that have ended, as many as a reader that comes late is told of."""
 DEVICES_KEPT = 64
 """Logical devices of one process: sixteen GPUs, each cut in three, the CPU and the pinned pools."""
 NOTICES_KEPT = 64
@@ -63,10 +69,22 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The newest allocation that failed for good."""
+    """The newest allocation that failed for good; ``trends`` are those until then, by logical device."""
 
     error: events.OutOfMemory
     around: Surroundings
+    trends: dict[str, Trend]
+
+
+@dataclass(frozen=True, slots=True)
+class RanOut:
+    """An allocation failed for good at ``t`` seconds of the session, on a GPU's NVML index, or on the CPU.
+
+    ``place`` is ``None`` where that is not known.
+    """
+
+    t: float
+    place: int | Literal["cpu"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +111,7 @@ class Hooked:
     effective: dict[str, events.Effective] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     trends: dict[str, Trend] = field(default_factory=dict)
+    host: Course = field(default_factory=Course)  # of the process's host memory
     contexts: dict[int, Context] = field(default_factory=dict)  # by NVML index
     probe: events.Probe | None = None  # of the native library
     without_probe: events.Probe | None = None  # what there is without it
@@ -117,24 +136,35 @@ class ProcessState:
     rss: int | None = None
     gone: bool = False
     hooked: Hooked | None = None
+    words: tuple[events.Process, str, str] | None = None  # of what was seen: its command line, its program
 
 
 @dataclass(slots=True)
 class DeviceState:
-    """A GPU. The history's samples are the ends of: in use, pool, the run's processes, all used."""
+    """A GPU. The history's samples are the ends of: in use, pool, the run's processes, all used.
+
+    ``logical`` has, by pid, the logical devices that were said to lie on it: where to look, so that nobody has to look
+    through all processes. :func:`tfmemtop.state.lookup.device_of` says whether they still do.
+    ``kept`` is the history of the newest run, once it has ended.
+    """
 
     info: events.Device
     reading: events.DeviceReading | None = None
     by_pid: dict[int, events.DeviceProcess] = field(default_factory=dict)
+    logical: dict[int, set[str]] = field(default_factory=dict)
+    sums: Sums | None = None
     history: History = field(default_factory=History)
+    kept: History | None = None
     busy: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=RECENT_KEPT))  # time, percent
 
 
 @dataclass(slots=True)
 class CpuPool:
-    """TensorFlow's BFC allocator for the CPU, where a process uses it. Samples: in use, pool."""
+    """TensorFlow's BFC allocator for the CPU, where a process uses it. Samples: in use, pool. ``kept``: see above."""
 
     history: History = field(default_factory=History)
+    kept: History | None = None
+    sums: Sums | None = None
 
 
 @dataclass(slots=True)
@@ -144,8 +174,9 @@ class RunState:
     ``effective`` is what TensorFlow did, by logical device, of the process that said so last;
     ``before``, by NVML index, what was used and free on a GPU when the run had nothing there yet;
     ``fragmentation`` that of the newest map of its largest pool; ``busy`` time and percent of a core;
-    ``steps`` those of the process that has made most. ``curve`` is of the fullest GPU, from what ``held``
-    has of each (or of the CPU pool) as it was read last: in use, pool, process total.
+    ``steps`` those of the process that has made most; ``reads_terminal`` the one that waits for input.
+    ``curve`` is of the fullest GPU, from what ``held`` has of each (or of the CPU pool) as it was read last: in
+    use, pool, process total.
     """
 
     run: int
@@ -159,22 +190,46 @@ class RunState:
     signal: int | None = None
     oom_killed: bool = False
     stopping: events.Stopping | None = None
-    peak_in_use: int | None = None
-    peak_pool: int | None = None
+    stopped: bool = False  # whether it was asked to end, or killed, by tfmemtop
     peak_process_total: int | None = None
     fragmentation: float | None = None
     steps: Steps | None = None
     out_of_memory: int = 0
+    ran_out: deque[RanOut] = field(default_factory=lambda: deque(maxlen=FAILURES_KEPT))  # the newest of these
+    reads_terminal: int | None = None
     complaints: deque[Complaint] = field(default_factory=lambda: deque(maxlen=COMPLAINTS_KEPT))
     effective: dict[str, events.Effective] = field(default_factory=dict)
     before: dict[int, tuple[int, int]] = field(default_factory=dict)
     busy: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=RECENT_KEPT))
     curve: Curve = field(default_factory=Curve)
     held: dict[str, Sample] = field(default_factory=dict)
+    peaks: dict[str, int] = field(default_factory=dict)  # in use, by logical device
+    pools: dict[str, int] = field(default_factory=dict)  # the largest, by logical device
+    limits: dict[str, int] = field(default_factory=dict)  # the allocators' own, by logical device
+    totals: dict[int, int] = field(default_factory=dict)  # the highest process total, by NVML index
+    dropped: int = 0  # readings that its hooks could not send
+    unread: bool = False  # whether the last moments of a process are missing
+
+    @property
+    def peak_in_use(self) -> int | None:
+        """Of the GPU that had most, all its logical devices together; bytes."""
+        return max((*self.peaks.values(), self.curve.highest(0) or 0)) if self.peaks else None
+
+    @property
+    def peak_pool(self) -> int | None:
+        """Likewise; ``None`` where not all pools are known."""
+        if not self.pools or self.peaks.keys() - self.pools.keys():
+            return max(self.pools.values(), default=None)
+        return max((*self.pools.values(), self.curve.highest(1) or 0))
 
     @property
     def going(self) -> bool:
         return self.ended is None
+
+    @property
+    def ending(self) -> Ending | None:
+        """How it ended; ``None`` while it runs."""
+        return None if self.going else how_ended(self.exit_code, self.signal, self.oom_killed)
 
 
 @dataclass(slots=True)
@@ -191,6 +246,7 @@ class State:
 
     now: float = 0.0
     revision: int = 0  # events taken in
+    shape: int = 0  # events that may have changed which processes there are, and what is whose
     session: events.Session | None = None
     devices: dict[int, DeviceState] = field(default_factory=dict)  # by NVML index
     by_uuid: dict[str, DeviceState] = field(default_factory=dict)  # the same

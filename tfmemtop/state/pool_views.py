@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from tfmemtop import events
+from tfmemtop.events.device_names import DeviceKind, kind_of
 from tfmemtop.state.lookup import device_of
 from tfmemtop.state.model import Hooked, Pool, State
 
@@ -100,12 +102,31 @@ class PoolMap:
         return max(0, self.pool - self.in_use)
 
 
+class Missing(Enum):
+    """Why a pool has no map."""
+
+    PROCESS_FORGOTTEN = auto()
+    MAP_REFUSED = auto()  # the map that came says why it is none
+    NO_LIBRARY = auto()  # the native library is not in use, or not yet
+    PUBLIC_FIGURES_ONLY = auto()
+    NOT_STARTED = auto()  # nothing has been said of how the pools are read
+    ENDED = auto()  # the process, before a map was read
+    NOT_READ_YET = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class NoMap:
-    """Why there is no map, and what brings one."""
+    """Why process ``pid`` has no map of a pool.
 
-    text: str
-    remedy: str = ""
+    ``refusal`` is what stands in the place of a map. ``library`` and ``without`` are the newest that is known of the
+    native library, and of the way that does without it.
+    """
+
+    reason: Missing
+    pid: int
+    refusal: events.MemoryMap | None = None
+    library: events.Probe | None = None
+    without: events.Probe | None = None
 
 
 def percent(part: int, whole: int) -> int:
@@ -117,9 +138,9 @@ def percent(part: int, whole: int) -> int:
 
 def pools(state: State) -> list[PoolKey]:
     """Every allocator of hooked processes that has been read: living processes first, GPUs before the rest."""
-    order = {"GPU": 0, "CPU": 1}
+    order = {DeviceKind.GPU: 0, DeviceKind.CPU: 1}
     found = [
-        (process.hooked.ended, pid, order.get(device.partition(":")[0], 2), device)
+        (process.hooked.ended, pid, order.get(kind_of(device), 2), device)
         for pid, process in state.processes.items()
         if process.hooked
         for device in process.hooked.allocators
@@ -189,41 +210,35 @@ def pool_map(state: State, key: PoolKey, *, zoom: int | None = None, out_of_memo
 
 def why_no_map(state: State, key: PoolKey) -> NoMap:
     """What is missing for a map of this pool, as far as that is known."""
-    process = state.processes.get(key[0])
+    pid, device = key
+    process = state.processes.get(pid)
     hooked = process.hooked if process else None
     if hooked is None:
-        return NoMap(f"nothing is known any more of process {key[0]}")
-    pool = hooked.pools.get(key[1])
+        return NoMap(Missing.PROCESS_FORGOTTEN, pid)
+    pool = hooked.pools.get(device)
     for one in (pool.map, pool.zoom) if pool else ():
         if one is not None and one.missing is not None:
-            return NoMap(one.missing)
-    if told := without_probe(hooked):
-        return told
+            return NoMap(Missing.MAP_REFUSED, pid, refusal=one)
+    return without_library(pid, hooked) or NoMap(_not_read(hooked), pid, without=hooked.without_probe)
+
+
+def _not_read(hooked: Hooked) -> Missing:
+    """Why there is no map where nothing stands in its way."""
     if hooked.ended:
-        return NoMap("the process has ended before its map was read")
-    if hooked.probe is None:
-        if hooked.without_probe is not None and hooked.without_probe.state == "public":
-            return NoMap(hooked.without_probe.text)
-        if hooked.without_probe is None:
-            return NoMap("the probe, which reads pools from inside, is not in this process yet")
-    return NoMap("no map has been read yet")
+        return Missing.ENDED
+    if hooked.probe is not None:
+        return Missing.NOT_READ_YET
+    if hooked.without_probe is None:
+        return Missing.NOT_STARTED
+    return Missing.PUBLIC_FIGURES_ONLY if hooked.without_probe.state == "public" else Missing.NOT_READ_YET
 
 
-def without_probe(hooked: Hooked) -> NoMap | None:
+def without_library(pid: int, hooked: Hooked) -> NoMap | None:
     """Why pools cannot be looked into in this process; ``None`` where nothing stands in the way."""
-    probe, direct = hooked.probe, hooked.without_probe
-    if probe is None or probe.state == "loaded" or (direct is not None and direct.state == "direct"):
+    library, without = hooked.probe, hooked.without_probe
+    if library is None or library.state == "loaded" or (without is not None and without.state == "direct"):
         return None
-    text = probe.text or {
-        "building": "the probe, which reads pools from inside, is being built",
-        "built": "the probe waits for TensorFlow's devices",
-        "loading": "the probe, which reads pools from inside, is being loaded",
-        "unavailable": "the probe, which reads pools from inside, cannot be built here",
-        "failed": "the probe, which reads pools from inside, failed",
-    }.get(probe.state, probe.state)
-    if direct is not None and direct.text:
-        text = f"{text}; {direct.text}"
-    return NoMap(text, probe.remedy)
+    return NoMap(Missing.NO_LIBRARY, pid, library=library, without=without)
 
 
 def place(state: State, key: PoolKey) -> str:

@@ -12,6 +12,7 @@ TRACES_S = 60.0
 _STALLED_S = 3.0
 _SHORTEST_S = 0.9
 _KEPT = 64
+_WHOLE_KEPT = 128
 _FUNCTIONS_KEPT = 256
 
 Key = tuple[str, str, int]
@@ -34,6 +35,9 @@ class Course:
     first: Count
     last: Count
     recent: deque[Count] = field(default_factory=lambda: deque(maxlen=_KEPT))  # a minute, and one from before
+    whole: list[Count] = field(default_factory=list)  # from the first on, ever further apart
+    _apart: int = 1
+    _skipped: int = 0
 
     def add(self, t: float, function: events.Traced) -> None:
         """Take in the counts read at *t* seconds."""
@@ -41,8 +45,37 @@ class Course:
         if (function.calls, function.traces) != (self.last.calls, self.last.traces):
             self.last = Count(t, function.calls, function.traces)
             self.recent.append(self.last)
+            self._remember()
         while len(self.recent) > 2 and self.recent[1].t < t - TRACES_S:
             self.recent.popleft()
+
+    def _remember(self) -> None:
+        """Keep each so many counts of the whole time, and fewer of them whenever there are too many."""
+        self._skipped += 1
+        if self._skipped >= self._apart:
+            self._skipped = 0
+            self.whole.append(self.last)
+        if len(self.whole) > _WHOLE_KEPT:
+            del self.whole[1::2]
+            self._apart *= 2
+
+    def calls_at(self, t: float) -> float:
+        """Calls so far at *t* seconds, between two counts as if they were made evenly."""
+        counts = [self.first, *self.whole, self.last]
+        after = next((count for count in counts if count.t >= t), self.last)
+        before = next((count for count in reversed(counts) if count.t <= t), self.first)
+        if after.t <= before.t:
+            return before.calls
+        return before.calls + (after.calls - before.calls) * (t - before.t) / (after.t - before.t)
+
+    def time_of(self, calls: float) -> float:
+        """When so many calls had been made, likewise; the time of the first or of the last count beyond those."""
+        counts = [self.first, *self.whole, self.last]
+        after = next((count for count in counts if count.calls >= calls), self.last)
+        before = next((count for count in reversed(counts) if count.calls <= calls), self.first)
+        if after.calls <= before.calls:
+            return min(before.t, after.t)
+        return before.t + (after.t - before.t) * (calls - before.calls) / (after.calls - before.calls)
 
     def before(self, t: float) -> Count:
         """The newest kept count that is no later than *t* seconds, else the oldest."""

@@ -1,82 +1,143 @@
 """Views of the state: what each panel shows, worked out, so that the screen does no arithmetic."""
 
 from dataclasses import dataclass
-from pathlib import PurePath
+from enum import Enum
 
 from tfmemtop import events
+from tfmemtop.events.device_names import is_cpu
+from tfmemtop.limits import HostOwner
 from tfmemtop.state.history import History
-from tfmemtop.state.lookup import PINNED, allocators_on, cpu_pool_readings, device_of, of_run, pool_use, process_total
+from tfmemtop.state.in_effect import InEffect, in_effect
+from tfmemtop.state.lookup import allocators_on, cpu_pool_readings, device_of, pool_use, process_total
 from tfmemtop.state.memo import once_per_revision
-from tfmemtop.state.model import ProcessState, State
+from tfmemtop.state.model import CpuPool, DeviceState, State
+from tfmemtop.state.program import program
 from tfmemtop.state.steps import Pace, pace
-from tfmemtop.units import format_bytes
+
+
+class LayerKind(str, Enum):
+    """What a layer of a bar or a graph is drawn as."""
+
+    IN_USE = "in_use"
+    CACHED = "cached"
+    REST = "rest"
+    OTHERS = "others"
+    FREE = "free"
+
+
+class Share(Enum):
+    """Whose memory a layer holds."""
+
+    IN_USE = "in_use"
+    CACHED = "cached"
+    CONTEXT_AND_OUTSIDE = "context_and_outside"
+    REST_OF_PROCESS = "rest_of_process"  # context, outside and what is cached, where the pool's size is not known
+    SCRIPT = "script"  # the run's processes, where none of their allocators is read
+    OTHERS = "others"  # other processes than the run's
+    REST_AND_OTHERS = "rest_and_others"  # where the driver does not tell processes apart
+    PROCESSES = "processes"  # all of them, without a run
+    FREE = "free"
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer of a stacked bar: ``in_use``, ``cached``, ``rest``, ``others`` or ``free``; bytes."""
+    """One layer of a stacked bar; bytes. With ``host`` it holds what the host uses too."""
 
-    kind: str
-    label: str
+    kind: LayerKind
+    share: Share
     size: int
+    host: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostMemory:
+    """The host's memory, or what ``owner`` leaves of it: bytes; ``cpu`` is percent of all cores."""
+
+    cpu: float | None
+    used: int | None
+    total: int | None
+    owner: HostOwner
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The newest run on a device, from its start to its end, or ``None`` while it goes on; in session seconds.
+
+    Before the first run it is the session, and ``run`` is ``None``.
+    """
+
+    run: int | None
+    started: float
+    ended: float | None
+    history: History
+
+
+NEARLY_FULL_PERCENT = 90
+"""Of an allocator's limit, from which on its memory in use is drawn as nearly all."""
+
+GPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED, LayerKind.REST, LayerKind.OTHERS)
+CPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED)
 
 
 @dataclass(frozen=True, slots=True)
 class DevicePanel:
     """A GPU, or TensorFlow's CPU pool, as its panel shows it.
 
-    ``capacity`` is the scale of bar and graph, in bytes; ``history`` has one boundary for each of
-    ``kinds``, bottom up. ``limit`` is that of the allocators on it, where known.
+    ``gpu`` and ``reading`` are the driver's words on a GPU, ``host`` goes with the CPU pool. ``capacity`` is the scale
+    of bar and graph, in bytes; ``history`` has one boundary for each of ``kinds``, bottom up. ``limit`` is that of
+    the allocators on it, where known; ``last_limit`` also that of those which have ended. ``ended`` if all the
+    processes of the CPU pool have ended. ``ran_out`` are the moments when an allocation failed for good on it.
     """
 
     key: str
-    title: str
-    facts: tuple[str, ...]
+    gpu: events.Device | None
+    reading: events.DeviceReading | None
+    host: HostMemory | None
     capacity: int | None
     used: int | None
     layers: tuple[Layer, ...]
     limit: int | None
     peak: int | None
     history: History
-    kinds: tuple[str, ...]
-    note: str = ""
+    kinds: tuple[LayerKind, ...]
+    ended: bool = False
+    whole: Whole | None = None
+    last_limit: int | None = None
+    ran_out: tuple[float, ...] = ()
+
+    @property
+    def nearly_full(self) -> int | None:
+        """Bytes in use from which on the limit is nearly reached; ``None`` where it is not known."""
+        return None if self.last_limit is None else self.last_limit * NEARLY_FULL_PERCENT // 100
+
+    @property
+    def percent_of_limit(self) -> int | None:
+        """How much of the limit is in use, rounded down; ``None`` where either is not known."""
+        if not self.limit or not self.layers or self.layers[0].kind is not LayerKind.IN_USE:
+            return None
+        return self.layers[0].size * 100 // self.limit
+
+
+class RunPhase(str, Enum):
+    """How far the newest run has come."""
+
+    RUNNING = "running"
+    STOPPING = "stopping"
+    RELEASING = "releasing"  # gone, and its GPU memory is not free yet
+    ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """The newest run in the header. ``phase``: running, stopping, releasing, ended; ``kill_in_s`` while stopping."""
+    """The newest run in the header; ``kill_in_s`` while it is being stopped."""
 
-    command: str
+    program: str
     run: int
-    phase: str
+    phase: RunPhase
     elapsed_s: float
     kill_in_s: float | None
-    settings: tuple[str, ...]
+    settings: InEffect
     pace: Pace | None
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessRow:
-    """A process on one GPU (or on none); unknown figures are ``None``. Sizes in bytes, shares in percent."""
-
-    pid: int
-    ppid: int
-    gpu: int | None
-    user: str
-    gpu_memory: int | None
-    sm: int | None
-    bandwidth: int | None
-    cpu: float | None
-    rss: int | None
-    in_use: int | None
-    pool: int | None
-    peak: int | None
-    elapsed_s: float | None
-    command: str
-    of_run: bool
-    hooked: bool
-    gone: bool
-    hooked_out: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +154,7 @@ class AllocatorRow:
     peak: int | None
     limit: int | None
     growth: bool | None
-    settled: tuple[str, ...]
+    settled: tuple[events.Settled, ...]
     ended: bool
 
 
@@ -101,7 +162,10 @@ class AllocatorRow:
 def panels(state: State) -> list[DevicePanel]:
     """One panel for each GPU, then one for the CPU pool where TensorFlow uses it."""
     rows = allocators(state)
-    found = [_gpu_panel(state, index, rows) for index in state.devices]
+    on_gpu: dict[int | None, list[AllocatorRow]] = {}
+    for row in rows:
+        on_gpu.setdefault(row.gpu, []).append(row)
+    found = [_gpu_panel(state, index, on_gpu.get(index, [])) for index in state.devices]
     if state.cpu_pool is not None:
         found.append(_cpu_panel(state, rows))
     return found
@@ -117,44 +181,38 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
     layers = []
     pool_end = in_use
     if readings:
-        layers.append(Layer("in_use", "in use", in_use))
+        layers.append(Layer(LayerKind.IN_USE, Share.IN_USE, in_use))
         if pool is not None:
             pool_end = max(pool, in_use)
-            layers.append(Layer("cached", "cached", pool_end - in_use))
+            layers.append(Layer(LayerKind.CACHED, Share.CACHED, pool_end - in_use))
     mine_end = pool_end
     if mine:
         mine_end = max(mine, pool_end)
-        label = "context+outside" if pool is not None and readings else "rest of process" if readings else "script"
-        layers.append(Layer("rest", label, mine_end - pool_end))
+        known = Share.CONTEXT_AND_OUTSIDE if pool is not None else Share.REST_OF_PROCESS
+        layers.append(Layer(LayerKind.REST, known if readings else Share.SCRIPT, mine_end - pool_end))
     used_end = max(used or 0, mine_end)
     if used is not None:
         missing = reading is not None and reading.processes_missing is not None
-        label = "rest+others" if missing and readings else "others" if state.run else "processes"
-        label = f"host+{label}" if info.unified else label
-        layers.append(Layer("others", label, used_end - mine_end))
+        whose = Share.REST_AND_OTHERS if missing and readings else Share.OTHERS if state.run else Share.PROCESSES
+        layers.append(Layer(LayerKind.OTHERS, whose, used_end - mine_end, host=info.unified))
     if reading and reading.free is not None:
-        layers.append(Layer("free", "free", reading.free))
+        layers.append(Layer(LayerKind.FREE, Share.FREE, reading.free))
     return DevicePanel(
         key=f"gpu{index}",
-        title=f"GPU {index} {info.name}" + (" MIG" if info.mig and "MIG" not in info.name else ""),
-        facts=_facts(reading),
+        gpu=info,
+        reading=reading,
+        host=None,
         capacity=info.total,
         used=used,
         layers=tuple(layers),
-        limit=_sum_limits([row for row in rows if row.gpu == index and not row.ended]),
+        limit=_sum_limits([row for row in rows if not row.ended]),
+        last_limit=_last_limit(rows),
+        whole=_whole(state, device),
+        ran_out=_ran_out(state, index, rows),
         peak=max((r.peak for r in readings if r.peak is not None), default=None),
         history=device.history,
-        kinds=("in_use", "cached", "rest", "others"),
-        note="; ".join(notes(reading)) if reading else "no reading yet",
+        kinds=GPU_LAYERS,
     )
-
-
-def notes(reading: events.DeviceReading) -> list[str]:
-    """Why figures of a GPU lack, and whose others are."""
-    found = [reading.processes_missing, reading.remark]
-    if reading.outside is not None:
-        found.insert(1, f"processes outside this container hold {format_bytes(reading.outside)}")
-    return [note for note in found if note]
 
 
 def _sum_limits(rows: list[AllocatorRow]) -> int | None:
@@ -162,19 +220,28 @@ def _sum_limits(rows: list[AllocatorRow]) -> int | None:
     return sum(limit for limit in limits if limit is not None) if limits and None not in limits else None
 
 
-def _facts(reading: events.DeviceReading | None) -> tuple[str, ...]:
-    if reading is None:
-        return ()
-    facts = []
-    if reading.utilisation is not None:
-        facts.append(f"util {reading.utilisation}%")
-    if reading.bandwidth is not None:
-        facts.append(f"mem {reading.bandwidth}%")
-    if reading.power_w is not None:
-        facts.append(f"{reading.power_w:.0f} W")
-    if reading.temperature_c is not None:
-        facts.append(f"{reading.temperature_c} °C")
-    return tuple(facts)
+def _last_limit(rows: list[AllocatorRow]) -> int | None:
+    """The limit of the living; of those that have ended, if it was one process: several were not there together."""
+    living = [row for row in rows if not row.ended]
+    return _sum_limits(living or rows) if living or len({row.pid for row in rows}) == 1 else None
+
+
+def _whole(state: State, place: DeviceState | CpuPool) -> Whole:
+    run = state.run
+    if run is None:
+        return Whole(None, 0.0, None, place.history)
+    kept = None if run.going else place.kept
+    return Whole(run.run, run.started, run.ended, kept or place.history)
+
+
+def _ran_out(state: State, place: int | str, rows: list[AllocatorRow]) -> tuple[float, ...]:
+    """When allocations failed on *place*, whose allocators are *rows*, by the hook; where it could not tell, as the
+    script crashed with that, by TensorFlow's own words in the output."""
+    told = [one.t for run in state.runs for one in run.ran_out if one.place in (place, None)]
+    if (run := state.run) and not run.ran_out:
+        names = {row.allocator for row in rows}
+        told += [one.t for one in run.complaints if not one.harmless and one.allocator in names]
+    return tuple(told)
 
 
 def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
@@ -182,104 +249,42 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
     readings = cpu_pool_readings(state)
     in_use, pool = pool_use(readings)
     pids = {reading.pid for reading in readings}
-    rows = [row for row in all_rows if row.device.startswith("CPU") and row.pid in pids]
+    rows = [row for row in all_rows if is_cpu(row.device) and row.pid in pids]
     limit = _sum_limits(rows)
     host = state.session.host_memory if state.session else None
     capacity = limit if limit is not None else host
-    layers = [Layer("in_use", "in use", in_use)]
+    layers = [Layer(LayerKind.IN_USE, Share.IN_USE, in_use)]
     if pool is not None and readings:
-        layers.append(Layer("cached", "cached", max(0, pool - in_use)))
+        layers.append(Layer(LayerKind.CACHED, Share.CACHED, max(0, pool - in_use)))
     if capacity is not None:
-        layers.append(Layer("free", "free", max(0, capacity - max(in_use, pool or 0))))
-    facts = [] if state.host_cpu is None else [f"host CPU {state.host_cpu:.0f}%"]
-    facts += _limited_use(state)
+        layers.append(Layer(LayerKind.FREE, Share.FREE, max(0, capacity - max(in_use, pool or 0))))
     return DevicePanel(
         key="cpu",
-        title="CPU pool" + (", as it was when the script ended" if rows and all(row.ended for row in rows) else ""),
-        facts=tuple(facts),
+        gpu=None,
+        reading=None,
+        host=host_memory(state),
         capacity=capacity,
         used=max(in_use, pool or 0),
         layers=tuple(layers),
         limit=limit,
         peak=max((row.peak for row in rows if row.peak is not None), default=None),
         history=state.cpu_pool.history,
-        kinds=("in_use", "cached"),
+        kinds=CPU_LAYERS,
+        ended=bool(rows) and all(row.ended for row in rows),
+        last_limit=limit,
+        whole=_whole(state, state.cpu_pool),
+        ran_out=_ran_out(state, "cpu", rows),
     )
 
 
-def limited_memory(state: State) -> str | None:
-    """Whose the host memory is and how much, where that is not the whole machine's: ``the container's 16.0 GiB``."""
+def host_memory(state: State) -> HostMemory:
+    """The host's memory as the session knows it."""
     session = state.session
-    if session is None or session.host_memory_of == "machine":
-        return None
-    owner = "control group" if session.host_memory_of == "cgroup" else session.host_memory_of
-    return f"the {owner}'s {format_bytes(session.host_memory)}"
-
-
-def _limited_use(state: State) -> list[str]:
-    """What is used of the host memory where that is not the whole machine's: ``3.0 of the container's 16.0 GiB``."""
-    whole = limited_memory(state)
-    if whole is None:
-        return []
-    return [f"{format_bytes(state.host_used).removesuffix(' ' + whole.rpartition(' ')[2])} of {whole}"]
-
-
-@once_per_revision
-def processes(state: State) -> list[ProcessRow]:
-    """A row for every process and GPU it holds memory on; for those of the run also without a GPU."""
-    on_gpu: dict[int, list[int]] = {}
-    for index, device in state.devices.items():
-        for pid in device.by_pid:
-            on_gpu.setdefault(pid, []).append(index)
-    rows: list[ProcessRow] = []
-    for pid, process in state.processes.items():
-        places: list[int | None] = [*on_gpu.get(pid, [])] or [None]
-        rows.extend(_process_row(state, pid, process, index) for index in places)
-    return rows
-
-
-def process_count(state: State) -> int:
-    """How many rows :func:`processes` gives, without making them."""
-    places: dict[int, int] = {}
-    for device in state.devices.values():
-        for pid in device.by_pid:
-            places[pid] = places.get(pid, 0) + 1
-    return sum(places.get(pid, 1) for pid in state.processes)
-
-
-def _process_row(state: State, pid: int, process: ProcessState, index: int | None) -> ProcessRow:
-    share = state.devices[index].by_pid[pid] if index is not None else None
-    readings = []
-    if process.hooked:
-        for logical, reading in process.hooked.allocators.items():
-            device = device_of(state, pid, logical)
-            # On a GPU's row what is on that GPU; on a row without one, all that devices have.
-            if logical.startswith(PINNED):
-                continue
-            if index is None or (device is not None and device.info.index == index):
-                readings.append(reading)
-    in_use, pool = pool_use(readings)
-    seen = process.seen
-    started = state.session.started if state.session else 0.0
-    return ProcessRow(
-        pid=pid,
-        ppid=seen.ppid,
-        gpu=index,
-        user=seen.user,
-        gpu_memory=share.used if share else None,
-        sm=share.sm if share else None,
-        bandwidth=share.bandwidth if share else None,
-        cpu=None if process.gone else process.cpu,
-        rss=process.rss,
-        in_use=in_use if readings else None,
-        pool=pool if readings else None,
-        peak=sum(reading.peak or 0 for reading in readings) if readings else None,
-        elapsed_s=started + state.now - seen.started if seen.started else None,
-        command=" ".join(seen.command),
-        of_run=of_run(state, pid),
-        hooked=process.hooked is not None,
-        gone=process.gone,
-        hooked_out=seen.hooked_out,
+    return HostMemory(
+        cpu=state.host_cpu,
+        used=state.host_used,
+        total=session.host_memory if session else None,
+        owner=session.host_memory_of if session else "machine",
     )
 
 
@@ -320,45 +325,19 @@ def run_status(state: State) -> RunStatus | None:
     if run is None:
         return None
     stopping = run.stopping
-    phase, kill_in_s = ("running", None) if run.going else ("ended", None)
+    phase, kill_in_s = (RunPhase.RUNNING, None) if run.going else (RunPhase.ENDED, None)
     if stopping and stopping.phase in ("term", "kill") and run.going:
-        phase = "stopping"
+        phase = RunPhase.STOPPING
         kill_in_s = None if stopping.deadline is None else max(0.0, stopping.deadline - state.now)
     elif stopping and stopping.phase == "releasing":
-        phase = "releasing"
+        phase = RunPhase.RELEASING
     elapsed_s = (run.ended if run.ended is not None else state.now) - run.started
     return RunStatus(
-        command=" ".join([PurePath(run.argv[0]).name, *run.argv[1:]]) if run.argv else "",
+        program=" ".join(program(run.argv)),
         run=run.run,
         phase=phase,
         elapsed_s=elapsed_s,
         kill_in_s=kill_in_s,
-        settings=tuple(settings_in_effect(state)),
+        settings=in_effect(run),
         pace=pace(run.steps, run.ended if run.ended is not None else state.now) if run.steps else None,
     )
-
-
-def settings_in_effect(state: State) -> list[str]:
-    """What TensorFlow does in the newest run, as words; before it says so, what the user chose."""
-    settled = [
-        effective
-        for pid, process in state.processes.items()
-        if process.hooked and of_run(state, pid)
-        for effective in process.hooked.effective.values()
-    ]
-    if not settled:
-        return state.run.settings.words() if state.run else []
-    # The pool on the CPU always grows, up to a limit of its own: beside GPUs it would tell another story.
-    settled = [effective for effective in settled if effective.device.startswith("GPU")] or settled
-    words = []
-    growths = {effective.growth for effective in settled if effective.growth is not None}
-    if len(growths) == 1:
-        words.append("growth on" if growths.pop() else "growth off")
-    elif growths:
-        words.append("growth differs")
-    # A limit that TensorFlow chose by itself is the allocators' panel's business.
-    limits = [effective.limit for effective in settled if effective.limit is not None]
-    if limits:
-        words.append("limit " + " + ".join(format_bytes(limit) for limit in limits))
-    words += sorted({effective.allocator for effective in settled if effective.allocator})
-    return words

@@ -12,6 +12,7 @@ from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from tfmemtop.charset import to_ascii
+from tfmemtop.ui.sturdy import SturdyApp
 
 _GIVEN_BACK = (
     b"".join(b"\x1b[?%dl" % mode for mode in (1000, 1003, 1015, 1006, 1004, 2004, 2048))
@@ -48,9 +49,9 @@ class TerminalDriver(LinuxDriver):
 
         Once the terminal takes nothing more (it was closed), *data* is let go, not waited for.
         """
-        glyphs = getattr(self._app, "glyphs", None)
+        ascii_only = isinstance(self._app, SturdyApp) and self._app.ascii_only
         if self._writer_thread is not None and self._writer_thread.is_alive():
-            super().write(to_ascii(data) if glyphs is not None and glyphs.ascii else data)
+            super().write(to_ascii(data) if ascii_only else data)
 
     def start_application_mode(self) -> None:
         """As Textual's; the modes it sets are remembered."""
@@ -63,6 +64,18 @@ class TerminalDriver(LinuxDriver):
                 return  # nobody has used the terminal meanwhile
             self.suspend_application_mode()
         super()._sigcont_application()
+
+    def alert(self, title: str, text: str) -> None:
+        """Ring the bell, and notify by OSC 9; by OSC 777 where the terminal is known to have only that.
+
+        *title* and *text* are safe. Both sequences end at a control character, and 777 separates by semicolons.
+        """
+        parts = title.replace(";", ","), text.replace(";", ",")
+        if os.environ.get("VTE_VERSION") or os.environ.get("TERM", "").startswith(("rxvt", "foot")):
+            self.write(f"\a\x1b]777;notify;{parts[0]};{parts[1]}\a")
+        else:
+            self.write(f"\a\x1b]9;{parts[0]}: {parts[1]}\a")
+        self.flush()
 
     def give_back(self) -> None:
         """Leave the terminal as it was, at once and with no thread's help; what it does not take now is lost."""

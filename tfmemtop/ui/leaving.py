@@ -1,6 +1,7 @@
 """Signals that end the screen: it leaves as if it had been quit, with the terminal as it was."""
 
 import asyncio
+import atexit
 import os
 import select
 import signal
@@ -8,21 +9,26 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tfmemtop.ui.app import TfmemtopApp
+from typing import Protocol
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 
 _LOOK_S = 1.0  # between two looks whether the terminal is still there
 
-PATIENCE_S = 5
+PATIENCE_S = 10
 """How long a screen that hangs, or whose terminal no longer takes anything, has for leaving in order."""
 
 
+class Ended(Protocol):
+    """An app that ends in order, or if it hangs, at least leaves the terminal as it was."""
+
+    def end_for(self, number: int) -> None: ...
+
+    def give_terminal_back(self) -> None: ...
+
+
 @contextmanager
-def signals_end(app: "TfmemtopApp") -> Iterator[None]:
+def signals_end(app: Ended) -> Iterator[None]:
     """While this lasts, a signal that ends programs ends *app*; one that is ignored, as under nohup, stays so.
 
     Needs the running loop, and the main thread.
@@ -64,6 +70,10 @@ def signals_end(app: "TfmemtopApp") -> Iterator[None]:
         for number, handler in before.items():
             # Whoever sends two of them (a scheduler, a terminal that closes) is to read what is still to be said.
             signal.signal(number, signal.SIG_IGN if heard else handler)
-        if not heard:
+        if heard:
+            # The last resort holds until Python has waited for all threads. Later its handler is gone, and the alarm
+            # itself would end us.
+            atexit.register(signal.alarm, 0)
+        else:
             signal.signal(signal.SIGALRM, alarm)
         sys.stdout.flush()

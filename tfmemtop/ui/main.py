@@ -2,14 +2,21 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from tfmemtop.engine.client import connect
+from tfmemtop.engine.stream.client import connect
 from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.reports.summary import closing
+from tfmemtop.session.replay import ReplaySource
+from tfmemtop.session.source import LiveSource, Source
+from tfmemtop.ui import choices
 from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.leaving import signals_end
-from tfmemtop.ui.source import LiveSource, ReplaySource, Source
+from tfmemtop.words.failure import describe
+from tfmemtop.words.refusals import not_remembered
 
 
 def run_live(socket: Path, options: UiOptions) -> Outcome:
@@ -38,15 +45,36 @@ def run_replay(path: Path, options: UiOptions) -> Outcome:
     return asyncio.run(_run(source, options))
 
 
+def _keep(now: Choices, before: Choices, path: Path | None) -> Iterator[str]:
+    """Keep what was chosen for the next screen, where that is something else; say so if it cannot be kept."""
+    if now != before and path is not None:
+        try:
+            choices.save(now, path)
+        except OSError as error:
+            yield not_remembered(error)
+
+
+def _summary(source: Source) -> tuple[str, ...]:
+    """What is said once the screen is gone; nothing of a replay."""
+    if not source.live:
+        return ()
+    try:
+        return tuple(closing(source.state))
+    except Exception as error:  # the exit code counts more
+        return (f"the summary cannot be made: {describe(error)}",)
+
+
 async def _run(make_source: Callable[[], Awaitable[Source]], options: UiOptions) -> Outcome:
     # Where a shell has exported them they are those of its start; Textual would not follow the terminal's own size.
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
     source = await make_source()
     try:
-        app = TfmemtopApp(source, options)
+        before = choices.load(options.choices)
+        app = TfmemtopApp(source, options, before)
         with signals_end(app):
             outcome = await app.run_async()
-        return outcome or Outcome(app.return_code or 0, left_running=app.script_goes_on, trouble=app.trouble)
+        outcome = outcome or Outcome(app.return_code or 0, left_running=app.session.script_goes_on, trouble=app.trouble)
+        return replace(outcome, summary=(*_summary(source), *_keep(app.choices, before, options.choices)))
     finally:
         await source.close()

@@ -1,6 +1,9 @@
-"""Which map the engine has been asked for: only what somebody looks at is read."""
+"""Which map the engine has been asked for: only what somebody looks at is read. Pure."""
 
 from tfmemtop.events import MapWanted
+
+PACE_S = 1.0
+"""Time between two maps while somebody looks."""
 
 
 class MapWishes:

@@ -4,6 +4,9 @@ import asyncio
 import math
 from collections.abc import Callable
 
+PACES_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Times between two frames that the user can choose from."""
+
 LEAST_S = 0.1
 """No two frames are closer than this, whatever happens."""
 _SLACK = 0.1
@@ -32,6 +35,11 @@ class Pace:
         self._drawn = self._output_drawn = self._due = -math.inf  # on the loop's clock
         self._timer: asyncio.TimerHandle | None = None
         self.every_s = 1.0
+
+    def change(self, step: int) -> None:
+        """Draw more often (-1) or less often (+1)."""
+        at = PACES_S.index(self.every_s) + step
+        self.every_s = PACES_S[min(max(0, at), len(PACES_S) - 1)]
 
     def urge(self) -> None:
         """Somebody waits for what the next frame will show."""

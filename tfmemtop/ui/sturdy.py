@@ -8,10 +8,10 @@ from textual.app import App
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 
-from tfmemtop.failure import describe
 from tfmemtop.options import Outcome
-from tfmemtop.safe import safe
 from tfmemtop.ui.gate import Gate
+from tfmemtop.words.failure import describe
+from tfmemtop.words.safe import safe
 
 _GATE = Gate()
 
@@ -21,6 +21,9 @@ class SturdyApp(App[Outcome]):
 
     trouble = ""
     """What ended the screen, if nobody asked for that."""
+    ascii_only = False
+    """Whether the terminal takes nothing but ASCII."""
+    _told: frozenset[str] = frozenset()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's, behind the gate."""
@@ -49,13 +52,12 @@ class SturdyApp(App[Outcome]):
         self.trouble = self.trouble or (describe(error) if error else "an unknown error")
         self._close_messages_no_wait()
 
-    def failed(self, text: str) -> None:
-        """Show *text* where it is seen."""
-        raise NotImplementedError(type(self).__name__)
-
     def _try(self, draw: Callable[[], object]) -> None:
-        """Draw a part; if it fails, which no figure and no text is meant to bring about, the others live on."""
+        """Draw a part. If that fails, which should never happen, the user is told once and the other parts live on."""
         try:
             draw()
         except Exception as error:
-            self.failed(f"a part of the screen cannot be drawn: {describe(error)}")
+            text = f"a part of the screen cannot be drawn: {describe(error)}"
+            if text not in self._told:
+                self._told |= {text}
+                self.notify(text, severity="error", timeout=20)

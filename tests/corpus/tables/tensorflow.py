@@ -140,8 +140,9 @@ with mock.patch("os.getpid", return_value=1) as pid, mock.patch("signal.pthread_
     tf.zeros(1)
     print(pid.call_count, masks.call_count, put.call_count, fork.call_count, atexit.call_count)
 """, differs={"stdout": "the agent is loaded as TensorFlow is imported: it binds what is there by then"}),
-    _tf("children-environment", "what its children's environment holds", """
+    _tf("children-environment", "what its children's environment holds once there is a pool", """
 import os, subprocess
+os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "true"
 import tensorflow as tf
 tf.zeros(1)
 print(subprocess.run("env | grep -E '^(TF_|XLA_|CUDA_)' | sort", shell=True, capture_output=True, text=True).stdout)

@@ -1,0 +1,217 @@
+"""A real listener where the monitor would be, and scripts that run with and without the hook."""
+
+import json
+import os
+import re
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.patience import PATIENCE_S
+
+INJECT = Path(__file__).parents[2] / "tfmemtop" / "inject"
+
+PYTHON = os.environ.get("TFMEMTOP_TEST_PYTHON") or sys.executable
+"""Runs the scripts; another than the tests' own to try the hook in it, as ``tests/matrix.py`` does."""
+
+VERSION = tuple(map(int, subprocess.check_output([PYTHON, "-c", "print(*__import__('sys').version_info[:2])"]).split()))
+"""Of that Python: major, minor."""
+
+POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"}
+"""TensorFlow's GPU allocator on the CPU, as on a machine without a GPU."""
+
+
+Event = dict[str, Any]
+
+
+class Monitor:
+    """Accepts hooks on a SEQPACKET socket and keeps what they send, each with its sender's ``pid``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.events: list[Event] = []
+        self._arrived = threading.Condition()
+        self._reading = threading.Event()
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(str(path))
+        self._listener.listen(16)
+        self._lines: dict[socket.socket, int] = {}
+        self._bell, self._rope = socket.socketpair()
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._reading.set()
+        self._thread.start()
+
+    def _listen(self) -> None:
+        while True:
+            self._reading.wait()
+            ready = select.select([self._listener, self._bell, *self._lines], [], [])[0]
+            if self._bell in ready and not self._bell.recv(1):
+                break
+            if self._listener in ready:
+                line = self._listener.accept()[0]
+                credentials = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+                self._lines[line] = struct.unpack("iII", credentials)[0]
+            for line in [line for line in self._lines if line in ready]:
+                self._take(line)
+        for line in self._lines:
+            line.close()
+        self._listener.close()
+
+    def _take(self, line: socket.socket) -> None:
+        try:
+            packet = line.recv(1 << 20)
+        except ConnectionResetError:
+            packet = b""
+        event = json.loads(packet) if packet else {"type": "end of line"}
+        with self._arrived:
+            self.events.append({**event, "pid": self._lines[line]})
+            self._arrived.notify_all()
+        if not packet:
+            line.close()
+            del self._lines[line]
+
+    def wait_for(self, wanted: Callable[[Event], bool]) -> Event:
+        """The first event that is *wanted*."""
+
+        def found() -> Event | None:
+            return next((event for event in self.events if wanted(event)), None)
+
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: found() is not None, PATIENCE_S), self.events
+            event = found()
+            assert event is not None
+            return event
+
+    def say(self, pid: int, message: Event) -> None:
+        """Send *message* to the hook of *pid*."""
+        with self._arrived:
+            line = next(line for line, sender in self._lines.items() if sender == pid)
+        line.send(json.dumps(message).encode())
+
+    def of(self, kind: str, pid: int | None = None) -> list[Event]:
+        """The events of *kind* so far, of *pid* or of all."""
+        with self._arrived:
+            return [event for event in self.events if event["type"] == kind and pid in (None, event["pid"])]
+
+    def stop_reading(self) -> None:
+        """From now on let everything pile up."""
+        self._reading.clear()
+        self._rope.send(b".")
+
+    def go_on_reading(self) -> None:
+        """Read again, what has piled up first."""
+        self._reading.set()
+
+    def die(self) -> None:
+        """Close everything, as a killed monitor does."""
+        self._reading.set()
+        self._rope.close()
+        self._thread.join(PATIENCE_S)
+
+
+@pytest.fixture
+def monitor(tmp_path: Path) -> Iterator[Monitor]:
+    monitor = Monitor(tmp_path / "hook.sock")
+    yield monitor
+    monitor.die()
+
+
+class Outcome(NamedTuple):
+    """How a process ended and what it wrote, less what differs from start to start."""
+
+    code: int
+    out: str
+    err: str
+
+
+def environment(monitor: Monitor | None, **more: str) -> dict[str, str]:
+    """An environment for a script: hooked if there is a *monitor*."""
+    variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "TF"))}
+    variables |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", **POOL, **more}
+    if monitor is not None:
+        own = variables.get("PYTHONPATH")  # of which an empty part is the working directory
+        variables["PYTHONPATH"] = f"{INJECT}:{own}" if own else str(INJECT)
+        variables |= {"TFMEMTOP_SOCKET": str(monitor.path)}
+        variables.setdefault("TFMEMTOP_INTERVAL", "0.02")
+    return variables
+
+
+def start(monitor: Monitor | None, *arguments: str, python: str = PYTHON, **more: str) -> subprocess.Popen[str]:
+    """Start Python with *arguments*, hooked if there is a *monitor*; *more* are variables."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [python, *arguments], env=environment(monitor, **more), stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+
+
+def outcome(process: subprocess.Popen[str], typed: str = "") -> Outcome:
+    """Wait for the end of *process*."""
+    out, err = process.communicate(typed, timeout=PATIENCE_S)
+    return Outcome(process.returncode, steady(out), steady(err))
+
+
+def run(monitor: Monitor | None, *arguments: str, **more: str) -> Outcome:
+    """Run Python with *arguments* to its end, hooked if there is a *monitor*."""
+    return outcome(start(monitor, *arguments, **more))
+
+
+def both(monitor: Monitor, *arguments: str, **more: str) -> tuple[Outcome, Outcome]:
+    """The same without and with the hook, side by side."""
+    bare, hooked = start(None, *arguments, **more), start(monitor, *arguments, **more)
+    return outcome(bare), outcome(hooked)
+
+
+def steady(text: str) -> str:
+    """*text* without the clock, thread and address in each line of TensorFlow's own log."""
+    text = re.sub(r"(?m)^([IWEF])\d{4} \d\d:\d\d:[\d.]+ +\d+ ", r"\1 ", text)
+    text = re.sub(r"(?m)^\d{4}-\d\d-\d\d [\d:.]+: ", "", text)
+    return re.sub(r"0x[0-9a-f]+", "0x", text)
+
+
+def working_tensorflow(folder: Path) -> str:
+    """A folder with a ``tensorflow`` that does nothing, for ``PYTHONPATH``; to import it brings in the agent."""
+    package = folder / "packages" / "tensorflow"
+    (package / "python").mkdir(parents=True)
+    (package / "__init__.py").write_text("import tensorflow.python\n")
+    # What the agent, too, could have need of, and have imported earlier.
+    (package / "python" / "__init__.py").write_text("import atexit, ctypes, fcntl, weakref, signal, re\n")
+    return str(package.parent)
+
+
+OPERATIONS_ELSEWHERE = """
+import threading
+from tensorflow.python import pywrap_tfe
+
+elsewhere = []
+
+def watched(function):
+    def call(*args):
+        if threading.current_thread() is not threading.main_thread():
+            elsewhere.append(args)
+        return function(*args)
+    return call
+
+for name in ("TFE_Py_FastPathExecute", "TFE_Py_Execute", "TFE_Py_ExecuteCancelable"):
+    setattr(pywrap_tfe, name, watched(getattr(pywrap_tfe, name)))
+"""
+"""Keeps in ``elsewhere`` every operation that another thread than the script's main one runs."""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], str]:
+    """Writes a script and gives its path."""
+
+    def write(source: str) -> str:
+        path = tmp_path / "train.py"
+        path.write_text(source)
+        return str(path)
+
+    return write

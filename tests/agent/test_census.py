@@ -1,0 +1,110 @@
+"""The census knows every variable of a real model to the byte, and does nothing to it."""
+
+import json
+from collections.abc import Callable
+
+from tests.agent.conftest import OPERATIONS_ELSEWHERE, Monitor, both, outcome, start
+
+Script = Callable[[str], str]
+
+TRAINING = (
+    """
+import gc, json, sys, threading, weakref
+import keras
+import tensorflow as tf
+"""
+    + OPERATIONS_ELSEWHERE
+    + """
+model = keras.Sequential([keras.layers.Input((32,)), keras.layers.Dense(64, name="wide"),
+                          keras.layers.BatchNormalization(), keras.layers.Dropout(0.1), keras.layers.Dense(1)])
+model.compile("adam", "mse", metrics=["mae"])
+model.fit(tf.ones((64, 32)), tf.ones((64, 1)), verbose=0)
+own = tf.Variable(tf.zeros([1000, 1000], tf.float16), name="own")
+own.assign_add(tf.ones_like(own))
+
+def size(variables):
+    return sum(variable.numpy().nbytes for variable in variables)
+
+print(json.dumps({"variables": size(model.variables) + own.numpy().nbytes,
+                  "optimizer": size(model.optimizer.variables), "metrics": size(model.metrics_variables)}), flush=True)
+sys.stdin.readline()
+print(len(elsewhere), flush=True)
+kept = [weakref.ref(each.value) for each in model.variables + model.optimizer.variables]
+del model
+keras.backend.clear_session()
+gc.collect()
+print(sum(reference() is not None for reference in kept), flush=True)
+sys.stdin.readline()
+"""
+)
+
+
+def test_a_model_to_the_byte(monitor: Monitor, script: Script) -> None:
+    process = start(monitor, script(TRAINING))
+    assert process.stdout is not None and process.stdin is not None
+    printed = json.loads(process.stdout.readline())
+
+    def ask() -> dict[str, object]:
+        known = len(monitor.of("census"))
+        monitor.say(process.pid, {"do": "census"})
+        monitor.wait_for(lambda event: len(_censuses(monitor)) > known)
+        return monitor.of("census")[-1]
+
+    census = ask()
+    assert census["kinds"] == {"CPU:0": printed}
+    largest = census["largest"]
+    assert isinstance(largest, list) and largest[0] == ["own", "variables", [1000, 1000], "float16", "CPU:0", 2_000_000]
+    assert next(name for name, kind, *_ in largest[1:] if kind == "variables" and "wide" in name).endswith("kernel")
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "0\n", "operations that are not the script's"
+    assert process.stdout.readline() == "0\n", "variables kept alive"
+    assert ask()["kinds"]["CPU:0"]["variables"] < printed["variables"]  # type: ignore[index]
+    assert outcome(process, "\n").code == 0
+    assert not monitor.of("hook_error")
+
+
+def _censuses(monitor: Monitor) -> list[object]:
+    return [event for event in monitor.events if event["type"] == "census"]
+
+
+def test_variables_are_made_as_without_us(monitor: Monitor, script: Script) -> None:
+    source = """
+import copy, inspect, pickle, tempfile, traceback
+import tensorflow as tf
+from tensorflow.python.ops import resource_variable_ops as made
+
+variable = tf.Variable([1.0, 2.0], name="one")
+print(variable, copy.copy(variable), copy.deepcopy(variable), pickle.loads(pickle.dumps(variable)))
+print(inspect.signature(tf.Variable), inspect.signature(made.ResourceVariable.__init__), made.ResourceVariable.__mro__)
+
+class Own(made.ResourceVariable):
+    pass
+
+print(Own(3.0), tf.nest.map_structure(lambda each: each, variable, expand_composites=True))
+for wrong in (lambda: tf.Variable(lambda: 1 / 0), lambda: tf.Variable(), lambda: tf.Variable([1], shape=[2])):
+    try:
+        wrong()
+    except Exception:
+        traceback.print_exc()
+
+@tf.function
+def lazily():
+    if not kept:
+        kept.append(tf.Variable(5.0))
+    return kept[0]
+
+kept = []
+print(lazily())
+module = tf.Module()
+module.variable = variable
+with tempfile.TemporaryDirectory() as folder:
+    tf.saved_model.save(module, folder)
+    print(tf.saved_model.load(folder).variable)
+with tf.Graph().as_default():
+    graphs = tf.compat.v1.get_variable("graphs", [2, 2])
+    print(graphs, graphs.op.traceback[-1].filename.endswith("train.py"))
+"""
+    bare, hooked = both(monitor, script(source))
+    assert bare == hooked and bare.code == 0
+    assert not monitor.of("hook_error")

@@ -1,0 +1,111 @@
+"""Real functions and real trainings are counted as often as they are called and traced."""
+
+import re
+from collections.abc import Callable
+
+from tests.agent.conftest import Event, Monitor, both, outcome, run, start
+
+Script = Callable[[str], str]
+
+FUNCTIONS = """
+import functools, sys
+import tensorflow as tf
+
+@tf.function
+def counted(x, n):
+    return x + n
+
+class Model(tf.Module):
+    @tf.function
+    def __call__(self, x):
+        return x * 2
+
+def step(scale, x):
+    return x * scale
+
+for n in range(30):
+    counted(tf.ones(3), n // 2)
+for _ in range(500):
+    counted(tf.ones(3), 1)
+for n in range(9):
+    counted(tf.ones(3), -n)
+model, partial = Model(), tf.function(functools.partial(step, 2.0))
+for _ in range(40):
+    model(tf.ones(3))
+    partial(tf.ones(3))
+for _ in range(5):
+    made_anew = tf.function(lambda x: x + 1)
+    made_anew(tf.ones(3))
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def newest(monitor: Monitor) -> dict[str, list[object]]:
+    return {name: counts for name, *counts in monitor.of("functions")[-1]["functions"]}
+
+
+def test_calls_and_tracings(monitor: Monitor, script: Script) -> None:
+    path = script(FUNCTIONS)
+    process = start(monitor, path)
+
+    def complete(event: Event) -> bool:
+        return event["type"] == "functions" and any(name == "<lambda>" for name, *_ in event["functions"])
+
+    monitor.wait_for(complete)
+    assert outcome(process, "\n")[:2] == (0, "ready\n")
+    lines = FUNCTIONS.splitlines()
+
+    def line(text: str) -> int:
+        return next(number for number, each in enumerate(lines, 1) if text in each)
+
+    found = {name.rpartition(".")[2]: counts for name, counts in newest(monitor).items()}
+    # 15 values twice, one of them 500 times more, nine more of which 0 is known.
+    assert found["counted"] == [539, 23, path, line("def counted") - 1, 1]
+    assert found["__call__"] == [40, 1, path, line("def __call__") - 1, 1]
+    assert found["step"] == [40, 1, path, line("def step"), 1]
+    assert found["<lambda>"] == [5, 5, path, line("lambda"), 1]
+    assert not monitor.of("hook_error")
+
+
+KERAS = """
+import keras, tensorflow as tf
+model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse", steps_per_execution={steps})
+model.fit(tf.ones((64, 4)), tf.ones((64, 1)), batch_size=4, epochs=3, verbose=0)
+"""
+
+
+def test_keras_says_how_many_steps_a_call_takes(monitor: Monitor, script: Script) -> None:
+    assert run(monitor, script(KERAS.format(steps=4))).code == 0
+    ((calls, traces, file, _, steps),) = newest(monitor).values()
+    assert (calls, steps) == (12, 4) and isinstance(traces, int) and traces <= 2
+    assert str(file).endswith("trainer.py")
+
+
+def test_retracing_warns_as_without_us(monitor: Monitor, script: Script) -> None:
+    source = """
+import inspect, logging, sys
+import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import polymorphic_function as made
+
+class Shown(logging.Handler):
+    def emit(self, record):
+        print(record.filename, record.lineno, record.funcName, record.getMessage().partition(" at 0x")[0])
+
+tf.get_logger().addHandler(Shown())
+
+@tf.function
+def retraced(x):
+    if not isinstance(x, int):
+        raise ValueError("mine")
+    return tf.constant(x)
+
+for n in range(7):
+    retraced(n)
+print(inspect.signature(type(made._frequent_tracing_detector_manager).called_with_tracing))
+retraced("no number")
+"""
+    bare, hooked = both(monitor, script(source))
+    bare, hooked = (each._replace(err=re.sub(r"generated_file\w+", "", each.err)) for each in (bare, hooked))
+    assert bare == hooked and "out of the last" in bare.out and bare.code == 1

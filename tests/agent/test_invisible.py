@@ -1,0 +1,191 @@
+"""Real trainings write, raise, warn and end exactly as they do without the hook."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import Monitor, both, outcome, run, start, working_tensorflow
+
+Script = Callable[[str], str]
+
+TRAINING = """
+import inspect, os, pickle, sys, threading, traceback, warnings
+first = os.dup(0); os.close(first)
+import tensorflow as tf
+import keras
+print(first, os.dup(0), sys.path, [type(finder).__name__ for finder in sys.meta_path])
+from tensorflow.python.eager import context
+print(sorted(sys.modules), context.__spec__, context.__loader__.__class__, context._context)
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+for call in (lambda: tf.config.experimental.set_memory_growth(cpu, True), lambda: tf.config.set_visible_devices("x"),
+             lambda: context.context().set_memory_growth(cpu), lambda: context.context().set_visible_devices(nope=1)):
+    try:
+        call()
+    except Exception:
+        traceback.print_exc()
+print(context._context._context_handle, threading.active_count())
+if os.fork() == 0:
+    print("in the child", flush=True)
+    os._exit(0)
+os.wait()
+
+keras.utils.set_random_seed(1)
+model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(16, "relu"), keras.layers.Dense(1)])
+model.compile("adam", "mse")
+print(model.fit(tf.ones((64, 8)), tf.ones((64, 1)), epochs=2, verbose=0).history)
+print(tf.config.list_logical_devices(), [thread.name for thread in threading.enumerate()], threading.active_count())
+
+@tf.function(jit_compile=True)
+def compiled(x):
+    return tf.reduce_sum(x * 2.0)
+
+print(compiled(tf.ones((3, 3))).numpy(), tf.function(lambda x: x + 1)(tf.constant(1.0)).numpy())
+with tf.device("CPU:1"):
+    print(tf.constant(1.0).device)
+warnings.warn("mine")
+error = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating", {})
+print(pickle.loads(pickle.dumps(error)), inspect.signature(tf.errors.ResourceExhaustedError.__init__))
+print([inspect.signature(getattr(context.Context, name)) for name in dir(context.Context) if name.startswith("set_")])
+print(inspect.getsource(context.Context.set_memory_growth), context.Context.set_memory_growth.__qualname__)
+v1 = tf.compat.v1
+with v1.Graph().as_default(), v1.Session() as session:
+    print(session.run(v1.placeholder_with_default(3.0, []) + 1))
+sys.stdout.flush()
+tf.config.set_visible_devices([], "CPU")
+"""
+
+
+def test_a_whole_training(monitor: Monitor, script: Script) -> None:
+    bare, hooked = both(monitor, script(TRAINING))
+    assert bare.out == hooked.out
+    assert without_our_frames(hooked.err) == bare.err
+    assert bare.code == hooked.code == 1 and "cannot be modified after being initialized" in bare.err
+    assert monitor.of("hook") and monitor.of("allocator") and not monitor.of("hook_error")
+
+
+def without_our_frames(err: str) -> str:
+    """Python 3.9 and 3.10 cannot raise again without the wrapper's own lines in the traceback."""
+    if run(None, "-c", "import sys; print(sys.version_info >= (3, 11))").out == "True\n":
+        return err
+    return "".join(line for line in err.splitlines(keepends=True) if 'File "<tfmemtop ' not in line)
+
+
+def test_warnings_as_errors_and_an_exit_code(monitor: Monitor, script: Script) -> None:
+    source = """
+import os, sys
+import tensorflow as tf
+import warnings
+warnings.simplefilter("error")
+print(tf.reduce_sum(tf.ones(8)).numpy(), flush=True)
+warnings.simplefilter("default")
+sys.exit(7)
+"""
+    bare, hooked = both(monitor, "-X", "dev", "-W", "error::ResourceWarning", script(source))
+    assert bare == hooked and bare.code == 7
+    assert monitor.wait_for(lambda event: event["type"] == "hook_end") == {
+        **{"type": "hook_end", "reason": "exit", "dropped": 0},
+        "pid": monitor.of("hook")[0]["pid"],
+    }
+
+
+WAITING = """
+import signal, sys
+import tensorflow as tf
+tf.ones(8)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the tests were started with
+try:
+    print("ready", flush=True)
+    while True:  # signal.pause() would sleep through a signal that comes just before it
+        pass
+except KeyboardInterrupt:
+    print("asked to end")
+    raise
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals(monitor: Monitor, script: Script, number: int) -> None:
+    bare, hooked = [start(each, script(WAITING)) for each in (None, monitor)]
+    for process in (bare, hooked):
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+    # Where the script was when the signal came is a matter of chance.
+    expected, told = (
+        each._replace(err="".join(each.err.splitlines()[-1:])) for each in (outcome(bare), outcome(hooked))
+    )
+    assert told == expected
+    assert expected.code == -number  # Python, too, ends by SIGINT after the traceback
+    monitor.wait_for(lambda event: event["type"] == "end of line")
+
+
+def test_exec_and_os_exit(monitor: Monitor, script: Script) -> None:
+    source = """
+import os, sys
+import tensorflow as tf
+print(tf.ones(2).numpy(), flush=True)
+if len(sys.argv) == 1:
+    os.execv(sys.executable, [sys.executable, __file__, "again"])
+os._exit(3)
+"""
+    assert run(monitor, script(source))[:2] == (3, "[1. 1.]\n[1. 1.]\n")
+    assert len({event["pid"] for event in monitor.of("hook")}) == 1
+    monitor.wait_for(lambda event: len(monitor.of("end of line")) == 2)
+    assert not monitor.of("hook_end")
+    assert monitor.of("hook")[-1]["argv"][-1] == "again"
+
+
+HANDLED_AT_EXIT = """
+import os, signal, sys, tensorflow
+
+def handler(number, frame):
+    os.write(1, b"handled\\n")
+    raise {kind}("mine")
+
+def watch(frame, event, argument):
+    if "tfmemtop" in frame.f_code.co_filename and frame.f_code.co_name in ("_say_goodbye", "close"):
+        sys.setprofile(None)
+        signal.raise_signal(signal.SIGALRM)
+
+signal.signal(signal.SIGALRM, handler)
+sys.setprofile(watch)
+"""
+
+
+@pytest.mark.parametrize("kind", ["TimeoutError", "KeyboardInterrupt", "SystemExit"])
+def test_a_signal_handlers_exception_at_the_end_is_nobodys(
+    monitor: Monitor, script: Script, tmp_path: Path, kind: str
+) -> None:
+    """Python would print it as one of ours, since no code of the script's is left to catch it."""
+    source = script(HANDLED_AT_EXIT.format(kind=kind))
+    assert run(monitor, source, PYTHONPATH=working_tensorflow(tmp_path)) == (0, "handled\n", "")
+    assert monitor.wait_for(lambda event: event["type"] == "hook_end") and not monitor.of("hook_error")
+
+
+def test_a_signal_handlers_exception_is_the_scripts(monitor: Monitor, script: Script) -> None:
+    """Raised while our own code runs, as a timeout's may be, it reaches the script all the same."""
+    source = """
+import signal, sys
+import tensorflow as tf
+
+def too_late(number, frame):
+    raise TimeoutError("mine")
+
+signal.signal(signal.SIGALRM, too_late)
+
+def watch(frame, event, argument):
+    if "tfmemtop" in frame.f_code.co_filename and frame.f_code.co_name == "_report_call":
+        sys.setprofile(None)
+        signal.raise_signal(signal.SIGALRM)
+
+sys.setprofile(watch)
+try:
+    tf.config.set_visible_devices([], "GPU")
+except TimeoutError as error:
+    print(error)
+"""
+    assert run(monitor, script(source))[:2] == (0, "mine\n")
+    assert not monitor.of("hook_error")

@@ -1,0 +1,103 @@
+"""Nothing of the script's is kept alive by the hook."""
+
+import subprocess
+from collections.abc import Callable
+
+from tests.agent.conftest import Monitor, both, outcome, run, start
+
+Script = Callable[[str], str]
+
+
+def line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_where_the_script_stands_keeps_no_frame(monitor: Monitor, script: Script) -> None:
+    source = """
+import gc, sys, weakref
+import tensorflow as tf
+tf.ones(1)
+gc.disable()
+
+class Held:
+    pass
+
+def wait():
+    print("up", flush=True)
+    sys.stdin.readline()
+
+def work():
+    held = Held()
+    wait.__globals__["__name__"] = "tensorflow.for_the_test"
+    wait()
+    wait.__globals__["__name__"] = "__main__"
+    return weakref.ref(held)
+
+print(work()() is None)
+"""
+    process = start(monitor, script(source))
+    assert line(process) == "up"
+    monitor.say(process.pid, {"do": "where"})
+    monitor.wait_for(lambda event: event["type"] == "waiting")
+    monitor.say(process.pid, {"do": "where"})
+    assert outcome(process, "\n")[:2] == (0, "True\n")
+
+
+def test_subclasses_of_variables_are_made_as_ever(monitor: Monitor, script: Script) -> None:
+    source = """
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+class Other:
+    def __new__(cls, *args, **kwargs):
+        print("other", args, kwargs)
+        return super().__new__(cls)
+
+class Mine(ResourceVariable, Other):
+    pass
+
+class Own(ResourceVariable):
+    def __new__(cls, *args):
+        print("own", args)
+        return super().__new__(cls)
+
+print(Mine(1.0, name="x").numpy(), Own(2.0).numpy())
+"""
+    bare, hooked = both(monitor, script(source))
+    assert bare == hooked and "other (1.0,) {'name': 'x'}\n" in bare.out
+
+
+def test_no_code_of_the_scripts_is_run_for_us(monitor: Monitor, script: Script) -> None:
+    source = """
+import tensorflow as tf
+
+class Odd:
+    def __repr__(self):
+        print("shown")
+        return "odd"
+
+    def __getattr__(self, name):
+        print("asked for", name)
+        raise AttributeError(name)
+
+try:
+    tf.config.set_visible_devices([Odd()], "CPU")
+except Exception as error:
+    print(error)
+"""
+    bare, hooked = both(monitor, script(source))
+    assert bare == hooked and bare.code == 0
+    assert monitor.of("requested")[0]["other"] == ["[<Odd>]"]
+
+
+def test_a_file_that_is_none_is_not_read(monitor: Monitor, script: Script) -> None:
+    """A script that is piped in or typed: who read on would wait, and take what is typed next."""
+    source = """
+import os, sys
+import tensorflow as tf
+os.mkfifo(sys.argv[0] + ".pipe")
+exec(compile("tf.config.list_logical_devices()", sys.argv[0] + ".pipe", "exec"))
+print("done")
+"""
+    assert run(monitor, script(source))[:2] == (0, "done\n")
+    assert monitor.of("initialised")[0]["code"] == ""

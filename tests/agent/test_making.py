@@ -1,0 +1,147 @@
+"""Who had TensorFlow make its devices, under which environment, and what it refused, told by real TensorFlow."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.agent.conftest import Monitor, both, outcome, run, start
+from tfmemtop.agent.device_init import VARIABLES
+from tfmemtop.events.secrets import KEPT_VARIABLES
+
+Script = Callable[[str], str]
+
+LATE = """
+import os, sys
+sys.path.insert(0, os.path.dirname(__file__))
+os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "True"
+import tensorflow as tf
+tf.config.set_visible_devices([], "GPU")
+tf.config.experimental.set_synchronous_execution(True)
+print("asked in time", flush=True)
+import layers
+try:
+    tf.config.set_visible_devices([], "CPU")
+except RuntimeError as error:
+    print(error)
+os.environ["TF_GPU_ALLOCATOR"] = "later"
+layers.build()
+"""
+
+LAYERS = """
+import functools
+import keras
+
+@functools.lru_cache
+def build():
+    return keras.Sequential([
+        keras.layers.Input((4,)),
+        keras.layers.Dense(2),
+    ])
+
+model = build()
+"""
+
+
+def test_the_line_that_made_the_devices_is_the_scripts_own(monitor: Monitor, script: Script, tmp_path: Path) -> None:
+    (tmp_path / "layers.py").write_text(LAYERS)
+    bare, hooked = both(monitor, script(LATE), TF_DEVICE_MIN_SYS_MEMORY_IN_MB="9" * 600, AWS_SECRET_ACCESS_KEY="x")
+    assert bare == hooked and bare.code == 0, hooked.err
+    (made,) = monitor.of("initialised")
+    lines = LAYERS.splitlines()
+    assert made["file"] == str(tmp_path / "layers.py")
+    assert made["code"] == lines[made["line"] - 1].strip() == "return keras.Sequential(["
+    assert made["error"] is None
+    # As they were then: what the script set before counts, what it set later does not.
+    variables = made["variables"]
+    assert variables["TF_FORCE_GPU_ALLOW_GROWTH"] == "True" and variables["TF_CPU_BFC_MEM_LIMIT_IN_MB"] == "512"
+    assert "TF_GPU_ALLOCATOR" not in variables and len(variables["TF_DEVICE_MIN_SYS_MEMORY_IN_MB"]) == 500
+    assert set(variables) <= set(VARIABLES)
+    late = monitor.of("requested")[-1]
+    assert "cannot be modified after being initialized" in late["error"]
+    order = [event["type"] for event in monitor.events]
+    assert order.index("initialised") < order.index("effective")
+    assert not monitor.of("hook_error")
+
+
+def test_what_is_sent_may_stand_in_recordings() -> None:
+    assert all(name.startswith(KEPT_VARIABLES) for name in VARIABLES)
+
+
+WAYS = (
+    "x = tf.constant(1)",
+    "x = tf.Variable([1.0])",
+    "tf.config.list_logical_devices()",
+    "x = tf.data.Dataset.range(3)",
+    "with tf.device('CPU:0'): pass",
+    "tf.config.experimental.get_memory_info('CPU:0')",
+    "with tf.distribute.MirroredStrategy(['CPU:0']).scope(): pass",
+    "x = tf.function(lambda: 1)()",
+    "tf.compat.v1.Session().close()",
+)
+
+
+def test_every_way_to_begin_has_its_line(monitor: Monitor, script: Script) -> None:
+    source = "import tensorflow as tf\nfrom tensorflow.python.eager import context\n"
+    source += "".join(f"{way}\ncontext._reset_context()\n" for way in WAYS)
+    assert run(monitor, script(source)).code == 0
+    made = [(event["line"], event["code"], event["error"]) for event in monitor.of("initialised")]
+    assert made == [(3 + 2 * index, way, None) for index, way in enumerate(WAYS)]
+
+
+def test_a_script_without_a_file_has_a_line(monitor: Monitor) -> None:
+    assert run(monitor, "-c", "import tensorflow as tf\nx = tf.ones(3)").code == 0
+    (made,) = monitor.of("initialised")
+    assert (made["file"], made["line"]) == ("<string>", 2)
+    assert made["code"] in ("", "x = tf.ones(3)")  # Python itself keeps it from 3.13 on
+
+
+DIFFERENT = """
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+# As on a machine with two GPUs; what refuses is TensorFlow's own code.
+found = context.context()
+found._initialize_physical_devices()
+gpus = [context.PhysicalDevice("/physical_device:GPU:%d" % i, "GPU") for i in range(2)]
+found._physical_devices += gpus
+found._visible_device_list += gpus
+found._memory_growth_map.update((gpu, None) for gpu in gpus)
+
+tf.config.experimental.set_memory_growth(gpus[0], True)
+for attempt in range(3):
+    try:
+        tf.ones(3)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_growth_that_differs_is_told_once_a_line_and_so_is_the_end_of_it(monitor: Monitor, script: Script) -> None:
+    source = DIFFERENT + "tf.config.experimental.set_memory_growth(gpus[1], True)\nprint(tf.ones(3).numpy())\n"
+    assert run(monitor, script(source))[:2] == (
+        0,
+        "Memory growth cannot differ between GPU devices\n" * 3 + "[1. 1. 1.]\n",
+    )
+    refused, made = monitor.of("initialised")
+    assert refused["error"] == "ValueError: Memory growth cannot differ between GPU devices"
+    assert refused["code"] == "tf.ones(3)"
+    assert made["error"] is None and made["line"] == len(source.splitlines())
+
+
+def test_a_script_that_dies_of_it_dies_the_same(monitor: Monitor, script: Script) -> None:
+    bare, hooked = both(monitor, script(DIFFERENT + "tf.zeros(8)\n"))
+    assert bare.code == hooked.code == 1 and bare.out == hooked.out
+    assert bare.err.splitlines()[-1] == hooked.err.splitlines()[-1]
+    assert [event["code"] for event in monitor.of("initialised")] == ["tf.ones(3)", "tf.zeros(8)"]
+
+
+def test_pools_are_read_often_until_the_first_operation(monitor: Monitor, script: Script) -> None:
+    source = """
+import sys
+import tensorflow as tf
+tf.config.list_logical_devices()
+sys.stdin.readline()
+"""
+    process = start(monitor, script(source), TFMEMTOP_INTERVAL="60")
+    monitor.wait_for(lambda event: len(monitor.of("allocator")) >= 3)
+    assert outcome(process, "\n").code == 0
+    assert {event["peak"] for event in monitor.of("allocator")} == {0}

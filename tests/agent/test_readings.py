@@ -1,0 +1,191 @@
+"""What the monitor learns of a real training on TensorFlow's BFC allocator."""
+
+import json
+from collections.abc import Callable
+
+from tests.agent.conftest import Monitor, outcome, run, start
+from tfmemtop.tensorflow_text import parse_exhausted
+
+Script = Callable[[str], str]
+
+MIB = 1 << 20
+
+EXHAUSTING = """
+import json, sys
+import tensorflow as tf
+tf.config.set_visible_devices([], "GPU")
+kept = tf.zeros([1 << 20])
+big = tf.zeros([8 << 20])
+del big
+print(json.dumps(tf.config.experimental.get_memory_info("CPU:0")), flush=True)
+sys.stdin.readline()
+try:
+    kept = tf.zeros([1 << 20]) + tf.zeros([1 << 30])
+except tf.errors.ResourceExhaustedError as error:
+    print(error.message)
+try:
+    raise tf.errors.ResourceExhaustedError(None, None, "the queue is full")
+except tf.errors.ResourceExhaustedError:
+    pass
+tf.config.set_visible_devices([], "CPU")
+"""
+
+
+def test_a_run_that_exhausts_its_pool(monitor: Monitor, script: Script) -> None:
+    path = script(EXHAUSTING)
+    process = start(monitor, path)
+    assert process.stdout is not None and process.stdin is not None
+    printed = json.loads(process.stdout.readline())
+    reading = monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] == printed["current"])
+    assert {**reading, "pool": 0, "peak_pool": 0, "allocations": 0, "high": None} == {
+        "type": "allocator",
+        "pid": process.pid,
+        "device": "CPU:0",
+        "allocator": "bfc_cpu_allocator_for_gpu",
+        "in_use": printed["current"],
+        "peak": printed["peak"],
+        "limit": 512 * MIB,
+        **{"pool": 0, "peak_pool": 0, "allocations": 0, "high": None},
+    }
+    assert printed["peak"] <= reading["pool"] == reading["peak_pool"] <= 512 * MIB and reading["allocations"] > 0
+    assert printed["peak"] >= 36 * MIB > printed["current"] >= 4 * MIB
+    ended = outcome(process, "\n")
+    assert ended.code == 1 and "OOM" in ended.out
+
+    first, second = monitor.of("hook")
+    assert first["tensorflow"] is None
+    assert second["tensorflow"].startswith("2.") and second["tensorflow_path"].endswith("/tensorflow")
+    assert monitor.of("effective") == [
+        {
+            **{"type": "effective", "pid": process.pid, "device": "CPU:0", "physical": None, "uuid": None},
+            **{"growth": True, "limit": 512 * MIB, "allocator": "bfc", "settled": []},
+        }
+    ]
+    asked, refused = monitor.of("requested")
+    assert (asked["call"], asked["devices"], asked["device_type"]) == ("set_visible_devices", [], "GPU")
+    lines = EXHAUSTING.splitlines()
+    for request in (asked, refused):
+        assert request["file"] == path and "set_visible_devices" in lines[request["line"] - 1]
+    assert refused["error"] == "RuntimeError: Visible devices cannot be modified after being initialized"
+    (failure,) = monitor.of("out_of_memory")
+    assert parse_exhausted(failure["message"])[:3] == ("CPU:0", 4 << 30, "Fill")
+    assert failure["message"] in ended.out
+    assert monitor.of("hook_end") and not monitor.of("hook_error")
+
+
+def test_a_reset_context_is_read_again(monitor: Monitor, script: Script) -> None:
+    source = """
+import sys
+import tensorflow as tf
+from tensorflow.python.eager import context
+kept = tf.zeros([1 << 20])
+del kept
+context._reset_context()
+print("reset", flush=True)
+sys.stdin.readline()
+kept = tf.zeros([4 << 20])
+"""
+    process = start(monitor, script(source), TFMEMTOP_SETTINGS="no JSON", TFMEMTOP_INTERVAL="often")
+    assert outcome(process, "\n")[:2] == (0, "reset\n")
+    assert len(monitor.of("effective")) == 2
+    assert monitor.of("allocator")[-1]["in_use"] >= 16 * MIB
+    complaints = [event["text"] for event in monitor.of("hook_error")]
+    assert len(complaints) == 2 and "TFMEMTOP_INTERVAL" in complaints[0] and "TFMEMTOP_SETTINGS" in complaints[1]
+
+
+CHILDREN = """
+import json, multiprocessing, os, sys
+import tensorflow as tf
+
+def train(size):
+    import tensorflow as tf
+    kept = tf.zeros([size << 18])
+    print(os.getpid(), "trained", flush=True)
+
+def idle():
+    print(os.getpid(), "idle", flush=True)
+
+if __name__ == "__main__":
+    for size, method in enumerate(["fork", "spawn", "forkserver"], 1):
+        child = multiprocessing.get_context(method).Process(target=train, args=(size,))
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+    kept = tf.zeros([1])
+    child = multiprocessing.get_context("fork").Process(target=idle)
+    child.start()
+    child.join()
+    sys.exit(child.exitcode)
+"""
+
+
+def test_children_each_speak_for_themselves(monitor: Monitor, script: Script) -> None:
+    ended = run(monitor, script(CHILDREN), PYTHONWARNINGS="ignore")
+    assert ended.code == 0, ended.err
+    forked, spawned, served, idle = [line.split() for line in ended.out.splitlines()]
+    for pid, _ in (forked, spawned, served):
+        assert monitor.of("hook", int(pid)) and monitor.of("effective", int(pid)) and monitor.of("allocator", int(pid))
+    # Forked from an initialised TensorFlow: its allocator's lock may be held for ever.
+    assert not [event for event in monitor.events if event["pid"] == int(idle[0])]
+    assert not monitor.of("hook_error")
+
+
+LONG = """
+import sys
+import tensorflow as tf
+tf.zeros([8])
+print("first", flush=True)
+sys.stdin.readline()
+for _ in range(3000):
+    tf.config.set_visible_devices([], "GPU")
+kept = tf.zeros([1 << 20])
+print("last", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_monitor_that_dies_is_not_missed(monitor: Monitor, script: Script) -> None:
+    process = start(monitor, script(LONG))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "first\n"
+    monitor.wait_for(lambda event: event["type"] == "allocator")
+    monitor.die()
+    assert outcome(process, "\n\n")[:2] == (0, "last\n")
+
+
+def test_a_monitor_that_does_not_read_holds_nothing_up(monitor: Monitor, script: Script) -> None:
+    process = start(monitor, script(LONG))
+    assert process.stdout is not None and process.stdin is not None
+    assert process.stdout.readline() == "first\n"
+    monitor.wait_for(lambda event: event["type"] == "allocator")
+    monitor.stop_reading()
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "last\n"
+    monitor.go_on_reading()
+    # What could wait comes first, then readings of the present again.
+    monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 4 * MIB)
+    assert outcome(process, "\n").code == 0
+    dropped = monitor.wait_for(lambda event: event["type"] == "hook_end")["dropped"]
+    assert dropped > 0
+    assert len(monitor.of("requested")) + dropped >= 3000
+
+
+def test_a_library_that_replaces_threads_does_not_get_the_sampler(monitor: Monitor, script: Script) -> None:
+    """gevent and eventlet put greenlets in the place of threads."""
+    source = """
+import _thread, sys
+
+def greenlet(function, arguments):
+    raise RuntimeError("no threads here")
+
+_thread.start_new_thread = greenlet
+import tensorflow as tf
+tf.zeros([8])
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+    process = start(monitor, script(source))
+    monitor.wait_for(lambda event: event["type"] == "allocator")
+    assert outcome(process, "\n")[:2] == (0, "ready\n")
+    assert not monitor.of("hook_error")

@@ -1,0 +1,208 @@
+"""Every Python of the watched command starts as it would without the hook."""
+
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import INJECT, PYTHON, Monitor, both, outcome, run, start
+
+Script = Callable[[str], str]
+
+LOOK = """
+import sys
+print(sys.path, sys.flags, sys.argv, __name__, [type(finder).__name__ for finder in sys.meta_path][-3:])
+print(sorted(sys.modules), sorted(sys.path_importer_cache))
+try:
+    import tfmemtop_agent, _tfmemtop_agent
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_one_file_to_import() -> None:
+    assert {path.stem for path in INJECT.iterdir()} - {"__pycache__"} == {"sitecustomize"}
+
+
+@pytest.mark.parametrize("options", [[], ["-W", "error"], ["-s"], ["-B"], ["-X", "dev"], ["-O"], ["-bb"]])
+def test_a_script_sees_no_difference(monitor: Monitor, script: Script, options: list[str]) -> None:
+    bare, hooked = both(monitor, *options, script(LOOK), "a", "b c")
+    assert bare == hooked and bare.code == 0
+
+
+@pytest.mark.parametrize("arguments", [["-c", LOOK], ["-m", "platform"], ["-m", "no.such"], ["-"], ["nowhere.py"]])
+def test_nor_do_other_ways_to_start(monitor: Monitor, arguments: list[str]) -> None:
+    bare, hooked = start(None, *arguments), start(monitor, *arguments)
+    assert outcome(bare, LOOK) == outcome(hooked, LOOK)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print('mine', __name__, __file__); import sys; sys.marked = 1",
+        "raise ValueError('mine')",
+        "import no_such_module",
+        "raise ImportError('mine', name='sitecustomize')",
+        "import sys; sys.modules['sitecustomize'] = sys",
+        "def broken(:",
+    ],
+)
+def test_the_users_own_sitecustomize_runs(monitor: Monitor, tmp_path: Path, script: Script, source: str) -> None:
+    own = own_sitecustomize(tmp_path, source)
+    look = script("import sys; print(getattr(sys, 'marked', 0), sys.modules.get('sitecustomize'), sys.path[:2])")
+    bare, hooked = both(monitor, look, PYTHONPATH=own)
+    assert bare == hooked
+
+
+def test_a_sitecustomize_that_ends_python_ends_it(monitor: Monitor, tmp_path: Path) -> None:
+    bare, hooked = both(monitor, "-c", "", PYTHONPATH=own_sitecustomize(tmp_path, "raise SystemExit('mine')"))
+    assert bare.code == hooked.code == 1 and bare.err.endswith("SystemExit: mine\n")
+    assert hooked.err.endswith("SystemExit: mine\n")
+
+
+def own_sitecustomize(folder: Path, source: str) -> str:
+    own = folder / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text(source + "\n")
+    return str(own)
+
+
+@pytest.mark.parametrize("option", ["-I", "-E", "-S"])
+def test_options_that_shut_the_hook_out(monitor: Monitor, script: Script, option: str) -> None:
+    # Under -S no sitecustomize runs, which could take the hook's folder out of sys.path again.
+    bare, hooked = both(monitor, option, script("print('trained')" if option == "-S" else LOOK))
+    assert bare == hooked and bare.code == 0
+
+
+PATHS = (
+    *(
+        "",
+        ":",
+        "::",
+        ":/nowhere",
+        "/nowhere:",
+        "/nowhere::/else",
+        "/twice:/twice",
+        ".",
+        "./",
+        "..",
+        "part",
+        "part/",
+        "~",
+    ),
+    *(
+        "{folder}",
+        "{folder}/",
+        "{folder}:",
+        "{zip}",
+        "{zip}/inner",
+        "{link}",
+        "{inject}",
+        "{inject}/",
+        "/x:{inject}:/y",
+    ),
+)
+"""What users have in ``PYTHONPATH``; an empty part is the working directory."""
+
+
+@pytest.mark.parametrize("options", [[], ["-P"], ["-s"]])
+def test_it_leaves_the_path_as_it_would_be(
+    monitor: Monitor, script: Script, tmp_path: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = tmp_path / "packed.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("inner/sitecustomize.py", "import sys; print('from the archive', sys.path)")
+    (tmp_path / "part").mkdir()
+    (tmp_path / "link").symlink_to("part")
+    look = script(LOOK)
+    monkeypatch.chdir(tmp_path)
+    places = {"folder": tmp_path, "zip": packed, "link": tmp_path / "link", "inject": INJECT}
+    for path in PATHS:
+        value = path.format(**places)
+        # The folder of the hook is ours alone: without us it would be on nobody's path.
+        own = ":".join(part for part in value.split(":") if part.rstrip("/") != str(INJECT))
+        bare = start(None, *options, look, **({"PYTHONPATH": own} if own else {}))
+        assert outcome(bare) == outcome(start(monitor, *options, look, PYTHONPATH=value)), path
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.4", "3.6", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
+def test_it_stands_in_the_way_of_no_python(monitor: Monitor, script: Script, tmp_path: Path, version: str) -> None:
+    python = shutil.which(f"python{version}")
+    if python is None or outcome(start(None, "-c", "", python=python)).code != 0:
+        pytest.skip(f"no Python {version} here")
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.marked = 'mine'\n")
+    look = script("import sys; print(sys.marked, sys.path, sorted(sys.flags), 'sitecustomize' in sys.modules)")
+    bare = outcome(start(None, look, python=python, PYTHONPATH=str(tmp_path)))
+    assert bare == outcome(start(monitor, look, python=python, PYTHONPATH=str(tmp_path)))
+    assert "mine" in bare.out and not bare.err
+
+
+def test_a_mere_search_for_tensorflow_says_nothing(monitor: Monitor, script: Script) -> None:
+    search = script("import importlib.util; print(importlib.util.find_spec('tensorflow') is not None)")
+    assert run(monitor, search) == (0, "True\n", "")
+    assert not monitor.events
+
+
+def test_where_there_is_no_pool_no_dumps_are_asked_for(monitor: Monitor, script: Script) -> None:
+    source = """
+import subprocess
+import tensorflow as tf
+tf.ones(3)
+print(b"TF_BFC_MEMORY_DUMP" in subprocess.run(["env"], capture_output=True).stdout)
+"""
+    variables = {"TFMEMTOP_DUMPS": "/session/dumps", "TF_CPU_ALLOCATOR_USE_BFC": "false"}
+    assert run(monitor, script(source), **variables)[:2] == (0, "False\n")
+    assert monitor.of("initialised")
+
+
+@pytest.mark.parametrize("value", ["/session/dumps/123", "/mine/dump", None])
+def test_a_child_does_not_see_where_its_parent_writes_dumps(monitor: Monitor, value: str | None) -> None:
+    look = """
+import ctypes, os
+getenv = ctypes.CDLL(None).getenv
+getenv.restype = ctypes.c_char_p
+print(os.environ.get("TF_BFC_MEMORY_DUMP"), getenv(b"TF_BFC_MEMORY_DUMP"))
+"""
+    variables = {"TF_BFC_MEMORY_DUMP": value} if value else {}
+    own = value if value == "/mine/dump" else None
+    hooked = run(monitor, "-c", look, TFMEMTOP_DUMPS="/session/dumps", **variables)
+    assert hooked == (0, f"{own} {own and own.encode()!r}\n", "")
+
+
+def broken_tensorflow(folder: Path) -> str:
+    package = folder / "packages" / "tensorflow"
+    (package / "python").mkdir(parents=True)
+    (package / "__init__.py").write_text("from tensorflow.python import broken\n")
+    (package / "python" / "__init__.py").touch()
+    (package / "python" / "broken.py").write_text("raise ImportError('libcudart.so.12: cannot open')\n")
+    return str(package.parent)
+
+
+def test_a_broken_tensorflow_fails_as_ever(monitor: Monitor, script: Script, tmp_path: Path) -> None:
+    bare, hooked = both(monitor, script("import tensorflow"), "one", PYTHONPATH=broken_tensorflow(tmp_path))
+    assert bare == hooked and "libcudart" in bare.err
+    hello = monitor.wait_for(lambda event: event["type"] == "hook")
+    assert hello["argv"][-1] == "one" and hello["executable"] == PYTHON and hello["tensorflow"] is None
+    assert hello["python"] == run(None, "-c", "import platform; print(platform.python_version(), end='')").out
+    assert monitor.wait_for(lambda event: event["type"] == "hook_end")["reason"] == "exit"
+
+
+def test_a_broken_installation_of_ours_is_told_to_the_monitor(monitor: Monitor, script: Script, tmp_path: Path) -> None:
+    inject = tmp_path / "installed" / "inject"
+    shutil.copytree(INJECT, inject)
+    packages = broken_tensorflow(tmp_path)
+    bare = run(None, script("import tensorflow"), PYTHONPATH=packages)
+    hooked = run(
+        None, script("import tensorflow"), PYTHONPATH=f"{inject}:{packages}", TFMEMTOP_SOCKET=str(monitor.path)
+    )
+    assert bare == hooked
+    assert "could not be loaded" in monitor.wait_for(lambda event: event["type"] == "hook_error")["text"]
+
+
+@pytest.mark.parametrize("path", ["/nowhere/hook.sock", "/dev/null", "x" * 300, ""])
+def test_no_monitor_is_no_matter(script: Script, tmp_path: Path, path: str) -> None:
+    source, packages = script("import tensorflow"), broken_tensorflow(tmp_path)
+    hooked = run(None, source, PYTHONPATH=f"{INJECT}:{packages}", TFMEMTOP_SOCKET=path)
+    assert hooked == run(None, source, PYTHONPATH=packages)

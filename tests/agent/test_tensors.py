@@ -1,0 +1,205 @@
+"""Live tensors are found wherever the script keeps them, to the byte, and let go of at once."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from tests.agent.conftest import OPERATIONS_ELSEWHERE, Event, Monitor, outcome, start
+
+Script = Callable[[str], str]
+
+HELD = (
+    """
+import gc, json, sys, threading, weakref
+import tensorflow as tf
+"""
+    + OPERATIONS_ELSEWHERE
+    + """
+class Holder:
+    pass
+
+def wait(word):
+    print(word, tf.config.experimental.get_memory_info("CPU:0")["current"], len(elsewhere), flush=True)
+    sys.stdin.readline()
+
+def held():
+    local = tf.fill([1000, 1001], 1.0)
+    captured = tf.fill([1000, 1002], 1.0)
+    references.append(weakref.ref(local))
+    references.append(weakref.ref(captured))
+    counts = [sys.getrefcount(each()) for each in references]
+    wait("held")
+    print(counts == [sys.getrefcount(each()) for each in references], flush=True)
+    return lambda: captured
+
+own = tf.Variable(tf.zeros([1000, 1000]), name="own")
+plain = tf.fill([1000, 1003], 1.0)
+listed = [1, tf.fill([1000, 1004], 1.0)]
+by_name = {"images": tf.cast(tf.fill([1000, 1005], 1.0), tf.float16)}
+holder = Holder()
+holder.kept = tf.fill([1000, 1006], 1.0)
+words = tf.constant(["no size of its own"])
+references = [weakref.ref(each) for each in (plain, listed[1], by_name["images"], holder.kept)]
+closure = held()
+print([each() is not None for each in references], flush=True)
+del plain, listed, closure, holder, by_name
+print([each() is not None for each in references], flush=True)
+wait("gone")
+"""
+)
+
+
+def ask(monitor: Monitor, process: "subprocess.Popen[str]") -> Event:
+    """Have tensors looked for, and give what was found."""
+
+    def found() -> list[Event]:
+        return [event for event in list(monitor.events) if event["type"] == "census" and "unseen" in event]
+
+    known = len(found())
+    monitor.say(process.pid, {"do": "census", "tensors": True})
+    monitor.wait_for(lambda event: len(found()) > known)
+    return found()[-1]
+
+
+def typed(process: "subprocess.Popen[str]") -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def rows(census: Event) -> dict[int, list[Any]]:
+    """The large tensors by their second extent."""
+    return {row[2][1]: row for row in census["largest"] if row[1] == "tensors" and len(row[2]) == 2}
+
+
+def test_tensors_wherever_they_are_held(monitor: Monitor, script: Script) -> None:
+    process = start(monitor, script(HELD))
+    before = line(process)
+    census = ask(monitor, process)
+    found = rows(census)
+    assert sorted(found) == [1001, 1002, 1003, 1004, 1005, 1006]
+    assert found[1003] == ["plain", "tensors", [1000, 1003], "float32", "CPU:0", 4_012_000]
+    assert found[1005][0] == "by_name['images']" and found[1005][3:] == ["float16", "CPU:0", 2_010_000]
+    assert [found[extent][0] for extent in (1001, 1002, 1004, 1006)] == ["", "", "listed[1]", ""]
+    assert census["kinds"]["CPU:0"]["variables"] == 4_000_000
+    large = sum(row[-1] for row in found.values())
+    assert large <= census["kinds"]["CPU:0"]["tensors"] < large + 1000
+    assert 6 <= census["tensors"] < 40 and census["unseen"] == "" and 0 < census["cost_us"] < 5_000_000
+    again = ask(monitor, process)
+    typed(process)
+    assert line(process) == "True", "references that are not the script's"
+    assert line(process) == str([True] * 4 + [False, True]), "a local kept alive"
+    assert line(process) == str([False] * 6), "tensors kept alive"
+    after = line(process)
+    assert before.split()[0] == "held" and after.split()[0] == "gone"
+    assert int(before.split()[1]) - int(after.split()[1]) >= large
+    assert before.split()[2] == after.split()[2] == "0", "operations that are not the script's"
+    assert again["kinds"] == census["kinds"]
+    assert rows(ask(monitor, process)) == {}
+    assert outcome(process, "\n").code == 0
+    assert not monitor.of("hook_error")
+
+
+def test_like_tensors_are_told_by_what_holds_them(monitor: Monitor, script: Script) -> None:
+    source = """
+import sys
+import tensorflow as tf
+history = {"loss": [tf.zeros([100, 100 + i]) for i in range(5)], "step": [1, 2]}
+many = [tf.zeros([1000]) for _ in range(3000)]
+class Holder:
+    pass
+holder = Holder()
+holder.kept = [tf.zeros([200, 300]) for _ in range(4)]
+print("up", flush=True)
+sys.stdin.readline()
+"""
+    process = start(monitor, script(source))
+    assert line(process) == "up"
+    census = ask(monitor, process)
+    assert census["alike"][:3] == [
+        ["many", 3000, [1000], "float32", "CPU:0", 12_000_000],
+        ["", 4, [200, 300], "float32", "CPU:0", 960_000],
+        ["history['loss']", 5, None, "float32", "CPU:0", 204_000],
+    ]
+    assert any(row[0] == "history['loss'][4]" for row in census["largest"])
+    assert outcome(process, "\n").code == 0
+    assert not monitor.of("hook_error")
+
+
+def test_a_tensor_that_is_still_being_made_is_left_alone(monitor: Monitor, script: Script) -> None:
+    source = """
+import sys
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import ops
+
+class Slow:
+    def __array__(self, dtype=None, copy=None):
+        print("making", flush=True)
+        sys.stdin.readline()
+        return np.ones([1000, 1001], np.float32)
+
+kept = [tf.fill([1000, 1002], 1.0), tf.constant(Slow())]
+print(kept[1].shape, flush=True)
+sys.stdin.readline()
+"""
+    process = start(monitor, script(source))
+    assert line(process) == "making"
+    assert sorted(rows(ask(monitor, process))) == [1002]
+    typed(process)
+    while (said := line(process)) == "making":
+        assert sorted(rows(ask(monitor, process))) == [1002]
+        typed(process)
+    assert said == "(1000, 1001)"
+    assert sorted(rows(ask(monitor, process))) == [1001, 1002]
+    assert outcome(process, "\n").code == 0
+    assert not monitor.of("hook_error")
+
+
+def test_where_tensors_cannot_be_looked_for_it_is_said(monitor: Monitor, script: Script) -> None:
+    source = """
+import gc, sys
+import tensorflow as tf
+kept = tf.fill([1000, 1001], 1.0)
+gc.freeze()
+print("frozen", flush=True)
+sys.stdin.readline()
+gc.unfreeze()
+tf.config.experimental.set_synchronous_execution(False)
+print("asynchronous", flush=True)
+sys.stdin.readline()
+"""
+    process = start(monitor, script(source))
+    assert line(process) == "frozen"
+    census = ask(monitor, process)
+    assert census["tensors"] == 0 and "gc.freeze" in census["unseen"]
+    typed(process)
+    assert line(process) == "asynchronous"
+    census = ask(monitor, process)
+    assert census["tensors"] is None and "asynchronously" in census["unseen"]
+    assert outcome(process, "\n").code == 0
+    assert not monitor.of("hook_error")
+
+
+def test_unasked_nothing_is_looked_for(monitor: Monitor, script: Script) -> None:
+    source = """
+import sys
+import tensorflow as tf
+seen = []
+sys.addaudithook(lambda event, args: seen.append(event) if event.startswith("gc.get_") else None)
+kept = tf.Variable(tf.ones([1000]))
+print("up", flush=True)
+sys.stdin.readline()
+print(seen)
+"""
+    process = start(monitor, script(source))
+    assert line(process) == "up"
+    monitor.wait_for(lambda event: event["type"] == "census" and "CPU:0" in event["kinds"])
+    end = outcome(process, "\n")
+    assert end.code == 0 and json.loads(end.out) == []

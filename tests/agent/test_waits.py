@@ -1,0 +1,113 @@
+"""A pool that runs out is told of while TensorFlow still tries, and children see nothing of how."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.agent.conftest import INJECT, Monitor, outcome, run, start
+from tfmemtop.engine.sources.chunk_maps import read_chunks
+from tfmemtop.events import Chunks
+
+Script = Callable[[str], str]
+
+POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "64"}
+MIB = 1 << 20
+
+RUNNING_OUT = """
+import subprocess, sys
+import tensorflow as tf
+pieces = [tf.zeros([1 << 20]) for _ in range(4)]
+print("made", flush=True)
+sys.stdin.readline()
+print(subprocess.run(["sh", "-c", "env"], capture_output=True, text=True).stdout.count("MEMORY_DUMP"), flush=True)
+if "fail" in sys.argv:
+    try:
+        tf.raw_ops.Empty(shape=[128 << 20], dtype=tf.uint8)
+    except tf.errors.ResourceExhaustedError:
+        print("failed", flush=True)
+"""
+
+
+def exhausted(event: dict[str, object]) -> bool:
+    return event["type"] == "chunks" and event["moment"] == "out_of_memory"
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> Path:
+    folder = tmp_path / "dumps"
+    folder.mkdir()
+    return folder
+
+
+def test_the_pool_is_put_down_long_before_the_error(monitor: Monitor, script: Script, dumps: Path) -> None:
+    path = script(RUNNING_OUT)
+    process = start(monitor, path, "fail", TFMEMTOP_DUMPS=str(dumps), **POOL)
+    assert process.stdout is not None and process.stdin is not None and process.stdout.readline() == "made\n"
+    monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 16 * MIB)
+    process.stdin.write("\n")
+    process.stdin.flush()
+    put_down = monitor.wait_for(exhausted)
+    where = monitor.of("waiting")[0]
+    assert where["operation"] == "Empty" and where["code"].startswith("tf.raw_ops.Empty(")
+    assert not monitor.of("out_of_memory")
+    pieces, _ = read_chunks(dumps, msgspec.convert({**put_down, "t": 0.0}, Chunks))
+    assert sum(piece.size for piece in pieces if piece.in_use) == put_down["in_use"] >= 16 * MIB
+    # A child that is no Python, started with a pool there, saw no variable of ours.
+    assert outcome(process).out == "0\nfailed\n"
+    assert [path.suffix for path in dumps.iterdir()] == [".chunks"], "TensorFlow wrote nothing"
+    (failure,) = monitor.of("out_of_memory")
+    # What held the memory was found out while the script waited.
+    (census,) = [event for event in monitor.of("census") if event.get("tensors") is not None]
+    assert census["alike"][0] == ["pieces", 4, [1 << 20], "float32", "CPU:0", 16 * MIB]
+    assert monitor.events.index(put_down) < monitor.events.index(census) < monitor.events.index(failure)
+    assert monitor.events.index(failure) > monitor.events.index(put_down)
+    assert not monitor.of("hook_error")
+    # It waited ten seconds, and was told of again since then, but not at each look.
+    assert 2 <= len([event for event in monitor.events if exhausted(event)]) <= 6
+
+
+def test_no_wait_is_seen_where_there_is_room(monitor: Monitor, script: Script, dumps: Path) -> None:
+    source = """
+import tensorflow as tf
+for number in range(1000):
+    tf.raw_ops.Empty(shape=[32 << 20], dtype=tf.uint8)
+"""
+    assert run(monitor, script(source), TFMEMTOP_DUMPS=str(dumps), **POOL)[:2] == (0, "")
+    assert len(monitor.of("allocator")) > 2 and not [event for event in monitor.events if exhausted(event)]
+
+
+UNWATCHED = {
+    "forbidden": lambda text: text,
+    "a version that is not known": lambda text: text.replace('    "2.', '    "9.'),
+    "another pointer": lambda text: text.replace('"environment": 8', '"environment": 16'),
+    "another limit": lambda text: text.replace("limit=48", "limit=56").replace('"limit": 32', '"limit": 40'),
+    "what does not wait": lambda text: text.replace('"retries": ', '"retries": 1 + '),
+}
+
+
+@pytest.mark.parametrize("why", UNWATCHED)
+def test_else_tensorflow_writes_it(monitor: Monitor, script: Script, dumps: Path, tmp_path: Path, why: str) -> None:
+    """Where the table of places does not fit, or nobody may look in place."""
+    package = tmp_path / "copy"
+    for room in ("inject", "agent"):
+        shutil.copytree(INJECT.parent / room, package / room, ignore=shutil.ignore_patterns("__pycache__"))
+    layouts = package / "agent" / "layouts.py"
+    text = layouts.read_text()
+    layouts.write_text(UNWATCHED[why](text))
+    assert (layouts.read_text() == text) == (why == "forbidden")
+    more = {"TFMEMTOP_NO_PROBE": "1"} if why == "forbidden" else {}
+    variables = {"TFMEMTOP_DUMPS": str(dumps), **POOL, **more}
+    hook = {"PYTHONPATH": str(package / "inject"), "TFMEMTOP_SOCKET": str(monitor.path), "TFMEMTOP_INTERVAL": "0.02"}
+    arguments = ["fail"] if why == "forbidden" else []  # it takes ten seconds
+    process = start(None, script(RUNNING_OUT), *arguments, **variables, **hook)
+    assert process.stdout is not None and process.stdout.readline() == "made\n"
+    monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 16 * MIB)
+    told = len(monitor.of("allocator"))
+    monitor.wait_for(lambda _: len(monitor.of("allocator")) > told + 1)
+    assert outcome(process, "\n").out == ("1\nfailed\n" if arguments else "1\n")
+    written = [path.name.rpartition("_allocator")[0] for path in dumps.iterdir()]
+    assert set(written) == ({f"{process.pid}_bfc_cpu"} if arguments else set())
+    assert not [event for event in monitor.events if exhausted(event)] and not monitor.of("hook_error")

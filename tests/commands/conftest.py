@@ -1,0 +1,65 @@
+"""The program on a real terminal, in folders of the test's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.own_sessions import own_sessions
+from tests.patience import PATIENCE_S
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+
+Start = Callable[..., "pexpect.spawn[str]"]
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Folders of the test's own for sessions and outputs; no engine outlives it."""
+    # Not tmp_path: a socket's path has to be short.
+    with tempfile.TemporaryDirectory(prefix="tfm", dir="/tmp") as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        monkeypatch.setenv("TERM", "xterm-256color")
+        yield tmp_path
+        for session in own_sessions():
+            os.kill(session.pid, signal.SIGTERM)
+
+
+@pytest.fixture
+def start(home: Path) -> Iterator[Start]:
+    """Starts tfmemtop on a pty; its output so far is in ``before``."""
+    started: list[pexpect.spawn[str]] = []
+
+    def start(*arguments: str, size: tuple[int, int] = (100, 30), **environment: str) -> pexpect.spawn[str]:
+        columns, rows = size
+        child = pexpect.spawn(
+            PROGRAM,
+            list(arguments),
+            dimensions=(rows, columns),
+            env=os.environ | environment,
+            encoding="utf-8",
+            timeout=PATIENCE_S,
+            cwd=str(home),
+        )
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        if child.child_fd >= 0:
+            child.close(force=True)
+
+
+def ended(child: pexpect.spawn[str]) -> tuple[int | None, str]:
+    """The exit code and what was printed since the last expectation."""
+    child.expect(pexpect.EOF)
+    child.close()
+    return child.exitstatus, child.before or ""

@@ -1,0 +1,251 @@
+"""The command line as typed: what it means, and what is said when it is not valid."""
+
+import shlex
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfmemtop.commands import NAMES, fit
+from tfmemtop.commands.limits import bounds, resolve
+from tfmemtop.commands.parser import Page, parse, parser_of
+from tfmemtop.limits import Machine
+from tfmemtop.options import Refusal
+
+GIB = 1 << 30
+TWO_GPUS = Machine(uuids=["GPU-a", "GPU-b"], totals=[80 * GIB, 40 * GIB], host_memory=64 * GIB)
+NO_GPU = Machine(uuids=[], totals=[], host_memory=16 * GIB)
+
+
+def arguments(line: str) -> Any:
+    """What was typed for the command that *line* names; each command has a class of its own for it."""
+    return parse(line.split()).arguments
+
+
+def command(line: str) -> str:
+    """The command that *line* names."""
+    return parse(line.split()).run.__module__.removeprefix("tfmemtop.commands.")
+
+
+def test_everything_after_the_dashes_is_the_command() -> None:
+    line = "--growth on -- python -u train.py --growth off -- -V --help"
+    assert command(line) == "live"
+    assert arguments(line).command == ("python", "-u", "train.py", "--growth", "off", "--", "-V", "--help")
+    assert arguments(line).settings.growth == "on"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_has_an_example_that_is_valid_and_stands_in_its_help(name: str) -> None:
+    parser = parser_of(name)
+    program, *words = shlex.split(parser.page.example)
+    assert program == "tfmemtop"
+    assert parse(words).run.__module__ == f"tfmemtop.commands.{name}"
+    assert f"example: {parser.page.example}" in parser.format_help()
+
+
+def test_nothing_at_all_watches_only() -> None:
+    assert command("") == "live"
+    assert arguments("").command == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "record -o run.jsonl --growth off -- x",
+        "record -orun.jsonl --growth off -- x",
+        "--growth off record -o run.jsonl -- x",
+        "-o run.jsonl record --growth=off -- x",
+    ],
+)
+def test_options_stand_before_or_after_the_subcommand(line: str) -> None:
+    found = arguments(line)
+    assert (command(line), found.output, found.settings.growth) == ("record", Path("run.jsonl"), "off")
+
+
+@pytest.mark.parametrize("line", ["record -o fit -- x", "-o fit record -- x", "--output fit record -- x"])
+def test_an_options_value_is_not_taken_for_a_subcommand(line: str) -> None:
+    assert (command(line), arguments(line).output) == ("record", Path("fit"))
+
+
+def test_files_to_compare_and_to_explain() -> None:
+    for line in ("compare a.jsonl b.jsonl --json", "compare --json a.jsonl b.jsonl", "compare a.jsonl --json b.jsonl"):
+        assert command(line) == "compare"
+        found = arguments(line)
+        assert (found.first, found.second, found.json) == ("a.jsonl", "b.jsonl", True)
+    assert (arguments("compare a.jsonl").first, arguments("compare a.jsonl").second) == ("a.jsonl", None)
+    assert (command("why a.jsonl"), arguments("why a.jsonl").file) == ("why", "a.jsonl")
+
+
+def limits(line: str, machine: Machine) -> tuple[int | None, ...]:
+    found = arguments(line)
+    assert isinstance(found, fit.Arguments)
+    return bounds(found.settings, found.smallest, found.largest, machine)
+
+
+def test_what_fit_is_to_find() -> None:
+    line = "fit --seconds 2.5 --from 1G --to 50% --tries 5 --growth off --json -- python train.py"
+    found = arguments(line)
+    assert (command(line), found.command, found.json) == ("fit", ("python", "train.py"), True)
+    assert (found.goal, found.tries) == ((2.5, None), 5)
+    assert limits(line, TWO_GPUS) == (GIB, 20 * GIB, 40 * GIB)
+    assert limits(line, NO_GPU) == (GIB, 8 * GIB, 16 * GIB)
+    assert limits("fit --gpus none -- x", TWO_GPUS) == (None, None, 64 * GIB)
+    assert (arguments("fit -- x").goal, arguments("fit -- x").tries) == ((30.0, None), 8)
+    assert arguments("fit --steps 100 -- x").goal == (None, 100)
+
+
+def test_every_option_arrives() -> None:
+    found = arguments(
+        "--growth script --memory-limit 4G --allocator cuda_malloc_async --gpus 1,0 --cpu-pool 50% "
+        "--interval 0.5 --record r --readonly --ascii -- x"
+    )
+    assert found.settings.growth is None
+    assert found.settings.allocator == "cuda_malloc_async"
+    assert found.settings.gpus == (1, 0)
+    assert (found.memory_limit, found.cpu_pool, found.interval) == ("4G", "50%", 0.5)
+    assert (found.record, found.readonly, found.ascii) == (Path("r"), True, True)
+    options = found.ui_options({"NO_COLOR": "1"})
+    assert (options.ascii, options.readonly, options.color) == (True, True, False)
+    assert arguments("--gpus none -- x").settings.gpus == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("python train.py --lr 3 -V", "put -- before the command: tfmemtop -- python train.py --lr 3 -V"),
+        ("--gpus 0 --ascii python -m x", "put -- before the command: tfmemtop --gpus 0 --ascii -- python -m x"),
+        ("record -o f python", "record does not understand 'python'; put -- before the command"),
+        ("python -- x", "'python' before -- is not a command of tfmemtop"),
+        ("--", "there is no command after --"),
+        ("record -o f --", "there is no command after --"),
+        ("record -o f", "record needs a command"),
+        ("replay a b", "replay does not understand 'b'"),
+        ("why a b", "why does not understand 'b'"),
+        ("replay a --json", "--json is an option of ls, why, compare, fit, doctor, --once, not of replay"),
+        ("fit", "fit needs a command; for example: tfmemtop fit -- python train.py"),
+        ("fit python train.py", "fit does not understand 'python'; put -- before the command"),
+        ("fit --seconds 5 --steps 5 -- x", "give --seconds or --steps, not both"),
+        ("fit --seconds 0 -- x", "--seconds: '0' is not a number of seconds from 1 to 86400"),
+        ("fit --steps 1.5 -- x", "--steps: '1.5' is not a whole number from 1 to"),
+        ("fit --tries 51 -- x", "--tries: '51' is not a whole number from 1 to 50"),
+        (
+            "fit --memory-limit 1G -- x",
+            "--memory-limit is an option of tfmemtop -- COMMAND, demo, record, not of fit; use --from",
+        ),
+        ("--from 1G -- x", "--from is an option of fit"),
+        ("--seconds 5 fit", "fit needs a command"),
+        ("record -o f --tries 3 -- x", "--tries is an option of fit, not of record"),
+        ("convert a", "convert needs OUT; for example: tfmemtop convert run.jsonl.gz run.jsonl"),
+        ("compare a b c", "compare does not understand 'c'"),
+        ("compare a b -- x", "compare takes no command"),
+        ("attach -- x", "attach takes no command"),
+        ("demo -- x", "demo takes no command"),
+        ("--once -- x", "--once takes no command"),
+        ("--once attach", "--once goes with no other command"),
+        ("--json", "--json is an option of ls, why, compare, fit, doctor, --once"),
+        ("-o f -- x", "-o is an option of record"),
+        ("--record f record -o g -- x", "--record is an option of tfmemtop -- COMMAND, demo, not of record"),
+        ("attach --growth on", "--growth is an option of tfmemtop -- COMMAND, demo, record, fit, not of attach"),
+        ("replay f --memory-limit 1G", "--memory-limit is an option of"),
+        ("--growth on", "--growth needs a command"),
+        ("--growth maybe -- x", "--growth: invalid choice: 'maybe'"),
+        ("--grow on -- x", "there is no option --grow; did you mean --growth?"),
+        ("fit --grow on -- x", "there is no option --grow; did you mean --growth?"),
+        ("demo --foo", "there is no option --foo; see tfmemtop demo --help"),  # --loop is of --once alone
+        ("--wrong on -- x", "there is no option --wrong; see tfmemtop --help"),
+        ("reply run.jsonl", "there is no command 'reply'; did you mean replay? To run a program of that name: tfm"),
+        ("--json", "--json is an option of ls, why, compare, fit, doctor, --once; use tfmemtop --once --json"),
+        ("fit --cpu-pool 1G -- x", "use --from and --to"),
+        ("--gpus", "--gpus: expected one argument"),
+        ("--gpus 0,0 -- x", "--gpus: '0,0' names a GPU twice"),
+        ("--gpus -1 -- x", "--gpus"),
+        ("--gpus a -- x", "give numbers as nvidia-smi shows them"),
+        ("--interval 0.01 -- x", "is not a number of seconds from 0.02 to 60"),
+        ("--interval nan -- x", "is not a number of seconds from 0.02 to 60"),
+        ("--interval soon -- x", "--interval: 'soon' is not a number of seconds from 0.02 to 60"),
+    ],
+)
+def test_what_is_not_valid_is_refused_in_one_line(line: str, said: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        parse(line.split())
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_an_empty_command_is_refused() -> None:
+    with pytest.raises(Refusal, match="the command after -- is empty"):
+        parse(["--", ""])
+
+
+@pytest.mark.parametrize(
+    ("line", "machine", "limit", "pool"),
+    [
+        ("--memory-limit 4G -- x", TWO_GPUS, 4 * GIB, None),
+        ("--memory-limit 50% -- x", TWO_GPUS, 20 * GIB, None),
+        ("--memory-limit 50% --gpus 0 -- x", TWO_GPUS, 40 * GIB, None),
+        ("--memory-limit 50% -- x", NO_GPU, 8 * GIB, None),
+        ("--cpu-pool 25% -- x", TWO_GPUS, None, 16 * GIB),
+        ("--memory-limit 4G --cpu-pool 1G -- x", TWO_GPUS, 4 * GIB, GIB),
+    ],
+)
+def test_a_share_is_one_of_the_smallest_gpu_or_of_the_host(
+    line: str, machine: Machine, limit: int | None, pool: int | None
+) -> None:
+    settings = resolve(arguments(line), machine)
+    assert (settings.memory_limit, settings.cpu_pool) == (limit, pool)
+
+
+@pytest.mark.parametrize(
+    ("line", "machine", "said"),
+    [
+        ("--memory-limit 60G -- x", TWO_GPUS, "--memory-limit: 60G is more than GPU 1 has, 40.0 GiB"),
+        ("--memory-limit 20G -- x", NO_GPU, "--memory-limit: 20G is more than this machine has, 16.0 GiB"),
+        ("--cpu-pool 1T -- x", TWO_GPUS, "--cpu-pool: 1T is more than this machine has, 64.0 GiB"),
+        (
+            "--cpu-pool 1G --memory-limit 2G -- x",
+            NO_GPU,
+            "without a GPU, --memory-limit sets the size of the CPU pool: give it or --cpu-pool, not both",
+        ),
+        ("--memory-limit lots -- x", TWO_GPUS, "--memory-limit: 'lots' is not a size; give one such as 4G"),
+        ("--memory-limit 4 -- x", TWO_GPUS, "less than 1 MiB"),
+        ("fit --to 60G -- x", TWO_GPUS, "--to: 60G is more than GPU 1 has, 40.0 GiB"),
+        ("fit --from 2G --to 1G -- x", NO_GPU, "--from 2G is more than --to 1G"),
+        ("--gpus 2 -- x", TWO_GPUS, "there is no GPU 2: this machine has 2"),
+        ("--gpus 0 -- x", NO_GPU, "there is no GPU 0: this machine has none"),
+        ("--allocator cuda_malloc_async -- x", NO_GPU, "cuda_malloc_async needs a GPU"),
+        (
+            "--memory-limit 50% -- x",
+            Machine(uuids=["GPU-a"], totals=[None], host_memory=GIB),
+            "the size of the whole is not known here",
+        ),
+        (
+            "--gpus 0 -- x",
+            Machine(uuids=[], totals=[], host_memory=GIB, trouble="the driver's library does not fit"),
+            "this machine has none (the driver's library does not fit)",
+        ),
+    ],
+)
+def test_what_the_machine_lacks_is_said_in_one_line(line: str, machine: Machine, said: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        limits(line, machine) if line.startswith("fit") else resolve(arguments(line), machine)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_command_has_a_help_of_its_own(name: str) -> None:
+    module = import_module(f"tfmemtop.commands.{name}")
+    page = Page.of(module.__doc__ or "")
+    shown = parser_of(name).format_help()
+    assert page.usages and all(usage.startswith("tfmemtop") and usage in shown for usage in page.usages)
+    assert len(page.summary) < 90 and page.summary.endswith(".")
+    # An example in the help is one that works.
+    if page.example:
+        assert command(page.example.removeprefix("tfmemtop ")) == name
+
+
+def test_every_file_with_a_command_is_named() -> None:
+    folder = Path(__file__).parents[2] / "tfmemtop" / "commands"
+    assert {path.stem for path in folder.glob("*.py") if "\ndef declare(" in path.read_text()} == set(NAMES)

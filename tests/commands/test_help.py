@@ -1,0 +1,155 @@
+"""The manual says what the program does: its keys, events and options are those of the code, its figures stand once."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from textual.keys import key_to_character
+
+from tfmemtop import help
+from tfmemtop.commands import NAMES
+from tfmemtop.commands.help import contents, rendered
+from tfmemtop.commands.parser import parse, parser_of
+from tfmemtop.events import NoticeKind
+from tfmemtop.events.base import FORMAT, event_types
+from tfmemtop.ui.keys import KEYS, Key
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+PAGES = {name: help.topic(name) for name in help.topics()}
+
+
+def rows(markdown: str) -> list[list[str]]:
+    """The cells of every row of every table in *markdown*."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|") and not line.startswith("| ---")]
+    return [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def quoted(text: str) -> set[str]:
+    """What stands in backticks in *text*."""
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+def test_every_page_is_listed_and_begins_with_a_title_and_a_summary() -> None:
+    assert {path.stem for path in (ROOT / "tfmemtop" / "help").glob("*.md")} == set(help.topics())
+    for name, page in PAGES.items():
+        assert page.startswith("# "), name
+        assert any(name in line and help.summary(name) in line for line in contents())
+
+
+@pytest.mark.parametrize("name", help.topics())
+@pytest.mark.parametrize("width", [60, 100])
+def test_a_page_fits_the_width(name: str, width: int) -> None:
+    lines = rendered(PAGES[name], width)
+    fixed = {line.strip() for line in PAGES[name].splitlines()}  # code and drawings are not wrapped
+    too_wide = [line for line in lines if len(line) > width and line.strip() not in fixed]
+    assert lines and not too_wide
+
+
+def test_a_page_a_command_and_the_list_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    def printed(line: str) -> str:
+        call = parse(line.split())
+        assert call.run(call.arguments) == 0
+        return capsys.readouterr().out
+
+    assert "How tfmemtop fit finds the smallest memory limit." in printed("help")
+    assert "GPUs that the next run sees" in printed("help keys")
+    assert printed("help record").startswith("usage: tfmemtop record")
+    assert printed("record --help") == printed("help record")
+
+
+SHOWN = {
+    "left": "←",
+    "right": "→",
+    "home": "Home",
+    "end": "End",
+    "space": "Space",
+    "tab": "Tab",
+    "plus": "+",
+    "minus": "-",
+    "slash": "/",
+}
+
+
+def shown(name: str) -> str:
+    """Textual's *name* of a key, as it stands on the key."""
+    return SHOWN.get(name) or key_to_character(name) or name.upper()
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.action)
+def test_the_page_of_keys_has_every_key(key: Key) -> None:
+    told = {name for cells in rows(PAGES["keys"]) for name in quoted(cells[0])}
+    assert {shown(name) for name in key.keys.split(",")} | {key.shown} <= told
+
+
+EVENTS = {str(event.__struct_config__.tag): event for event in event_types()}
+
+
+def test_the_page_of_formats_has_every_event_with_its_fields() -> None:
+    told = {next(iter(quoted(cells[0]))): cells for cells in rows(PAGES["formats"])[1:]}
+    assert set(told) == set(EVENTS)
+    lacking = {
+        name: missing
+        for name, event in EVENTS.items()
+        if (missing := {field.encode_name for field in msgspec.structs.fields(event)} - {"t"} - quoted(told[name][2]))
+    }
+    assert not lacking
+
+
+def words_of(schema: object) -> set[str]:
+    """The keys and the fixed values in a JSON schema, at any depth."""
+    if isinstance(schema, dict):
+        own = set(schema.get("properties", ())) | {value for value in schema.get("enum", ()) if isinstance(value, str)}
+        return own.union(*map(words_of, schema.values()))
+    return set().union(*map(words_of, schema)) if isinstance(schema, list) else set()
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_the_page_of_formats_has_every_value_and_no_key_that_does_not_exist(name: str) -> None:
+    (keys,) = (cells[2] for cells in rows(PAGES["formats"]) if cells[0] == f"`{name}`")
+    fields = {field.encode_name for field in msgspec.structs.fields(EVENTS[name])}
+    known = words_of(msgspec.json.schema(EVENTS[name])["$defs"]) - {"type", "t", name} | (fields - {"t"})
+    # What stands in brackets is a list's form. A census has tables, whose keys the schema does not name.
+    told = {word for word in quoted(keys) if not word.startswith("[")} - {"t", "null"}
+    assert told <= known | {"variables", "optimizer", "metrics", "tensors", "steps"}
+    assert known - {"bfc", "cuda_malloc_async", "on", "off"} - {kind.value for kind in NoticeKind} <= told
+
+
+def test_the_page_of_formats_names_the_version() -> None:
+    assert f"`format` ({FORMAT})" in PAGES["formats"]
+
+
+OPTIONS = {flag for name in NAMES for flag in parser_of(name).flags}
+
+
+def test_no_page_names_an_option_that_does_not_exist() -> None:
+    for name, text in {"README": README, **PAGES}.items():
+        # Other programs' options stand in the commands that run the tests.
+        ours = re.sub(r"pytest.*|python -m tests\S* --\S+|python3 -m venv", "", text)
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", ours)) - {"--once"}
+        assert named <= OPTIONS, name
+
+
+@pytest.mark.parametrize(("page", "command"), [("settings", "live"), ("fit", "fit")])
+def test_a_table_of_options_is_complete(page: str, command: str) -> None:
+    told = {flag for cells in rows(PAGES[page]) for text in quoted(cells[0]) for flag in re.findall("--[a-z-]+", text)}
+    shared = {"--help", "--version"} | (set() if command == "live" else set(parser_of("live").flags))
+    assert {flag for flag in parser_of(command).flags if flag.startswith("--")} - shared <= told
+
+
+@pytest.mark.parametrize(("head", "page"), [("| what | at most |", "costs"), ("| the claim |", "claims")])
+def test_the_readmes_figures_are_those_of_the_page(head: str, page: str) -> None:
+    table = README[README.index(head) :].partition("\n\n")[0].splitlines()
+    assert len(table) > 5
+    assert set(table) <= set(PAGES[page].splitlines())
+
+
+def test_the_readme_is_short_and_names_what_is_there() -> None:
+    assert len(README.split()) < 1500
+    assert len(re.findall(r"!\[", README)) == 6
+    for target in re.findall(r"\]\(([^)]+)\)", README):
+        assert (ROOT / target).exists(), target
+    named = {usage.split()[1] for name in NAMES for usage in parser_of(name).page.usages}
+    listed = {text.split()[1] for cells in rows(README) for text in quoted(cells[0]) if text.startswith("tfmemtop ")}
+    assert named - {"[OPTIONS]"} <= listed

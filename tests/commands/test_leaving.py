@@ -1,0 +1,168 @@
+"""What ends the screen from outside, or from within: the terminal is given back, and a script that goes on is named."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import termios
+from collections.abc import Callable
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.commands.conftest import Start, ended
+from tests.own_sessions import own_sessions
+from tests.patience import PATIENCE_S
+
+RECORDING = Path(__file__).parents[1] / "recordings" / "cpu-oom.jsonl"
+DRAWN = "Processes"
+TURNED_ON = {"?1049", "?1000", "?1003", "?1006", "?1004", "?2004"}
+
+Spawn = Callable[..., "pexpect.spawn[str]"]
+
+
+class Terminal:
+    """A program on a pty, and the modes of the pty before it drew anything."""
+
+    def __init__(self, child: pexpect.spawn[str]) -> None:
+        self.child = child
+        self.before = termios.tcgetattr(child.child_fd)
+        self.printed = ""
+
+    def expect(self, text: str) -> None:
+        self.child.expect(text)
+        assert isinstance(self.child.after, str)
+        self.printed += (self.child.before or "") + self.child.after
+
+    def is_given_back(self) -> None:
+        """Read to the end; nothing that was turned on is left on."""
+        self.child.expect(pexpect.EOF)
+        self.printed += self.child.before or ""
+        on: set[str] = set()
+        for mode, switch in re.findall(r"\x1b\[(\?\d+)([hl])", self.printed):
+            (on.add if switch == "h" else on.discard)(mode)
+        assert set(re.findall(r"\x1b\[(\?\d+)h", self.printed)) >= TURNED_ON, "the screen was drawn"
+        assert on - {"?7"} == {"?25"}, "of all modes the cursor is shown, and lines may wrap"
+        assert self.printed.count("\x1b[>") <= self.printed.count("\x1b[<u"), "Kitty's keys are left"
+        assert termios.tcgetattr(self.child.child_fd) == self.before
+
+    @property
+    def said(self) -> str:
+        """What stands on the terminal after the alternate screen was left."""
+        return re.sub(r"\x1b\[[0-?]*[a-z]", "", self.printed.rpartition("\x1b[?1049l")[2]).strip()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT])
+def test_a_signal_ends_the_screen_in_order(start: Start, number: signal.Signals) -> None:
+    terminal = Terminal(start("replay", str(RECORDING)))
+    terminal.expect(DRAWN)
+    terminal.child.kill(number)
+    terminal.child.kill(number)  # as a scheduler, or a terminal that closes, sends it twice
+    terminal.is_given_back()
+    assert terminal.said == ""
+    assert terminal.child.wait() == 128 + number
+
+
+def test_a_signal_leaves_the_script_running_and_says_how_to_come_back(start: Start, home: Path) -> None:
+    terminal = Terminal(start("--", "sh", "-c", "echo first words; read answer; exit 7"))
+    terminal.expect("first words")
+    terminal.child.kill(signal.SIGTERM)
+    terminal.is_given_back()
+    (session,) = own_sessions()
+    summary, comeback = terminal.said.splitlines()
+    assert re.fullmatch(r"tfmemtop: run 1 of sh -c '.*exit 7': 00:0\d:\d\d, running", summary)
+    assert comeback == (
+        f"tfmemtop: still running as {session.id}; output in {session.output_path}; "
+        f"tfmemtop attach {session.id} brings the screen back"
+    )
+    assert terminal.child.wait() == 128 + signal.SIGTERM
+    again = start("attach", session.id)
+    again.expect("first words")
+    again.send("i")
+    again.send("\r")
+    again.expect("ended with exit code 7")
+    again.kill(signal.SIGTERM)
+    code, printed = ended(again)
+    assert (code, "still running" in printed) == (128 + signal.SIGTERM, False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_the_screen_is_there_says_how_to_come_back_to_what_runs(
+    start: Start, home: Path, number: signal.Signals
+) -> None:
+    """The script starts while the screen is still being loaded."""
+    up = home / "up"
+    os.mkfifo(up)
+    child = start("--", "sh", "-c", f"echo > {up}; read answer")
+    up.read_text()
+    child.kill(number)
+    child.expect(r"still running as (\w+); output in")
+    assert isinstance(child.match, re.Match)
+    assert child.match[1] in {session.id for session in own_sessions()}
+    assert ended(child)[0] == 128 + number
+
+
+@pytest.mark.parametrize("under_nohup", [False, True])
+def test_a_terminal_that_is_closed_ends_the_screen_and_not_the_script(
+    start: Start, home: Path, under_nohup: bool
+) -> None:
+    """Also where the signal that tells of it is ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if under_nohup else signal.SIG_DFL)
+    try:
+        child = start("--", "sh", "-c", "echo first words; sleep 60")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    child.expect("first words")
+    pid = child.pid
+    assert pid is not None
+    os.close(child.child_fd)
+    child.child_fd = -1
+    child.closed = True
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGHUP
+    again = start("attach")
+    again.expect("first words")
+
+
+def spoiled(home: Path, how: str) -> pexpect.spawn[str]:
+    """A replay in which Z does what nobody foresaw."""
+    program = f"""
+import sys
+from tfmemtop.ui import leaving
+from tfmemtop.ui.app import TfmemtopApp
+leaving.PATIENCE_S = 1
+def spoil(app):
+    {how}
+TfmemtopApp.action_freeze = spoil
+from tfmemtop.cli import main
+sys.exit(main(["replay", {str(RECORDING)!r}]))
+"""
+    return pexpect.spawn(
+        sys.executable,
+        ["-c", program],
+        dimensions=(30, 100),
+        env=dict(os.environ),
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+    )
+
+
+def test_what_nobody_foresaw_is_one_line_on_a_terminal_given_back(home: Path) -> None:
+    terminal = Terminal(spoiled(home, "raise ValueError('no\\x1b]52;c;eA==\\x07 way')"))
+    terminal.expect(DRAWN)
+    terminal.child.send("Z")
+    terminal.is_given_back()
+    assert terminal.said == "tfmemtop: the screen has failed: ValueError: no?]52;c;eA==? way"
+    assert terminal.child.wait() == 1
+
+
+def test_a_screen_that_hangs_is_ended_all_the_same(home: Path) -> None:
+    terminal = Terminal(spoiled(home, "print('hangs', file=sys.__stderr__, flush=True)\n    while True: pass"))
+    terminal.expect(DRAWN)
+    terminal.child.send("Z")
+    terminal.expect("hangs")
+    terminal.child.kill(signal.SIGTERM)
+    terminal.is_given_back()
+    assert terminal.child.wait() == 128 + signal.SIGTERM

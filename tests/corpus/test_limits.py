@@ -1,0 +1,18 @@
+"""What is suggested holds: scripts run again under the limit that is suggested after a first run.
+
+``python -m tests.corpus.limits`` tries all of them, and several times those that allocate by chance.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.corpus.limits import attempt
+
+
+@pytest.mark.parametrize("name", ["brim", "fragments"])
+def test_a_script_ends_well_under_the_limit_that_is_suggested(name: str, tmp_path: Path) -> None:
+    held = attempt(name, tmp_path)
+    assert held.basis == "pool_reached" and held.suggested is not None
+    assert held.peak <= held.pool < held.suggested
+    assert held.holds and held.failed == 0

@@ -1,0 +1,108 @@
+"""When the engine ends, and what ends with it."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engine.conftest import READS, Engines, ended
+from tests.own_sessions import own_sessions
+from tfmemtop.engine.process.launch import Launched
+from tfmemtop.engine.sources.procfs import read_stat
+from tfmemtop.engine.stream.client import connect
+from tfmemtop.events import (
+    Input,
+    ProcessReadings,
+    Run,
+    RunEnd,
+    Stop,
+)
+
+
+async def test_it_ends_when_the_run_has_ended_and_nobody_looks(engines: Engines) -> None:
+    launched = engines.launch("echo", "kept")
+    (session,) = own_sessions()
+    screen = await engines.look(launched.socket)
+    await screen.until(RunEnd)
+    await screen.client.close()
+    await ended(session.pid)
+    assert not _exists(Path(launched.socket).parent)
+    assert own_sessions() == []
+    assert _text(launched) == "kept\r\n"
+
+
+async def test_a_run_that_ended_unseen_can_still_be_looked_at(engines: Engines) -> None:
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    launched = engines.launch(sys.executable, "-c", "print('unseen')")
+    os.close(writing)
+    # The pipe's end comes when the script, its only other holder, has gone.
+    assert await asyncio.to_thread(os.read, reading, 1) == b""
+    os.close(reading)
+    screen = await engines.look(launched.socket)
+    await screen.until(RunEnd)
+    assert screen.shown == "unseen\r\n"
+
+
+async def test_quit_ends_run_engine_and_connection(engines: Engines) -> None:
+    launched = engines.launch(sys.executable, "-u", "-c", READS)
+    (session,) = own_sessions()
+    screen = await engines.look(launched.socket)
+    await screen.until_shown("up")
+    run = await screen.until(Run)
+    await screen.client.send(Stop(quit=True))
+    await screen.until_closed()
+    assert screen.all(RunEnd)[0].signal == signal.SIGTERM
+    await ended(session.pid)
+    assert read_stat(run.pid) is None
+    with pytest.raises(OSError, match="No such file"):
+        await connect(launched.socket)
+
+
+async def test_term_to_the_engine_ends_the_script_too(engines: Engines) -> None:
+    screen = await engines.python(READS)
+    await screen.until_shown("up")
+    os.kill(own_sessions()[0].pid, signal.SIGTERM)
+    assert (await screen.until(RunEnd)).signal == signal.SIGTERM
+    await screen.until_closed()
+
+
+async def test_a_hangup_does_not_end_it(engines: Engines) -> None:
+    screen = await engines.python(READS)
+    await screen.until_shown("up")
+    os.kill(own_sessions()[0].pid, signal.SIGHUP)
+    await screen.client.send(Input(text="on\n"))
+    await screen.until_shown("got on")
+
+
+async def test_watching_alone_ends_with_its_last_reader(engines: Engines) -> None:
+    launched = engines.launch()
+    (session,) = own_sessions()
+    screen = await engines.look(launched.socket)
+    readings = await screen.until(ProcessReadings)
+    assert readings.processes == []
+    assert readings.host_used
+    await screen.client.close()
+    await ended(session.pid)
+
+
+async def test_what_a_dead_engine_left_is_cleaned_up(engines: Engines) -> None:
+    launched = engines.launch(sys.executable, "-u", "-c", READS)
+    (session,) = own_sessions()
+    os.kill(session.pid, signal.SIGKILL)
+    await ended(session.pid)
+    assert _exists(Path(launched.socket))
+    assert own_sessions() == []
+    assert not _exists(Path(launched.socket).parent)
+
+
+def _exists(path: Path) -> bool:
+    return path.exists()
+
+
+def _text(launched: Launched) -> str:
+    assert launched.output_path
+    return Path(launched.output_path).read_bytes().decode()

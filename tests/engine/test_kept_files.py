@@ -1,0 +1,92 @@
+"""The files of a session: who may read them, how long they stay, and a disk that is full."""
+
+import os
+import resource
+import stat
+import sys
+import time
+from pathlib import Path
+
+from tests.engine.conftest import READS, Engines
+from tests.own_sessions import own_sessions
+from tfmemtop.events import (
+    Input,
+    Notice,
+    Output,
+    RunEnd,
+    Session,
+    Stop,
+)
+from tfmemtop.recording import read
+from tfmemtop.words.starting import start_text
+
+
+async def test_only_the_user_can_enter(engines: Engines) -> None:
+    launched = engines.launch(sys.executable, "-u", "-c", READS)
+    folder = Path(launched.socket).parent
+    screen = await engines.look(launched.socket)
+    await screen.until_shown("up")
+    assert _mode(folder) == _mode(folder.parent) == 0o700
+    assert _mode(folder / "hook.sock") == _mode(folder / "engine.sock") == 0o600
+    assert _mode(Path(launched.output_path or "")) == 0o600
+
+
+async def test_outputs_are_kept_for_a_month(engines: Engines) -> None:
+    silent = engines.launch(sys.executable, "-u", "-c", READS)
+    await (await engines.look(silent.socket)).until_shown("up")
+    assert silent.output_path is not None
+    kept = Path(silent.output_path)
+    for name, days in (("old.log", 31), ("old.engine.log", 31), ("recent.log", 29), ("not-ours", 31), (kept.name, 31)):
+        path = kept.parent / name
+        path.touch()
+        at = time.time() - days * 86400
+        os.utime(path, (at, at))
+    await (await engines.python("print('up')")).until_shown("up")
+    assert {path.name for path in kept.parent.iterdir()} >= {"recent.log", "not-ours", kept.name}
+    assert not list(kept.parent.glob("old*"))
+
+
+async def test_a_full_disk_costs_the_recording_and_not_the_run(engines: Engines) -> None:
+    screen = await engines.python(READS, record="/dev/full")
+    notice = await screen.until(Notice, lambda notice: notice.key == "recording")
+    assert "No space left" in notice.detail
+    await screen.client.send(Input(text="on\n"))
+    await screen.until_shown("got on")
+
+
+async def test_a_full_disk_costs_the_output_file_and_not_the_output(engines: Engines) -> None:
+    screen = await engines.python("input()\nprint('x' * 3_000_000)\nprint('on')\ninput()")
+    # A limit on files' sizes is met as a full disk is.
+    resource.prlimit(own_sessions()[0].pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+    await screen.client.send(Input(text="\n"))
+    notice = await screen.until(Notice, lambda notice: notice.key == "output_file")
+    assert "File too large" in notice.detail
+    await screen.until_shown("on\r\n")
+
+
+async def test_a_recording_that_cannot_be_made_is_refused_before_the_start(engines: Engines) -> None:
+    launched = engines.launch("touch", "started", record="/no/such/folder/file")
+    assert launched.error is not None
+    assert launched.error.exit_code == 2
+    assert "/no/such/folder/file" in start_text(launched.error)
+    assert not _exists(engines.folder / "started")
+
+
+async def test_the_recording_is_the_stream(engines: Engines) -> None:
+    path = engines.folder / "run.tfm"
+    screen = await engines.run("sh", "-c", "echo recorded; exit 4", record=str(path))
+    await screen.until(RunEnd)
+    await screen.client.send(Stop(quit=True))
+    await screen.until_closed()
+    recorded = list(read(path).events())
+    assert isinstance(recorded[0], Session)
+    assert any(isinstance(event, RunEnd) and event.exit_code == 4 for event in recorded)
+    assert "".join(event.text for event in recorded if isinstance(event, Output)) == "recorded\r\n"
+
+
+def _exists(path: Path) -> bool:
+    return path.exists()
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)

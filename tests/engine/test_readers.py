@@ -1,0 +1,110 @@
+"""Readers that come late, lag, vanish and leave."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+
+from tests.engine.conftest import READS, Engines
+from tests.own_sessions import own_sessions
+from tfmemtop.engine.stream.client import Client
+from tfmemtop.engine.stream.server import QUEUE, Reader
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import (
+    Input,
+    Leave,
+    Notice,
+    NoticeKind,
+    Process,
+    ProcessReading,
+    ProcessReadings,
+    Run,
+    RunEnd,
+    Session,
+    Stop,
+)
+
+
+async def test_a_late_reader_gets_the_present_in_order(engines: Engines) -> None:
+    launched = engines.launch(sys.executable, "-u", "-c", READS)
+    first = await engines.look(launched.socket)
+    await first.until_shown("up")
+    await first.until(ProcessReadings, lambda readings: bool(readings.processes))
+    await first.client.send(Input(text="hello\n"))
+    await first.until_shown("got hello")
+    late = await engines.look(launched.socket)
+    await late.until_shown("got hello")
+    assert isinstance(late.events[0], Session)
+    assert late.all(Run) == first.all(Run)
+    assert await late.until(Process)
+    times = [event.t for event in late.events]
+    assert times == sorted(times)
+    await late.client.send(Input(text="again\n"))
+    await first.until_shown("got again")
+
+
+async def test_a_reader_that_does_not_read_holds_up_nobody(engines: Engines) -> None:
+    launched = engines.launch(sys.executable, "-c", "for n in range(300): print('y' * 100_000)\nprint('over')\ninput()")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(launched.socket)
+        quick = await engines.look(launched.socket)
+        await quick.until_shown("over")
+        await quick.client.send(Stop(quit=True))
+        await quick.until_closed()
+
+
+async def test_a_slow_reader_loses_the_oldest_samples_and_is_told() -> None:
+    stream = Stream()
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    reader = Reader(stream, ours)
+    stream.listen_to_lines(reader.push)
+    for number in range(400):
+        stream.publish(ProcessReadings(t=0.0, processes=[ProcessReading(1, 0.0, 1 << 40)] * 800, host_used=number))
+    stream.publish(RunEnd(t=0.0, run=1, exit_code=0, signal=None))
+    writing = asyncio.ensure_future(reader.write())
+    incoming, outgoing = await asyncio.open_connection(sock=theirs)
+    client = Client(incoming, outgoing)
+    got = []
+    async for batch in client.events():
+        got += batch
+        if any(isinstance(event, RunEnd) for event in got):
+            break
+    writing.cancel()
+    await client.close()
+    ours.close()
+    kept = [event.host_used for event in got if isinstance(event, ProcessReadings)]
+    assert kept == list(range(400 - len(kept), 400))
+    assert len(kept) < QUEUE / 16_000
+    last_word = [event for event in got if isinstance(event, Notice)][-1]
+    assert (last_word.kind, last_word.count) == (NoticeKind.READER_SLOW, 400 - len(kept))
+
+
+async def test_the_monitor_killed_leaves_the_script_running(engines: Engines) -> None:
+    launched = engines.launch(sys.executable, "-u", "-c", READS)
+    program = (
+        f"import socket, time\ns = socket.socket(socket.AF_UNIX)\ns.connect({launched.socket!r})\nprint(s.recv(10))"
+    )
+    monitor = await asyncio.create_subprocess_exec(
+        sys.executable, "-u", "-c", program + "\ntime.sleep(300)", stdout=subprocess.PIPE
+    )
+    assert monitor.stdout
+    await monitor.stdout.readline()
+    monitor.kill()
+    await monitor.wait()
+    screen = await engines.look(launched.socket)
+    await screen.client.send(Input(text="still there\n"))
+    await screen.until_shown("got still there")
+
+
+async def test_leaving_leaves_it_running_and_another_screen_can_attach(engines: Engines) -> None:
+    launched = engines.launch(sys.executable, "-u", "-c", READS)
+    screen = await engines.look(launched.socket)
+    await screen.until_shown("up")
+    await screen.client.send(Leave())
+    await screen.until_closed()
+    (session,) = own_sessions()
+    assert (session.id, session.command[0], session.output_path) == (launched.id, sys.executable, launched.output_path)
+    again = await engines.look(session.socket)
+    await again.until_shown("up")

@@ -1,0 +1,60 @@
+"""What is recorded of every session: all that is new, while there is room; and each new peak to the end."""
+
+from itertools import pairwise
+
+from tests import streams as s
+from tfmemtop import events as ev
+from tfmemtop.engine.stream.thinner import SAME_AGAIN_S, Thinner
+
+MIB = 2**20
+
+
+def kept(thinner: Thinner, events: list[ev.Event]) -> list[ev.Event]:
+    return [found for event in events if (found := thinner(event)) is not None]
+
+
+def reading(t: float, in_use: int, device: str = "GPU:0") -> ev.Allocator:
+    return s.allocator(t, 7, in_use, name=device)
+
+
+def test_readings_that_say_nothing_new_are_taken_now_and_then() -> None:
+    idle = [reading(n / 10, 5) for n in range(1000)]
+    other = [reading(n / 10 + 0.05, n % 7, "GPU:1") for n in range(1000)]
+    found = kept(Thinner(), sorted([*idle, *other], key=lambda event: event.t))
+    assert [event for event in found if event in other] == other
+    assert [event.t for event in found if event in idle] == [n * SAME_AGAIN_S for n in range(10)]
+
+
+def test_as_it_grows_readings_are_further_apart_and_no_peak_is_lost() -> None:
+    thinner, counts = Thinner(64 * MIB), []
+    for size in (0, 31, 32, 48, 56, 60, 63):
+        assert thinner.grown(size * MIB)
+        begin = 1000.0 * size
+        events: list[ev.Event] = [reading(begin + n / 10, n % 50) for n in range(1000)]
+        peak = reading(begin + 59.95, 1000 + size)
+        found = kept(thinner, [*events[:600], peak, *events[600:]])
+        assert peak in found
+        counts.append(len(found))
+    assert counts[0] == counts[1] == 1001
+    assert all(later <= earlier / 2 for earlier, later in pairwise(counts[1:5]))
+    assert not thinner.grown(64 * MIB)
+
+
+def test_what_happens_once_is_always_kept() -> None:
+    thinner = Thinner(64 * MIB)
+    thinner.grown(63 * MIB)
+    events: list[ev.Event] = [
+        *(s.run(n, number=n) for n in range(1, 50)),
+        *(ev.OutOfMemory(t=n, pid=7, message="no") for n in range(60, 90)),
+    ]
+    assert kept(thinner, events) == events
+
+
+def test_a_flood_of_output_is_cut_and_says_how_much() -> None:
+    flood = [ev.Output(t=n / 100, run=1, text="é" * 5000) for n in range(10_000)]
+    last = ev.Output(t=101.0, run=1, text="Traceback")
+    found = [event for event in kept(Thinner(), [*flood, last]) if isinstance(event, ev.Output)]
+    told = sum(len(event.text.encode()) for event in found)
+    assert 256 * 1024 < told < 1_000_000
+    assert told + sum(event.skipped for event in found) == 10_000 * 10_000 + len("Traceback")
+    assert found[-1].text == "Traceback"

@@ -1,0 +1,114 @@
+"""One watch over runs, on a machine whose driver can hang."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.engine.test_nvml import library
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.engine.stream.folders import open_session
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.watch import Watch, open_watch
+from tfmemtop.events import Event, Initialised, Run, RunEnd
+from tfmemtop.settings import Settings
+
+GIB = 1 << 30
+
+
+class Driver:
+    """A driver with one card, which answers until it is told to hang."""
+
+    def __init__(self) -> None:
+        self.hang = threading.Event()
+        self.hangs = threading.Event()
+        self.go_on = threading.Event()
+        self.nvml = Nvml(library(nvmlDeviceGetComputeRunningProcesses_v3=self._processes))
+
+    def _processes(self, _: object) -> list[object]:
+        if self.hang.is_set():
+            self.hangs.set()
+            self.go_on.wait(20)
+        return []
+
+    async def until_it_hangs(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self.hangs.wait, 20)
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    driver = Driver()
+    yield driver
+    driver.go_on.set()
+
+
+class Watched:
+    """A watch that is entered, and what it has told."""
+
+    def __init__(self, folder: Path, driver: Driver, output: int) -> None:
+        self.stream = Stream()
+        self.events: list[Event] = []
+        self.stream.listen(self.events.append)
+        self.session = open_session()
+        environment = dict(os.environ) | {"WHO": "the user"}
+        launch = Launch(argv=["sh"], cwd=str(folder), environment=environment)
+        self.watch: Watch = open_watch(self.stream, launch, self.session, output=output, nvml=driver.nvml)
+
+
+@pytest_asyncio.fixture
+async def watched(tmp_path: Path, driver: Driver, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watched]:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    output = os.open(tmp_path / "output", os.O_RDWR | os.O_CREAT)
+    yield Watched(tmp_path, driver, output)
+    os.close(output)
+
+
+async def test_a_driver_that_hangs_from_the_start_holds_up_only_what_needs_it(watched: Watched, driver: Driver) -> None:
+    driver.hang.set()
+    async with watched.watch as watch:
+        await driver.until_it_hangs()
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(watch.prepare(["true"], Settings(gpus=(0,))), 0.1)
+        watch.start(await asyncio.wait_for(watch.prepare(["true"], Settings(growth="on")), 5))
+        await asyncio.wait_for(watch.ended(), 5)
+    assert [event.exit_code for event in watched.events if isinstance(event, RunEnd)] == [0]
+
+
+async def test_settings_are_checked_though_the_driver_hangs_by_now(watched: Watched, driver: Driver) -> None:
+    async with watched.watch as watch:
+        await watch.readings.gpus()
+        driver.hang.set()
+        watched.stream.publish(Initialised(t=0.0, pid=7, file="train.py", line=3))  # so it is asked again at once
+        await driver.until_it_hangs()
+        run = await asyncio.wait_for(watch.prepare(["true"], Settings(gpus=(0,), memory_limit=79 * GIB)), 5)
+        assert run.environment["CUDA_VISIBLE_DEVICES"] == "GPU-1"
+        with pytest.raises(ValueError, match=r"81\.0 GiB is more than GPU 0 has, 80\.0 GiB"):
+            await watch.prepare(["true"], Settings(memory_limit=81 * GIB))
+        with pytest.raises(ValueError, match="there is no GPU 1"):
+            await watch.prepare(["true"], Settings(gpus=(1,)))
+
+
+async def test_what_was_prepared_is_what_is_started(watched: Watched, tmp_path: Path) -> None:
+    async with watched.watch as watch:
+        command = ["sh", "-c", 'echo "$WHO $EXTRA $CUDA_VISIBLE_DEVICES" >told']
+        run = await watch.prepare(command, Settings(gpus=(0,), environment={"EXTRA": "first"}))
+        await watch.prepare(command, Settings(environment={"EXTRA": "second"}))
+        watch.start(run)
+        await asyncio.wait_for(watch.ended(), 5)
+    assert (tmp_path / "told").read_text() == "the user first GPU-1\n"
+    (told,) = [event for event in watched.events if isinstance(event, Run)]
+    assert (told.argv, told.settings) == (command, run.settings)
+
+
+async def test_it_can_be_ended_and_started_again(watched: Watched) -> None:
+    async with watched.watch as watch:
+        for _ in range(2):
+            watch.start(await watch.prepare(["sleep", "300"], Settings()))
+            await watch.ending.end(5.0)
+    ends = [(event.run, event.signal) for event in watched.events if isinstance(event, RunEnd)]
+    assert ends == [(1, 15), (2, 15)]

@@ -1,0 +1,64 @@
+"""What the classes of events declare about themselves, and that all else follows from it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.anything import Filling
+from tests.patience import PATIENCE_S
+from tfmemtop.events import Event, Origin, event_types
+from tfmemtop.events.keep import Curve
+from tfmemtop.state import State, apply
+
+KINDS = event_types()
+FILLED = "filled in"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_an_event_is_kept_by_is_part_of_it(kind: type[Event]) -> None:
+    names = {*kind.keep.by, *(kind.keep.highest if isinstance(kind.keep, Curve) else ())}
+    assert all(hasattr(kind, name) for name in names)
+
+
+@pytest.mark.parametrize("kind", event_types(Origin.HOOK))
+def test_what_a_hook_tells_is_of_a_process(kind: type[Event]) -> None:
+    assert "pid" in kind.__struct_fields__
+
+
+@pytest.mark.parametrize("event", Filling("x", 7).events(), ids=lambda event: type(event).__name__)
+def test_every_event_can_be_folded(event: Event) -> None:
+    state = State()
+    apply(state, event)
+    assert "left-out-event" not in state.notices
+
+
+def environments(value: Any) -> Iterator[dict[str, str]]:
+    """Whatever in *value* has texts by names that were filled in."""
+    if isinstance(value, dict):
+        if value and all(name.startswith(FILLED) and isinstance(text, str) for name, text in value.items()):
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from environments(each)
+
+
+def test_no_event_has_an_environment_recorded_as_it_is() -> None:
+    events = Filling(FILLED, 7).events()
+    assert len(list(environments([msgspec.to_builtins(event) for event in events]))) >= 3
+    assert list(environments([msgspec.to_builtins(event.recorded()) for event in events])) == []
+
+
+def test_a_new_event_is_one_class(tmp_path: Path) -> None:
+    # In a process of its own, so that the other tests do not meet the class.
+    program = [sys.executable, "-m", "tests.events.one_more", str(tmp_path)]
+    done = subprocess.run(program, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S)
+    told = json.loads(done.stdout)
+    assert told["early"] == told["folded"] == list(range(10))
+    assert told["late"] == [7, 8, 9]

@@ -1,0 +1,107 @@
+"""A compiler that is quick, for tests of the cache, and a recorded script that meets what it has built."""
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.agent.conftest import POOL
+from tests.patience import PATIENCE_S
+from tfmemtop.events import Probe
+from tfmemtop.recording import read
+
+Script = Callable[[str], str]
+
+
+class Compiler:
+    """Hands out what the real one has built, after *extra* lines of shell, and counts how often."""
+
+    def __init__(self, folder: Path, library: Path, extra: str = "") -> None:
+        self.folder = folder
+        self.path = folder / "compiler"
+        self.log = folder / "log"
+        self.log.touch()
+        self.path.write_text(
+            f"""#!/bin/sh
+[ "$1" = --version ] && echo quick {shlex.quote(folder.name)} && exit
+echo built >> {shlex.quote(str(self.log))}
+while [ "$1" != -o ]; do shift; done
+cp {shlex.quote(str(library))} "$2"
+{extra}
+"""
+        )
+        self.path.chmod(0o700)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"XDG_CACHE_HOME": str(self.folder), "CXX": shlex.quote(str(self.path))}
+
+    @property
+    def built(self) -> int:
+        return len(self.log.read_text().splitlines())
+
+    @property
+    def cache(self) -> Path:
+        return self.folder / "tfmemtop"
+
+    def kept(self) -> list[str]:
+        """What lies in the cache, less its lock, by the end of its name."""
+        names = (path.name for path in self.cache.iterdir() if path.name != "lock")
+        return sorted("build" if name.startswith("build") else name.rpartition(".")[2] for name in names)
+
+
+TRAINING = """
+import sys, tensorflow as tf
+kept = tf.zeros([1 << 20])
+for line in sys.stdin:
+    tf.zeros([16])
+print("trained")
+sys.exit(3)
+"""
+
+RECORD = """
+import asyncio, os, sys
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.record import record
+launch = Launch(argv=sys.argv[2:], cwd=os.getcwd(), environment=dict(os.environ), interval_s=0.05)
+done = asyncio.run(record(launch, sys.argv[1]))
+print(done.end.exit_code, done.end.signal, file=sys.stderr)
+"""
+
+
+class Recorded:
+    """``tfmemtop record``, and a script that trains until it is told to end."""
+
+    def __init__(self, path: Path, *argv: str, **variables: str) -> None:
+        self.path = path
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", RECORD, str(path), *argv],
+            env={**os.environ, **POOL, "TF_CPP_MIN_LOG_LEVEL": "3", **variables},
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+        )
+
+    def until(self, wanted: Callable[[object], bool]) -> None:
+        """Until the recording has what is *wanted*, or the run has ended."""
+        end = time.monotonic() + 60
+        while self.process.poll() is None and not any(wanted(event) for event in self.events()):
+            assert time.monotonic() < end, self.events()
+            time.sleep(0.05)  # a file tells nobody that it grows
+
+    def events(self) -> list[object]:
+        return list(read(self.path).events()) if self.path.exists() and self.path.stat().st_size else []
+
+    def probes(self) -> list[Probe]:
+        return [event for event in self.events() if isinstance(event, Probe) and event.of_library]
+
+    def end(self) -> tuple[str, str]:
+        """What the script printed, and how the recorder says it ended."""
+        assert self.process.stdin is not None
+        out, err = self.process.communicate(timeout=PATIENCE_S)
+        return out, err.splitlines()[-1]

@@ -1,0 +1,101 @@
+"""A library that ended a script ends no other, and one that did not is not blamed for it."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import PYTHON
+from tests.probe.cached import TRAINING, Compiler, Recorded, Script
+from tests.probe.test_build import command
+from tfmemtop.events import Probe
+
+# Well behaved in a trial, and the end of every script: as a library is that fits one process and not another.
+KILLER = """
+#include <cstdlib>
+#include <csignal>
+__attribute__((constructor)) static void loaded() {
+  const char* limit = getenv("TF_CPU_BFC_MEM_LIMIT_IN_MB");
+  if (!limit || atoi(limit) != 64) raise(SIGSEGV);
+}
+extern "C" {
+unsigned tfmemtop_version() { return 1; }
+int tfmemtop_gpus() { return 0; }
+int tfmemtop_stats(int, int, long* out) { for (int i = 1; i < 10; i++) out[i] = 0; return 1; }
+int tfmemtop_take(int, int, long* out) { for (int i = 2; i < 11; i++) out[i] = 0; return 1; }
+int tfmemtop_map(int, int, void*) { return -3; }
+int tfmemtop_sampler_start(int) { return 1; }
+int tfmemtop_sampler_stop() { return 1; }
+}
+"""
+
+
+def test_a_library_that_ended_a_training_ends_no_other(
+    script: Script, library: Path, tmp_path: Path, tensorflow: tuple[Path, str]
+) -> None:
+    killer = tmp_path / "killer.so"
+    subprocess.run(["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", killer], input=KILLER.encode(), check=True)
+    compiler = Compiler(tmp_path, killer)
+    training = script(TRAINING)
+    first = Recorded(tmp_path / "first", PYTHON, training, **compiler.variables)
+    first.until(lambda _: False)
+    assert first.end() == ("", f"None {int(signal.SIGSEGV)}")  # what the design gives up, once
+    assert "SIGSEGV" in first.probes()[-1].text and compiler.kept() == ["refused"]
+
+    second = Recorded(tmp_path / "second", PYTHON, training, **compiler.variables)
+    second.until(lambda event: isinstance(event, Probe) and event.state == "failed")
+    assert second.end() == ("trained\n", "3 None")
+    told = second.probes()[-1]
+    (mark,) = compiler.cache.glob("*.refused")
+    assert "SIGSEGV" in told.text and str(mark) in told.remedy and compiler.built == 2
+
+    # Built anew it was the same: from now on it is not even built. The mark removed, it is.
+    assert command(tensorflow, **compiler.variables).state == "failed" and compiler.built == 2
+    mark.unlink()
+    assert command(tensorflow, **compiler.variables).state == "built" and compiler.built == 3
+
+
+# A process that speaks as the hook does while it loads, and then does as it is told.
+SPEAKER = """
+import json, os, signal, socket, sys
+line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+line.connect(os.environ["TFMEMTOP_SOCKET"])
+tell = lambda **fields: line.send(json.dumps(fields).encode())
+tell(type="hook", ppid=1, argv=[], python="3.11.0", executable="", tensorflow=sys.argv[1], tensorflow_path=sys.argv[2])
+assert json.loads(line.recv(65536))["do"] == "load"
+tell(type="probe", state="loading")
+exec(sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "refused"),
+    [
+        ("os.kill(os.getpid(), signal.SIGBUS)", True),
+        ("os.kill(os.getpid(), signal.SIGKILL)", False),
+        ("os._exit(1)", False),
+        ("os.execv('/bin/true', ['true'])", False),
+        ("tell(type='probe', state='loaded'); os.kill(os.getpid(), signal.SIGSEGV)", False),
+        ("tell(type='probe', state='failed'); os.kill(os.getpid(), signal.SIGSEGV)", False),
+    ],
+)
+def test_only_an_end_by_loading_is_the_librarys_fault(
+    compiler: Compiler, tensorflow: tuple[Path, str], then: str, refused: bool
+) -> None:
+    check_refusal(compiler, tensorflow, refused, [sys.executable, "-I", "-S", "-c", SPEAKER], then)
+
+
+def test_of_other_processes_nobody_knows_what_ended_them(compiler: Compiler, tensorflow: tuple[Path, str]) -> None:
+    shell = ["sh", "-c", '"$@"; exit 0', "sh", sys.executable, "-I", "-S", "-c", SPEAKER]
+    check_refusal(compiler, tensorflow, True, shell, "os.kill(os.getpid(), signal.SIGILL)")
+
+
+def check_refusal(
+    compiler: Compiler, tensorflow: tuple[Path, str], refused: bool, speaker: list[str], then: str
+) -> None:
+    words = [*speaker, tensorflow[1], str(tensorflow[0]), then]
+    run = Recorded(compiler.folder / "run", *words, **compiler.variables)
+    run.end()
+    assert compiler.kept() == (["refused"] if refused else ["so"])

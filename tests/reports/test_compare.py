@@ -1,0 +1,210 @@
+"""Two runs side by side: the figures, the words, and the command."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests import streams as s
+from tests.rules.situations import POOL_AT_ONCE, begin, effective, reading
+from tests.streams import GIB, MIB
+from tests.ui.recorded import RECORDINGS
+from tfmemtop import events
+from tfmemtop.cli import main
+from tfmemtop.commands.recorded import fold
+from tfmemtop.recording import Writer
+from tfmemtop.state.figures import RunFigures, figures
+from tfmemtop.state.lookup import process_total
+from tfmemtop.units import shown_difference
+from tfmemtop.words.comparison import rows, sentences, settings
+
+OFF: list[events.Event] = [
+    *begin(),
+    effective(False),
+    reading(3.0, 140 * MIB, 908 * MIB, POOL_AT_ONCE),
+    s.device_reading(3.5, {100: POOL_AT_ONCE + 621 * MIB}),
+]
+ON: list[events.Event] = [
+    *begin(),
+    effective(True),
+    reading(3.0, 140 * MIB, 908 * MIB, 1026 * MIB),
+    s.device_reading(3.5, {100: 1634 * MIB}),
+]
+
+
+def ended(t: float = 60.4, code: int = 0) -> events.RunEnd:
+    return events.RunEnd(t=t, run=1, exit_code=code, signal=None)
+
+
+def of(stream: list[events.Event], name: str = "") -> RunFigures:
+    state = s.fold(stream)
+    assert state.run is not None
+    return figures(state.run, state.now, name)
+
+
+def test_growth_against_none_in_words() -> None:
+    off, on = of([*OFF, ended()], "before"), of([*ON, ended()], "after")
+    assert (settings(off), settings(on)) == ("growth off", "growth on")
+    assert sentences(off, on) == ["growth on: 136.5 GiB less held."]
+    table = {row.label: (row.first, row.second, row.difference) for row in rows(off, on)}
+    assert table["peak process"] == ("138.1 GiB", "1.6 GiB", "-136.5 GiB")
+    assert table["peak in use"] == ("908.0 MiB", "908.0 MiB", "same")
+
+
+def test_without_process_totals_the_pools_are_compared() -> None:
+    pools = [of([*stream[:-1], ended()]) for stream in (OFF, ON)]
+    assert sentences(*pools) == ["growth on: 136.5 GiB less in the pool."]
+
+
+def test_two_that_are_alike_say_so() -> None:
+    assert sentences(of([*ON, ended()]), of([*ON, ended(61.0)])) == [
+        "the same settings: no noteworthy difference in memory."
+    ]
+    assert sentences(of([*ON, ended()]), of([*ON, ended(90.4)]))[-1] == "It took 30 s longer."
+
+
+def test_what_was_not_read_is_not_called_alike() -> None:
+    bare = of([s.session(), s.run(), ended()])
+    assert sentences(of([*ON, ended()]), bare)[0] == "without growth on: memory was not read in both."
+
+
+def test_a_process_that_the_driver_calls_otherwise_holds_an_unknown_total() -> None:
+    # In a container the driver may list the host's number of our process.
+    strange = [*begin(), effective(True), reading(3.0, GIB, GIB, 2 * GIB), s.device_reading(9.0, {4711: 3 * GIB})]
+    known = [*begin(), effective(True), reading(3.0, GIB, GIB, 2 * GIB), s.device_reading(9.0, {100: 3 * GIB})]
+    state = s.fold(strange)
+    assert process_total(state, state.devices[0]) is None
+    assert of(strange).peak_process_total is None
+    assert of(known).peak_process_total == 3 * GIB
+
+
+def test_another_command_is_told_to_be_another() -> None:
+    other = [
+        msgspec.structs.replace(event, argv=["python", "test.py"]) if isinstance(event, events.Run) else event
+        for event in ON
+    ]
+    told = sentences(of([*ON, ended()]), of([*other, ended()]))
+    assert "The commands differ: test.py; before: train.py." in told
+
+
+def test_pieces_of_pinned_memory_are_no_fragmentation() -> None:
+    pinned = events.MemoryMap(t=4.0, pid=100, device="HOST:0", pool=8 * MIB, fragmentation=0.9)
+    assert of([*ON, pinned]).fragmentation is None
+    assert of([*ON, msgspec.structs.replace(pinned, device="GPU:0")]).fragmentation == 0.9
+
+
+def test_how_they_ended_and_that_one_went_less_far() -> None:
+    out = events.OutOfMemory(t=4.0, pid=100, message="failed")
+    told = sentences(of([*ON, ended()], "before"), of([*ON, out, ended(code=1)], "after"))
+    assert told[1:] == [
+        "Out-of-memory errors: 1, before 0.",
+        "The runs are unequal: after ended with exit code 1 after 1 min; before ended with exit code 0 after 1 min.",
+    ]
+
+
+def test_a_run_that_goes_on_lasts_until_now() -> None:
+    assert of(ON).duration_s == pytest.approx(3.1) and of(ON).ending is None
+
+
+def written(path: Path, stream: list[events.Event]) -> str:
+    writer = Writer(path)
+    for event in stream:
+        writer.write(event)
+    writer.close()
+    return str(path)
+
+
+def test_the_command_prints_two_files_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [written(tmp_path / "off.jsonl", [*OFF, ended()]), written(tmp_path / "on.jsonl", [*ON, ended()])]
+    assert main(["compare", *names]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["off.jsonl", "on.jsonl"]
+    assert lines[-1] == "growth on: 136.5 GiB less held."
+    assert main(["compare", *names, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["differences"]["peak_process_total"] == (1634 - 621) * MIB - POOL_AT_ONCE
+    assert [run["name"] for run in told["runs"]] == ["off.jsonl", "on.jsonl"]
+
+
+def test_runs_of_one_recording_are_compared_by_number(capsys: pytest.CaptureFixture[str]) -> None:
+    recording = str(RECORDINGS / "h200-settings.jsonl")
+    assert main(["compare", f"{recording}:1", f"{recording}:2"]) == 0
+    assert (
+        "growth on, over the first 10 s of each after memory was first held: 137.0 GiB less held"
+        in capsys.readouterr().out
+    )
+    assert main(["compare", recording]) == 0
+    assert "run 4" in capsys.readouterr().out
+    assert main(["compare", f"{recording}:7", recording]) == 2
+    assert "holds no run 7" in capsys.readouterr().err
+
+
+def test_what_cannot_be_compared_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = written(tmp_path / "one.jsonl", ON)
+    assert main(["compare", one]) == 2
+    assert capsys.readouterr().err == f"tfmemtop: {one} holds 1 run: name a second file to compare with\n"
+    assert main(["compare", one, str(tmp_path / "none.jsonl")]) == 2
+    assert "none.jsonl: No such file" in capsys.readouterr().err
+
+
+def test_sizes_are_over_the_whole_run() -> None:
+    more = [reading(4.0, GIB, 2 * GIB, 3 * GIB), reading(5.0, MIB, 2 * GIB, 3 * GIB)]
+    found = of([*ON, *more])
+    assert (found.peak_in_use, found.peak_pool) == (2 * GIB, 3 * GIB)
+
+
+def test_logical_devices_of_a_gpu_are_taken_together() -> None:
+    both = [reading(4.0, GIB, GIB, 2 * GIB), reading(4.1, GIB, GIB, 3 * GIB, name="GPU:1")]
+    found = of([*ON, effective(True, name="GPU:1"), *both])
+    assert (found.peak_in_use, found.peak_pool) == (2 * GIB, 5 * GIB)
+
+
+def test_of_unequal_runs_as_many_steps_are_compared() -> None:
+    state = fold(str(RECORDINGS / "h200-runs.jsonl"))
+    first, second = (figures(run, state.now) for run in state.runs[-2:])
+    # The one that was ended later had come to another phase, with larger batches.
+    assert second.peak_in_use is not None and second.peak_in_use > 3 * (first.peak_in_use or 0)
+    told = sentences(first, second)
+    assert told[0] == "cuda_malloc_async, over the first 1,833 steps of each: 3.2 GiB less held, 4% slower."
+    assert told[1].startswith("The runs are unequal: run 5 ended by SIGTERM after 40 s and 2,937 steps; run 4 ")
+    table = {row.label: (row.first, row.second, row.difference) for row in rows(first, second)}
+    assert table["peak in use"] == ("1.1 GiB", "3.9 GiB", "") and table["steps per second"][2] == ""
+    assert table["  peak in use"] == ("1.1 GiB", "1.1 GiB", "same")
+
+
+def test_a_moment_is_not_compared_as_if_it_were_a_course() -> None:
+    off, on = of([*OFF, ended(4.5, code=1)], "before"), of([*ON, ended()], "after")
+    assert sentences(off, on)[:2] == [
+        "growth on, over the whole runs: 136.5 GiB less held.",
+        "The runs are too short to be compared over the same time.",
+    ]
+    table = {row.label: (row.first, row.second, row.difference) for row in rows(off, on)}
+    assert table["peak process"] == ("138.1 GiB", "1.6 GiB", "-136.5 GiB")
+    assert not any(label.startswith("in the first") for label in table)
+    assert any(
+        row.label == "in the first 3 s after memory was first held"
+        for row in rows(of([*OFF, ended(6.5)]), of([*ON, ended(6.6, code=1)]))
+    )
+
+
+def test_a_crash_is_not_called_fast() -> None:
+    def stepped(seconds: int, a_second: int) -> list[events.Event]:
+        return [
+            events.Functions(t=5.0 + i, pid=100, functions=[events.Traced("step", 1 + a_second * i, 1, "/a/t.py", 7)])
+            for i in range(seconds)
+        ]
+
+    whole, crashed = of([*ON, *stepped(50, 10), ended()]), of([*ON, *stepped(3, 30), ended(9.0, code=1)])
+    told = " ".join(sentences(whole, crashed))
+    assert "faster" not in told and "over the first 61 steps of each" in told
+
+
+def test_differences_are_those_of_the_figures_shown() -> None:
+    assert shown_difference(int(31.04 * MIB), int(31.96 * MIB)) == "1.0 MiB"  # shown as 31.0 and 32.0 MiB
+    assert shown_difference(1023, 1000) == "23 B"
+    assert shown_difference(1026 * MIB, 300 * MIB) == "0.7 GiB"  # shown as 1.0 GiB and 300.0 MiB
+    assert shown_difference(1024 * MIB, 1030 * MIB) == ""
+    one, two = ([*ON[:-2], reading(3.0, size, size, GIB), ended(t)] for size, t in ((31 * MIB, 22.9), (32 * MIB, 25.4)))
+    table = {row.label: row.difference for row in rows(of(one), of(two))}
+    assert (table["peak in use"], table["duration"]) == ("+1.0 MiB", "+3 s")  # 00:00:22 and 00:00:25

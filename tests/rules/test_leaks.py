@@ -1,0 +1,213 @@
+"""Memory that rises until it runs out: what is called a leak, and what is not, in real runs and at each threshold."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.rules.situations import actions, begin, effective, found, reading
+from tests.rules.test_exhausted import error
+from tests.streams import GIB, MIB, fold
+from tfmemtop import events, recording
+from tfmemtop.rules.finding import Severity
+from tfmemtop.rules.fitting import suggested_limit
+from tfmemtop.rules.host_growth import HostGrowth
+from tfmemtop.rules.leaks import Leak, Leaked
+from tfmemtop.rules.memory import AllocationFailed, CrashedWhenFull, NoRoom
+from tfmemtop.rules.remedy import Action
+from tfmemtop.rules.rising import retained, rises
+from tfmemtop.rules.run_review import RunReview, review
+from tfmemtop.words.findings import say
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"
+
+
+def seen(name: str) -> RunReview:
+    return review(recording.read(RECORDINGS / f"{name}.jsonl").events())
+
+
+def said(name: str) -> dict[type[object], str]:
+    return {type(held.finding): say(held.finding).text for held in seen(name).held}
+
+
+def test_a_leak_that_ran_out_within_a_minute_is_named() -> None:
+    text = said("leak")
+    for kind in (AllocationFailed, NoRoom):
+        assert "1,022 tensors of 1.0 MiB in losses hold 1022.0 MiB of the limit of 1.0 GiB: a leak." in text[kind]
+        assert "by 1.0 MiB a step" in text[kind]
+    assert Leak not in text, "told once"
+
+
+def test_no_limit_is_advised_against_a_leak() -> None:
+    (failed,) = [held.finding for held in seen("leak").held if isinstance(held.finding, AllocationFailed)]
+    assert actions(failed) == [Action.KEEP_ARRAYS]
+    assert suggested_limit(seen("leak").state) is None
+
+
+def test_a_leak_beside_a_model_is_found_though_no_global_holds_it() -> None:
+    text = said("leak-beside-model")
+    assert "A leak filled the pool" in text[AllocationFailed] and "KiB a step" in text[AllocationFailed]
+
+
+def test_a_leak_is_named_though_tensorflow_crashed_in_place_of_an_error() -> None:
+    (crash,) = [held.finding for held in seen("leak-that-crashes").held if isinstance(held.finding, CrashedWhenFull)]
+    assert "396 tensors of 1.0 MiB in kept hold 396.0 MiB of the limit of 400.0 MiB: a leak." in say(crash).headline
+    assert actions(crash) == [Action.KEEP_ARRAYS]
+
+
+@pytest.mark.parametrize("name", ["one-large-request", "growing-batch", "growing-batch-eager", "too-large-a-model"])
+def test_what_runs_out_otherwise_is_no_leak(name: str) -> None:
+    text = said(name)
+    assert AllocationFailed in text and Leak not in text and "leak" not in text[AllocationFailed]
+
+
+def steps(count: int = 300, a_second: int = 4) -> list[events.Event]:
+    return [
+        events.Functions(t=3.0 + i / 10, pid=100, functions=[events.Traced("train", a_second * i // 10, 1, "t.py", 12)])
+        for i in range(count)
+    ]
+
+
+def until_full(step: int, base: int = GIB, seconds: int = 30) -> list[events.Event]:
+    """In use rises by *step* a second up to the failure; every other reading is of a step at its height."""
+    sizes = [base + step * i // 10 for i in range(seconds * 10)]
+    return [
+        reading(3.0 + i / 10, size + 200 * MIB * (i % 2), pool=2 * GIB, limit=2 * GIB) for i, size in enumerate(sizes)
+    ]
+
+
+def failure(requested: int = 250 * MIB) -> events.OutOfMemory:
+    return error(t=43.0, requested=requested)
+
+
+def full_map(size: int, count: int) -> events.MemoryMap:
+    sizes = [0] * (size.bit_length() - 1) + [count]
+    return events.MemoryMap(
+        t=33.5, pid=100, device="GPU:0", moment="out_of_memory", pool=2 * GIB, in_use=1990 * MIB, sizes=sizes
+    )
+
+
+def is_leak(*parts: Iterable[events.Event] | events.Event) -> bool:
+    return isinstance(found(*parts)[AllocationFailed].cause, Leaked)
+
+
+RAN_OUT = [*begin(), effective(True, 2 * GIB), *steps(), *until_full(25 * MIB)]
+
+
+def test_a_leak_is_what_rose_over_many_steps() -> None:
+    leaked = found(RAN_OUT, failure())[AllocationFailed].cause
+    assert isinstance(leaked, Leaked) and leaked.each is not None and abs(leaked.each - 25 * MIB / 4) < 0.3 * MIB
+    assert isinstance(found(RAN_OUT, full_map(MIB, 900), failure())[AllocationFailed].cause, Leaked)
+    # Without steps nothing tells it from a model that is loaded.
+    unstepped = [event for event in RAN_OUT if not isinstance(event, events.Functions)]
+    assert not is_leak(unstepped, failure())
+    # What rose would be two tensors that are replaced by ever larger ones.
+    assert not is_leak(RAN_OUT, full_map(512 * MIB, 3), failure())
+    # There would have been no room without the rise either.
+    assert not is_leak(RAN_OUT, failure(requested=2 * GIB))
+
+
+def test_a_list_of_tensors_is_a_leak_without_steps_too() -> None:
+    unstepped = [event for event in RAN_OUT if not isinstance(event, events.Functions)]
+    held = events.Alike("outputs", 700, [262144], "float32", "GPU:0", 700 * MIB)
+    look = events.Census(t=35.0, pid=100, kinds={}, largest=[], tensors=700, alike=[held])
+    cause = found(unstepped, look, failure())[AllocationFailed].cause
+    assert isinstance(cause, Leaked) and cause.holder == held and cause.each is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "action", "line"),
+    [
+        ([256, 1024], Action.KEEP_ARRAYS, "tensor.numpy()  # store this in kept; "),
+        (None, Action.KEEP_ARRAYS, "tensor.numpy()  # store this in kept; "),
+        ([], Action.KEEP_NUMBERS, "float(loss)  # store this number in kept; "),
+    ],
+)
+def test_a_number_is_advised_only_for_what_float_takes(shape: list[int] | None, action: Action, line: str) -> None:
+    held = events.Alike("kept", 700, shape, "float32", "GPU:0", 700 * MIB)
+    look = events.Census(t=35.0, pid=100, kinds={}, largest=[], tensors=700, alike=[held])
+    failed = found(RAN_OUT, look, failure())[AllocationFailed]
+    assert actions(failed) == [action]
+    assert say(failed).code[0].startswith(line)
+
+
+def test_a_list_that_filled_the_pool_before_a_rise_was_seen_is_told_first() -> None:
+    held = events.Alike("outputs", 1500, [262144], "float32", "GPU:0", 1500 * MIB)
+    full = [*begin(), effective(True, 2 * GIB), reading(33.0, 2000 * MIB, pool=2 * GIB, limit=2 * GIB)]
+    parts = [*full, events.Census(t=35.0, pid=100, kinds={}, largest=[], tensors=1500, alike=[held]), failure()]
+    failed = found(parts)[AllocationFailed]
+    assert not isinstance(failed.cause, Leaked) and failed.collected and actions(failed)[0] is Action.KEEP_ARRAYS
+    assert "asked for 250.0 MiB. 1,500 tensors of 1.0 MiB in outputs hold 1.5 GiB." in say(failed).headline
+    assert suggested_limit(fold(parts)) is None
+    # What no list holds, as a model's variables, is needed.
+    alone = events.Alike("", 1500, [262144], "float32", "GPU:0", 1500 * MIB)
+    look = events.Census(t=35.0, pid=100, kinds={}, largest=[], tensors=1500, alike=[alone])
+    assert not found(full, look, failure())[AllocationFailed].collected
+
+
+def test_a_rise_that_ended_before_is_none_that_filled_the_pool() -> None:
+    flat = [reading(33.0 + i / 10, 1750 * MIB, pool=2 * GIB, limit=2 * GIB) for i in range(300)]
+    assert not is_leak(RAN_OUT, flat, error(t=73.0, requested=300 * MIB))
+
+
+def test_what_a_step_gives_back_is_not_retained() -> None:
+    assert retained([1, 5, 2, 6, 3]) == [1, 2, 2, 3, 3]
+    saw = [10 * (i % 5) for i in range(50)]
+    assert not rises(retained(saw)) and rises(retained([size + 10 * i for i, size in enumerate(saw)]))
+
+
+def host(*sizes: int, since: float = 3.0) -> list[events.Event]:
+    """The host memory of the process once a second, and four steps a second."""
+    return [
+        event
+        for i, size in enumerate(sizes)
+        for event in (
+            events.ProcessReadings(
+                t=since + i, processes=[events.ProcessReading(100, 100.0, size)], host_used=60 * GIB, host_cpu=50.0
+            ),
+            events.Functions(t=since + i, pid=100, functions=[events.Traced("train", 4 * i, 1, "/a/train.py", 12)]),
+            reading(since + i, 700 * MIB, pool=1026 * MIB),
+        )
+    ]
+
+
+def growing(seconds: int, step: int = MIB) -> list[int]:
+    return [4 * GIB + step * i for i in range(seconds)]
+
+
+def test_host_memory_that_rises_step_after_step_is_told_with_its_end() -> None:
+    growth = found(begin(), effective(True), host(*growing(180)))[HostGrowth]
+    assert abs(growth.rise.rate - MIB) < 0.03 * MIB and abs(growth.each - MIB / 4) < 0.03 * MIB
+    free = 64 * GIB - 60 * GIB
+    assert growth.left_s is not None and abs(growth.left_s - free / MIB) < 100
+    text = say(growth).text
+    assert text.startswith("Process 100: host memory is rising by 60.") and "fills the host in ~68 min" in text
+    assert growth.severity is Severity.WARNING
+
+
+def test_host_memory_of_a_healthy_run_is_no_finding() -> None:
+    rest = [*begin(), effective(True)]
+    assert HostGrowth not in found(rest, host(*growing(100)))  # so soon caches still fill
+    assert HostGrowth not in found(rest, host(*growing(60), *[4 * GIB + 60 * MIB] * 200))
+    assert HostGrowth not in found(rest, host(*growing(180, step=100_000)))
+    # It rises because the CPU's pool does, which is host memory.
+    filling = [reading(3.0 + i, MIB * i, pool=GIB, name="CPU:0") for i in range(180)]
+    together = sorted([*host(*growing(180)), *filling], key=lambda event: event.t)
+    assert HostGrowth not in found(rest, together)
+
+
+def test_graphs_built_over_and_over_are_why_host_memory_rises() -> None:
+    traced = [
+        events.Functions(t=3.5 + i, pid=100, functions=[events.Traced("step", 9 * i, 9 * i, "/a/retrace.py", 4)])
+        for i in range(60)
+    ]
+    stream = sorted([*host(*growing(60, step=2 * MIB)), *traced], key=lambda event: event.t)
+    growth = found(begin(), effective(True), stream)[HostGrowth]
+    assert growth.retraced is not None and actions(growth) == [Action.FIX_ARGUMENTS]
+    assert "retrace.py:4: step was traced 531 times, and each graph stays in memory." in say(growth).text
+
+
+def test_a_real_script_that_is_traced_at_each_step() -> None:
+    text = said("retraced-for-ever")
+    assert "host memory rose by" in text[HostGrowth] and "MiB a step" in text[HostGrowth]
+    assert "retrace.py:4: step was traced 1,186 times" in text[HostGrowth]

@@ -1,0 +1,102 @@
+"""Retracing is told of where it goes on, with the function's place, and of no function that has warmed up."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import streams as s
+from tests.agent.conftest import environment
+from tests.rules.situations import HEALTHY, actions, found
+from tfmemtop import events, recording
+from tfmemtop.rules import findings
+from tfmemtop.rules.callsite import Callsite
+from tfmemtop.rules.finding import Severity
+from tfmemtop.rules.remedy import Action
+from tfmemtop.rules.retracing import Retraced
+from tfmemtop.words.findings import say
+
+
+def counts(t: float, calls: int, traces: int, file: str = "/home/ada/train.py") -> events.Functions:
+    return events.Functions(t=t, pid=100, functions=[events.Traced("step", calls, traces, file, 12)])
+
+
+def test_a_function_that_is_traced_at_nearly_every_call() -> None:
+    finding = found(HEALTHY, counts(80.0, 1, 1), counts(90.0, 8, 6))[Retraced]
+    assert finding.severity is Severity.WARNING and actions(finding) == [Action.FIX_ARGUMENTS]
+    assert finding.defined == Callsite("/home/ada/train.py", 12)
+    assert (finding.function, finding.traces, finding.calls) == ("step", 6, 8)
+    assert Retraced not in found(HEALTHY, counts(80.0, 1, 1), counts(90.0, 8, 4)), "TensorFlow itself bears four"
+
+
+def test_it_goes_when_it_ceases() -> None:
+    shapes = [counts(30.0 + i, 2 * i + 2, i + 1) for i in range(8)]
+    assert Retraced in found(HEALTHY[:8], shapes)
+    assert Retraced not in found(HEALTHY[:8], shapes, counts(45.0, 200, 8)), "many calls that are not traced"
+    assert Retraced not in found(HEALTHY[:8], shapes, s.alive(120.0, 100)), "a minute without"
+
+
+def test_a_few_shapes_met_in_the_first_minute_are_no_matter() -> None:
+    shapes = [counts(50.0 + i, 7 * i + 1, min(i + 1, 8)) for i in range(30)]
+    assert Retraced not in found(HEALTHY[:8], shapes[:7])
+    assert Retraced not in found(HEALTHY[:8], shapes)
+    # Who goes on so is another matter.
+    later = [counts(50.0 + i, 7 * i + 1, i + 1) for i in range(90)]
+    assert Retraced in found(HEALTHY[:8], later)
+
+
+def test_keras_own_functions_are_a_hint_only() -> None:
+    file = "/site-packages/keras/src/backend/tensorflow/trainer.py"
+    finding = found(HEALTHY, counts(85.0, 12, 6, file))[Retraced]
+    assert finding.severity is Severity.INFO and actions(finding) == [Action.COMPILE_ONCE]
+
+
+RETRACED = """
+import tensorflow as tf
+
+@tf.function
+def step(x, n):
+    return x * n
+
+for n in range(12):
+    step(tf.ones(4), n)
+"""
+
+HEALTHY_TRAINING = """
+import tensorflow as tf
+import keras
+model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+model.compile("adam", "mse")
+data = tf.data.Dataset.from_tensor_slices((tf.ones((130, 4)), tf.ones((130, 1)))).batch(4)  # the last is smaller
+model.fit(data, epochs=3, validation_data=data, verbose=0)
+model.predict(data, verbose=0)
+
+@tf.function
+def step(x):
+    return tf.reduce_sum(x)
+
+for size in (8, 16, 32):
+    for _ in range(100):
+        step(tf.ones(size))
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(("source", "told"), [(RETRACED, True), (HEALTHY_TRAINING, False)])
+def test_real_functions(tmp_path: Path, source: str, told: bool) -> None:
+    script, file = tmp_path / "train.py", tmp_path / "run.jsonl"
+    script.write_text(source)
+    command = [sys.executable, "-m", "tfmemtop", "record", "--no-probe", "-o", str(file), "--"]
+    done = subprocess.run(
+        [*command, sys.executable, str(script)], env=environment(None), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    state = s.fold(recording.read(file).events())
+    found = [finding for finding in findings(state) if isinstance(finding, Retraced)]
+    assert len(found) == told
+    if told:
+        (finding,) = found
+        assert say(finding).text.startswith("train.py:4: step was traced anew in 12 of 12 calls")
+    assert state.run is not None and state.run.steps is not None
+    assert state.run.steps.calls == (12 if told else 300)

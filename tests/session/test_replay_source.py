@@ -1,0 +1,317 @@
+"""A recording replayed: what the screen has folded is always what a live screen would show at that time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import streams as s
+from tfmemtop import events as ev
+from tfmemtop.cli import main
+from tfmemtop.recording import RecordingError, Writer
+from tfmemtop.recording import writer as writing
+from tfmemtop.session import replay
+from tfmemtop.session.replay import ReplaySource
+from tfmemtop.session.source import Batch, LiveSource
+from tfmemtop.state import State, apply
+
+SESSION = s.session()
+
+
+def reading(t: float, rss: int = 0) -> ev.ProcessReadings:
+    return ev.ProcessReadings(t=t, processes=[], host_used=rss)
+
+
+EVENTS: list[ev.Event] = [SESSION]
+for second in range(1, 31):
+    EVENTS += [reading(float(second), second), ev.Output(t=second + 0.5, run=1, text=f"epoch {second}\n")]
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Player:
+    """A screen's share of a replay: takes what comes, and counts how often time has gone back."""
+
+    def __init__(self, path: Path) -> None:
+        self.clock = Clock()
+        self.source = ReplaySource(path, self.clock)
+        self.state = self.source.state
+        self.resets = 0
+        self._batches: AsyncIterator[Batch] = self.source.batches()
+
+    async def settle(self) -> State:
+        """Fold until everything up to the position is there."""
+        while True:
+            self.source._wake.set()  # or the iteration waits for a key, or for the next event's time
+            await anext(self._batches)
+            self.resets += self.source.state is not self.state
+            self.state = self.source.state
+            if not self.source.seeking:
+                return self.state
+
+
+def record(path: Path, events: list[ev.Event]) -> Path:
+    writer = Writer(path)
+    for event in events:
+        writer.write(event)
+    writer.close()
+    return path
+
+
+def expected(position_s: float, events: list[ev.Event] = EVENTS) -> State:
+    state = State()
+    for event in events:
+        if event.t <= position_s:
+            apply(state, event)
+    return state
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return record(tmp_path_factory.mktemp("replay") / "run.jsonl", EVENTS)
+
+
+@pytest.fixture
+def player(path: Path) -> Player:
+    return Player(path)
+
+
+@pytest.fixture
+def damaged(path: Path, tmp_path: Path) -> Path:
+    lines = path.read_bytes().splitlines(keepends=True)
+    for number in (7, 30):
+        lines[number] = b"\xff" + lines[number]
+    (tmp_path / "damaged.jsonl").write_bytes(b"".join(lines))
+    return tmp_path / "damaged.jsonl"
+
+
+async def test_it_plays_at_the_pace_of_the_clock_times_the_speed(player: Player) -> None:
+    assert player.source.length_s == 30.5
+    await player.settle()
+    player.clock.now += 2.2
+    assert (await player.settle()) == expected(2.2)
+    player.source.change_speed(1)
+    player.source.change_speed(1)
+    player.clock.now += 2
+    assert (await player.settle()) == expected(10.2)
+    assert player.source.position_s == pytest.approx(10.2)
+    player.source.change_speed(-1)
+    assert player.source.speed == 2
+
+
+async def test_a_pause_holds_the_position(player: Player) -> None:
+    await player.settle()  # the clock counts from the first picture on
+    player.clock.now += 3
+    await player.settle()
+    player.source.toggle_pause()
+    player.clock.now += 60
+    await player.settle()
+    assert player.source.position_s == 3 and player.source.paused
+    player.source.toggle_pause()
+    player.clock.now += 1
+    assert (await player.settle()) == expected(4)
+
+
+async def test_going_back_folds_anew_and_forward_does_not(player: Player) -> None:
+    await player.settle()
+    player.source.toggle_pause()
+    player.source.seek(20)
+    assert player.source.seeking
+    assert (await player.settle()) == expected(20)
+    assert player.resets == 0
+    player.source.seek_by(-5)
+    assert (await player.settle()) == expected(15)
+    assert player.resets == 1
+
+
+async def test_a_step_goes_to_the_next_reading_and_back_to_the_one_before(player: Player) -> None:
+    await player.settle()
+    player.source.step(1)
+    assert (await player.settle()) == expected(1.0)
+    player.source.step(1)
+    player.source.step(1)  # two presses before the screen gets round to it
+    assert (await player.settle()).host_used == 2
+    player.source.step(1)
+    assert (await player.settle()).host_used == 3
+    player.source.step(-1)
+    assert (await player.settle()).host_used == 2
+    player.source.step(-1)
+    player.source.step(-1)
+    assert (await player.settle()) == expected(0)
+    assert player.source.paused
+
+
+async def test_a_step_past_the_last_reading_goes_to_the_end(player: Player) -> None:
+    player.source.seek(30.1)
+    await player.settle()
+    player.source.step(1)
+    assert (await player.settle()) == expected(99)
+    assert player.source.at_end
+
+
+async def test_at_its_end_it_stays_and_plays_again_from_the_beginning(player: Player) -> None:
+    await player.settle()
+    player.clock.now += 1000
+    assert (await player.settle()) == expected(99)
+    assert player.source.paused and player.source.position_s == player.source.length_s
+    player.source.toggle_pause()
+    assert (await player.settle()) == expected(0)
+    player.clock.now += 5
+    assert (await player.settle()) == expected(5)
+
+
+_moves = st.lists(
+    st.one_of(st.floats(-5, 40).map(lambda t: ("seek", t)), st.sampled_from([-1, 1]).map(lambda d: ("step", d)))
+)
+
+
+@settings(max_examples=60)
+@given(_moves, st.sampled_from([1, 5, 50_000]))
+def test_wherever_it_goes_the_state_is_that_of_the_time(
+    path: Path, moves: list[tuple[str, float]], keep_every: int
+) -> None:
+    async def go() -> None:
+        player = Player(path)
+        player.source._spacing = keep_every
+        player.source.toggle_pause()
+        await player.settle()
+        for kind, value in moves:
+            player.source.seek(value) if kind == "seek" else player.source.step(int(value))
+            assert (await player.settle()) == expected(player.source.position_s)
+
+    asyncio.run(go())
+
+
+async def test_going_back_in_a_long_recording_folds_a_part_of_it(tmp_path: Path) -> None:
+    many: list[ev.Event] = [SESSION, *(reading(n / 1000, n) for n in range(20_000))]
+    player = Player(record(tmp_path / "long.jsonl", many))
+    player.source._spacing = 5000
+    player.source.seek(19)
+    await player.settle()
+    player.source.seek(18)
+    assert (await player.settle()).host_used == 18_000
+    assert player.resets == 1
+    count = player.source._count
+    assert count - max(kept.count for kept in player.source._kept if kept.count <= count) <= 7000
+
+
+async def test_a_long_way_is_folded_in_slices(tmp_path: Path) -> None:
+    many: list[ev.Event] = [SESSION, *(reading(n / 1000, n) for n in range(10_000))]
+    player = Player(record(tmp_path / "long.jsonl", many))
+    player.source.seek(9)
+    batch = await anext(player.source.batches())
+    assert isinstance(batch, list) and 0 < len(batch) <= 2000
+    assert player.source.seeking and player.source.folded_s < player.source.position_s
+
+
+@pytest.mark.parametrize("keep_every", [1, 50_000])
+async def test_damaged_lines_are_counted_once_however_often_it_is_played(damaged: Path, keep_every: int) -> None:
+    player = Player(damaged)
+    player.source._spacing = keep_every
+    for position in (10, 0, 10, 4, 8, 3, 30):
+        player.source.seek(position)
+        await player.settle()
+    assert player.source.damaged == 2
+
+
+async def test_closing_ends_the_iteration(player: Player) -> None:
+    batches = player.source.batches()
+    player.source.toggle_pause()
+    await anext(batches)
+    waiting = asyncio.ensure_future(anext(batches))
+    await asyncio.sleep(0)
+    await player.source.close()
+    with pytest.raises(StopAsyncIteration):
+        await waiting
+
+
+def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("hello\n")
+    with pytest.raises(RecordingError, match="no tfmemtop recording"):
+        ReplaySource(tmp_path / "x")
+
+
+async def test_a_live_source_passes_events_on_and_commands_back() -> None:
+    class Engine:
+        sent: list[ev.Command] = []  # noqa: RUF012
+        closed = False
+
+        async def events(self) -> AsyncIterator[list[ev.Event]]:
+            yield [SESSION]
+
+        async def send(self, command: ev.Command) -> None:
+            self.sent.append(command)
+
+        async def close(self) -> None:
+            self.closed = True
+
+    engine = Engine()
+    source = LiveSource(engine)
+    assert await anext(source.batches()) == [SESSION]
+    assert source.state.session == SESSION
+    await source.send(ev.Input(text="y\n"))
+    await source.close()
+    assert engine.sent == [ev.Input(text="y\n")] and engine.closed
+
+
+LONG: list[ev.Event] = [SESSION, s.run(0.5), s.process(0.6, 7), s.device(), s.hook(0.7, 7), s.effective(0.8, 7)]
+for second in range(1, 4001):
+    LONG += [s.alive(float(second), 7), s.allocator(second + 0.5, 7, second << 20)]
+
+
+@pytest.fixture(scope="module")
+def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """More than an hour, compressed."""
+    folder = tmp_path_factory.mktemp("replay")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "CHUNK", 20_000)
+        assert main(["convert", str(record(folder / "run.jsonl", LONG)), str(folder / "run.jsonl.gz")]) == 0
+    return folder / "run.jsonl.gz"
+
+
+def seen(state: State) -> tuple[object, ...]:
+    """What a screen shows of it: the figures, and the graph of the last minutes."""
+    history = state.devices[0].history.columns(240, 60, state.now)
+    hooked = state.processes[7].hooked
+    return state.now, state.processes[7].cpu, hooked and hooked.allocators, state.run and state.run.peaks, history
+
+
+async def test_a_compressed_recording_is_not_folded_from_its_beginning(chunked: Path) -> None:
+    player = Player(chunked)
+    player.source.toggle_pause()
+    await player.settle()
+    for t in (3900.2, 50.2, 2500.7, 4000.5):
+        player.source.seek(t)
+        assert seen(await player.settle()) == seen(expected(t, LONG))
+        assert player.source._count < 2500, "events, of 8000"
+
+
+async def test_steps_back_go_on_before_the_place_that_was_begun_from(
+    chunked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "_LEAD_S", 0.0)
+    player = Player(chunked)
+    player.source.toggle_pause()
+    await player.settle()
+    start = player.source.recording.start_before(3000)
+    assert start is not None
+    player.source.seek(start.t + 2)
+    now = (await player.settle()).now
+    for _ in range(10):
+        player.source.step(-1)
+        now -= 0.5
+        assert (await player.settle()).now == now
+    assert now < start.t
+    player.source.seek(12.2)
+    await player.settle()
+    for t in (12.0, 11.5, 11.0):
+        player.source.step(-1)
+        assert (await player.settle()).now == t

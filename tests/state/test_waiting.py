@@ -1,0 +1,86 @@
+"""What a run waits for before its pools can be shown, on the recording of a plain run without a GPU and on streams."""
+
+from pathlib import Path
+
+import pytest
+
+from tests import streams as s
+from tfmemtop import events, recording
+from tfmemtop.settings import Settings
+from tfmemtop.state import State
+from tfmemtop.state.waiting import Stage, waiting
+
+PLAIN = Path(__file__).parents[1] / "recordings" / "cpu-plain.jsonl"
+
+
+def plain(until: float) -> State:
+    return s.fold(event for event in recording.read(PLAIN).events() if event.t <= until)
+
+
+def made(error: str | None = None, **variables: str) -> events.Initialised:
+    return events.Initialised(t=2.0, pid=100, file="/t.py", line=3, error=error, variables=variables)
+
+
+def run(*more: events.Event, settings: Settings | None = None) -> State:
+    return s.fold([s.session(), s.run(settings=settings), s.process(0.3, 100), *more])
+
+
+@pytest.mark.parametrize(
+    "t, stage",
+    [
+        (0.1, Stage.NOT_IMPORTED),
+        (0.5, Stage.IMPORTING),
+        (2.0, Stage.IMPORTED),
+        (3.9, Stage.NO_POOL),
+        (7.0, Stage.NO_POOL),
+        (9.0, Stage.NO_POOL),
+    ],
+)
+def test_a_plain_run_without_a_gpu(t: float, stage: Stage) -> None:
+    found = waiting(plain(t))
+    assert found is not None and found.stage is stage
+    assert found.over == (t > 8.0)
+    assert found.tensorflow == (None if t < 1.0 else "2.21.0")
+
+
+def test_with_a_pool_nothing_is_waited_for() -> None:
+    state = run(s.hook(1.0, 100), made(TF_CPU_ALLOCATOR_USE_BFC="true"))
+    found = waiting(state)
+    assert found is not None and found.stage is Stage.MADE  # its pool comes with the first reading
+    state = run(s.hook(1.0, 100), made(), s.effective(2.1, 100), s.allocator(2.2, 100, in_use=1, peak=1))
+    assert waiting(state) is None
+
+
+def test_a_pool_that_the_user_chose_is_on_its_way() -> None:
+    found = waiting(run(settings=Settings(cpu_pool=s.GIB)))
+    assert found is not None and found.pool_chosen and found.stage is Stage.NOT_IMPORTED
+
+
+def test_beside_a_gpu_there_is_no_haste_to_say_that_there_is_no_pool() -> None:
+    """A TF1 session's devices are told at once, their pools only once the library is built."""
+    state = run(s.device(), s.hook(1.0, 100), made())
+    found = waiting(state)
+    assert found is not None and found.stage is Stage.MADE
+    found = waiting(run(s.device(), s.hook(1.0, 100), made(), s.alive(9.0, 100)))
+    assert found is not None and found.stage is Stage.NO_POOL
+    building = events.Probe(t=2.5, pid=100, state="building")
+    found = waiting(run(s.device(), s.hook(1.0, 100), made(), building, s.alive(9.0, 100)))
+    assert found is not None and found.stage is Stage.MADE
+
+
+def test_what_keeps_it_from_coming() -> None:
+    found = waiting(run(s.hook(1.0, 100), made("RuntimeError: no")))
+    assert found is not None and found.stage is Stage.REFUSED
+    kept_out = events.HookAbsence(events.Absence.ISOLATED)
+    process = s.process(0.3, 100)
+    seen = events.Process(
+        t=0.4, pid=100, ppid=1, user="ada", command=process.command, started=1.0, run=1, hook_absence=kept_out
+    )
+    found = waiting(run(seen))
+    assert found is not None and found.stage is Stage.NOT_INSIDE and found.absence == kept_out
+
+
+def test_of_several_processes_those_that_go_on_count() -> None:
+    ended = events.HookEnd(t=3.0, pid=100, reason="exit")
+    found = waiting(run(s.hook(1.0, 100), made(), ended, s.process(3.5, 101), s.hook(4.0, 101, tensorflow=None)))
+    assert found is not None and found.stage is Stage.IMPORTING

@@ -1,0 +1,269 @@
+"""Compressed recordings: one gzip file, readable by anybody, whole to the last flush, and from any moment on."""
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import streams as s
+from tests.test_recording import SESSION, kept
+from tfmemtop import events as ev
+from tfmemtop import help
+from tfmemtop.cli import main
+from tfmemtop.engine.stream.backlog import Backlog
+from tfmemtop.recording import RecordingError, Writer, read
+from tfmemtop.recording import writer as writing
+from tfmemtop.recording.chunks import chunks
+from tfmemtop.settings import Settings
+from tfmemtop.state import State, apply
+
+ROOT = Path(__file__).parents[1]
+REAL = ROOT / "tests" / "recordings" / "h200-runs.jsonl"
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "CHUNK", 100_000)
+    monkeypatch.setattr(writing, "_SHARE", 2)
+
+
+def write(path: Path, events: list[ev.Event]) -> None:
+    """Write them as a recorder does, flushed once a second."""
+    backlog, flushed = Backlog(), 0.0
+    writer = Writer(path)
+    writer.so_far = backlog.events
+    for event in events:
+        backlog.add(event)
+        writer.write(event)
+        if event.t - flushed > writer.flush_s:
+            flushed = event.t
+            writer.flush()
+    writer.close()
+
+
+def real(path: Path = REAL) -> list[ev.Event]:
+    return list(read(path).events())
+
+
+def starts(path: Path) -> list[float]:
+    with path.open("rb") as file:
+        return [chunk.t for chunk in chunks(file)]
+
+
+def test_what_is_converted_is_as_before_and_a_tenth_as_large(tmp_path: Path) -> None:
+    packed, plain = tmp_path / "run.jsonl.gz", tmp_path / "run.jsonl"
+    assert main(["convert", str(REAL), str(packed)]) == 0
+    assert main(["convert", str(packed), str(plain)]) == 0
+    assert real(packed) == real(plain) == real()
+    assert packed.stat().st_size < REAL.stat().st_size / 10
+    assert packed.stat().st_mode & 0o777 == 0o600
+    assert read(packed).duration() == read(REAL).duration()
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_anybody_can_read_it_as_the_manual_says(tmp_path: Path) -> None:
+    path, cut = tmp_path / "run.jsonl.gz", tmp_path / "cut.jsonl.gz"
+    write(path, real())
+    cut.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+    lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    plain = [json.loads(line) for line in REAL.read_text().splitlines()]
+    without_repeats = [line for line in lines if line["type"] not in ("so_far", "outline")]
+    assert [line["t"] for line in without_repeats] == [line["t"] for line in plain]
+    assert sum(line["type"] == "so_far" for line in lines) == len(starts(path)) - 1 > 2
+
+    (program,) = re.findall(r"```python\n(.*?)```", help.topic("formats"), re.DOTALL)
+    for file, events in ((path, real()), (cut, real(cut))):
+        told = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=True).stdout
+        most = max(e.in_use or 0 for e in events if isinstance(e, ev.Allocator) and e.device == "GPU:0")
+        assert f"'GPU:0': {most}" in told
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_reading_can_begin_at_any_chunk_with_what_a_late_reader_knows(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl.gz"
+    write(path, real())
+    recording = read(path)
+    for t in starts(path)[1:]:
+        start = recording.start_before(t + 0.001)
+        assert start is not None and start.t == t
+        backlog, state, late = Backlog(), State(), State()
+        for event in real():
+            if event.t <= t:
+                backlog.add(event)
+            apply(state, event)
+        assert start.so_far == [event.recorded() for event in backlog.events()]
+        rest = list(recording.events(start.place))
+        assert rest == [event for event in real() if event.t > t]
+        for event in [*start.so_far, *rest]:
+            apply(late, event)
+        assert late.runs[-1].peaks == state.runs[-1].peaks
+        assert late.devices[0].reading == state.devices[0].reading
+    assert recording.start_before(starts(path)[1] - 0.001) is None
+
+
+def in_use(reading: ev.Allocator) -> int:
+    return reading.in_use or 0
+
+
+def highest(reading: ev.Allocator) -> int:
+    return max(reading.in_use or 0, reading.high or 0)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_an_outline_has_fewer_readings_and_all_that_happened(tmp_path: Path) -> None:
+    path, plain = tmp_path / "run.jsonl.gz", tmp_path / "run.jsonl"
+    events = [event for event in real() if not isinstance(event, ev.Output)]
+    failure = ev.OutOfMemory(t=events[1000].t, pid=7, message="no")
+    events.insert(1001, failure)
+    write(path, events)
+    write(plain, events)
+    for recording in (read(path), read(plain)):
+        short = list(recording.outline(60.0, 70.0))
+        assert [event.t for event in short] == sorted(event.t for event in short)
+        assert len(short) < len(events) / 3
+        assert [e for e in short if not e.droppable] == [e for e in events if not e.droppable]
+        assert [e for e in short if 60 <= e.t <= 70] == [e for e in events if 60 <= e.t <= 70]
+        for device in ("GPU:0", "HOST:0"):
+            whole, few = (
+                [e for e in found if isinstance(e, ev.Allocator) and e.device == device] for found in (events, short)
+            )
+            for end in range(10, 150, 10):
+                a, b = ([e for e in found if end - 10 <= e.t < end] for found in (whole, few))
+                assert min(map(in_use, a), default=0) == min(map(in_use, b), default=0)
+                assert max(map(highest, a), default=0) == max(map(highest, b), default=0)
+            before = [e for e in whole if e.t < failure.t][-1]
+            assert before in few, "what a failure is judged by"
+    assert len(list(read(path).outline(0, 1e9))) == len(events)
+    assert len(starts(path)) > 3
+
+
+def test_a_killed_writer_leaves_everything_it_flushed(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl.gz"
+    program = """
+import os, signal, sys
+from tests.test_recording import SESSION, Writer, ev
+writer = Writer(sys.argv[1])
+writer.write(SESSION)
+for n in range(1000):
+    writer.write(ev.Output(t=n, run=1, text="x" * 50))
+writer.flush()
+writer.write(ev.Output(t=1000, run=1, text="never flushed"))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    killed = subprocess.run([sys.executable, "-c", program, path], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    found, recording = kept(path)
+    assert [event.t for event in found] == [0, *range(1000)]
+    assert (recording.damaged, recording.duration()) == (0, 999)
+
+
+_texts = st.lists(st.text(max_size=40), max_size=30)
+
+
+@given(_texts, st.floats(0, 1))
+def test_cut_anywhere_it_has_what_was_flushed_before(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], where: float
+) -> None:
+    path = tmp_path_factory.mktemp("cut") / "run.gz"
+    writer, flushed = Writer(path), [0]
+    events: list[ev.Event] = [SESSION, *(ev.Output(t=n, run=1, text=text) for n, text in enumerate(texts, 1))]
+    for event in events:
+        writer.write(event)
+        writer.flush()
+        flushed.append(path.stat().st_size)
+    writer.close()
+    whole = path.read_bytes()
+    size = max(flushed[1], int(where * len(whole)))
+    path.write_bytes(whole[:size])
+    found, recording = kept(path)
+    assert found == events[: len(found)]
+    assert len(found) >= sum(end <= size for end in flushed[1:])
+    assert recording.damaged == 0
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_damage_costs_no_more_than_its_chunk(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl.gz"
+    write(path, real())
+    with path.open("rb") as file:
+        _, hit, after, *_ = chunks(file)
+    data = bytearray(path.read_bytes())
+    data[hit.offset + 2000 : hit.offset + 2100] = bytes(100)
+    path.write_bytes(data)
+    found, recording = kept(path)
+    assert recording.damaged >= 1
+    assert [event for event in real() if event.t <= hit.t or event.t > after.t] == [
+        event for event in found if event.t <= hit.t or event.t > after.t
+    ]
+    assert recording.duration() == read(REAL).duration()
+
+
+def test_one_that_is_still_being_written_is_read_as_far_as_it_is(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "run.gz")
+    writer.write(SESSION)
+    writer.flush()
+    assert kept(writer.path)[0] == [SESSION]
+    news = ev.Output(t=2, run=1, text="news")
+    writer.write(news)
+    writer.flush()
+    found, recording = kept(writer.path)
+    assert (found, recording.damaged) == ([SESSION, news], 0)
+    writer.close()
+
+
+def test_a_foreign_gzip_file_is_left_alone_and_one_of_json_lines_is_read(tmp_path: Path) -> None:
+    foreign, ours = tmp_path / "thesis.gz", tmp_path / "old.jsonl.gz"
+    foreign.write_bytes(gzip.compress(b"years of work"))
+    ours.write_bytes(gzip.compress(REAL.read_bytes()))
+    for use in (read, Writer):
+        with pytest.raises(RecordingError, match="no tfmemtop recording"):
+            use(foreign)
+    assert gzip.decompress(foreign.read_bytes()) == b"years of work"
+    assert real(ours) == real()
+    assert read(ours).duration() == read(REAL).duration()
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_what_is_repeated_holds_no_secrets_either(tmp_path: Path) -> None:
+    path = tmp_path / "run.gz"
+    settings = Settings(environment={"WANDB_API_KEY": "s3cret", "XLA_FLAGS": "y"})
+    run = ev.Run(t=0.1, run=1, pid=1, argv=["python"], cwd="/", settings=settings)
+    write(path, [SESSION, run, *(s.allocator(n, 1, n) for n in range(1, 5000))])
+    text = gzip.decompress(path.read_bytes())
+    assert text.count(b"XLA_FLAGS") > len(starts(path)) > 2
+    assert b"s3cret" not in text
+
+
+def test_a_text_that_expands_without_end_takes_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "run.gz"
+    bomb = gzip.compress(ev.encode(SESSION) + b"\n" + bytes(200 << 20))
+    path.write_bytes(bomb)
+    program = """
+import resource, sys
+from tfmemtop.recording import read
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+recording = read(sys.argv[1])
+print(sum(1 for _ in recording.events()), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+    count, mib = map(int, done.stdout.split())
+    assert count == 1
+    assert mib < 80
+
+
+def test_a_file_is_not_converted_into_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(REAL.read_bytes())
+    link = tmp_path / "link.jsonl"
+    os.link(path, link)
+    assert main(["convert", str(path), str(link)]) == 2
+    assert "name another file" in capsys.readouterr().err
+    assert path.read_bytes() == REAL.read_bytes()

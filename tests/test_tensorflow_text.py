@@ -1,0 +1,44 @@
+"""What TensorFlow writes, as it words it."""
+
+import pytest
+
+from tfmemtop.tensorflow_text import parse_exhausted as parse
+
+DEVICE = "/job:localhost/replica:0/task:0/device:"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            "{{function_node __wrapped__Fill_device_" + DEVICE + "CPU:0}} OOM when allocating tensor with shape[200,3]"
+            " and type float on " + DEVICE + "CPU:0 by allocator bfc_cpu_allocator_for_gpu [Op:Fill] name: ",
+            ("CPU:0", 2_400, "Fill", [200, 3], "float"),
+        ),
+        (
+            "{{function_node __wrapped__AddV2}} failed to allocate memory [Op:AddV2] name: ",
+            (None, None, "AddV2", None, None),
+        ),
+        (
+            "Graph execution error:\n\nOOM when allocating tensor with shape[] and type bfloat16 on " + DEVICE + "GPU:1"
+            " by allocator GPU_1_bfc\n\t [[{{node model/dense/MatMul}}]]\nHint: …",
+            ("GPU:1", 2, "model/dense/MatMul", [], "bfloat16"),
+        ),
+        ("OOM when allocating tensor with shape[4] and type variant", (None, None, None, [4], "variant")),
+        (
+            "Out of memory while trying to allocate 4294967296 bytes. [Op:__inference]",
+            (None, 1 << 32, "__inference", None, None),
+        ),
+        ("Out of memory allocating 64 bytes.", (None, 64, None, None, None)),
+    ],
+)  # fmt: skip
+def test_what_a_message_says(message: str, expected: tuple[object, ...]) -> None:
+    assert parse(message) == expected
+
+
+def test_figures_without_end_are_none() -> None:
+    assert parse("OOM when allocating tensor with shape[" + "9" * 5000 + ",2] and type float").requested is None
+    assert (
+        parse("OOM when allocating tensor with shape[" + ",".join(["4096"] * 6) + "] and type float").requested is None
+    )
+    assert parse("failed to allocate " + "9" * 5000 + " bytes").requested is None

@@ -1,0 +1,52 @@
+"""The screen is as it was left."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.ui.recorded import RECORDINGS
+from tfmemtop.options import UiOptions
+from tfmemtop.session.replay import ReplaySource
+from tfmemtop.ui import choices
+from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.choices import Choices
+
+
+async def left(file: Path, *keys: str) -> Choices:
+    """What a screen that begins as the last was left has after *keys*."""
+    app = TfmemtopApp(ReplaySource(RECORDINGS / "cpu-demo.jsonl"), UiOptions(), choices.load(file))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press(*keys)
+        choices.save(app.choices, file)
+    return app.choices
+
+
+async def test_panels_and_order_are_those_of_the_screen_before(tmp_path: Path) -> None:
+    file = tmp_path / "choices.json"
+    assert await left(file) == Choices()
+    changed = await left(file, "O", "f6", "s", "s")
+    assert not changed.output and changed.allocators and changed.sort != "GPU"
+    assert changed.scale == "whole"
+    assert await left(file) == changed
+    back = await left(file, "O")
+    assert back.output and back.sort == changed.sort
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b'{"sort": 1}', b'{"sort": "no such", "scale": "no such"}', b"\xff", b"[]"]
+)
+async def test_a_damaged_file_is_as_none(tmp_path: Path, text: bytes) -> None:
+    file = tmp_path / "choices.json"
+    file.write_bytes(text)
+    assert await left(file) == Choices()
+
+
+async def test_a_scale_that_is_pinned_is_so_in_its_own_session_only(tmp_path: Path) -> None:
+    assert (await left(tmp_path / "choices.json", "s")).scale == "auto"
+
+
+def test_where_nothing_can_be_kept_the_user_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert choices.load(tmp_path / "file" / "choices.json") == Choices()
+    with pytest.raises(OSError):
+        choices.save(Choices(sort="PID"), tmp_path / "file" / "choices.json")

@@ -1,0 +1,94 @@
+"""Only the terminal's own colours are used, and none that is the background of a light or of a dark terminal."""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+from rich.color import ColorType
+from rich.style import Style
+
+from tests.ui.recorded import screen
+from tfmemtop.options import UiOptions
+from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.draw.picture import DARK, LIGHT, picture
+
+RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, GREY = 1, 2, 3, 4, 5, 6, 8
+READABLE_ON_BOTH = {RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, GREY}
+"""Of a terminal's sixteen: black, white and the bright ones may be its background, or hardly differ from it."""
+
+SCREENS = {
+    "main": (),
+    "graph": ("s", "w"),
+    "limit": ("L",),
+    "command": ("E",),
+    "gpus": ("V",),
+    "signal": ("k",),
+    "why": ("W",),
+    "runs": ("H",),
+    "map": ("M",),
+    "help": ("f1",),
+    "details": ("enter",),
+    "filter": ("slash", "p"),
+    "quit": ("q",),
+    "message": ("plus",),
+}
+
+
+def drawn_in(app: TfmemtopApp) -> set[int | None]:
+    """The numbers of the colours that are on the screen, of characters and behind them; ``None`` for any other."""
+    found: set[int | None] = set()
+    for strip in app.screen._compositor.render_strips():
+        for segment in strip:
+            style = segment.style or Style()
+            for color in (style.color, style.bgcolor):
+                if color is not None and color.type is not ColorType.DEFAULT:
+                    found.add(color.number)
+    return found
+
+
+@pytest.mark.parametrize("name", SCREENS)
+async def test_no_colour_is_one_that_a_terminal_may_have_as_its_background(name: str) -> None:
+    app = screen("h200-settings", 44.0)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        app.main.action_toggle_output()  # what the script writes has colours of its own
+        app.redraw()
+        await pilot.press(*SCREENS[name])
+        await pilot.pause()
+        assert drawn_in(app) - READABLE_ON_BOTH == set()
+        assert CYAN in drawn_in(app)
+
+
+async def test_memory_that_ran_out_is_told_in_readable_colours() -> None:
+    app = screen("cpu-oom", 39.0, UiOptions())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        app.main.action_toggle_output()
+        app.redraw()
+        await pilot.pause()
+        assert RED in drawn_in(app) and drawn_in(app) <= READABLE_ON_BOTH
+
+
+def brightness(fill: str) -> float:
+    """Relative luminance of a colour such as ``#16181d``, as WCAG 2 defines it."""
+    channels = [int(fill[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])
+async def test_every_word_is_readable_on_a_dark_and_on_a_light_terminal(theme: Mapping[str, str]) -> None:
+    app = screen("h200-settings", 44.0)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        app.redraw()
+        await pilot.pause()
+        drawn = picture(app.screen._compositor.render_strips(), 120, theme)
+    ground = brightness(theme["background"])
+    # What has a background of its own, such as the chosen line, follows a rectangle.
+    words = re.findall(r'(?<!/>\n)<text [^>]*fill="(#[0-9a-f]{6})"[^>]*>([^<]*)</text>', drawn)
+    contrasts = {
+        word: (max(brightness(fill), ground) + 0.05) / (min(brightness(fill), ground) + 0.05) for fill, word in words
+    }
+    assert any("274.9M" in word for word in contrasts), "the peak is there"
+    assert {word: contrast for word, contrast in contrasts.items() if contrast < 3 and word.strip()} == {}

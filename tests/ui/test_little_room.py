@@ -1,0 +1,123 @@
+"""Small terminals, and screens with little to show: what a user must see is seen, on recordings of real sessions."""
+
+import pytest
+
+from tests.streams import fold
+from tests.ui.recorded import RECORDINGS, events_until, screen
+from tests.ui.test_app import drawn, text_of
+from tfmemtop.options import UiOptions
+from tfmemtop.session.replay import ReplaySource
+from tfmemtop.state.views import allocators
+from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.draw.allocator_table import allocator_table
+from tfmemtop.ui.draw.palette import UNICODE
+
+SIZES = [(40, 12), (60, 10), (60, 16), (80, 24), (120, 36), (160, 48)]
+
+
+def replay(name: str, t: float) -> TfmemtopApp:
+    source = ReplaySource(RECORDINGS / f"{name}.jsonl", clock=lambda: 0.0)
+    source.seek(t)
+    return TfmemtopApp(source, UiOptions())
+
+
+async def lines(app: TfmemtopApp, size: tuple[int, int]) -> list[str]:
+    async with app.run_test(size=size) as pilot:
+        await drawn(pilot)
+        shown = text_of(await drawn(pilot))
+        assert app.screen.max_scroll_y == 0, "a scrollbar"
+        return shown.splitlines()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("live", [True, False], ids=["live", "replay"])
+async def test_run_memory_process_and_keys_are_seen_at_every_size(size: tuple[int, int], live: bool) -> None:
+    app = screen("h200-settings", 44.0) if live else replay("h200-settings", 44.0)
+    shown = await lines(app, size)
+    assert len(shown) == size[1]
+    assert "train.py" in shown[0] and "run 2" in shown[0]
+    assert "1.1 of 140.4 GiB" in shown[2]
+    (row,) = [line for line in shown if line.startswith(" ●") and " 2751 " in line]
+    assert "1.1G" in row and "96.8M" in row and "train.py" in row
+    assert "211/226" in "\n".join(shown)
+    assert "quit" in shown[-1]
+
+
+@pytest.mark.parametrize("size", [(40, 12), (60, 10), (80, 24)], ids=str)
+async def test_an_out_of_memory_is_seen_at_every_size(size: tuple[int, int]) -> None:
+    shown = "\n".join(await lines(screen("cpu-oom", 39.0), size))
+    assert "Out of memory" in shown and "512.0 of 512.0 MiB" in shown and "q quit" in shown
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["live", "replay"])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+async def test_without_a_gpu_a_plain_run_says_at_every_size_why_there_is_no_pool(
+    size: tuple[int, int], live: bool
+) -> None:
+    app = screen("cpu-plain", 6.0) if live else replay("cpu-plain", 6.0)
+    told = " ".join(" ".join(await lines(app, size)).split())
+    assert "malloc" in told and "no pool to see" in told and "--cpu-pool 4G" in told
+    assert ("[L]" in told) == live  # a replay has no next run
+
+
+async def test_it_says_so_before_tensorflow_is_imported_and_after_the_end() -> None:
+    before = " ".join(" ".join(await lines(screen("cpu-plain", 0.1), (80, 24))).split())
+    assert "has not imported TensorFlow yet" in before and "--cpu-pool 4G" in before
+    after = " ".join(" ".join(await lines(screen("cpu-plain", 20.0), (80, 24))).split())
+    assert "computed on the CPU" in after and "--cpu-pool 4G" in after
+
+
+async def test_until_there_are_pools_the_screen_says_what_it_waits_for() -> None:
+    shown = await lines(screen("h200-settings", 1.0), (160, 48))
+    whole = "\n".join(shown)
+    assert "importing TensorFlow" in shown[0]
+    assert "TensorFlow is being imported" in whole and "makes its devices at its first operation" in whole
+    shown = await lines(screen("h200-settings", 3.0), (160, 48))
+    assert "no operation yet" in shown[0] and "TensorFlow 2.21.0 is imported" in "\n".join(shown)
+
+
+async def test_an_empty_output_leaves_its_room_to_the_graph() -> None:
+    shown = await lines(screen("h200-settings", 1.0), (80, 24))
+    title = next(at for at, line in enumerate(shown) if "── Output" in line)
+    assert "no output yet" in shown[title + 1] and title >= 19
+    later = await lines(screen("h200-settings", 44.0), (80, 24))
+    assert next(at for at, line in enumerate(later) if "── Output" in line) < 17
+
+
+async def test_allocators_are_a_table_with_a_line_for_each_device() -> None:
+    shown = await lines(screen("h200-four-cards", 20.0), (160, 48))
+    rows = [line for line in shown if "_bfc" in line]
+    assert [row.split()[0] for row in rows] == ["GPU:0", "GPU:1", "GPU:2", "GPU:3", "HOST:0"]
+    assert rows[0].split()[:8] == ["GPU:0", "256.2M", "466.2M", "257.8M", "514.0M", "137.5G", "on", "GPU_0_bfc"]
+    whole = "\n".join(shown)
+    assert "tfmemtop set growth on (the script: off) for GPU:0 to GPU:3" in whole
+    assert "Map of GPU:0" in whole and "a cell is" in whole
+
+
+@pytest.mark.parametrize("height, seen", [(8, 5), (6, 5), (5, 3), (4, 2), (3, 1)])
+def test_allocators_that_have_no_line_are_counted(height: int, seen: int) -> None:
+    rows = allocators(fold(events_until("h200-four-cards", 20.0)))
+    drawn = ["".join(part.text for part in line) for line in allocator_table(rows, 80, height, UNICODE)]
+    assert len(drawn) <= height and sum("_bfc" in line for line in drawn) == seen
+    assert (drawn[-1].strip() == f"… {5 - seen} more") == (seen < 5)
+
+
+@pytest.mark.parametrize("name, t, last", [("h200-settings", 44.0, "outside"), ("h200-runs", 140.5, "cached+outside")])
+async def test_the_account_begins_with_a_bar_and_fits_a_small_terminal(name: str, t: float, last: str) -> None:
+    async with screen(name, t).run_test(size=(80, 24)) as pilot:
+        await drawn(pilot)
+        await pilot.press("enter")
+        shown = text_of(await drawn(pilot)).splitlines()
+    top = next(at for at, line in enumerate(shown) if "Its memory on GPU 0" in line)
+    assert "▐1▒" in shown[top + 1] and "▌" in shown[top + 1]
+    whole = "\n".join(shown)
+    assert "1 ▒ context" in whole and f"░ {last}" in whole
+    for told in ("peak in use", "nvidia-smi", 'get_memory_info("GPU:0")', "nvidia-smi counts"):
+        assert told in whole
+
+
+async def test_without_a_pool_the_hosts_memory_is_drawn_and_columns_tell_what_is_known() -> None:
+    shown = await lines(screen("cpu-plain", 6.0), (80, 24))
+    assert "1.2 of 23.5 GiB" in shown[2] and "script 563.2M" in shown[3] and "free 22.4G" in shown[3]
+    head, row = next((shown[at], shown[at + 1]) for at, line in enumerate(shown) if " PID " in line)
+    assert "HOST-MEM" in head and "TF-POOL" not in head and "563.2M" in row

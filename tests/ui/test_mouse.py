@@ -1,0 +1,64 @@
+"""What looks as if it could be clicked can be clicked."""
+
+from textual.pilot import Pilot
+
+from tests.ui.recorded import screen, source_of
+from tests.ui.test_app import drawn, text_of
+from tfmemtop import events
+from tfmemtop.options import Outcome
+from tfmemtop.ui.app import TfmemtopApp
+
+
+async def click(pilot: Pilot[Outcome], words: str) -> str:
+    """The screen after a click on the first place where *words* stand."""
+    app = pilot.app
+    assert isinstance(app, TfmemtopApp)
+    lines = text_of(app).splitlines()
+    y = next(at for at, line in enumerate(lines) if words in line)
+    await pilot.click(offset=(lines[y].index(words), y))
+    await pilot.pause()
+    return text_of(await drawn(pilot))
+
+
+async def test_keys_rows_columns_and_panels_take_clicks() -> None:
+    app = screen("h200-settings", 44.0)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        assert "Memory limit of the next run" in await click(pilot, "L limit")
+        assert "Memory limit of the next run" not in await click(pilot, "Esc close")
+        assert "sort GPU-MEM" in await click(pilot, "GPU-MEM")
+        assert "Pool of GPU:0" in await click(pilot, "Map of GPU:0")
+        assert "Pool of GPU:0" not in await click(pilot, "Esc back")
+        await click(pilot, "── Output")
+        assert app.main.output.has_focus
+        await click(pilot, "train.py  ")
+        assert app.screen is app.main
+
+
+async def test_a_finding_is_explained_by_a_click_and_its_key_is_pressed_by_one() -> None:
+    app = screen("cpu-oom", 39.0)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await drawn(pilot)
+        await click(pilot, "Out of memory")
+        assert app.screen is not app.main
+        await pilot.press("escape")
+        await drawn(pilot)
+        lines = text_of(app).splitlines()
+        (y, line) = next((at, line) for at, line in enumerate(lines) if "[L]" in line)
+        await pilot.click(offset=(line.index("[L]") + 1, y))
+        await pilot.pause()
+        assert "Memory limit of the next run" in text_of(await drawn(pilot))
+        assert not [command for command in source_of(app).sent if isinstance(command, events.Relaunch)]
+
+
+async def test_a_signal_is_chosen_and_not_sent_by_a_click_on_its_row() -> None:
+    app = screen("h200-settings", 44.0)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await drawn(pilot)
+        await pilot.press("k")
+        await drawn(pilot)
+        await click(pilot, "SIGINT")
+        assert not [command for command in source_of(app).sent if isinstance(command, events.Signal)]
+        await click(pilot, "Enter send SIGINT")
+        (sent,) = [command for command in source_of(app).sent if isinstance(command, events.Signal)]
+        assert sent.signal == 2 and sent.pids == [2751]

@@ -1,0 +1,135 @@
+"""What is said of findings: every kind has words, and some whole texts."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TypeVar
+
+import pytest
+
+import tfmemtop.rules
+from tests.rules.situations import (
+    POOL_AT_ONCE,
+    Found,
+    asked_growth,
+    asked_limits,
+    begin,
+    effective,
+    found,
+    reading,
+)
+from tests.streams import GIB, MIB
+from tfmemtop.ending import Ending, Way
+from tfmemtop.rules.causes import Cause, HeldBack
+from tfmemtop.rules.ending import RunEnded
+from tfmemtop.rules.finding import DeviceFinding, Finding, Place, Question, Severity
+from tfmemtop.rules.grouping import Group, grouped
+from tfmemtop.rules.limits import TightLimit
+from tfmemtop.rules.pool import WholeCard
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.settings import GrowthDropped
+from tfmemtop.state.lookup import LimitBy
+from tfmemtop.words.findings import say
+from tfmemtop.words.findings.groups import group_text
+from tfmemtop.words.findings.memory import cause_of
+from tfmemtop.words.questions import QUESTIONS
+from tfmemtop.words.remedies import elsewhere, on_screen, said
+
+T = TypeVar("T")
+
+
+def kinds(base: type[T]) -> set[type[T]]:
+    """All classes in the rules that are derived from *base*, and stand for a kind of their own."""
+    modules = [import_module(f"tfmemtop.rules.{found.name}") for found in iter_modules(tfmemtop.rules.__path__)]
+    classes = {value for module in modules for value in vars(module).values() if isinstance(value, type)}
+    return {kind for kind in classes - {base, DeviceFinding} if issubclass(kind, base)}
+
+
+def test_every_kind_of_finding_and_every_cause_has_words() -> None:
+    assert len(kinds(Finding)) > 25 and len(kinds(Cause)) > 6
+    assert not [kind.__name__ for kind in kinds(Finding) if say.dispatch(kind) is say.dispatch(Finding)]
+    assert not [kind.__name__ for kind in kinds(Cause) if cause_of.dispatch(kind) is cause_of.dispatch(Cause)]
+
+
+def test_what_nobody_says_is_refused() -> None:
+    class Unsaid(Finding):
+        pass
+
+    with pytest.raises(TypeError, match="Unsaid"):
+        say(Unsaid())
+
+
+def test_every_question_is_asked_and_some_finding_answers_it() -> None:
+    assert set(QUESTIONS) == set(Question)
+    assert {kind.answers for kind in kinds(Finding)} >= set(Question)
+
+
+@pytest.mark.parametrize("action", [action for action in Action if action is not Action.AS_NOTICE_SAYS])
+def test_every_action_has_words(action: Action) -> None:
+    words = said(Remedy(action))
+    assert words.text and not words.text.endswith(".")
+    assert "[" not in words.text, "the key is a value"
+
+
+def test_a_remedy_is_said_with_its_key_or_its_option() -> None:
+    assert on_screen(Remedy(Action.SET_LIMIT)) == "[L] set a limit"
+    assert elsewhere(Remedy(Action.SET_LIMIT)) == "set a limit (--memory-limit SIZE)"
+    assert elsewhere(Remedy(Action.GROWTH_ON)) == "turn growth on (--growth on)"
+    assert on_screen(Remedy(Action.COMPILE_ONCE)) == elsewhere(Remedy(Action.COMPILE_ONCE))
+
+
+def whole_cards(*gpus: int) -> list[Finding]:
+    return [
+        WholeCard(Place(gpu, f"GPU:{gpu}"), held=137 * GIB, whole=140 * GIB, in_use=GIB, peak=GIB, ended=False)
+        for gpu in gpus
+    ]
+
+
+def test_a_card_that_was_reserved() -> None:
+    (finding,) = whole_cards(0)
+    assert say(finding).text == (
+        "GPU 0: growth is off, so TensorFlow took 137.0 GiB of the card's 140.0 GiB at once. 1.0 GiB are in use "
+        "now, 1.0 GiB at the peak."
+    )
+
+
+def test_what_is_alike_on_many_gpus_is_said_once() -> None:
+    (group,) = grouped(whole_cards(0, 1, 2, 3))
+    assert group_text(group).startswith("GPU 0 to 3 alike. GPU 0: growth is off")
+    assert [group_text(each).partition(":")[0] for each in grouped(whole_cards(0, 2))] == ["GPU 0", "GPU 2"]
+
+
+def test_places_are_told_apart() -> None:
+    def place(place: Place) -> str:
+        return say(TightLimit(place, 2 * GIB, 2 * GIB)).text.partition(": the peak")[0]
+
+    assert place(Place(1, "GPU:0")) == "GPU 1"
+    assert place(Place(1, "GPU:2", shared=True, pid=200)) == "GPU:2 on GPU 1, process 200"
+    assert place(Place(None, "CPU:0")) == "CPU pool"
+    assert place(Place(None, "GPU:3")) == "GPU:3"
+
+
+def test_growth_that_a_limit_dropped() -> None:
+    calls = [asked_growth(line=15), asked_limits(4 * GIB, line=18)]
+    text = found(begin(), *calls, effective(False, 4 * GIB)).text(GrowthDropped)
+    assert text == (
+        "train.py:15 asked for growth, train.py:18 set a limit, and the limit silently dropped growth. The pool takes "
+        "all of its 4.0 GiB at the first allocation."
+    )
+
+
+def test_a_limit_that_stopped_an_allocation() -> None:
+    held = HeldBack(2 * GIB, LimitBy.TFMEMTOP, free=100 * GIB, on_cpu=False)
+    assert cause_of(held).text == "Stopped by the limit of 2.0 GiB that you set. The card had 100.0 GiB free."
+
+
+def test_the_end_of_a_run_comes_with_the_keys_for_the_next() -> None:
+    ended = RunEnded(2, Ending(Way.EXIT, 1), 65.0)
+    assert say(ended).text == "Run 2 ended with exit code 1 after 1 min 5 s. Showing its final state."
+    assert ended.severity is Severity.WARNING
+    line = "; ".join(map(on_screen, Group((ended,)).remedies))
+    assert line == "[R] run it again; [G] [L] [A] [V] [E] change how it runs; [q] quit"
+
+
+def test_lines_for_the_script_come_with_what_they_do() -> None:
+    after: Found = found(begin(), effective(False), reading(3.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE))
+    assert "    tf.config.experimental.set_memory_growth(gpu, True)" in say(after[WholeCard]).code

@@ -1,0 +1,92 @@
+"""What is said of a search: what each step down costs, what to set, and why nothing was found."""
+
+from tfmemtop.ending import Ending, Way
+from tfmemtop.fit.plan import Plan, make_plan
+from tfmemtop.fit.search import Outcome, Result, Search, Tried
+from tfmemtop.fit.watch import Goal
+from tfmemtop.settings import Settings
+from tfmemtop.units import MIB
+from tfmemtop.words.fit import advice, finding, result, table
+
+FAILED = Outcome(result=Result.ENDED, ending=Ending(Way.EXIT, 1))
+
+
+def tried(limit: int | None, passed: bool, speed: float | None = None, how: Outcome | None = None) -> Tried:
+    return Tried(
+        limit=limit and limit * MIB,
+        how=how or Outcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY),
+        duration_s=31.2,
+        peak_in_use=600 * MIB,
+        pool=1000 * MIB,
+        speed=speed,
+        speed_unit="steps/s" if speed else "",
+    )
+
+
+def plan(has_gpus: bool) -> Plan:
+    return make_plan(["x"], Settings(), has_gpus=has_gpus, host_memory=2**40, goal=Goal(1.0), tries=8)
+
+
+def search(*tries: Tried) -> Search:
+    found = Search(tries=8)
+    for one in tries:
+        found.tell(one)
+    return found
+
+
+WHOLE = search(
+    tried(None, True, 100.0), tried(600, False), tried(800, True, 97.0), tried(700, False), tried(750, True, 80.0)
+)
+
+
+def test_a_line_tells_how_a_try_went() -> None:
+    assert result(WHOLE.tried[0]) == "passed (31 s); peak in use 600.0 MiB, pool 1000.0 MiB; 100 steps/s"
+    assert result(tried(600, False)) == "out of memory (31 s); peak in use 600.0 MiB, pool 1000.0 MiB"
+
+
+def test_the_table_goes_down_and_says_what_each_step_costs() -> None:
+    lines = [line.split() for line in table(WHOLE.tried)]
+    assert [line[0] for line in lines] == ["LIMIT", "none", "800.0", "750.0", "700.0", "600.0"]
+    assert "-3%" in lines[2] and "-20%" in lines[3]
+    assert lines[5][-3:] == ["out", "of", "memory"]
+
+
+def test_a_smallest_limit_below_which_none_was_tried() -> None:
+    (told,) = finding(search(tried(None, True), tried(600, True)))
+    assert told.startswith("The smallest limit that worked: 600.0 MiB. Nothing smaller was tried.")
+
+
+def test_what_was_found_and_why_it_is_above_the_peak() -> None:
+    first, second = finding(WHOLE)
+    assert first == "The smallest limit that worked: 750.0 MiB. 700.0 MiB did not."
+    assert second.startswith("It is 150.0 MiB above the first try's peak in use: ")
+    assert "regions never merge" in second
+
+
+def test_a_limit_below_the_peak_is_explained_too() -> None:
+    lines = finding(search(tried(None, True), tried(600, True), tried(450, True), tried(400, False)))
+    assert "It is 150.0 MiB below the first try's peak in use" in lines[1]
+
+
+def test_the_setting_has_a_margin_and_is_given_as_option_and_as_code() -> None:
+    lines = advice(plan(has_gpus=True).suggested(WHOLE), ["python", "my train.py"])
+    assert "  tfmemtop --growth on --memory-limit 788M -- python 'my train.py'" in lines
+    assert any("LogicalDeviceConfiguration(memory_limit=788)" in line for line in lines)
+    # A limit alone would turn off the growth with which it was tried.
+    assert any('"TF_FORCE_GPU_ALLOW_GROWTH"] = "true"' in line for line in lines)
+    lines = advice(plan(has_gpus=False).suggested(WHOLE), ["x"])
+    assert "  tfmemtop --cpu-pool 788M -- x" in lines
+    assert '  os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "788"' in lines
+    compile("\n".join(line[2:] for line in lines[lines.index("  import os") :]), "code", "exec")
+
+
+def test_why_nothing_was_found_is_said() -> None:
+    for tries, said in (
+        ((tried(None, False, how=FAILED),), "the script does not pass without a limit either (ended with exit code 1)"),
+        ((tried(900, False),), "the largest limit to try, 900.0 MiB, was not enough"),
+        ((tried(None, True),), "ended before any limit had worked"),
+        ((tried(None, True), *(tried(600 + n, False) for n in range(7))), "in 8 tries"),
+    ):
+        found = search(*tries)
+        assert said in finding(found)[0]
+        assert plan(has_gpus=True).suggested(found) is None and advice(None, ["x"]) == []

@@ -1,0 +1,83 @@
+"""English is made in ``words/`` alone: rooms of facts hold no sentence."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "tfmemtop"
+
+ROOMS = ("doctor", "engine", "events", "fit", "reports", "rules", "session", "state")
+"""Rooms that hold no sentence. Add a room once it has none."""
+
+NOT_YET = {
+    "doctor/interpreter.py",  # a program for the command's Python, no sentence
+    "engine/sources/hooks.py",
+    "engine/sources/probes.py",
+}
+"""Files of these rooms that still do. None may be added."""
+
+_WORD = re.compile(r"[A-Za-z'’-]+[.,;:!?]?")
+
+MOST_WORDS = 2
+"""A constant of more words than that is taken for a sentence."""
+
+
+def sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of each string of three words and more that the program could show.
+
+    Docstrings are left out, and what an error says: in these rooms it is for programmers.
+    """
+    left_out = {id(part) for node in _not_shown(tree) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):  # which counts as a whole
+            left_out |= {id(part) for part in ast.walk(node)} - {id(node)}
+    for node in ast.walk(tree):
+        text = "" if id(node) in left_out else _text(node)
+        if sum(1 for word in text.split() if _WORD.fullmatch(word)) > MOST_WORDS:
+            yield node.lineno, text  # type: ignore[attr-defined]
+
+
+def _text(node: ast.AST) -> str:
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(value) if isinstance(value, ast.Constant) else "0" for value in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _not_shown(tree: ast.Module) -> Iterator[ast.AST]:
+    """Docstrings of modules, classes, functions and constants, and errors that are raised."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            yield node
+
+
+FILES = [path for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_sentence_outside_words(path: Path) -> None:
+    found = [f"{path.name}:{line}: {text!r}" for line, text in sentences(ast.parse(path.read_text()))]
+    if path.relative_to(PACKAGE).as_posix() in NOT_YET:
+        assert found, "it has none any more: take it from the list"
+    else:
+        assert not found
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ('x = "growth is off"', 1),
+        ('x = f"{a} of the card"', 1),
+        ('x = f"{a} of {b}"', 0),
+        ('"""A docstring of many words."""', 0),
+        ('def f():\n    """A docstring of many words."""\n    return "GPU 0"', 0),
+        ('x = 1\n"""What this constant is for."""', 0),
+        ('print("the pool is full")', 1),
+        ('raise ValueError("two histories of one pool")', 0),
+        ('x: "dict[int, tuple[float, bool]]"', 0),
+    ],
+)
+def test_what_counts_as_a_sentence(source: str, count: int) -> None:
+    assert len(list(sentences(ast.parse(source)))) == count

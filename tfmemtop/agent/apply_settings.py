@@ -1,0 +1,80 @@
+"""The user's growth and memory limit, put into TensorFlow's GPUOptions."""
+
+import json
+from typing import Any, NamedTuple, Optional
+
+MIB = 1024 * 1024
+_MOST_MIB = 1 << 42
+
+
+class Settings(NamedTuple):
+    """``growth`` is on, off or the script's choice (``None``); ``limit_mb`` is MiB for each GPU."""
+
+    growth: Optional[bool] = None
+    limit_mb: Optional[int] = None
+
+
+def parse_settings(text: str) -> Settings:
+    """Settings from the JSON in ``TFMEMTOP_SETTINGS``.
+
+    Raises:
+        ValueError: it is no JSON object, or a value in it is none that is known.
+    """
+    chosen = json.loads(text)
+    if not isinstance(chosen, dict):
+        raise ValueError(f"no JSON object: {text}")
+    growth, limit = chosen.get("growth"), chosen.get("memory_limit")
+    if growth not in (None, "on", "off"):
+        raise ValueError(f"growth is on or off, not {growth!r}")
+    if limit is not None and (not isinstance(limit, int) or limit <= 0):
+        raise ValueError(f"memory_limit is bytes above 0, not {limit!r}")
+    return Settings(None if growth is None else growth == "on", None if limit is None else max(1, limit // MIB))
+
+
+class Settled(NamedTuple):
+    """A setting of the user's in TensorFlow's options: what the script asked for, and what it was given.
+
+    Growth is on or off; a limit is bytes, of each GPU as given, of each logical device as asked for.
+    """
+
+    setting: str
+    asked: Any
+    given: Any
+
+
+def settle(options: Any, settings: Settings) -> "list[Settled]":
+    """Change the GPUOptions *options* to *settings*; what that settled for the GPUs.
+
+    The script keeps its number of logical devices, which its code names: they share the limit as the
+    script's own limits did, else equally.
+    """
+    visible = [ordinal for ordinal in options.visible_device_list.split(",") if ordinal]
+    settled: list[Settled] = []
+    if not visible:
+        return settled
+    if settings.growth is not None:
+        settled.append(Settled("growth", options.allow_growth, settings.growth))
+        options.allow_growth = settings.growth
+    if settings.limit_mb is not None:
+        devices = options.experimental.virtual_devices
+        limits = [bytes_of(limit) for device in devices for limit in device.memory_limit_mb]
+        while len(devices) < len(visible):
+            devices.add()
+        for device in devices:
+            device.memory_limit_mb[:] = shares(settings.limit_mb, list(device.memory_limit_mb))
+        asked = [limit for limit in limits if limit is not None]
+        settled.append(Settled("memory_limit", asked, settings.limit_mb * MIB))
+    return settled
+
+
+def shares(whole: int, asked: "list[float]") -> "list[float]":
+    """*whole* MiB in whole parts of at least 1, in the proportion of *asked*, equal if that is all zero."""
+    if len(asked) < 2:
+        return [whole]
+    weights = asked if all(weight > 0 for weight in asked) else [1.0] * len(asked)
+    return [max(1, int(whole * weight / sum(weights))) for weight in weights]
+
+
+def bytes_of(mib: Any) -> Optional[int]:
+    """A limit of *mib* in bytes; ``None`` if that is not a size."""
+    return int(mib * MIB) if type(mib) in (int, float) and 0 <= mib <= _MOST_MIB else None

@@ -1,0 +1,82 @@
+"""Copies of how pools are cut up, in the session's folder, from which the engine makes maps."""
+
+from time import perf_counter
+from typing import Any, NamedTuple, Optional
+
+from .direct import MOST_CHUNKS, Cut, Direct, TooMany
+from .messenger import Messenger
+from .sheet import Sheet
+
+LIVE, OUT_OF_MEMORY = "live", "out_of_memory"
+"""The moments of which there are copies. Each has a file of its own, so that neither overwrites the other."""
+
+
+class NoCopy(Exception):
+    """A pool cannot be copied, now or later; the text says why."""
+
+
+class Copy(NamedTuple):
+    """A copy of a pool that lies in its file, made in *cost* seconds; ``cut`` is ``None`` if the pool changed then."""
+
+    device: str
+    moment: str
+    cut: Optional[Cut]
+    cost: float
+
+
+class ChunkCopies:
+    """Makes copies, and tells the engine of them. All of it runs in the sampler's thread."""
+
+    def __init__(self, messenger: Messenger, folder: Optional[str]) -> None:
+        """*folder* is the session's; ``None`` if it is not known in this process."""
+        self._messenger = messenger
+        self._folder = folder
+        self._sheets: dict[tuple[str, str], Sheet] = {}
+
+    def make(self, direct: Direct, device: str, place: "tuple[int, int]", moment: str) -> Copy:
+        """Copy the regions and chunks of a pool.
+
+        Raises:
+            NoCopy: there is no room, or the pool has too many chunks.
+        """
+        if self._folder is None:
+            raise NoCopy("the session's folder is not known in this process")
+        sheet = self._sheets.get((device, moment))
+        if sheet is None:
+            path = f"{self._folder}/{self._messenger.pid}.{device}.{moment}.chunks"
+            sheet = self._sheets[device, moment] = Sheet(path)
+        began = perf_counter()
+        try:
+            cut = direct.cut(*place, sheet)
+        except TooMany:
+            raise NoCopy(f"the pool has more than {MOST_CHUNKS:,} chunks, which only the probe can read") from None
+        except OSError as error:
+            raise NoCopy(f"there is no room to put the map down: {error.strerror or error}") from None
+        return Copy(device, moment, cut, perf_counter() - began)
+
+    def tell(self, direct: Direct, copy: Copy, wanted: "list[list[Any]]") -> None:
+        """Tell of *copy*, which has a cut.
+
+        *wanted* are regions by address, ``None`` for all, and the seconds until their next map.
+        """
+        cut, layout = copy.cut, direct.layout
+        assert cut is not None
+        # What is told of the moment when memory ran out must arrive; a live map is followed by a newer one.
+        say = self._messenger.offer if copy.moment == LIVE else self._messenger.send
+        say(
+            "chunks",
+            device=copy.device,
+            moment=copy.moment,
+            pool=cut.pool,
+            in_use=cut.in_use,
+            regions=[cut.regions, layout.region_size, layout.region_address, layout.region_bytes],
+            chunks=[cut.chunks, layout.chunk_size, layout.chunk_address, layout.chunk_bytes],
+            chunk=[layout.chunk_requested, layout.chunk_id, layout.chunk_bin],
+            wanted=wanted,
+            cost_us=int(copy.cost * 1e6),
+        )
+
+    def close(self) -> None:
+        """Let go of the memory; the files stay, for the engine to read."""
+        for sheet in self._sheets.values():
+            sheet.close()

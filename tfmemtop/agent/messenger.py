@@ -1,0 +1,149 @@
+"""Sends events to the engine, and keeps every failure of ours away from the script."""
+
+import json
+import os
+import sys
+from typing import Any, Callable, NamedTuple, Optional
+
+from .link import Link
+
+_TOLD = 100  # different failures that are reported: what fails once may fail a million times
+_TEXT = 16_384  # characters of a text, and of all arguments together, that are sent at most
+
+
+class TensorFlow(NamedTuple):
+    """The version that runs in this process, and the folder of its package."""
+
+    version: str
+    folder: str
+
+    @classmethod
+    def of(cls, context: Any) -> "TensorFlow":
+        """*context* is the module ``tensorflow.python.eager.context``."""
+        folder = (sys.modules["tensorflow"].__file__ or "").rpartition("/")[0]
+        return cls(context.pywrap_tf_session.get_version(), folder)
+
+
+class Messenger:
+    """One to a process. All that we do in the script's threads goes through :meth:`guarded`.
+
+    ``tensorflow`` is ``None`` until TensorFlow can be asked for its version.
+    """
+
+    def __init__(
+        self, path: str, from_signal_handler: Callable[[Exception], bool], in_child: Callable[[], object]
+    ) -> None:
+        """*path* is the engine's socket. *from_signal_handler* tells whether an exception is the script's.
+
+        *in_child* is called first of all in a forked child. It must call :meth:`start_over`.
+        """
+        self.tensorflow: Optional[TensorFlow] = None
+        self._path = path
+        self._from_signal_handler = from_signal_handler
+        self._in_child = in_child
+        self._begin()
+
+    def _begin(self) -> None:
+        self.pid = os.getpid()
+        self.link = Link(self._path)
+        self.greeted = False
+        self._told: set[str] = set()
+
+    def start_over(self) -> None:
+        """Become the messenger of a forked child. The parent's line, left open, would hide the parent's end."""
+        link = self.link
+        self._begin()
+        link.close()
+
+    def guarded(self, doing: str, function: Callable[..., Any], *args: Any) -> Any:
+        """Return ``function(*args)``, or ``None`` if it fails; the failure is reported.
+
+        An exception that a signal handler of the script raised meanwhile is the script's, and passes.
+        """
+        try:
+            if os.getpid() != self.pid:
+                self._in_child()
+            return function(*args)
+        except Exception as error:
+            if self._from_signal_handler(error):
+                raise
+            self.report(doing, error)
+            return None
+
+    def report(self, doing: str, error: Exception) -> None:
+        """Tell the engine what failed, and where: each such text once."""
+        try:
+            self._report(doing, error)
+        except Exception as again:
+            if self._from_signal_handler(again):
+                raise
+            # Sending fails too. Where an audit hook of the script forbids the line, it need not say so again.
+            if not self.link.opened:
+                self.link.close()
+
+    def _report(self, doing: str, error: Exception) -> None:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        where = ""
+        if trace is not None:
+            file = trace.tb_frame.f_code.co_filename.rpartition("/")[2]  # of ours <tfmemtop core.py>
+            where = f" ({file.rpartition(' ')[2].rstrip('>')}:{trace.tb_lineno})"
+        text = f"{doing}: {type(error).__name__}: {error}{where}"
+        if text not in self._told and len(self._told) < _TOLD:
+            self._told.add(text)
+            self.send("hook_error", text=text)
+
+    def send(self, kind: str, **fields: Any) -> None:
+        """Send an event. If the socket is full, the event waits, not the caller."""
+        if not self.greeted:
+            self.hello()
+        self.link.send(encode(kind, fields))
+
+    def offer(self, kind: str, **fields: Any) -> None:
+        """Send an event now, or drop and count it: a newer one will follow."""
+        self.link.offer(encode(kind, fields))
+
+    def hello(self) -> None:
+        """Say who this process is, with TensorFlow's version once that is known."""
+        self.greeted = True
+        fields = {
+            "ppid": os.getppid(),
+            "argv": _arguments(),
+            "python": "{}.{}.{}".format(*sys.version_info[:3]),
+            "executable": sys.executable or "",
+            "tensorflow": None if self.tensorflow is None else self.tensorflow.version,
+            "tensorflow_path": None if self.tensorflow is None else self.tensorflow.folder,
+        }
+        self.link.send(encode("hook", fields))
+
+    def goodbye(self) -> None:
+        """Say that this process ends, and close the line."""
+        self.send("hook_end", reason="exit", dropped=self.link.dropped)
+        self.link.close()
+
+
+def encode(kind: str, fields: "dict[str, Any]") -> bytes:
+    """One packet. Texts are cut to what a packet can hold, and made fit for UTF-8."""
+    message = {"type": kind}
+    message.update((name, _clean(value)) for name, value in fields.items())
+    return json.dumps(message).encode()
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[:_TEXT].encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    return [_clean(item) for item in value] if isinstance(value, list) else value
+
+
+def _arguments() -> "list[str]":
+    arguments: list[str] = []
+    room = _TEXT
+    for argument in getattr(sys, "orig_argv", None) or getattr(sys, "argv", []):
+        room -= len(argument)
+        if room < 0:
+            return [*arguments, "…"]
+        arguments.append(argument)
+    return arguments

@@ -1,0 +1,88 @@
+"""What a call of the script's asks TensorFlow for, as values."""
+
+from typing import Any, Optional
+
+from .apply_settings import bytes_of
+
+RECORDED = ("set_memory_growth", "set_logical_device_configuration", "set_visible_devices")
+"""Methods of TensorFlow's context."""
+
+_PARAMETERS = dict(zip(RECORDED, (("dev", "enable"), ("dev", "virtual_devices"), ("devices", "device_type"))))
+_PLAIN = (bool, int, float, str, bytes, type(None))
+_MOST = 256  # of a list's elements that are told
+_TEXT = 200  # characters
+
+
+def request(call: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "dict[str, Any]":
+    """The fields of a ``requested`` event that say what *call* was given."""
+    given = dict(zip(_PARAMETERS[call], args))
+    given.update(kwargs)
+    fields: dict[str, Any] = {"devices": None, "growth": None, "logical": None, "device_type": None}
+    other = []
+    for name, value in given.items():
+        field, told = _field(call, name, value)
+        fields[field] = told
+        if told is None and (value is not None or field != "device_type"):
+            other.append(described(value)[:_TEXT])
+    return {"call": call, **fields, "other": other[:_MOST]}
+
+
+def _field(call: str, name: str, value: Any) -> "tuple[str, Any]":
+    """The field that tells the argument *name*, and its value; ``None`` if that is not what belongs there."""
+    if name == "dev":
+        return "devices", _devices([value])
+    if name == "devices":
+        return name, _devices(value if type(value) in (list, tuple) else [value])
+    if name == "enable":
+        return "growth", bool(value) if type(value) in _PLAIN else None
+    if name == "virtual_devices":
+        return "logical", _logical(value)
+    return "device_type", value[:_TEXT] if type(value) is str else None
+
+
+def _devices(values: Any) -> "Optional[list[str]]":
+    fields = [_fields(value) for value in values[:_MOST]]
+    names = [_name(each) for each in fields if "device_type" in each]
+    return names if len(names) == len(fields) else None
+
+
+def _logical(values: Any) -> "Optional[list[dict[str, Optional[int]]]]":
+    fields = [_fields(value) for value in values[:_MOST]] if type(values) in (list, tuple) else [{}]
+    if not all("memory_limit" in each for each in fields):
+        return None
+    return [
+        {
+            "limit": bytes_of(each["memory_limit"]),
+            "priority": _number(each.get("experimental_priority")),
+            "ordinal": _number(each.get("experimental_device_ordinal")),
+        }
+        for each in fields
+    ]
+
+
+def _number(value: Any) -> Optional[int]:
+    return value if type(value) is int and abs(value) < 1 << 31 else None
+
+
+def _fields(value: Any) -> "dict[str, Any]":
+    """The fields of a named tuple of TensorFlow's; none of anything else, lest code of the script's run."""
+    kind = type(value)
+    if issubclass(kind, tuple) and kind.__module__.startswith("tensorflow."):
+        return dict(value._asdict())
+    return {}
+
+
+def _name(fields: "dict[str, Any]") -> str:
+    """``/physical_device:GPU:0`` as ``GPU:0``."""
+    return str(fields.get("name")).replace("/physical_device:", "")[:_TEXT]
+
+
+def described(value: Any) -> str:
+    """*value* for people. Of what is not TensorFlow's or Python's own only the class: to ask more runs its code."""
+    kind = type(value)
+    if kind in (list, tuple):
+        return "[" + ", ".join(described(item) for item in value[:_MOST]) + "]"
+    if kind in _PLAIN:
+        return str(value) if kind is str else repr(value)
+    fields = _fields(value)
+    return _name(fields) if "device_type" in fields else f"<{kind.__name__}>"

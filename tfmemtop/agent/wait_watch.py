@@ -1,0 +1,120 @@
+"""Notices that a pool runs out while TensorFlow still tries: an allocation waits in it for room.
+
+TensorFlow's ``AllocatorRetry`` lets an allocation wait for up to ten seconds before it fails. Allocations that wait are
+in a list, which is read here several times a second. Two kinds are not seen: allocations that TensorFlow can do
+without, as the scratch memory of convolutions, since they do not wait; and waits that end before the next look,
+because memory was freed.
+"""
+
+from time import monotonic
+from typing import Callable, Optional
+
+from . import stall_location
+from .chunk_copies import OUT_OF_MEMORY, ChunkCopies, NoCopy
+from .devices import asynchronous
+from .direct import Direct
+from .layouts import layout_of
+from .messenger import Messenger
+from .trust import GPU, NotTrusted, place_of
+
+_AGAIN_S = 2.0
+"""If the allocation still waits, the pool is copied again after this time. Other threads may have freed memory
+meanwhile, and a copy made without TensorFlow's lock may mix two moments, which only the engine can tell."""
+
+_AFTER_CHUNK_S = 5e-5
+"""Nor is it copied again before this time for each chunk: the engine takes a twentieth of it to make the map."""
+
+_PATIENCE_S = 1.0
+"""For a pool that does not keep still while it is copied."""
+
+_CENSUS_AFTER_S = 1.0
+"""A wait that has lasted so long most often ends in an error: what holds the memory is found out while it is there.
+Shorter waits are usual where threads share a pool that is nearly full."""
+
+
+def watched(version: str) -> bool:
+    """Whether waits are seen in the TensorFlow *version*, as far as is known before its pools are there."""
+    return layout_of(version) is not None
+
+
+class WaitWatch:
+    """Puts down each pool in which an allocation waits. All of it runs in the sampler's thread."""
+
+    def __init__(
+        self,
+        messenger: Messenger,
+        copies: ChunkCopies,
+        ask_for_dumps: Callable[[], None],
+        want_census: Callable[[], None],
+    ) -> None:
+        """*ask_for_dumps* is called once if there is a pool that cannot be watched, or cannot be copied.
+
+        *want_census* is called once a wait, if it lasts: the script stands still then, and a census costs it nothing.
+        """
+        self._messenger = messenger
+        self._copies = copies
+        self._ask_for_dumps: Optional[Callable[[], None]] = ask_for_dumps
+        self._watched: dict[str, bool] = {}  # whether it is a pool that can be
+        self._want_census = want_census
+        self._counted: set[str] = set()  # pools for whose present wait a census was wanted
+        self._since: dict[str, float] = {}  # when the wait was seen first, while there is one
+        self._next: dict[str, float] = {}  # when a pool may be put down again
+
+    def look(self, direct: Optional[Direct], devices: "list[str]") -> None:
+        """Look whether an allocation waits in one of the pools of *devices*; *direct* reads pools in place."""
+        if direct is None:
+            if devices:
+                self._ask()
+            return
+        for device in devices:
+            place = place_of(device)
+            if self._can_be_watched(direct, device, place):
+                if direct.waits(*place):
+                    self._waits(direct, device, place)
+                else:
+                    self._since.pop(device, None)
+                    self._counted.discard(device)
+
+    def _can_be_watched(self, direct: Direct, device: str, place: "tuple[int, int]") -> bool:
+        """Whether it is a pool in which waits are seen. Checked once, when TensorFlow has made the allocator."""
+        known = self._watched.get(device)
+        if known is None:
+            try:
+                if not direct.check(*place, None):
+                    return False
+                known = direct.shows_waits(*place)
+            except NotTrusted:
+                known = False
+            self._watched[device] = known
+            if not known and not (place[0] == GPU and asynchronous()):
+                self._ask()
+        return known
+
+    def _waits(self, direct: Direct, device: str, place: "tuple[int, int]") -> None:
+        now = monotonic()
+        first = device not in self._since
+        since = self._since.setdefault(device, now)
+        if now - since >= _CENSUS_AFTER_S and device not in self._counted:
+            self._counted.add(device)
+            self._want_census()
+        if now < self._next.get(device, 0.0):
+            return
+        if first:
+            self._messenger.guarded("telling where the script waits", stall_location.tell, self._messenger)
+        try:
+            copy = self._copies.make(direct, device, place, OUT_OF_MEMORY)
+        except NoCopy:
+            # TensorFlow writes it down at its last attempt, if not before.
+            self._ask()
+            self._next[device] = now + _AGAIN_S
+            return
+        if copy.cut is not None:
+            self._copies.tell(direct, copy, [[None, 0.0]])
+            self._next[device] = now + max(_AGAIN_S, copy.cut.chunks * _AFTER_CHUNK_S)
+        elif now - since > _PATIENCE_S:
+            self._ask()
+
+    def _ask(self) -> None:
+        ask, self._ask_for_dumps = self._ask_for_dumps, None
+        if ask is not None:
+            self._messenger.guarded("asking for memory dumps", ask)

@@ -1,0 +1,61 @@
+"""The user's file of options, ``~/.config/tfmemtop/config.toml``. What is typed on the command line comes before it."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from tfmemtop.options import Refusal
+
+_LARGEST = 64 * 1024  # bytes: a file of options is far smaller
+
+
+def path() -> Path:
+    """Where the file is, whether it exists or not."""
+    home = os.environ.get("XDG_CONFIG_HOME") or ""
+    folder = Path(home) if home.startswith("/") else Path.home() / ".config"  # the XDG standard ignores relative paths
+    return folder / "tfmemtop" / "config.toml"
+
+
+def read() -> Mapping[str, object]:
+    """The file's entries by name; empty if there is no file.
+
+    Raises:
+        Refusal: it cannot be read, or is not TOML.
+    """
+    file = path()
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(_LARGEST + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise Refusal(f"{file}: {error.strerror}") from error
+    if len(text) > _LARGEST:
+        raise Refusal(f"{file}: larger than {_LARGEST // 1024} KiB")
+    from msgspec import DecodeError, toml  # most users have no such file
+
+    try:
+        return toml.decode(text.decode(), type=dict[str, object])
+    except (UnicodeDecodeError, DecodeError) as error:
+        raise Refusal(f"{file}: {error}") from error
+
+
+def words(entries: Mapping[str, object], known: Mapping[str, bool]) -> list[str]:
+    """*entries* as words of a command line. *known* has the options that may stand there, and which take a value.
+
+    Raises:
+        Refusal: one is no such option, or its value is of the wrong kind.
+    """
+    found = []
+    for name, value in entries.items():
+        flag = f"--{name}"
+        if flag not in known:
+            raise Refusal(f"{path()}: there is no option {name!r}; see tfmemtop help config")
+        if known[flag] and isinstance(value, str | int | float) and not isinstance(value, bool):
+            found.append(f"{flag}={value}")
+        elif not known[flag] and isinstance(value, bool):
+            found += [flag] * value
+        else:
+            expected = 'a number, or text in quotes such as "4G"' if known[flag] else "true or false"
+            raise Refusal(f"{path()}: {name} has to be {expected}")
+    return found

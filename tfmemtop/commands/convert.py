@@ -1,0 +1,65 @@
+"""Write a recording anew: compressed, or as plain JSON lines.
+
+usage: tfmemtop convert FILE OUT
+example: tfmemtop convert run.jsonl.gz run.jsonl
+
+A name that ends in .jsonl makes plain JSON lines, any other name a compressed recording. A recording of an older
+format is written in the newest. See also: tfmemtop help formats.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+from tfmemtop.commands import values
+from tfmemtop.commands.known_sessions import recording_of
+from tfmemtop.commands.parser import Arguments as Parsed
+from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.saying import say
+from tfmemtop.engine.stream.backlog import Backlog
+from tfmemtop.events import Event
+from tfmemtop.options import Refusal
+from tfmemtop.recording import RecordingError, Writer, left_out, read
+
+
+class Arguments(Parsed):
+    """``file`` is the recording, ``output`` the file to write."""
+
+    file: str
+    output: Path
+
+
+def declare(parser: Parser) -> None:
+    """The two files."""
+    parser.arguments = Arguments
+    parser.add_argument("file", metavar="FILE", help="a recording or a session")
+    parser.add_argument("output", metavar="OUT", type=values.file, help="the file to write")
+
+
+def run(arguments: Arguments) -> int:
+    """Write the file; return 0.
+
+    Raises:
+        Refusal: the recording cannot be read, or the file cannot be written.
+    """
+    path = recording_of(arguments.file)
+    with suppress(OSError):
+        if path.samefile(arguments.output):
+            raise Refusal(f"{path} cannot be written while it is read: name another file")
+    try:
+        recording = read(path)
+        with closing(Writer(arguments.output)) as writer:
+            _write(recording.events(), writer)
+    except RecordingError as error:
+        raise Refusal(str(error)) from error
+    if recording.damaged:
+        say(left_out(recording))
+    return 0
+
+
+def _write(events: Iterator[Event], writer: Writer) -> None:
+    backlog = Backlog()
+    writer.so_far = backlog.events
+    for event in events:
+        backlog.add(event)
+        writer.write(event)

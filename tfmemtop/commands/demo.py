@@ -1,0 +1,69 @@
+"""Watch a built-in Keras training, which takes about a minute.
+
+usage: tfmemtop demo [OPTIONS]
+example: tfmemtop demo --growth on
+
+It trains on the GPU if there is one. Otherwise it trains on the CPU, and TensorFlow's GPU allocator (BFC) manages
+the CPU's memory.
+"""
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop.commands.arguments import add_alert_options, add_record_option, add_run_options, add_screen_options
+from tfmemtop.commands.launching import ask_machine, make_launch
+from tfmemtop.commands.limits import resolve
+from tfmemtop.commands.live import Arguments as LiveArguments
+from tfmemtop.commands.live import show
+from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.screen import script_terminal_size
+from tfmemtop.engine.start import start
+from tfmemtop.options import Refusal
+from tfmemtop.settings import Settings
+
+_SCRIPT = Path(__file__).parents[1] / "demo" / "train.py"
+_POOL = 2 << 30  # bytes, about three times what the training needs: a smaller limit can be tried
+
+
+class Arguments(LiveArguments):
+    """As for any run; the command is the demo's own."""
+
+    def check(self) -> None:
+        """All of the options have an effect."""
+
+
+def declare(parser: Parser) -> None:
+    """The options of a run on the screen."""
+    parser.arguments = Arguments
+    add_run_options(parser)
+    add_alert_options(parser)
+    add_record_option(parser)
+    add_screen_options(parser)
+
+
+def run(arguments: Arguments) -> int:
+    """Start the demo, show the screen, and return the exit code with which the user left it.
+
+    Raises:
+        Refusal: TensorFlow is not installed, or there is no screen to show it on.
+    """
+    if find_spec("tensorflow") is None:
+        raise Refusal("the demo needs TensorFlow: pip install 'tfmemtop[demo]'")
+    size = script_terminal_size()
+    launch = make_launch(arguments, [sys.executable, str(_SCRIPT)], _settings(arguments), *size)
+    return show(lambda: start(launch), arguments)
+
+
+def _settings(arguments: Arguments) -> Settings:
+    machine = ask_machine()
+    settings = resolve(arguments, machine)
+    on_gpu = bool(machine.uuids) and settings.gpus != ()
+    if on_gpu:
+        # By default TensorFlow would take the whole GPU at once, and there would be little to watch.
+        return msgspec.structs.replace(settings, growth="on") if arguments.growth is None else settings
+    if settings.cpu_pool is None and settings.memory_limit is None:
+        settings = msgspec.structs.replace(settings, cpu_pool=min(_POOL, machine.host_memory or _POOL))
+    return settings

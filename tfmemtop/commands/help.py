@@ -1,0 +1,71 @@
+"""Show a page of the manual; without a TOPIC, list the pages.
+
+usage: tfmemtop help [TOPIC]
+example: tfmemtop help settings
+"""
+
+import shutil
+import sys
+
+from tfmemtop.commands import NAMES
+from tfmemtop.commands.parser import Arguments as Parsed
+from tfmemtop.commands.parser import Parser, parser_of
+from tfmemtop.commands.saying import takes_colours, tell, tell_coloured
+from tfmemtop.help import summary, topic, topics
+from tfmemtop.options import Refusal
+
+_WIDTH = 100  # columns; longer lines are hard to read
+
+
+class Arguments(Parsed):
+    """``topic`` is a page of the manual, or a command."""
+
+    topic: str | None = None
+
+
+def declare(parser: Parser) -> None:
+    """The page."""
+    parser.arguments = Arguments
+    parser.add_argument("topic", metavar="TOPIC", nargs="?", help="a page of the manual, or a command")
+
+
+def run(arguments: Arguments) -> int:
+    """Print the page, the help of a command, or the list of pages; return 0.
+
+    Raises:
+        Refusal: there is no such page.
+    """
+    name = arguments.topic
+    if name is None:
+        tell(contents())
+    elif name in topics():
+        tell_coloured(rendered(topic(name), _columns(), coloured=takes_colours()))
+    elif name in NAMES:
+        tell(parser_of(name).format_help().splitlines())
+    else:
+        raise Refusal(f"there is no topic {name!r}; choose one of: {', '.join(topics())}")
+    return 0
+
+
+def contents() -> list[str]:
+    """The list of pages as lines."""
+    width = max(map(len, topics()))
+    lines = [f"  {name:{width}}  {summary(name)}" for name in topics()]
+    options = "tfmemtop --help shows the commands and their options."
+    return ["tfmemtop help TOPIC shows one of these pages:", "", *lines, "", options]
+
+
+def rendered(markdown: str, width: int, *, coloured: bool = False) -> list[str]:
+    """*markdown* as lines of text, at most *width* columns wide; *coloured*: with escape sequences, as for bold."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(width=width, force_terminal=coloured, color_system="standard" if coloured else None)
+    with console.capture() as captured:
+        console.print(Markdown(markdown, hyperlinks=False))
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def _columns() -> int:
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return min(_WIDTH, shutil.get_terminal_size().columns) if on_terminal else _WIDTH

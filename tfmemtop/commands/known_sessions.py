@@ -1,0 +1,93 @@
+"""The sessions that the command line can name: those that go on, and those of which a recording is kept."""
+
+import time
+from pathlib import Path
+
+from tfmemtop.engine.stream.folders import SessionInfo, sessions
+from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings
+from tfmemtop.options import Refusal
+from tfmemtop.recording import Recording, RecordingError, read
+from tfmemtop.state.outcome import TOLD_BY, Outcome, SessionFigures, outcome
+
+
+def going() -> list[SessionInfo]:
+    """The sessions that a screen can attach to, oldest first.
+
+    Raises:
+        Refusal: they cannot be looked for.
+    """
+    try:
+        return sessions()
+    except OSError as error:
+        raise Refusal(f"cannot look for sessions: {error}") from error
+
+
+def recorded() -> list[tuple[str, Recording]]:
+    """The kept recordings that can be read, newest first, each with the name of its session."""
+    found = []
+    for name, path in kept_recordings().items():
+        try:
+            recording = read(path)
+        except RecordingError:
+            continue  # of a session that has just begun, or it was removed in this moment
+        if recording.session.id == name:  # else another session was recorded over it
+            found.append((name, recording))
+    return sorted(found, key=lambda each: each[1].session.started, reverse=True)
+
+
+def known(most: int | None = None) -> tuple[list[SessionFigures], int]:
+    """The *most* newest sessions, newest first, and how many more there are."""
+    alive = {session.id: session for session in going()}
+    kept = recorded()
+    names = {name for name, _ in kept}
+    entries: list[tuple[float, Recording | SessionInfo]] = [(each.session.started, each) for _, each in kept]
+    entries += [(session.started, session) for session in alive.values() if session.id not in names]
+    entries.sort(key=lambda entry: entry[0], reverse=True)
+    shown = [entry for _, entry in entries[:most]]
+    told = [_of(each, each.session.id in alive) if isinstance(each, Recording) else _without(each) for each in shown]
+    return told, len(entries) - len(shown)
+
+
+def _of(recording: Recording, attachable: bool) -> SessionFigures:
+    session, path = recording.session, recording.path
+    try:
+        last, duration = outcome(recording.tail(*TOLD_BY)), recording.duration()
+    except RecordingError:
+        last, duration = Outcome(), 0.0
+    return SessionFigures(
+        name=session.id,
+        command=tuple(session.command),
+        started=session.started,
+        duration_s=duration,
+        going=attachable or is_written(path),
+        last=last,
+        path=str(path.resolve()),
+        size=path.stat().st_size,
+    )
+
+
+def _without(session: SessionInfo) -> SessionFigures:
+    since = max(0.0, time.time() - session.started)
+    return SessionFigures(session.id, tuple(session.command), session.started, since, True, Outcome())
+
+
+def recording_of(name: str | None) -> Path:
+    """The recording that *name* means: a file, or the session that has that name, or whose name begins so.
+
+    Without a *name*, that of the last session.
+
+    Raises:
+        Refusal: there is none.
+    """
+    if name is None:
+        newest = next(iter(recorded()), None)
+        if newest is None:
+            raise Refusal("no session has been recorded yet; start one: tfmemtop -- COMMAND…")
+        return newest[1].path
+    if Path(name).exists() or not name.isalnum():
+        return Path(name)
+    kept = kept_recordings()
+    found = [kept[name]] if name in kept else [path for each, path in kept.items() if each.startswith(name)]
+    if len(found) > 1:
+        raise Refusal(f"{len(found)} sessions begin with {name!r}; tfmemtop ls lists them")
+    return found[0] if found else Path(name)

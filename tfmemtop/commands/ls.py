@@ -1,0 +1,52 @@
+"""List the sessions, going and past.
+
+usage: tfmemtop ls [--all] [--json]
+example: tfmemtop ls --all
+
+The newest are first. The name of a session stands for its recording: tfmemtop why NAME. Without a name, why, compare
+and replay take the last session, attach the newest that runs.
+"""
+
+import msgspec
+
+from tfmemtop.commands.arguments import add_json_option
+from tfmemtop.commands.known_sessions import known
+from tfmemtop.commands.parser import Arguments as Parsed
+from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.saying import note, tell, tell_json
+from tfmemtop.reports.sessions import table, to_json
+from tfmemtop.words.sessions import NONE, more
+
+_NEWEST = 20
+
+
+class Arguments(Parsed):
+    """``all``: not only the newest."""
+
+    all: bool = False
+    json: bool = False
+
+
+def declare(parser: Parser) -> None:
+    """How many, and how."""
+    parser.arguments = Arguments
+    parser.add_argument("--all", action="store_true", help=f"list all sessions, not only the newest {_NEWEST}")
+    add_json_option(parser)
+
+
+def run(arguments: Arguments) -> int:
+    """Print the list, as a table or as JSON; return 0.
+
+    Raises:
+        Refusal: sessions cannot be looked for.
+    """
+    found, left = known(None if arguments.all else _NEWEST)
+    if arguments.json:
+        tell_json(msgspec.json.format(msgspec.json.encode(to_json(found))))
+    elif found:
+        tell(table(found))
+        if left:
+            note(more(left))
+    else:
+        note(NONE)
+    return 0

@@ -1,0 +1,319 @@
+"""Reads the command line: which command is meant, its options, and the program's own command line after ``--``.
+
+Only the file of the command that is meant is imported. This keeps the start short.
+"""
+
+import argparse
+import ast
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from tfmemtop import __version__
+from tfmemtop.commands import DEFAULT, NAMES, configuration
+from tfmemtop.commands.saying import tell
+from tfmemtop.options import Refusal
+
+_CLOSING = """\
+SIZE is a number with K, M, G or T (powers of 1024; 4G, 3500M), or a share of the memory such as 50%.
+Without a GPU, the memory limit and the allocator apply to TensorFlow's memory pool for the CPU.
+
+exit code: the script's own; 128+n if signal n ended it; 2 if the command line is not valid;
+126 or 127 if the script cannot be started or does not exist. More: tfmemtop help exit-codes"""
+
+
+FOR_RUN = "for the run"
+FOR_ALERTS = "for alerts"
+"""Titles of groups of options that have no effect where nothing is run."""
+
+OTHER = "other"
+
+_TYPED_ONLY = {"--record", "--help", "--version", "-h", "-V"}
+"""What cannot stand in the user's file of options."""
+
+
+class Arguments(argparse.Namespace):
+    """What was typed for one command. Each command's own class names its options and their types.
+
+    ``command`` is the command line after ``--``; empty if there is none.
+    """
+
+    command: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Look at the options together.
+
+        Raises:
+            Refusal: two options contradict each other, or one lacks what it needs.
+        """
+
+
+class Trailing(Enum):
+    """Whether a command line stands after ``--``."""
+
+    NONE = "none"
+    ALLOWED = "allowed"
+    NEEDED = "needed"
+
+
+class Call(NamedTuple):
+    """What the command line asks for: ``run(arguments)`` does it and returns the exit code."""
+
+    run: Callable[[Any], int]
+    arguments: Arguments
+
+
+@dataclass(frozen=True)
+class Page:
+    """The parts of a command's docstring: one line that says what it does, how it is typed, and the rest."""
+
+    summary: str
+    usages: tuple[str, ...]
+    example: str
+    text: str
+
+    @classmethod
+    def of(cls, docstring: str) -> "Page":
+        """Read the lines ``usage: …`` and ``example: …``; the first line is the summary."""
+        summary, *lines = docstring.strip().splitlines()
+        marked = [tuple(line.split(": ", 1)) for line in lines if line.startswith(("usage: ", "example: "))]
+        text = "\n".join(line for line in lines if not line.startswith(("usage: ", "example: ")))
+        usages = tuple(value for key, value in marked if key == "usage")
+        return cls(summary, usages, next((value for key, value in marked if key == "example"), ""), text.strip())
+
+
+class ValueRefused(Refusal):
+    """An option's value is not valid."""
+
+
+class _Shown(Exception):
+    """``--help`` or ``--version`` was given: *lines* are to be printed, and nothing else happens."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self.lines = lines
+
+
+class _Help(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        raise _Shown(parser.format_help().splitlines())
+
+
+class _Version(argparse.Action):
+    def __call__(self, *_: object) -> NoReturn:
+        raise _Shown([f"tfmemtop {__version__}"])
+
+
+class Parser(argparse.ArgumentParser):
+    """The options of the command *name*; *docstring* is its help.
+
+    A command sets ``arguments`` to its own class of arguments, and ``trailing`` if it takes the user's command line.
+    """
+
+    def __init__(self, name: str, docstring: str) -> None:
+        self.name, self.page = name, Page.of(docstring)
+        self.arguments: type[Arguments] = Arguments
+        self.trailing = Trailing.NONE
+        self.instead: dict[str, str] = {}
+        """What to use in place of another command's option."""
+        super().__init__(
+            prog=f"tfmemtop {name}",
+            usage="\n       ".join(self.page.usages),
+            description=f"{self.page.summary}\n\n{self.page.text}".strip(),
+            epilog=f"example: {self.page.example}" if self.page.example else None,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            add_help=False,
+        )
+
+    @property
+    def title(self) -> str:
+        """How messages name the command."""
+        return {DEFAULT: "tfmemtop", "once": "--once"}.get(self.name, self.name)
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        """Each option of the command, and whether it takes a value."""
+        return {flag: action.nargs != 0 for action in self._actions for flag in action.option_strings}
+
+    def add_common(self) -> None:
+        """The options of every command; the last in the help."""
+        other = self.add_argument_group(OTHER)
+        other.add_argument("-h", "--help", action=_Help, nargs=0, help="print this and exit")
+        other.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and exit")
+
+    def format_help(self) -> str:
+        if self.name == DEFAULT:  # the help of all
+            self.description = f"See and steer the GPU memory of a TensorFlow program while it runs.\n\n{_overview()}"
+            self.epilog = f"example: {self.page.example}\n\n{_CLOSING}"
+        return super().format_help()
+
+    def error(self, message: str) -> NoReturn:
+        missing = message.removeprefix("the following arguments are required: ")
+        if missing != message:
+            raise Refusal(f"{self.title} needs {missing}; for example: {self.page.example}")
+        raise ValueRefused(f"{message.removeprefix('argument ')}; see {self._help}")
+
+    @property
+    def _help(self) -> str:
+        return "tfmemtop --help" if self.name in (DEFAULT, "once") else f"tfmemtop {self.name} --help"
+
+    def read(self, head: Sequence[str], dashes: bool, command: tuple[str, ...]) -> Arguments:
+        """The arguments in *head* and the *command* behind them, checked. *dashes*: whether there was a ``--``.
+
+        Raises:
+            Refusal: they are not valid; the message says why.
+        """
+        arguments = self.arguments(command=command)
+        if dashes and self.trailing is Trailing.NONE:
+            raise Refusal(f"{self.title} takes no command after --")
+        if dashes and not command:
+            raise Refusal("there is no command after --; for example: tfmemtop -- python train.py")
+        _, rest = self.parse_known_intermixed_args(list(head), arguments)
+        for word in rest:
+            self._refuse(word)
+        self._add_configured(arguments)
+        if self.trailing is Trailing.NEEDED and not command:
+            raise Refusal(f"{self.title} needs a command; for example: {self.page.example}")
+        if command and not command[0]:
+            raise Refusal("the command after -- is empty")
+        arguments.check()
+        return arguments
+
+    def _add_configured(self, arguments: Arguments) -> None:
+        """Set what was not typed and stands in the user's file of options."""
+        nothing_runs = self.trailing is Trailing.ALLOWED and not arguments.command
+        without = {FOR_RUN, FOR_ALERTS} if nothing_runs else set()
+        groups = [group for group in self._action_groups if group.title not in without | {OTHER}]
+        mine = {action.dest for group in groups for action in group._group_actions} - vars(arguments).keys()
+        entries = configuration.read() if mine else {}
+        if not entries:
+            return
+        live = parser_of(DEFAULT)
+        said = live.arguments()
+        known = {flag: takes for flag, takes in live.flags.items() if flag not in _TYPED_ONLY}
+        try:
+            live.parse_known_args(configuration.words(entries, known), said)
+        except ValueRefused as refusal:
+            raise Refusal(f"{configuration.path()}: {refusal}") from None
+        for name in mine & {name.replace("-", "_") for name in entries}:
+            setattr(arguments, name, getattr(said, name))
+
+    def _refuse(self, word: str) -> NoReturn:
+        if not word.startswith("-"):
+            hint = f"; see {self._help}" if self.trailing is Trailing.NONE else "; put -- before the command"
+            raise Refusal(f"{self.title} does not understand {word!r}{hint}")
+        flag = _flag(word)
+        owners = [parser.title for parser in map(parser_of, NAMES) if flag in parser.flags]
+        if not owners:
+            meant = _closest(flag, self.flags)
+            raise Refusal(f"there is no option {flag}; {meant or f'see {self._help}'}")
+        here = "" if self.name == DEFAULT else f", not of {self.title}"
+        named = ["tfmemtop -- COMMAND" if owner == "tfmemtop" else owner for owner in owners]
+        better = f"; use {self.instead[flag]}" if flag in self.instead else ""
+        raise Refusal(f"{flag} is an option of {', '.join(named)}{here}{better}")
+
+
+def parse(argv: Sequence[str]) -> Call:
+    """Read the words after ``tfmemtop``.
+
+    Raises:
+        Refusal: they are not valid; the message says why.
+    """
+    split = argv.index("--") if "--" in argv else len(argv)
+    dashes = split < len(argv)
+    name, head = _choose(list(argv[:split]), dashes)
+    try:
+        arguments = parser_of(name).read(head, dashes, tuple(argv[split + 1 :]))
+    except _Shown as shown:
+        return Call(partial(_show, shown.lines), Arguments())
+    return Call(_module(name).run, arguments)
+
+
+def parser_of(name: str) -> Parser:
+    """The parser that the command *name* declares."""
+    module = _module(name)
+    parser = Parser(name, module.__doc__)
+    module.declare(parser)
+    parser.add_common()
+    return parser
+
+
+def _module(name: str) -> Any:
+    return import_module(f"tfmemtop.commands.{name}")
+
+
+def _show(lines: list[str], _: Arguments) -> int:
+    tell(lines)
+    return 0
+
+
+def _choose(head: list[str], dashes: bool) -> tuple[str, list[str]]:
+    """The command that *head* names, and *head* without its name. Options may stand before it."""
+    if "--once" in head:
+        head = [word for word in head if word != "--once"]
+        place = next(_words(head), None)
+        if place is not None:
+            raise Refusal(f"--once goes with no other command such as {head[place]}")
+        return "once", head
+    place = next(_words(head), None)
+    if place is None:
+        return DEFAULT, head
+    name = head[place]
+    if name in NAMES and name not in (DEFAULT, "once"):
+        return name, head[:place] + head[place + 1 :]
+    if not dashes:
+        program = shlex.join(["tfmemtop", *head[:place], "--", *head[place:]])
+        if meant := _closest(name, NAMES):
+            raise Refusal(f"there is no command {name!r}; {meant} To run a program of that name: {program}")
+        raise Refusal(f"put -- before the command: {program}")
+    raise Refusal(f"{name!r} before -- is not a command of tfmemtop; see tfmemtop --help")
+
+
+def _closest(word: str, known: Iterable[str]) -> str:
+    """The question whether one of *known* was meant by *word*; empty if none resembles it."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, set(known), 1, cutoff=0.7)
+    return f"did you mean {found[0]}?" if found else ""
+
+
+def _words(head: list[str]) -> Iterator[int]:
+    """Where in *head* there is a word that is neither an option nor an option's value."""
+    place = 0
+    flags: dict[str, bool] = {}
+    while place < len(head):
+        if not head[place].startswith("-"):
+            yield place
+            place += 1
+            continue
+        flag = _flag(head[place])
+        if flag not in flags:
+            flags = parser_of(DEFAULT).flags
+        if flag not in flags:
+            flags = {flag: takes for name in NAMES for flag, takes in parser_of(name).flags.items()}
+        if flag not in flags:
+            return
+        place += 2 if flags[flag] and flag == head[place] else 1
+
+
+def _flag(word: str) -> str:
+    """The option in *word*, without a value that is joined to it: ``--to=1G``, ``-oFILE``."""
+    return word.partition("=")[0] if word.startswith("--") else word[:2]
+
+
+def _overview() -> str:
+    """The commands as lines: how each is typed, and what it does."""
+    pages = [Page.of(_docstring(name)) for name in NAMES if name != DEFAULT]
+    lines = [f"  {usage}\n      {page.summary}" for page in pages for usage in page.usages]
+    return "\n".join(["commands (tfmemtop COMMAND --help says more):", *lines])
+
+
+def _docstring(name: str) -> str:
+    """The docstring of a command's file. It is read, since importing all of the commands would take long."""
+    return ast.get_docstring(ast.parse(Path(__file__).with_name(f"{name}.py").read_text("utf-8"))) or ""

@@ -1,0 +1,76 @@
+"""Recordings that are named on the command line."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfmemtop.commands.known_sessions import recording_of
+from tfmemtop.commands.saying import say
+from tfmemtop.events import Event, Run
+from tfmemtop.options import Refusal
+from tfmemtop.recording import Recording, RecordingError, left_out, read
+from tfmemtop.recording.outline import STRETCH_S
+from tfmemtop.rules.run_review import LOOK_S
+from tfmemtop.state import State, apply
+
+_LONG_S = 3600.0
+_WHOLE_S = 300.0
+"""Of a recording that is longer than an hour, reports take an outline, and all readings of the last five minutes."""
+
+
+def numbered(name: str | None) -> tuple[str, int | None]:
+    """``run.jsonl:2`` as the file and the run's number. If a file of exactly that name exists, it is meant.
+
+    A session's name stands for its recording. Without a *name* the last session is meant.
+
+    Raises:
+        Refusal: several sessions are meant, or there is none.
+    """
+    path, colon, number = (name or "").rpartition(":")
+    if name and colon and path and number.isascii() and number.isdigit() and not Path(name).exists():
+        return str(recording_of(path)), int(number)
+    return str(recording_of(name)), None
+
+
+def told(recording: Recording, number: int | None = None) -> Iterator[Event]:
+    """What a report on run *number*, or on the last, is made of: all events, or of a long session an outline.
+
+    Raises:
+        RecordingError: the file can no longer be read.
+    """
+    if not _is_long(recording):
+        return recording.events()
+    runs = {event.run: event.t for event in recording.tail(Run) if isinstance(event, Run)}
+    end = runs.get(number + 1, recording.duration()) if number is not None else recording.duration()
+    return recording.outline(end - _WHOLE_S, end)
+
+
+def spacing_s(recording: Recording) -> float:
+    """Seconds between the readings in what is :func:`told`, where it is worth looking at all of them."""
+    return STRETCH_S if _is_long(recording) else LOOK_S
+
+
+def _is_long(recording: Recording) -> bool:
+    return recording.duration() > _LONG_S
+
+
+def fold(path: str) -> State:
+    """The state at the end of the recording *path*. Damaged lines are reported on stderr.
+
+    Raises:
+        Refusal: it cannot be read.
+    """
+    state = State()
+    try:
+        recording = read(Path(path))
+        for event in told(recording):
+            apply(state, event)
+    except RecordingError as error:
+        raise Refusal(str(error)) from error
+    if recording.damaged:
+        say(left_out(recording))
+    return state
+
+
+def no_run(path: str, number: int | None) -> Refusal:
+    """The recording *path* contains no run, or none with that *number*."""
+    return Refusal(f"{path} holds no run" + ("" if number is None else f" {number}"))

@@ -1,0 +1,244 @@
+"""The live engine: a watch, a terminal and a server; it obeys screens, and knows when it is no longer needed."""
+
+import asyncio
+import os
+import signal
+import traceback
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.output import OutputPump
+from tfmemtop.engine.process.run import Prepared
+from tfmemtop.engine.process.terminal import PseudoTerminal
+from tfmemtop.engine.process.unstarted import StartError
+from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
+from tfmemtop.engine.sources.procfs import read_environment, read_stat
+from tfmemtop.engine.stream.folders import SessionFolder
+from tfmemtop.engine.stream.server import Reader, Server
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.watch import open_watch
+from tfmemtop.events import (
+    CensusNow,
+    Command,
+    Environment,
+    Event,
+    Input,
+    Level,
+    MapWanted,
+    NoticeKind,
+    ProcessReadings,
+    ReadEnvironment,
+    Relaunch,
+    Resize,
+    Run,
+    RunEnd,
+    Signal,
+    Stop,
+    Terminal,
+)
+from tfmemtop.words.starting import start_text
+
+LINGER_S = 2.0
+"""How long an engine waits for another reader once it is no longer needed."""
+UNSEEN_S = 3600.0
+"""How long it keeps the picture of a run that ended while nobody looked."""
+UNREAD_S = 10.0
+"""How long one that only watches waits for its first reader."""
+
+
+class Engine:
+    """One session, from its first run to the last reader's leaving.
+
+    An asynchronous context manager: it watches while it is entered, and serves readers from :meth:`begin` on.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        launch: Launch,
+        folder: SessionFolder,
+        terminal: PseudoTerminal,
+        output_path: Path | None,
+    ) -> None:
+        self._stream = stream
+        self._terminal = terminal
+        self._loop = asyncio.get_running_loop()
+        self._output = OutputPump(stream, terminal, output_path)
+        maps_every_s = RECORDED_PACE_S if launch.record else KEPT_PACE_S if launch.keep else None
+        self.watch = open_watch(stream, launch, folder, terminal=terminal, pump=self._output, maps_every_s=maps_every_s)
+        self._server = Server(
+            stream, folder.readers, take=self._heed, left=self.watch.maps.forget, changed=self._consider
+        )
+        self._exit = AsyncExitStack()
+        self._stopping: asyncio.Task[None] | None = None
+        self._preparing: asyncio.Task[None] | None = None
+        self._next: Prepared | None = None
+        self._quit = False
+        self._done = asyncio.Event()
+        self._linger: asyncio.TimerHandle | None = None
+        self._seen_end = False
+
+    async def __aenter__(self) -> "Engine":
+        async with AsyncExitStack() as stack:
+            # Readers are let go last: one that has seen the end finds the recording whole.
+            stack.push_async_callback(self._server.close)
+            await stack.enter_async_context(self.watch)
+            self._exit = stack.pop_all()
+        # Handlers, not SIG_IGN: what is ignored stays ignored in the script.
+        for number in (signal.SIGHUP, signal.SIGINT):
+            self._loop.add_signal_handler(number, lambda: None)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._exit.aclose()
+
+    def begin(self) -> None:
+        """Serve readers, and end the run on SIGTERM."""
+        self._loop.add_signal_handler(signal.SIGTERM, self._obey, Stop(quit=True))
+        self._stream.listen(self._follow)
+        self._server.begin()
+
+    async def done(self) -> None:
+        """Wait until nobody needs the engine any more."""
+        self._consider()
+        await self._done.wait()
+
+    def _follow(self, event: Event) -> None:
+        match event:
+            case Run():
+                self._seen_end = False
+            case RunEnd():
+                self._seen_end = self._server.readers > 0
+                self._consider()
+            case ProcessReadings():
+                self._consider()
+            case _:
+                pass
+
+    def _heed(self, reader: Reader, command: Command) -> None:
+        if isinstance(command, MapWanted):
+            self.watch.maps.want(reader, command)
+        else:
+            self._obey(command)
+
+    def _obey(self, command: Command) -> None:
+        match command:
+            case Input():
+                self._output.write(command.text)
+            case Resize():
+                self._resize(command.columns, command.rows)
+            case Signal():
+                self._signal(command.pids, command.signal)
+            case ReadEnvironment():
+                self._read_environment(command.pid)
+            case CensusNow():
+                self.watch.hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
+            case Relaunch():
+                self._forget_next()
+                self._preparing = self._loop.create_task(self._relaunch(command))
+            case Stop():
+                self._quit = self._quit or command.quit
+                self._forget_next()
+                self._end(command.grace_s)
+
+    def _forget_next(self) -> None:
+        self._next = None
+        if self._preparing is not None:
+            self._preparing.cancel()
+            self._preparing = None
+
+    async def _relaunch(self, command: Relaunch) -> None:
+        try:
+            self._next = await self.watch.prepare(command.argv, command.settings)
+        except Exception as error:
+            # Before the present run is ended for nothing.
+            if not isinstance(error, StartError | ValueError):
+                traceback.print_exc()
+            self._not_relaunched(error)
+        else:
+            self._stream.withdraw("relaunch")
+            self._end(command.grace_s)
+        self._preparing = None
+        self._consider()
+
+    def _not_relaunched(self, error: Exception) -> None:
+        why = start_text(error.unstarted) if isinstance(error, StartError) else str(error)
+        self._stream.notice("relaunch", NoticeKind.NOT_RELAUNCHED, Level.ERROR, why)
+
+    def _end(self, grace_s: float) -> None:
+        if self._stopping is not None and not self._stopping.done():
+            self.watch.ending.hasten(grace_s)
+            return
+        self._stopping = self._loop.create_task(self._end_and_go_on(grace_s))
+
+    async def _end_and_go_on(self, grace_s: float) -> None:
+        try:
+            if self.watch.runs.number:
+                await self.watch.ending.end(grace_s)
+            run, self._next = self._next, None
+            if run is not None and not self._quit:
+                self.watch.start(run)
+        except StartError as error:
+            self._not_relaunched(error)
+        except Exception as error:
+            traceback.print_exc()
+            self._stream.notice("ending", NoticeKind.ENDING_FAILED, Level.ERROR, f"{type(error).__name__}: {error}")
+        finally:
+            self._stopping = None
+            self._consider()
+
+    def _resize(self, columns: int, rows: int) -> None:
+        columns, rows = min(max(columns, 1), 9999), min(max(rows, 1), 9999)
+        if (columns, rows) != (self._terminal.columns, self._terminal.rows):
+            self._terminal.resize(columns, rows)
+            self._stream.publish(Terminal(t=self._stream.now(), columns=columns, rows=rows))
+
+    def _signal(self, pids: list[int], number: int) -> None:
+        troubles = [trouble for pid in pids if (trouble := self._signal_one(pid, number))]
+        if troubles:
+            self._stream.notice("signal", NoticeKind.SIGNAL_FAILED, Level.ERROR, "; ".join(troubles))
+        else:
+            self._stream.withdraw("signal")
+
+    def _signal_one(self, pid: int, number: int) -> str:
+        try:
+            self.watch.readings.signal(pid, number)
+        except OSError as error:
+            return f"{pid}: {error.strerror}"
+        except ValueError as error:
+            return f"{pid}: {error}"
+        return ""
+
+    def _read_environment(self, pid: int) -> None:
+        try:
+            found = Environment(t=self._stream.now(), pid=pid, variables=read_environment(pid))
+        except OSError as error:
+            found = Environment(t=self._stream.now(), pid=pid, variables={}, error=error.strerror or str(error))
+        self._stream.publish(found)
+
+    def _consider(self) -> None:
+        """End, or end soon, if nothing runs and nobody reads."""
+        if self._quit and self._stopping is None:
+            self._done.set()
+            return
+        if self._server.readers or self._stopping or self._preparing or self._busy():
+            if self._linger is not None:
+                self._linger.cancel()
+                self._linger = None
+            if self._server.readers and not self.watch.runs.running:
+                self._seen_end = True
+        elif self._linger is None:
+            wait = LINGER_S if self._server.ever else UNREAD_S
+            if self.watch.runs.number and not self._seen_end:
+                wait = UNSEEN_S
+            self._linger = self._loop.call_later(wait, self._done.set)
+
+    def _busy(self) -> bool:
+        """Whether the script runs, or what it left behind in our terminal, which would be hung up on."""
+        if self.watch.runs.running:
+            return True
+        ours = os.getsid(0)
+        return any(
+            (stat := read_stat(pid)) is not None and stat.session == ours for pid in self.watch.readings.of_runs()
+        )

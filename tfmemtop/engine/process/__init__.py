@@ -1,0 +1,1 @@
+"""The script's process: its start, its terminal, its output, its end."""

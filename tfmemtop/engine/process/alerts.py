@@ -1,0 +1,149 @@
+"""The user's own commands for when a run ends or runs out of memory."""
+
+import asyncio
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.run import Runs
+from tfmemtop.engine.stream.kept_sessions import kept_recordings
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Allocator, Event, NoticeKind, OutOfMemory, Run, RunEnd, Session, Stopping
+
+WAIT_S = 30.0
+"""How long :meth:`Alerts.done` waits for the commands."""
+
+
+class Failed(NamedTuple):
+    """A command that did not do its work: ``about`` is its exit code, if it has one."""
+
+    kind: NoticeKind
+    detail: str
+    about: int | None
+
+
+class Alerts:
+    """Runs ``launch.on_end`` when a run has ended, and ``launch.on_oom`` at its first out-of-memory error.
+
+    Each is a line for ``sh``, started in the user's folder with the user's environment, the facts in variables
+    named ``TFMEMTOP_…``, and nothing to read or to write. A run that is ended from the screen is no news:
+    its end starts nothing. A command that fails costs one notice.
+    """
+
+    def __init__(self, stream: Stream, launch: Launch, runs: Runs) -> None:
+        self._stream = stream
+        self._launch = launch
+        self._runs = runs
+        self._going: dict[int, subprocess.Popen[bytes]] = {}
+        self._gone = asyncio.Event()
+        self._run: Run | None = None
+        self._asked = False
+        self._errors = 0
+        self._peak: int | None = None
+        self._pool: int | None = None
+        self.failed: list[Failed] = []
+
+    def begin(self) -> None:
+        """Follow the stream, if there is a command for anything. Needs the running loop."""
+        if self._launch.on_end or self._launch.on_oom:
+            self._stream.listen(self._follow)
+
+    async def done(self) -> None:
+        """Wait until the commands that were started have ended, at most :data:`WAIT_S`."""
+        try:
+            await asyncio.wait_for(self._all_gone(), WAIT_S)
+        except asyncio.TimeoutError:
+            pass  # it goes on without us
+
+    async def _all_gone(self) -> None:
+        while self._going:
+            self._gone.clear()
+            await self._gone.wait()
+
+    def _follow(self, event: Event) -> None:
+        match event:
+            case Run():
+                self._run, self._asked, self._errors, self._peak, self._pool = event, False, 0, None, None
+            case Allocator():
+                self._peak = _most(self._peak, event.in_use, event.peak, event.high)
+                self._pool = _most(self._pool, event.pool, event.peak_pool)
+            case Stopping():
+                self._asked = True
+            case OutOfMemory():
+                self._errors += 1
+                if self._errors == 1 and self._launch.on_oom:
+                    self._start(self._launch.on_oom, self._facts("oom", event.t) | _of_error(event))
+            case RunEnd():
+                if self._launch.on_end and not self._asked:
+                    self._start(self._launch.on_end, self._facts("end", event.t) | _of_end(event))
+            case _:
+                pass
+
+    def _facts(self, what: str, t: float) -> dict[str, str]:
+        run = self._run
+        session = next((event for event in self._stream.backlog.events() if isinstance(event, Session)), None)
+        return _known(
+            EVENT=what,
+            SESSION=session.id if session else None,
+            HOST=session.host if session else None,
+            RUN=run.run if run else None,
+            PID=run.pid if run else None,
+            COMMAND=shlex.join(run.argv) if run else None,
+            SECONDS=round(t - run.t) if run else None,
+            PEAK_BYTES=self._peak,
+            POOL_BYTES=self._pool,
+            OOM_COUNT=self._errors,
+            OUTPUT=session.output_path if session else None,
+            RECORDING=self._launch.record or kept_recordings().get(session.id if session else ""),
+        )
+
+    def _start(self, line: str, facts: dict[str, str]) -> None:
+        null = subprocess.DEVNULL
+        try:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", line],
+                cwd=self._launch.cwd,
+                env=self._launch.environment | facts,
+                stdin=null,
+                stdout=null,
+                stderr=null,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._fail(NoticeKind.ALERT_NOT_STARTED, error.strerror or str(error))
+            return
+        self._going[process.pid] = process
+        self._runs.adopt(process.pid, lambda status: self._ended(process.pid, line, status))
+
+    def _ended(self, pid: int, line: str, status: int) -> None:
+        code = os.waitstatus_to_exitcode(status)
+        self._going.pop(pid).returncode = code
+        self._gone.set()
+        if code:
+            self._fail(NoticeKind.ALERT_FAILED, line, code if code > 0 else 128 - code)
+
+    def _fail(self, kind: NoticeKind, detail: str, about: int | None = None) -> None:
+        self.failed.append(Failed(kind, detail, about))
+        self._stream.notice("alert", kind, detail=detail, about=about)
+
+
+def _most(*sizes: int | None) -> int | None:
+    return max((size for size in sizes if size is not None), default=None)
+
+
+def _of_error(event: OutOfMemory) -> dict[str, str]:
+    return _known(DEVICE=event.device, REQUESTED_BYTES=event.requested, OPERATION=event.operation)
+
+
+def _of_end(event: RunEnd) -> dict[str, str]:
+    name = signal.Signals(event.signal).name if event.signal in list(signal.Signals) else event.signal
+    return _known(EXIT_CODE=event.exit_code, SIGNAL=name, OOM_KILLED=int(event.oom_killed))
+
+
+def _known(**facts: str | int | Path | None) -> dict[str, str]:
+    """The variables for those of *facts* that are known. A NUL would end a variable early."""
+    return {f"TFMEMTOP_{name}": str(fact).replace("\0", "") for name, fact in facts.items() if fact is not None}

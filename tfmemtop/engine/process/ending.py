@@ -1,0 +1,124 @@
+"""Ending a run: ask, insist, and wait until its memory is really free again."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Set
+from typing import Literal
+
+from tfmemtop.engine.process.footprint import Footprint
+from tfmemtop.engine.process.run import Runs
+from tfmemtop.engine.sources.procfs import descendants, read_stat, since_boot
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import DeviceReading, Held, Leftover, Stopping
+
+_Phase = Literal["term", "kill", "releasing", "released", "held"]
+
+_LOOK_S = 0.1
+_KILL_WAIT_S = 5.0
+_RELEASE_WAIT_S = 20.0
+_RELEASE_LOOK_S = 0.25
+_DRIVER_WAIT_S = 10.0
+
+
+class Ending:
+    """Ends everything that descends from this process, and what the script's processes have left behind: daemons too.
+
+    *mark* stands in the environment of the script's processes. *read_devices* reads the GPUs now. *apart* gives the
+    sessions that are left alone: what we have started ourselves beside the script, such as a build of the probe.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        runs: Runs,
+        mark: bytes,
+        read_devices: Callable[[], Awaitable[list[DeviceReading]]],
+        apart: Callable[[], Set[int]],
+    ) -> None:
+        self._stream = stream
+        self._runs = runs
+        self._mark = mark
+        self._read_devices = read_devices
+        self._apart = apart
+        self._footprint = Footprint()
+        self._deadline = 0.0
+        self._since = since_boot() - 1
+        stream.listen(self._footprint.take)
+
+    def hasten(self, grace_s: float) -> None:
+        """Bring the deadline of an ending under way forward."""
+        deadline = self._stream.now() + max(0.0, grace_s)
+        if deadline < self._deadline:
+            self._deadline = deadline
+            self._say("term", deadline)
+
+    async def end(self, grace_s: float) -> None:
+        """TERM to all, KILL to what is left after *grace_s*, then wait for GPU memory."""
+        # The sweep that finds processes may not have run yet: look now.
+        alive = self._victims()
+        ours = alive | self._footprint.pids
+        if alive:
+            self._runs.will_be_ended()
+            self._deadline = self._stream.now() + max(0.0, grace_s)
+            self._say("term", self._deadline)
+            for pid in alive:
+                _send(pid, signal.SIGTERM)
+            for pid in alive:
+                _send(pid, signal.SIGCONT)  # one that is stopped cannot end
+            while (alive := self._victims()) and self._stream.now() < self._deadline:
+                ours |= alive
+                await asyncio.sleep(min(_LOOK_S, max(0.01, self._deadline - self._stream.now())))
+        if alive:
+            self._say("kill")
+            give_up = self._stream.now() + _KILL_WAIT_S
+            while (alive := self._victims()) and self._stream.now() < give_up:
+                ours |= alive
+                for pid in alive:
+                    _send(pid, signal.SIGKILL)
+                await asyncio.sleep(_LOOK_S / 4)
+        if alive:
+            self._say("held", held=Held(Leftover.PROCESSES, pids=sorted(alive)))
+            return
+        await self._release(ours)
+
+    async def _release(self, ours: set[int]) -> None:
+        give_up = self._stream.now() + _RELEASE_WAIT_S
+        waiting = False
+        while held := await self._look(ours):
+            if self._stream.now() > give_up:
+                self._say("held", held=held)
+                return
+            if not waiting:
+                waiting = True
+                self._say("releasing")
+            await asyncio.sleep(_RELEASE_LOOK_S)
+        self._say("released")
+
+    async def _look(self, ours: set[int]) -> Held | None:
+        try:
+            readings = await asyncio.wait_for(self._read_devices(), _DRIVER_WAIT_S)
+        except asyncio.TimeoutError:
+            return Held(Leftover.DRIVER_SILENT)
+        return self._footprint.held(readings, ours)
+
+    def _victims(self) -> set[int]:
+        self._runs.reap()
+        alive = descendants(os.getpid(), self._mark, self._since)
+        if apart := self._apart():
+            alive = {pid for pid in alive if (stat := read_stat(pid)) and stat.session not in apart}
+        if self._runs.pid is not None:
+            # Its main thread ends first and reads as a zombie, while the others still hold all its memory.
+            alive.add(self._runs.pid)
+        return alive
+
+    def _say(self, phase: _Phase, deadline: float | None = None, held: Held | None = None) -> None:
+        run, now = self._runs.number, self._stream.now()
+        self._stream.publish(Stopping(t=now, run=run, phase=phase, deadline=deadline, held=held))
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass  # gone meanwhile, or of another user (sudo): what is left is looked at and told

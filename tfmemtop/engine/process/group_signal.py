@@ -1,0 +1,77 @@
+"""Tells a signal that was sent to this whole process group, or job, from one that was sent to this process alone.
+
+A process that catches a signal is not told which of the two it was. So a second process, which does nothing but
+catch signals, stays in the group. What it hears at the same time was sent to the group, and so to the script in it.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+
+WAIT_S = 0.05
+"""So long after a signal it is settled whether the group heard it."""
+_SAME_TIME_S = 3 * WAIT_S
+
+
+class GroupListener:
+    """The second process. It ends with :meth:`close`, or with this process.
+
+    Make it in the running loop and before there are other threads. It is not a child of this process.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+
+    def __init__(self, numbers: Collection[int]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._heard, told = os.pipe()
+        held, self._held = os.pipe()
+        os.set_blocking(told, False)
+        between = os.fork()
+        if between == 0:
+            try:
+                if os.fork() == 0:
+                    _listen(numbers, told, held)
+            finally:
+                os._exit(0)
+        os.waitpid(between, 0)
+        os.close(told)
+        os.close(held)
+        self._at: dict[int, float] = {}
+        self._loop.add_reader(self._heard, self._take)
+
+    def heard(self, number: int) -> bool:
+        """Whether the group was told *number* as well, ``WAIT_S`` after it came here."""
+        at = self._at.get(number)  # not taken: two soon after one another may have come there as one
+        return at is not None and self._loop.time() - at < _SAME_TIME_S
+
+    def close(self) -> None:
+        """End it."""
+        self._loop.remove_reader(self._heard)
+        os.close(self._heard)
+        os.close(self._held)
+
+    def _take(self) -> None:
+        numbers = os.read(self._heard, 4096)
+        if not numbers:  # it was killed: from now on nothing is heard
+            self._loop.remove_reader(self._heard)
+        self._at.update(dict.fromkeys(numbers, self._loop.time()))
+
+
+def _listen(numbers: Iterable[int], told: int, held: int) -> None:
+    """Write the numbers of signals to *told*, until the process that made this closes *held*'s other end."""
+    for number in numbers:
+        signal.signal(number, _hear)
+    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    # Others may wait until our stdout, or another descriptor of ours, is closed: they must not wait for this process.
+    for descriptor in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
+        if descriptor not in (told, held):
+            with suppress(OSError):  # that of the listing itself
+                os.close(descriptor)
+    os.read(held, 1)
+
+
+def _hear(*_: object) -> None:
+    """Python has written the number into the pipe before it calls this."""

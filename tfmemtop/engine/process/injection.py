@@ -1,0 +1,38 @@
+"""How the hook gets into the script, and what it is told there: by environment variables."""
+
+import os
+from pathlib import Path
+
+from tfmemtop.engine.process.launch import Launch
+
+INJECT = Path(__file__).parents[2] / "inject"
+"""The folder that PYTHONPATH leads Python to."""
+
+
+def mark(hook_socket: Path) -> bytes:
+    """The entry in the environment of the script and of all that it starts, unless it clears that."""
+    return b"TFMEMTOP_SOCKET=" + os.fsencode(hook_socket)
+
+
+def dumps_folder(hook_socket: Path) -> Path:
+    """Where TensorFlow writes the map of a pool that ran out of memory."""
+    return hook_socket.with_name("dumps")
+
+
+def with_hook(environment: dict[str, str], launch: Launch, hook_socket: Path, *, folder_exists: bool) -> dict[str, str]:
+    """*environment* with what brings the hook in; *folder_exists* says whether the working folder is still there."""
+    # The user's PYTHONPATH stays as it is: an empty part in it means the working folder. Where all of it is empty, it
+    # means nothing: then the hook removes the separator again, unless a script adds to it (PYTHONPATH=$PYTHONPATH:/x).
+    users = environment.get("PYTHONPATH", "")
+    # Python does not start with an empty part where the working folder has been removed.
+    separator = os.pathsep if users or folder_exists else ""
+    hooked = environment | {
+        "PYTHONPATH": f"{INJECT}{separator}{users}",
+        "TFMEMTOP_SOCKET": str(hook_socket),
+        "TFMEMTOP_DUMPS": str(dumps_folder(hook_socket)),
+        "TFMEMTOP_INTERVAL": f"{launch.interval_s:g}",
+    }
+    hooked.pop("TFMEMTOP_NO_PROBE", None)  # set by a run that this one is part of
+    if not launch.probe:
+        hooked["TFMEMTOP_NO_PROBE"] = "1"
+    return hooked

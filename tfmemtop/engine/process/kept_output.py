@@ -1,0 +1,148 @@
+"""The script's output in a file of bounded size, which keeps its beginning and its end.
+
+The keeper uses this too, so it imports little. One process writes at a time. The next one goes on where the
+last one stopped, even if that was killed in the middle.
+
+The file's first ``HEAD`` bytes stay. Once ``2 * TAIL`` more have come, its last ``TAIL`` bytes, from
+the start of a line, are moved to behind the head, and a line between the two says how many bytes
+are missing there. That line has a fixed place and length. While the end is being moved, the line also
+says where the file goes on in order, so that a file whose writer was killed can be read and repaired.
+"""
+
+import fcntl
+import os
+import time
+
+HEAD = 16 << 20
+"""Bytes kept of the beginning; whole pages, so that a killed writer leaves no half of the line after them."""
+TAIL = 16 << 20
+"""Bytes kept of the end, at least; there may be twice as many."""
+
+_BEGIN, _MIDDLE, _END = b"\n[tfmemtop: ", b" bytes left out here", b"]\n"
+_UP_TO = b", up to byte %015d of this file"
+_DIGITS = 15
+_LENGTH = len(_BEGIN) + _DIGITS + len(_MIDDLE) + len(_UP_TO % 0) + len(_END)
+_PIECE = 1 << 20
+_LONGEST_LINE = 64 * 1024
+_RETRY_S = 1.0
+
+
+class KeptOutput:
+    """Appends to the file *path*, which is made once there is something to keep.
+
+    Nothing is raised: ``trouble`` is why the newest bytes could not be written, "" if they were. A
+    disk that is full may have room again, so writing is tried once a second; what was lost until
+    then is counted in a line of the file.
+    """
+
+    def __init__(self, path: bytes | str | os.PathLike[str], head: int = HEAD, tail: int = TAIL) -> None:
+        self._path = os.fspath(path)
+        self._head = head
+        self._tail = tail
+        self._file: int | None = None
+        self._size = 0
+        self._lost = 0
+        self._retry_at = 0.0  # by the machine's monotonic clock
+        self.trouble = ""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append *data*, or count it as lost and say why in ``trouble``."""
+        if not data:
+            return
+        if self.trouble and time.monotonic() < self._retry_at:
+            self._lost += len(data)
+            return
+        written = 0
+        try:
+            if self._file is None:
+                self._open()
+            if self._lost:
+                self._append(_told(self._lost))
+                self._lost = 0
+            while written < len(data):
+                written += self._append(memoryview(data)[written : written + self._tail])
+                if self._size > self._head + _LENGTH + 2 * self._tail:
+                    self._shorten()
+            self.trouble = ""
+        except OSError as error:
+            self._lost += len(data) - written
+            self.trouble = error.strerror or str(error)
+            self._retry_at = time.monotonic() + _RETRY_S
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _open(self) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._file = os.open(self._path, flags, 0o600)
+        self._size = os.fstat(self._file).st_size
+        self._shorten(begun_only=True)
+
+    def _append(self, data: bytes | memoryview) -> int:
+        assert self._file is not None
+        count = os.write(self._file, data)
+        self._size += count
+        return count
+
+    def _shorten(self, begun_only: bool = False) -> None:
+        """Move the file's end to behind its head; with *begun_only*, only finish a move that a killed writer began."""
+        assert self._file is not None
+        file, behind = self._file, self._head + _LENGTH
+        self._size = os.fstat(file).st_size  # somebody may have emptied it meanwhile
+        known = _read(os.pread(file, _LENGTH, self._head))
+        left_out, start = known or (0, 0)
+        begun = behind < start
+        if begun_only and not begun:
+            return
+        if not begun:
+            if self._size <= behind + 2 * self._tail:
+                return
+            start = self._line_start(self._size - self._tail)
+            left_out += start - (behind if known else self._head)
+        # With O_APPEND, a write at an offset goes to the file's end all the same.
+        flags = fcntl.fcntl(file, fcntl.F_GETFL)
+        fcntl.fcntl(file, fcntl.F_SETFL, flags & ~os.O_APPEND)
+        try:
+            _put(file, _line(left_out, start), self._head)
+            if start < self._size:  # else the killed writer had finished both the move and the cut
+                moved = 0
+                while piece := os.pread(file, min(_PIECE, start - behind), start + moved):
+                    _put(file, piece, behind + moved)
+                    moved += len(piece)
+                os.ftruncate(file, behind + moved)
+            _put(file, _line(left_out), self._head)
+        finally:
+            fcntl.fcntl(file, fcntl.F_SETFL, flags)
+            self._size = os.fstat(file).st_size
+
+    def _line_start(self, position: int) -> int:
+        assert self._file is not None
+        found = os.pread(self._file, min(_LONGEST_LINE, self._tail // 2), position).find(b"\n")
+        return position + found + 1
+
+
+def _told(lost: int) -> bytes:
+    return b"%b%015d%b%b" % (_BEGIN, lost, _MIDDLE, _END)
+
+
+def _line(left_out: int, start: int = 0) -> bytes:
+    up_to = _UP_TO % start if start else b""
+    said = b"%b%015d%b%b]" % (_BEGIN, left_out, _MIDDLE, up_to)
+    return said.ljust(_LENGTH - 1) + b"\n"
+
+
+def _read(line: bytes) -> tuple[int, int] | None:
+    """Bytes left out, and where the file goes on if its end was being moved, else 0; ``None`` for any other line."""
+    words = line.split()
+    numbers = [int(word) for word in (words[1:2] + words[9:10]) if word.isdigit()]
+    left_out, start = (*numbers, 0, 0)[:2]
+    return (left_out, start) if line == _line(left_out, start) else None
+
+
+def _put(file: int, data: bytes, position: int) -> None:
+    written = 0
+    while written < len(data):
+        written += os.pwrite(file, data[written:], position + written)

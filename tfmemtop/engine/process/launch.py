@@ -1,0 +1,58 @@
+"""What is said between an engine and the process that starts it."""
+
+import json
+
+import msgspec
+
+from tfmemtop.engine.process.unstarted import Unstarted
+from tfmemtop.settings import Settings
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine is started with; an empty *argv* only watches.
+
+    Texts from the user's system (``argv``, ``cwd``, ``environment``, ``record``) are as :func:`os.fsdecode` gives
+    them: what is not UTF-8 stands in them as surrogates. ``ignored`` and ``blocked`` are numbers of signals, for the
+    script to inherit.
+    """
+
+    argv: list[str]
+    cwd: str
+    environment: dict[str, str]  # the user's own, pristine
+    settings: Settings = Settings()
+    interval_s: float = 0.1  # the hook's pace
+    record: str | None = None  # path of a recording to write
+    keep: bool = False  # have the session recorded of itself, if it runs a script
+    probe: bool = True  # look into the pools
+    columns: int = 80
+    rows: int = 24
+    ignored: list[int] = []
+    blocked: list[int] = []
+    on_end: str = ""  # a line for sh when a run has ended
+    on_oom: str = ""  # likewise at its first out-of-memory error
+
+    def encode(self) -> bytes:
+        """As JSON. Not by msgspec, which refuses surrogates."""
+        return json.dumps(msgspec.to_builtins(self)).encode()
+
+    @classmethod
+    def decode(cls, text: bytes) -> "Launch":
+        """The launch from its JSON.
+
+        Raises:
+            ValueError: *text* is no launch.
+        """
+        return msgspec.convert(json.loads(text), cls)
+
+
+class Launched(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine's answer: where to reach it, or why it could not start.
+
+    It comes twice: before the script is started, and once it is (``started``).
+    """
+
+    id: str = ""
+    socket: str = ""
+    output_path: str | None = None
+    started: bool = False
+    error: Unstarted | None = None

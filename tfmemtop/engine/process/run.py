@@ -1,0 +1,216 @@
+"""Starting the script with what it is to inherit, and learning how it ended."""
+
+import ctypes
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfmemtop import limits
+from tfmemtop.engine.process import descriptors
+from tfmemtop.engine.process.command import check_command, readable, start_error
+from tfmemtop.engine.process.injection import with_hook
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.terminal import PseudoTerminal
+from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
+from tfmemtop.engine.sources.kernel_kills import OomCounter
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import NoticeKind, Run, RunEnd
+from tfmemtop.limits import Machine
+from tfmemtop.settings import Settings, launch_environment
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that is ready to start: all that can be checked beforehand has been.
+
+    ``argv`` is what the script gets, ``shown`` the same in valid UTF-8, ``environment`` the whole of it.
+    """
+
+    argv: list[str]
+    shown: list[str]
+    environment: dict[str, str]
+    settings: Settings
+
+
+class Runs:
+    """The runs of one session, one at a time.
+
+    The script's stdio is the *terminal*; or nothing to read and *output* to write to, in a session of
+    its own, which no key of ours reaches; or, with neither, our own. Each of *drains* is called when the
+    script has ended, so that what it sent and printed is published before :class:`RunEnd`.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        launch: Launch,
+        *,
+        hook_socket: Path,
+        terminal: PseudoTerminal | None = None,
+        output: int | None = None,
+        drains: Sequence[Callable[[], None]] = (),
+    ) -> None:
+        self._stream = stream
+        self._launch = launch
+        self._hook_socket = hook_socket
+        self._terminal = terminal
+        self._output = output
+        self._drains = drains
+        # Held open: the script starts where the user is, also where that folder has been removed.
+        self._folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        # A try of fit ends with fit. The script of the live engine and of record goes on without them.
+        self._prctl = ctypes.CDLL(None).prctl if output is not None else None
+        self._given: dict[str, str] = {readable(argument): argument for argument in launch.argv}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._oom: OomCounter | None = None
+        self._ending = False
+        self._others: dict[int, Callable[[int], None]] = {}
+        self.number = 0
+        self.end: RunEnd | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the script itself has been started and not ended; its children may outlive it."""
+        return self._process is not None
+
+    @property
+    def pid(self) -> int | None:
+        """The script's process, while it runs."""
+        return self._process.pid if self._process else None
+
+    def prepare(self, argv: list[str], settings: Settings, machine: Machine) -> Prepared:
+        """Check all that can be checked before a run is started. *argv* may be as shown, or as given.
+
+        Raises:
+            StartError: there is no such command.
+            ValueError: *machine* does not have what *settings* ask for.
+        """
+        limits.check(settings, machine)
+        environment = launch_environment(self._launch.environment, settings, machine.uuids)
+        # Those arguments that can only be shown readably, as the user gave them.
+        given = [self._given.get(argument, argument) for argument in argv]
+        check_command(given, self._launch.cwd, environment)
+        environment = with_hook(
+            environment, self._launch, self._hook_socket, folder_exists=os.fstat(self._folder).st_nlink > 0
+        )
+        return Prepared(given, [readable(argument) for argument in argv], environment, settings)
+
+    def start(self, run: Prepared) -> None:
+        """Start the next run and publish it.
+
+        Raises:
+            StartError: it cannot be started.
+        """
+        argv, environment = run.argv, run.environment
+        try:
+            self._process = self._spawn(argv, environment)
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise start_error(argv[0], error) from None
+            # A script without a first line that names its interpreter: shells run it with sh.
+            found = shutil.which(argv[0], path=environment.get("PATH")) or argv[0]
+            self._process = self._spawn(["/bin/sh", found, *argv[1:]], environment)
+        except subprocess.SubprocessError as error:
+            raise StartError(Unstarted(Why.SPAWN, argv[0], str(error))) from None
+        self._oom = OomCounter()
+        self.number += 1
+        self.end = None
+        self._ending = False
+        self._stream.publish(
+            Run(
+                t=self._stream.now(),
+                run=self.number,
+                pid=self._process.pid,
+                argv=run.shown,
+                cwd=readable(self._launch.cwd),
+                settings=run.settings,
+            )
+        )
+
+    def will_be_ended(self) -> None:
+        """Say that a KILL of the present run will be ours and not the kernel's."""
+        self._ending = True
+
+    def adopt(self, pid: int, ended: Callable[[int], None]) -> None:
+        """Have *ended* called with the wait status of *pid*, a child that is not the script."""
+        self._others[pid] = ended
+
+    def reap(self) -> None:
+        """Collect every child that has ended; publish :class:`RunEnd` if the script is among them."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if self._process is not None and pid == self._process.pid:
+                self._finish(os.waitstatus_to_exitcode(status))
+            elif pid in self._others:
+                self._others.pop(pid)(status)
+
+    def _finish(self, code: int) -> None:
+        assert self._process is not None and self._oom is not None
+        self._process.returncode = code  # Popen would otherwise wait for a process that is gone
+        self._process = None
+        for drain in self._drains:
+            self._attempt(drain)
+        # 137 is how a shell reports that its command was killed.
+        killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL) and not self._ending
+        self.end = RunEnd(
+            t=self._stream.now(),
+            run=self.number,
+            exit_code=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            oom_killed=killed and self._oom.rose(),
+        )
+        self._stream.publish(self.end)
+
+    def _attempt(self, drain: Callable[[], None]) -> None:
+        try:
+            drain()
+        except Exception as error:
+            # Whatever is lost, the end of the run is told.
+            traceback.print_exc()
+            self._stream.notice("run_end", NoticeKind.LAST_READINGS_LOST, detail=f"{type(error).__name__}: {error}")
+
+    def _spawn(self, argv: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        terminal, output = self._terminal, self._output
+        if terminal is not None:
+            output = terminal.slave
+        return subprocess.Popen(
+            argv,
+            env=environment,
+            stdin=terminal.slave if terminal else None if output is None else subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=terminal is None and output is not None,
+            preexec_fn=self._become_the_script,
+            # Ours are close-on-exec; what the user's shell opened for the script is to reach it.
+            close_fds=False,
+        )
+
+    def _become_the_script(self) -> None:
+        """In the child, before its exec: take over the terminal, the folder and the signals that are the script's."""
+        if self._terminal is not None:
+            self._terminal.take_over()
+        try:
+            os.chdir(self._launch.cwd)
+        except OSError:
+            os.fchdir(self._folder)
+        descriptors.give_back()
+        if self._prctl is not None:
+            self._prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        for number in signal.valid_signals():
+            with suppress(OSError):  # KILL and STOP, which cannot be set
+                signal.signal(number, signal.SIG_IGN if number in self._launch.ignored else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._launch.blocked)

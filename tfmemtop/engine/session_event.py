@@ -1,0 +1,39 @@
+"""The first event of a stream."""
+
+import os
+import pwd
+import socket
+import time
+
+import tfmemtop
+from tfmemtop.engine.process.command import readable
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.sources.cgroup import host_memory
+from tfmemtop.events import FORMAT, Session
+
+
+def describe(launch: Launch, id: str, output_path: str | None) -> Session:
+    """The event that begins a session: its command, its user, its machine. Its time is 0 by definition."""
+    memory = host_memory()
+    return Session(
+        t=0.0,
+        format=FORMAT,
+        version=tfmemtop.__version__,
+        id=id,
+        started=time.time(),
+        host=socket.gethostname(),
+        user=_user(),
+        host_memory=memory.total,
+        host_memory_of=memory.owner,
+        cores=os.cpu_count() or 1,
+        interval_s=launch.interval_s,
+        command=[readable(argument) for argument in launch.argv],
+        output_path=output_path,
+    )
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

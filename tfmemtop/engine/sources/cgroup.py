@@ -1,0 +1,174 @@
+"""How much host memory this process may have: the machine's, or less where a cgroup limits it.
+
+Containers, batch systems and systemd limit memory by cgroups, of version 1 or 2. A limit holds for all that is
+below it, so the smallest of the process's own cgroup and of every ancestor that can be seen counts.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from tfmemtop.limits import HostOwner
+
+_CONTAINERS = ("docker", "kubepods", "libpod", "containerd", "lxc", "crio", "podman", "machine.slice", "garden")
+_JOBS = ("slurm", "job_", "pbs", "lsf", "htcondor")
+_CONTAINER_FILES = (".dockerenv", "run/.containerenv", "run/systemd/container")
+_NEGLIGIBLE = 1024 * 1024
+"""Bytes; no process of ours runs under a limit below this."""
+
+
+class Limit(NamedTuple):
+    """A memory limit of ``size`` bytes that ``folder``'s cgroup has, of which ``used`` bytes are taken.
+
+    ``used`` is without the file cache that the kernel gives back first, and ``None`` where it cannot be read.
+    """
+
+    size: int
+    used: int | None
+    owner: HostOwner
+    folder: Path
+
+
+class HostMemory(NamedTuple):
+    """The host memory there is for this process, in bytes, and whose it is.
+
+    ``machine`` is what the machine has, ``total`` the least of that and of all limits.
+    """
+
+    total: int
+    owner: HostOwner
+    machine: int
+
+
+def host_memory(root: Path = Path("/")) -> HostMemory:
+    """The memory that shares are shares of, by the files below *root*."""
+    machine = machine_memory()
+    smallest = min(limits(machine, hierarchies(root)), key=lambda limit: limit.size, default=None)
+    return HostMemory(machine, "machine", machine) if smallest is None else HostMemory(*smallest[::2], machine)
+
+
+def machine_memory() -> int:
+    """Bytes of memory that the machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def available(free: int, found: list[Limit]) -> int:
+    """Bytes that can still be had where the machine has *free* and the limits *found* hold."""
+    return max(0, min([free, *(limit.size - limit.used for limit in found if limit.used is not None)]))
+
+
+def limits(machine: int, hierarchies: Iterable["Hierarchy"]) -> list[Limit]:
+    """Every memory limit in *hierarchies* that is less than *machine* bytes, as it is now."""
+    found = []
+    for hierarchy in hierarchies:
+        for folder in hierarchy.folders:
+            size = _number(folder / hierarchy.limit)
+            # "max" is not a number; version 1 says "no limit" with a number beyond any machine.
+            if size is not None and _NEGLIGIBLE <= size < machine:
+                found.append(Limit(size, _used(folder, hierarchy), _owner(folder, hierarchy), folder))
+    return found
+
+
+class Hierarchy(NamedTuple):
+    """One tree of cgroups: ``own`` as the kernel names it, ``folders`` from the process's own up to the root.
+
+    ``contained``: files that container engines leave say that this is a container.
+    """
+
+    own: str
+    contained: bool
+    folders: list[Path]
+    limit: str
+    usage: str
+    cache: str  # key in memory.stat of what the kernel gives back first
+    kills: str  # the file that counts what the kernel killed for want of memory
+
+
+def hierarchies(root: Path = Path("/")) -> Iterator[Hierarchy]:
+    """The trees of cgroups that limit the memory of this process, by the files below *root*."""
+    mounts = list(_mounts(root))
+    contained = any((root / name).exists() for name in _CONTAINER_FILES)
+    for line in _lines(root / "proc/self/cgroup"):
+        _, _, rest = line.partition(":")
+        controllers, _, own = rest.partition(":")
+        if controllers == "":
+            names = ("memory.max", "memory.current", "inactive_file", "memory.events")
+            places = [(inside, at) for kind, inside, at in mounts if kind == "cgroup2"] or [("/", "/sys/fs/cgroup")]
+        elif "memory" in controllers.split(","):
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "memory.oom_control")
+            places = [(inside, at) for kind, inside, at in mounts if kind == "memory"]
+            places = places or [("/", "/sys/fs/cgroup/memory")]
+        else:
+            continue
+        for inside, at in places:
+            mounted = root / at.lstrip("/")
+            yield Hierarchy(own, contained, _up(mounted, _below(own, inside)), *names)
+
+
+def _below(own: str, inside: str) -> PurePosixPath:
+    """The process's cgroup relative to a mount that shows the tree from *inside* on.
+
+    In a container the file may tell the host's path while only the container's own part is mounted, or begin
+    with ``/..`` for what lies above; then the mount's own root is the nearest that can be seen.
+    """
+    path = PurePosixPath(own)
+    if ".." not in path.parts and path.is_relative_to(inside):
+        return path.relative_to(inside)
+    return PurePosixPath()
+
+
+def _up(mounted: Path, below: PurePosixPath) -> list[Path]:
+    folders = [mounted.joinpath(*below.parts[:count]) for count in range(len(below.parts), -1, -1)]
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def _mounts(root: Path) -> Iterator[tuple[str, str, str]]:
+    """``cgroup2`` or ``memory``, the part of the tree that is mounted, and where."""
+    for line in _lines(root / "proc/self/mountinfo"):
+        before, dash, after = line.partition(" - ")
+        fields, kind = before.split(" "), after.split(" ")
+        if not dash or len(fields) < 5 or len(kind) < 3:
+            continue
+        inside, at = (field.replace("\\040", " ") for field in fields[3:5])
+        if kind[0] == "cgroup2":
+            yield "cgroup2", inside, at
+        elif kind[0] == "cgroup" and "memory" in kind[2].split(","):
+            yield "memory", inside, at
+
+
+def _owner(folder: Path, hierarchy: Hierarchy) -> HostOwner:
+    path = f"{folder.relative_to(hierarchy.folders[-1])}{hierarchy.own}".lower()
+    if any(word in path for word in _JOBS):
+        return "job"
+    if hierarchy.contained or any(word in path for word in _CONTAINERS) or _is_namespace_root(hierarchy):
+        return "container"
+    return "cgroup"
+
+
+def _is_namespace_root(hierarchy: Hierarchy) -> bool:
+    """Whether the tree's root, as it is seen here, has a limit, as only that of a namespace can have."""
+    return hierarchy.own == "/" and _number(hierarchy.folders[-1] / hierarchy.limit) is not None
+
+
+def _used(folder: Path, hierarchy: Hierarchy) -> int | None:
+    usage = _number(folder / hierarchy.usage)
+    if usage is None:
+        return None
+    for line in _lines(folder / "memory.stat"):
+        name, _, value = line.partition(" ")
+        if name == hierarchy.cache and value.isdigit():
+            return max(0, usage - int(value))
+    return usage
+
+
+def _number(path: Path) -> int | None:
+    text = next(iter(_lines(path)), "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="replace").splitlines()
+    except OSError:
+        return []

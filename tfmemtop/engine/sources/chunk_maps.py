@@ -1,0 +1,200 @@
+"""Makes memory maps from files with copies of TensorFlow's regions and chunks, which hooks write.
+
+A hook copies them without TensorFlow's lock, so a copy may mix two moments. Only a copy whose chunks fill every region
+without a gap, and add up to what the allocator itself reports, becomes a map.
+"""
+
+import asyncio
+import os
+import stat
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tfmemtop.engine.sources.dump_format import Piece, condense
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Chunks, Event, HookEnd, MemoryMap
+
+SUFFIX = ".chunks"
+
+_REGIONS, _CHUNKS, _WANTED = 10_000, 250_000, 8  # at most, whatever a hook says
+_CAREFULLY = os.O_NONBLOCK | os.O_NOFOLLOW
+_LARGEST = 4096  # bytes of one of them
+_NONE = -1  # the number of a chunk that is not in use, and the bin of one that is not free
+_FAILURES = 20
+"""After this many unusable copies in a row, the map is reported as missing."""
+
+
+_Key = tuple[int, str, str]
+
+
+class ChunkMaps:
+    """Reads the copies in *folder*, in a thread of its own, and publishes the maps that are wanted of them."""
+
+    def __init__(self, stream: Stream, folder: Path) -> None:
+        self._stream = stream
+        self._folder = folder
+        self._thread = ThreadPoolExecutor(1, "chunks")
+        self._newest: dict[_Key, Chunks] = {}
+        self._failures: dict[_Key, int] = {}
+        self._gone: set[int] = set()  # processes whose files can be deleted
+        self._arrived = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Start listening; needs the running loop."""
+        self._task = asyncio.get_running_loop().create_task(self._watch())
+        self._stream.listen(self._forget)
+
+    def close(self) -> None:
+        """Stop."""
+        self._stream.forget(self._forget)
+        if self._task is not None:
+            self._task.cancel()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def drain(self) -> None:
+        """Publish the maps of all copies until now, so that the end of a run comes after them."""
+        while self._newest:
+            chunks = self._next()
+            self._publish(chunks, _maps(self._folder, chunks, self._stream.now()))
+        self._clear()
+
+    def take(self, chunks: Chunks) -> None:
+        """A hook has put down what it read of a pool. What it put down there before is overwritten."""
+        self._newest[_key(chunks)] = chunks
+        self._arrived.set()
+
+    def _next(self) -> Chunks:
+        return self._newest.pop(next(iter(self._newest)))
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._newest:
+                chunks = self._next()
+                now = self._stream.now()
+                self._publish(chunks, await loop.run_in_executor(self._thread, _maps, self._folder, chunks, now))
+            self._clear()
+
+    def _publish(self, chunks: Chunks, found: list[MemoryMap] | str) -> None:
+        key = _key(chunks)
+        if isinstance(found, list):
+            self._failures.pop(key, None)
+            for one in found:
+                self._stream.publish(one)
+            return
+        self._failures[key] = self._failures.get(key, 0) + 1
+        if self._failures[key] == _FAILURES:
+            now = self._stream.now()
+            self._stream.publish(MemoryMap(t=now, pid=chunks.pid, device=chunks.device, missing=found, of_copy=True))
+
+    def _forget(self, event: Event) -> None:
+        if isinstance(event, HookEnd):
+            self._gone.add(event.pid)
+            self._arrived.set()
+
+    def _clear(self) -> None:
+        while self._gone:
+            for path in self._folder.glob(f"{self._gone.pop()}.*{SUFFIX}"):
+                path.unlink(missing_ok=True)
+
+
+def _key(chunks: Chunks) -> _Key:
+    return chunks.pid, chunks.device, chunks.moment
+
+
+def _maps(folder: Path, chunks: Chunks, t: float) -> list[MemoryMap] | str:
+    """The maps wanted of what was put down, or why there are none."""
+    try:
+        pieces, starts = read_chunks(folder, chunks)
+        return [
+            condense(
+                chunks.pid,
+                chunks.device,
+                pieces,
+                starts,
+                only=region,
+                moment=chunks.moment,
+                cost_us=chunks.cost_us,
+                pace_s=pace_s if chunks.moment == "live" else None,
+                t=t,
+            )
+            for region, pace_s in chunks.wanted[:_WANTED]
+        ]
+    except (OSError, ValueError) as error:
+        return str(error)
+
+
+def read_chunks(folder: Path, chunks: Chunks) -> tuple[list[Piece], list[int]]:
+    """The chunks in the order of their addresses, and where regions begin.
+
+    Raises:
+        OSError: the file is not there.
+        ValueError: it is not whole, or not of one moment.
+    """
+    count_of_regions, region_size, region_address, region_bytes = chunks.regions
+    count, size, address, length = chunks.chunks
+    requested, id_, bin_ = chunks.chunk
+    if not (0 <= count_of_regions <= _REGIONS and 0 <= count <= _CHUNKS):
+        raise ValueError("there is too much of it")
+    of_regions = _form(region_size, [(region_address, "Q"), (region_bytes, "Q")])
+    of_chunks = _form(size, [(length, "Q"), (requested, "Q"), (id_, "q"), (address, "Q"), (bin_, "i")])
+    regions_size, chunks_size = count_of_regions * region_size, count * size
+    data = _read(folder, f"{chunks.pid}.{chunks.device}.{chunks.moment}{SUFFIX}", regions_size + chunks_size)
+    regions = sorted(of_regions.iter_unpack(data[:regions_size]))
+    pieces = [
+        Piece(at, whole, asked, number != _NONE)
+        for whole, asked, number, at, bin_number in of_chunks.iter_unpack(data[regions_size:])
+        # Else its place in the list is free.
+        if number != _NONE or bin_number != _NONE
+    ]
+    pieces.sort()
+    _check(pieces, regions, chunks)
+    return pieces, [at for at, _ in regions]
+
+
+def _read(folder: Path, name: str, size: int) -> bytes:
+    """The first *size* bytes of a file, which must be one: of a pipe we would wait for a writer."""
+    if "/" in name:
+        raise ValueError("its name is none")
+    with os.fdopen(os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC | _CAREFULLY), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is no file")
+        data = file.read(size)
+    if len(data) < size:
+        raise ValueError("it is cut short")
+    return data
+
+
+def _check(pieces: list[Piece], regions: list[tuple[int, int]], chunks: Chunks) -> None:
+    borders = [(at, at + size) for at, size in regions]
+    expected = in_use = 0
+    region = iter(borders)
+    end = -1
+    for piece in pieces:
+        if expected == end or end < 0:
+            expected, end = next(region, (-1, -1))
+        if piece.address != expected or piece.size <= 0:
+            raise ValueError("its chunks do not follow one another")
+        expected += piece.size
+        in_use += piece.size if piece.in_use else 0
+    if expected != max(end, 0) or next(region, None) is not None:
+        raise ValueError("its chunks do not fill its regions")
+    if in_use != chunks.in_use or sum(size for _, size in regions) != chunks.pool:
+        raise ValueError("its chunks do not add up to what is in use")
+
+
+def _form(size: int, places: list[tuple[int, str]]) -> struct.Struct:
+    """*places* of a structure of *size* bytes, in their order."""
+    form, at = "<", 0
+    for place, figure in places:
+        if place < at:
+            raise ValueError("its layout is none")
+        form += f"{place - at}x{figure}"
+        at = place + struct.calcsize("<" + figure)
+    if not at <= size <= _LARGEST:
+        raise ValueError("its layout is none")
+    return struct.Struct(f"{form}{size - at}x")

@@ -1,0 +1,64 @@
+"""What it means where NVIDIA's driver does not answer, or leaves a figure out."""
+
+from typing import Any, NamedTuple
+
+from tfmemtop.events import Lacking, Level, NoticeKind, SharesMissing, WhyLacking
+
+
+class Trouble(NamedTuple):
+    """Something the user should know, or with no ``kind`` that it is over; the fields are those of a notice."""
+
+    key: str
+    kind: NoticeKind | None = None
+    level: Level = Level.INFO
+    detail: str = ""
+    about: int | None = None
+
+
+NO_DRIVER = Trouble("nvml", NoticeKind.NO_DRIVER)
+
+
+def explain(library: Any, error: Exception) -> Trouble:
+    """Why the library could not be opened, by the *error* it gave."""
+    code = getattr(error, "value", None)
+    if code in (library.NVML_ERROR_LIBRARY_NOT_FOUND, library.NVML_ERROR_DRIVER_NOT_LOADED):
+        return NO_DRIVER
+    if code == library.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+        return Trouble("nvml", NoticeKind.DRIVER_MISMATCH, Level.ERROR)
+    if code == library.NVML_ERROR_NO_PERMISSION:
+        return Trouble("nvml", NoticeKind.DRIVER_FORBIDDEN, Level.ERROR)
+    return Trouble("nvml", NoticeKind.DRIVER_FAILED, Level.ERROR, str(error))
+
+
+def lost(index: int) -> Trouble:
+    """A card that was there has gone."""
+    return Trouble(f"gpu{index}", NoticeKind.GPU_LOST, Level.ERROR, about=index)
+
+
+def refused(library: Any, codes: dict[str, int | None], part: bool) -> list[Lacking]:
+    """Which figures lack and why, by the error code of each; *part* of a divided card."""
+    by_code = {
+        library.NVML_ERROR_NOT_SUPPORTED: WhyLacking.NOT_OF_A_PART if part else WhyLacking.NOT_REPORTED,
+        library.NVML_ERROR_NO_PERMISSION: WhyLacking.NOT_FOR_USER,
+        library.NVML_ERROR_FUNCTION_NOT_FOUND: WhyLacking.OLD_DRIVER,
+        library.NVML_ERROR_GPU_IS_LOST: WhyLacking.CARD_LOST,
+    }
+    names: dict[WhyLacking, list[str]] = {}
+    for name, code in codes.items():
+        names.setdefault(by_code.get(code, WhyLacking.FAILED), []).append(name)
+    return [Lacking(why, figures) for why, figures in names.items()]
+
+
+def no_shares(library: Any, code: int | None, *, mig: bool, vgpu: bool, wsl: bool) -> SharesMissing:
+    """Why there is no memory by process, by the *code* of the list's error where it failed."""
+    if mig:
+        return SharesMissing.MIG
+    if wsl:
+        return SharesMissing.WSL
+    if vgpu:
+        return SharesMissing.VGPU
+    if code == library.NVML_ERROR_FUNCTION_NOT_FOUND:
+        return SharesMissing.DRIVER_TOO_OLD
+    if code == library.NVML_ERROR_NO_PERMISSION:
+        return SharesMissing.USER_FORBIDDEN
+    return SharesMissing.NOT_TOLD

@@ -1,0 +1,137 @@
+"""Waits for the memory dumps that TensorFlow writes when an allocation fails, and publishes them at once.
+
+TensorFlow writes one at each failed attempt, and tries again for ten seconds before it raises an error. So the first
+dump shows ten seconds earlier that memory has run out.
+"""
+
+import asyncio
+import os
+import stat
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from tfmemtop.engine.sources.chunk_maps import SUFFIX
+from tfmemtop.engine.sources.dump_format import condense, read_dump
+from tfmemtop.engine.sources.hooks import Hooks
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Event, MemoryMap, NoticeKind
+
+PACE_S = 0.5
+
+_BIGGEST = 64 * 1024 * 1024  # bytes of a file; a dump takes some forty a chunk
+_ATTEMPTS = 10  # to read one that is still being written
+
+_Starts = Mapping[tuple[int, str], Sequence[int]]
+"""Addresses where regions start, by process and device."""
+
+
+class Dumps:
+    """Reads, publishes and deletes the dumps that appear in *folder*: ``<pid>_<allocator>.<microseconds>``."""
+
+    def __init__(self, stream: Stream, hooks: Hooks, folder: Path) -> None:
+        self._stream = stream
+        self._hooks = hooks
+        self._folder = folder
+        self._attempts: dict[str, int] = {}
+        self._starts: dict[tuple[int, str], list[int]] = {}
+        self._looking = threading.Lock()  # the watch looks in a thread of its own, the end of a run does not wait
+        self._thread = ThreadPoolExecutor(1, "dumps")
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Start watching; needs the running loop."""
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            why = error.strerror or str(error)
+            self._stream.notice("dump", NoticeKind.DUMPS_OFF, detail=why)
+        self._stream.listen(self._take)
+        self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    def close(self) -> None:
+        """Publish what is there, and stop."""
+        self._stream.forget(self._take)
+        if self._task is not None:
+            self._task.cancel()
+        self._publish(self._look(self._starts))
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def drain(self) -> None:
+        """Publish what has been written until now, so that the end of a run comes after it."""
+        self._publish(self._look(self._starts))
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, MemoryMap) and event.moment == "live" and event.regions:
+            self._starts[event.pid, event.device] = [region.address for region in event.regions]
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(PACE_S)
+            if self._names():
+                self._publish(await loop.run_in_executor(self._thread, self._look, dict(self._starts)))
+
+    def _publish(self, found: list[MemoryMap | str]) -> None:
+        for one in found:
+            if isinstance(one, MemoryMap):
+                self._stream.publish(one)
+                self._hooks.send(one.pid, {"do": "where"})
+            else:
+                self._stream.notice("dump", NoticeKind.DUMP_UNREAD, detail=one)
+
+    def _names(self) -> list[str]:
+        try:
+            names = [path.name for path in self._folder.iterdir() if path.suffix != SUFFIX]
+            return sorted(names, key=_microseconds)
+        except OSError:
+            return []  # the session's folder has been cleared away
+
+    def _look(self, starts: _Starts) -> list[MemoryMap | str]:
+        """The newest dump of each allocator, or why it cannot be read; older ones are deleted unread."""
+        found: list[MemoryMap | str] = []
+        with self._looking:
+            names = self._names()
+            newest = {name.rpartition(".")[0]: name for name in names}
+            for name in names:
+                path = self._folder / name
+                if newest[name.rpartition(".")[0]] == name:
+                    try:
+                        found.append(self._read(path, starts))
+                    except (OSError, ValueError) as error:
+                        self._attempts[name] = self._attempts.get(name, 0) + 1
+                        if self._attempts[name] < _ATTEMPTS:
+                            continue  # still being written
+                        found.append(f"{name}: {error}")
+                self._attempts.pop(name, None)
+                with suppress(OSError):  # a folder, say
+                    path.unlink(missing_ok=True)
+        return found
+
+    def _read(self, path: Path, starts: _Starts) -> MemoryMap:
+        # Not to wait for a writer, should something else than a file lie there.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise ValueError("it is no file")
+            if found.st_size > _BIGGEST:
+                raise ValueError("it is too large")
+            content = file.read()
+        allocator, pieces = read_dump(content)
+        pid, device = int(path.name.partition("_")[0]), _device(allocator)
+        return condense(pid, device, pieces, starts.get((pid, device), ()), t=self._stream.now())
+
+
+def _microseconds(name: str) -> tuple[int, str]:
+    tail = name.rpartition(".")[2]
+    return (int(tail) if tail.isdecimal() else 0), name
+
+
+def _device(allocator: str) -> str:
+    """``GPU_0_bfc`` as ``GPU:0``; the names are TensorFlow's own."""
+    parts = allocator.split("_")
+    if parts[0] == "GPU" and len(parts) > 1 and parts[1].isdecimal():
+        return f"GPU:{parts[1]}"
+    return "HOST:0" if "host" in allocator else "CPU:0"

@@ -1,0 +1,65 @@
+"""Why the hook did not get into a process that has TensorFlow loaded."""
+
+import os
+from pathlib import Path
+
+from tfmemtop.engine.sources.procfs import read_command, read_environment
+from tfmemtop.events import Absence, HookAbsence
+
+_WITH_ARGUMENT = "WX"
+BY_OPTION = {"I": Absence.ISOLATED, "E": Absence.IGNORES_ENVIRONMENT, "S": Absence.NO_SITE}
+"""Python's own options that keep the hook out."""
+
+
+def has_tensorflow(pid: int) -> bool:
+    """Whether TensorFlow's library is mapped into a process; False if that cannot be read."""
+    try:
+        with Path(f"/proc/{pid}/maps").open("rb") as maps:
+            return any(b"libtensorflow_framework" in line or b"_pywrap_tensorflow" in line for line in maps)
+    except OSError:
+        return False
+
+
+def absence(pid: int, inject: Path) -> HookAbsence:
+    """Why the hook is not inside process *pid*; *inject* is the hook's folder."""
+    command = read_command(pid)
+    try:
+        executable = os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 (a link that may point to no path)
+        environment = read_environment(pid)
+    except OSError:
+        return HookAbsence(Absence.UNREADABLE)
+    if not _name(executable).startswith(("python", "pypy")):
+        return HookAbsence(Absence.OTHER_PROGRAM, _name(executable))
+    if flag := shutting_flag(command):
+        return HookAbsence(BY_OPTION[flag])
+    if str(inject) not in environment.get("PYTHONPATH", "").split(os.pathsep):
+        return HookAbsence(Absence.ENVIRONMENT_CLEANED)
+    return HookAbsence(Absence.UNEXPLAINED)
+
+
+def _name(executable: str) -> str:
+    """The file's name; bytes that are not UTF-8 are replaced."""
+    return os.fsencode(os.path.basename(executable)).decode(errors="replace")  # noqa: PTH119 (it may be no path)
+
+
+def shutting_flag(command: list[str]) -> str | None:
+    """The option of Python's own that keeps the hook out: I, E or S, also combined as in ``-Is``."""
+    words = iter(command[1:])
+    for word in words:
+        if word == "--check-hash-based-pycs":
+            next(words, None)
+            continue
+        if not word.startswith("-") or word in ("-", "--"):
+            return None
+        if word.startswith("--"):
+            continue
+        for position, letter in enumerate(word[1:], 1):
+            if letter in BY_OPTION:
+                return letter
+            if letter in "cm":
+                return None  # the rest belongs to the program
+            if letter in _WITH_ARGUMENT:
+                if position == len(word) - 1:
+                    next(words, None)
+                break
+    return None

@@ -1,0 +1,229 @@
+"""Listens to the hooks in the script's processes."""
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tfmemtop.engine.stream.sockets import peer
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import (
+    Chunks,
+    Hook,
+    HookEnd,
+    HookError,
+    NoticeKind,
+    OutOfMemory,
+    PoolGrowth,
+    Unreadable,
+    decode_from_hook,
+)
+from tfmemtop.tensorflow_text import parse_exhausted
+
+PACKET = 64 * 1024
+DEVICES = 64
+"""Devices that one process may name. No machine has as many GPUs, even if each is divided into three."""
+
+_CONNECTIONS = 8  # of one process; a hook needs one
+_DRAINED = 4096  # packets of one connection; the kernel keeps far fewer
+_PAUSE_S = 1.0
+_A_SECOND = 1000
+"""Readings that all hooks together are to send: each costs some 25 to 50 µs here, and as much in a screen."""
+_FULL_PACE = 100
+"""Allocators that are read as often as the user asked for."""
+
+
+class _Connection:
+    def __init__(self, sock: socket.socket, pid: int) -> None:
+        self.sock = sock
+        self.pid = pid
+        self.introduced = False
+        self.goodbye = False
+        self.complained = False
+
+
+class Hooks:
+    """All connected hooks. Each packet becomes an event, and the first bad one of a connection a HookError."""
+
+    def __init__(
+        self, stream: Stream, listener: socket.socket, take_chunks: Callable[[Chunks], None] = lambda _: None
+    ) -> None:
+        """*take_chunks* gets the one message that is for the engine and not for the stream."""
+        self._stream = stream
+        self._listener = listener
+        self._connections: dict[int, _Connection] = {}  # by file descriptor
+        self._devices: dict[int, set[str]] = {}  # that a process has named
+        self._named = 0  # all of them
+        self._pace_s = 0.0  # told to the hooks: the least time between two readings of an allocator
+        self.seen: set[int] = set()  # processes whose hook has sent a greeting
+        self._take_chunks = take_chunks
+
+    def begin(self) -> None:
+        """Start to listen. Needs the running loop."""
+        self._listen()
+
+    def drain(self) -> None:
+        """Publish what has been sent until now, so that the end of the run comes after it."""
+        self._accept()
+        for connection in list(self._connections.values()):
+            self._readable(connection, _DRAINED)
+
+    def send(self, pid: int, command: dict[str, Any]) -> bool:
+        """Send *command* to the hooks of a process. Returns whether one took it."""
+        packet = msgspec.json.encode(command)
+        taken = False
+        for connection in self._connections.values():
+            if connection.pid == pid:
+                try:
+                    connection.sock.send(packet)
+                    taken = True
+                except OSError:
+                    continue  # the buffer is full, or the hook ends: the reading side notices that
+        return taken
+
+    def connected(self) -> set[int]:
+        """Processes whose hook is connected, or whose children still hold its socket."""
+        return {connection.pid for connection in self._connections.values()}
+
+    def forget(self, pid: int) -> None:
+        """Close the connections of a process that has ended. Its children may have inherited them."""
+        for connection in list(self._connections.values()):
+            if connection.pid == pid:
+                self._readable(connection, _DRAINED)
+                self._close(connection)
+        self.seen.discard(pid)
+        self._named -= len(self._devices.pop(pid, ()))
+        self._keep_pace()
+
+    def close(self) -> None:
+        """Stop. The hooks notice it, and the scripts go on."""
+        asyncio.get_running_loop().remove_reader(self._listener)
+        self._listener.close()
+        for connection in self._connections.values():
+            asyncio.get_running_loop().remove_reader(connection.sock)
+            connection.sock.close()
+        self._connections.clear()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    self._wait()
+                return  # nobody waits, or the hook has given up meanwhile
+            sock.setblocking(False)
+            pid, uid = peer(sock)
+            if uid != os.getuid():
+                self._stream.notice("hook_peer", NoticeKind.HOOK_OF_OTHER_USER, about=uid)
+                sock.close()
+                continue
+            if sum(known.pid == pid for known in self._connections.values()) >= _CONNECTIONS:
+                self._stream.notice("hook_peer", NoticeKind.HOOK_TOO_OFTEN, about=pid)
+                sock.close()
+                continue
+            connection = _Connection(sock, pid)
+            self._connections[sock.fileno()] = connection
+            asyncio.get_running_loop().add_reader(sock, self._readable, connection, 64)
+
+    def _wait(self) -> None:
+        """No file descriptor is left: try again a little later, so that the loop does not spin."""
+        self._stream.notice("hook_descriptors", NoticeKind.HOOKS_WAIT)
+        asyncio.get_running_loop().remove_reader(self._listener)
+        asyncio.get_running_loop().call_later(_PAUSE_S, self._listen)
+
+    def _listen(self) -> None:
+        if self._listener.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
+    def _readable(self, connection: _Connection, packets: int) -> None:
+        for _ in range(packets):
+            if connection.sock.fileno() < 0:
+                return
+            try:
+                packet, _, flags, _ = connection.sock.recvmsg(PACKET)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                continue  # the hook ended with commands unread; what it sent is still there
+            except OSError:
+                packet, flags = b"", 0
+            if not packet:
+                self._close(connection)
+                return
+            if flags & socket.MSG_TRUNC:
+                self._complain(connection, f"a packet is longer than {PACKET} bytes")
+            else:
+                self._take(connection, packet)
+
+    def _take(self, connection: _Connection, packet: bytes) -> None:
+        try:
+            event = decode_from_hook(packet, connection.pid, self._stream.now())
+        except Unreadable as error:
+            self._complain(connection, str(error))
+            return
+        if not self._may_tell(connection.pid, getattr(event, "device", None)):
+            return
+        if isinstance(event, Chunks):
+            self._take_chunks(event)
+            return
+        if isinstance(event, Hook):
+            connection.introduced = True
+            self.seen.add(connection.pid)
+            if self._pace_s:
+                self._tell_pace(connection)
+        elif isinstance(event, HookEnd):
+            connection.goodbye = True
+        elif isinstance(event, PoolGrowth):
+            event = msgspec.structs.replace(event, at=self._stream.since_start(event.at))
+        elif isinstance(event, OutOfMemory):
+            event = msgspec.structs.replace(event, **parse_exhausted(event.message)._asdict())
+        self._stream.publish(event)
+
+    def _may_tell(self, pid: int, device: str | None) -> bool:
+        """Whether process *pid* may tell of *device*: it has not named too many others."""
+        named = self._devices.setdefault(pid, set())
+        if device is None or device in named:
+            return True
+        if len(named) < DEVICES:
+            named.add(device)
+            self._named += 1
+            self._keep_pace()
+            return True
+        self._stream.notice("left-out-devices", NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES)
+        return False
+
+    def _keep_pace(self) -> None:
+        """With very many allocators have each read less often. A peak in between is in the next reading's peak."""
+        pace_s = 0.0 if self._named <= _FULL_PACE else 0.25
+        while pace_s * _A_SECOND < self._named - _FULL_PACE:
+            pace_s *= 2
+        if pace_s != self._pace_s:
+            self._pace_s = pace_s
+            for connection in self._connections.values():
+                if connection.introduced:
+                    self._tell_pace(connection)
+
+    def _tell_pace(self, connection: _Connection) -> None:
+        try:
+            connection.sock.send(msgspec.json.encode({"do": "pace", "interval_s": self._pace_s}))
+        except OSError:
+            return  # as in send()
+
+    def _complain(self, connection: _Connection, why: str) -> None:
+        if not connection.complained:
+            connection.complained = True
+            self._stream.publish(
+                HookError(t=self._stream.now(), pid=connection.pid, text=f"the hook sent what cannot be read: {why}")
+            )
+
+    def _close(self, connection: _Connection) -> None:
+        asyncio.get_running_loop().remove_reader(connection.sock)
+        self._connections.pop(connection.sock.fileno(), None)
+        connection.sock.close()
+        if connection.introduced and not connection.goodbye:
+            self._stream.publish(HookEnd(t=self._stream.now(), pid=connection.pid, reason="lost"))

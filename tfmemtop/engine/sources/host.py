@@ -1,0 +1,212 @@
+"""The run's processes and those on the GPUs, as the host sees them."""
+
+import os
+import pwd
+import time
+from collections.abc import Collection, Mapping, Set
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from tfmemtop.engine.sources import cgroup, hook_absence
+from tfmemtop.engine.sources.procfs import Stat, all_pids, carries, read_command, read_stat, since_boot
+from tfmemtop.events import HookAbsence, Process, ProcessReading, ProcessReadings
+
+_YOUNG_S = 5.0
+_FOREIGN_FOR_S = 60.0
+_ABSENT_AFTER_S = 3.0
+_ABSENT_LOOK_S = 4.0
+_ABSENT_LOOK_MOST_S = 60.0
+_ABSENT_SMALLEST = 60 * 1024 * 1024  # TensorFlow takes more than twice that
+
+
+class Shown(NamedTuple):
+    """A process that is shown: when it started, in seconds since the machine's boot, and of which run it is."""
+
+    started: float
+    run: int | None
+
+
+class Sweep(NamedTuple):
+    """One look at all processes."""
+
+    processes: list[Process]  # new ones, and those of which more is known
+    readings: ProcessReadings
+    gone: list[int]
+    unknown: set[int]  # asked for, but not to be found
+    shown: Mapping[int, Shown]
+
+
+class _Known:
+    """A process that is shown."""
+
+    def __init__(self, pid: int, stat: Stat, uid: int, run: int | None) -> None:
+        self.pid = pid
+        self.stat = stat
+        self.uid = uid
+        self.run = run
+        self.seen = time.monotonic()
+        self.command: list[str] = []
+        self.cpu_at: tuple[float, float] | None = None
+        self.hook_absence: HookAbsence | None = None
+        self.look_at = self.seen
+        self.look_every = _ABSENT_LOOK_S
+        self.loaded_since: float | None = None
+
+
+class Host:
+    """Remembers processes between looks. Not thread-safe: one look at a time."""
+
+    def __init__(self, root: int, inject: Path, mark: bytes | None = None) -> None:
+        """*root*'s descendants are the run's, and orphans of theirs that have *mark* in their environment."""
+        self._root = root
+        self._mark = mark
+        self._since = since_boot() - 1
+        self._inject = inject
+        self._known: dict[int, _Known] = {}
+        self._foreign: set[int] = set()
+        self._foreign_since = time.monotonic()
+        self._boot = psutil.boot_time()
+        self._memory = cgroup.host_memory()
+        self._cgroups = list(cgroup.hierarchies())
+        self._users: dict[int, str] = {}
+        psutil.cpu_percent(None)
+
+    def sweep(
+        self, wanted: Collection[int], run: int, hooked: Set[int], apart: Set[int] = frozenset(), t: float = 0.0
+    ) -> Sweep:
+        """Look at the run's processes and at *wanted* ones; *run* is the present run's number, *t* session seconds.
+
+        *hooked* are the processes with a hook. The sessions *apart* are not the script's, although their processes
+        descend from the root.
+        """
+        gone, stats = self._discover(set(wanted), run, apart)
+        now = time.monotonic()
+        changed: list[Process] = []
+        readings = []
+        for pid, known in self._known.items():
+            stat = stats[pid]
+            readings.append(ProcessReading(pid=pid, cpu=_cpu_percent(known, stat, now), rss=stat.rss))
+            news = self._refresh_command(known, stat, now)
+            if known.run is not None and known.hook_absence is None and pid not in hooked:
+                news |= self._look_for_absence(known, stat, now, hooked)
+            known.stat = stat
+            if news:
+                changed.append(self._describe(known, t))
+        free = cgroup.available(psutil.virtual_memory().available, cgroup.limits(self._memory.machine, self._cgroups))
+        return Sweep(
+            changed,
+            ProcessReadings(
+                t=t,
+                processes=readings,
+                host_used=max(0, self._memory.total - free),
+                host_cpu=psutil.cpu_percent(None),
+            ),
+            gone,
+            {pid for pid in wanted if pid not in self._known},
+            {pid: Shown(known.stat.started, known.run) for pid, known in self._known.items()},
+        )
+
+    def _discover(self, wanted: set[int], run: int, apart: Set[int]) -> tuple[list[int], dict[int, Stat]]:
+        now = time.monotonic()
+        pids = all_pids()
+        if now - self._foreign_since > _FOREIGN_FOR_S:
+            # A number may have been given to another process since.
+            self._foreign, self._foreign_since = set(), now
+        self._foreign &= pids
+        self._foreign -= wanted
+        stats: dict[int, Stat] = {}
+        gone = []
+        for pid, known in list(self._known.items()):
+            stat = read_stat(pid) if pid in pids else None
+            replaced = stat is not None and stat.started != known.stat.started
+            unwanted = known.run is None and pid not in wanted
+            if stat is None or stat.zombie or replaced or unwanted or stat.session in apart:
+                del self._known[pid]
+                gone.append(pid)
+            else:
+                stats[pid] = stat
+        new: dict[int, Stat] = {}
+        for pid in pids - self._known.keys() - self._foreign - {self._root}:
+            stat = read_stat(pid)
+            if stat is not None and not stat.zombie:
+                new[pid] = stat
+        for pid, stat in new.items():
+            of_run = None if stat.session in apart else self._run_of(stat.ppid, new, run)
+            if of_run is None and self._mark and stat.started >= self._since and carries(pid, self._mark):
+                of_run = run or None
+            if of_run is None and pid not in wanted:
+                self._foreign.add(pid)
+                continue
+            try:
+                uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116 (each second, for many)
+            except OSError:
+                continue
+            self._known[pid] = _Known(pid, stat, uid, of_run)
+            stats[pid] = stat
+        return gone, stats
+
+    def _run_of(self, ppid: int, new: dict[int, Stat], run: int) -> int | None:
+        for _ in range(len(new) + 1):
+            if ppid == self._root:
+                return run or None
+            if ppid in self._known:
+                return self._known[ppid].run
+            if ppid not in new:
+                return None
+            ppid = new[ppid].ppid
+        return None
+
+    def _refresh_command(self, known: _Known, stat: Stat, now: float) -> bool:
+        """Whether the command line is another: between fork and exec a process bears its parent's."""
+        if known.command and now - known.seen > _YOUNG_S and stat.name == known.stat.name:
+            return False
+        command = read_command(known.pid) or [f"[{stat.name}]"]
+        changed = command != known.command
+        known.command = command
+        return changed
+
+    def _look_for_absence(self, known: _Known, stat: Stat, now: float, hooked: Set[int]) -> bool:
+        if now < known.look_at or stat.rss < _ABSENT_SMALLEST:
+            return False
+        if known.loaded_since is None:
+            parent = self._known.get(stat.ppid)
+            forked = parent is not None and parent.pid in hooked and parent.command == known.command
+            if not forked and hook_absence.has_tensorflow(known.pid):
+                known.loaded_since = now
+                known.look_at = now + _ABSENT_AFTER_S
+            else:
+                # Reading maps costs the kernel a millisecond: ever more rarely.
+                known.look_at = now + known.look_every
+                known.look_every = min(known.look_every * 2, _ABSENT_LOOK_MOST_S)
+            return False
+        known.hook_absence = hook_absence.absence(known.pid, self._inject)
+        return True
+
+    def _describe(self, known: _Known, t: float) -> Process:
+        return Process(
+            t=t,
+            pid=known.pid,
+            ppid=known.stat.ppid,
+            user=self._user(known.uid),
+            command=known.command,
+            started=self._boot + known.stat.started,
+            run=known.run,
+            hook_absence=known.hook_absence,
+        )
+
+    def _user(self, uid: int) -> str:
+        if uid not in self._users:
+            try:
+                self._users[uid] = pwd.getpwuid(uid).pw_name
+            except KeyError:
+                self._users[uid] = str(uid)
+        return self._users[uid]
+
+
+def _cpu_percent(known: _Known, stat: Stat, now: float) -> float | None:
+    before, known.cpu_at = known.cpu_at, (now, stat.cpu_s)
+    if before is None or now <= before[0]:
+        return None
+    return round(max(0.0, 100 * (stat.cpu_s - before[1]) / (now - before[0])), 1)

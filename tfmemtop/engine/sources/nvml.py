@@ -1,0 +1,322 @@
+"""The GPUs, as NVIDIA's management library sees them: the only place that imports ``pynvml``.
+
+Every one of its calls can fail, answer N/A or answer what cannot be, in containers, under WSL, on slices of a
+divided card (MIG) and on cards that have lost their bus; what cannot be known is ``None``, and the reading says
+why. A divided card is reported as its slices, one device each: a process sees one of them, never the whole.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from tfmemtop.engine.sources import driver_words, plausible
+from tfmemtop.engine.sources.cgroup import machine_memory
+from tfmemtop.engine.sources.driver_words import NO_DRIVER, Trouble
+from tfmemtop.engine.sources.place import is_wsl
+from tfmemtop.engine.sources.plausible import LARGEST_MEMORY, Sieve
+from tfmemtop.events import Device, DeviceProcess, DeviceReading, Lacking, SharesMissing
+
+T = TypeVar("T")
+
+_DRIVER_FILES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")  # the last is WSL's
+_UNEXPLAINED = 256 * 1024 * 1024
+
+
+class Reading(NamedTuple):
+    """All GPUs at one moment."""
+
+    devices: list[Device]  # those not told before
+    readings: list[DeviceReading]
+    troubles: list[Trouble]
+
+
+class _Memory(NamedTuple):
+    total: int | None
+    reserved: int | None
+    used: int | None
+    free: int | None
+    unified: bool = False
+
+
+class _Card(NamedTuple):
+    """A GPU or, with the GPU's own handle as *whole*, a slice of one."""
+
+    handle: Any
+    whole: Any = None
+    instance: int | None = None  # which slice, as lists of the whole GPU's processes name it
+
+
+class _Questions:
+    """What one card is asked for one reading; it keeps which figures were refused, and which cannot be."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self.codes: dict[str, int | None] = {}
+        self.sieve = Sieve()
+
+    def ask(self, name: str, function: str, *arguments: Any, **options: Any) -> Any:
+        """The answer; ``None`` where there is none, or the library does not know the function."""
+        try:
+            answer = getattr(self._library, function)(*arguments, **options)
+        except self._library.NVMLError as error:
+            self.codes[name] = getattr(error, "value", None)
+            return None
+        except (AttributeError, UnicodeDecodeError):
+            self.codes[name] = self._library.NVML_ERROR_FUNCTION_NOT_FOUND
+            return None
+        self.codes.pop(name, None)
+        return answer
+
+    def first(self, name: str, functions: list[str], *arguments: Any) -> Any:
+        """The answer of the newest function that this driver has."""
+        for function in functions:
+            answer = self.ask(name, function, *arguments)
+            if self.codes.get(name) != self._library.NVML_ERROR_FUNCTION_NOT_FOUND:
+                return answer
+        return None
+
+
+class Nvml:
+    """The library, opened when first read and again, rarely, after it failed.
+
+    *library* is ``pynvml``, or what behaves like it; *host_memory* gives the host's bytes in all and those to be
+    had. Calls may take as long as the driver likes: use from a thread of its own.
+    """
+
+    RETRY_S = 60.0
+
+    def __init__(
+        self, library: Any = None, host_memory: Callable[[], tuple[int, int]] | None = None, wsl: bool | None = None
+    ) -> None:
+        self._library = library
+        self._host_memory = host_memory or _host_memory
+        self._wsl = is_wsl() if wsl is None else wsl
+        self._cards: list[tuple[_Card, Device]] | None = None
+        self._told: set[str] = set()
+        self._retry_at = 0.0
+        self._sampled: dict[int, int] = {}  # a device's newest utilisation sample, µs of the driver's clock
+        self._v2_missing = False
+
+    def read(self, t: float = 0.0) -> Reading:
+        """Read every GPU, *t* seconds into the session if there is one; what goes wrong is among the troubles."""
+        if self._cards is None:
+            if time.monotonic() < self._retry_at:
+                return Reading([], [], [])
+            trouble = self._open(t)
+            if trouble is not None:
+                self._retry_at = time.monotonic() + self.RETRY_S
+                return Reading([], [], [trouble])
+        troubles = [Trouble("nvml")]
+        readings = []
+        cards = self._cards or []
+        for card, device in cards:
+            reading, trouble = self._read_device(device, card, t)
+            readings.append(reading)
+            troubles.append(trouble)
+        new = [device for _, device in cards if device.uuid not in self._told]
+        self._told.update(device.uuid for device in new)
+        return Reading(new, readings, troubles)
+
+    def close(self) -> None:
+        """Let go of the library; the next reading opens it again."""
+        if self._cards is not None:
+            _Questions(self._library).ask("", "nvmlShutdown")
+            self._cards = None
+
+    def driver_version(self) -> str | None:
+        """As the opened library says it; ``None`` if it does not."""
+        return None if self._cards is None else _text(_Questions(self._library).ask("", "nvmlSystemGetDriverVersion"))
+
+    def _open(self, t: float) -> Trouble | None:
+        if self._library is None:
+            if not any(Path(path).exists() for path in _DRIVER_FILES):
+                return NO_DRIVER
+            import pynvml
+
+            self._library = pynvml
+        library = self._library
+        try:
+            library.nvmlInit()
+            count = Sieve().figure("", library.nvmlDeviceGetCount(), plausible.MOST_CARDS) or 0
+            wholes = [library.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
+        except library.NVMLError as error:
+            return driver_words.explain(library, error)
+        cards = [card for whole in wholes for card in self._parts(whole)]
+        self._cards = [(card, self._name(index, card, t)) for index, card in enumerate(cards)]
+        return None
+
+    def _parts(self, whole: Any) -> Iterator[_Card]:
+        """The slices of a divided card that are to be seen here, or the whole card."""
+        ask = _Questions(self._library).ask
+        mode = ask("", "nvmlDeviceGetMigMode", whole)
+        most = ask("", "nvmlDeviceGetMaxMigDeviceCount", whole) if mode and mode[0] else None
+        handles = [ask("", "nvmlDeviceGetMigDeviceHandleByIndex", whole, i) for i in range(min(most or 0, 64))]
+        slices = [
+            _Card(handle, whole, ask("", "nvmlDeviceGetGpuInstanceId", handle))
+            for handle in handles
+            if handle is not None
+        ]
+        yield from slices or [_Card(whole)]
+
+    def _name(self, index: int, card: _Card, t: float) -> Device:
+        questions = _Questions(self._library)
+        memory = self._memory(card.handle, questions)
+        mode = None if card.whole is not None else questions.ask("", "nvmlDeviceGetMigMode", card.handle)
+        return Device(
+            t=t,
+            index=index,
+            uuid=_text(questions.ask("", "nvmlDeviceGetUUID", card.handle)) or f"GPU {index}",
+            name=_text(questions.ask("", "nvmlDeviceGetName", card.handle)) or "unnamed GPU",
+            total=memory.total,
+            reserved=memory.reserved,
+            mig=card.whole is not None or bool(mode and mode[0]),
+            unified=memory.unified,
+        )
+
+    def _read_device(self, device: Device, card: _Card, t: float) -> tuple[DeviceReading, Trouble]:
+        questions = _Questions(self._library)
+        ask, figure = questions.ask, questions.sieve.figure
+        # First what changes within milliseconds while a process starts to use the card.
+        memory = self._memory(card.handle, questions)
+        processes, missing = self._processes(device, card, memory, questions.sieve)
+        rates = ask("utilisation", "nvmlDeviceGetUtilizationRates", card.handle)
+        power = ask("power", "nvmlDeviceGetPowerUsage", card.handle)
+        sensor = self._library.NVML_TEMPERATURE_GPU
+        temperature = ask("temperature", "nvmlDeviceGetTemperature", card.whole or card.handle, sensor)
+        power_mw = figure("power (mW)", power, plausible.LARGEST_POWER_MW)
+        reading = DeviceReading(
+            t=t,
+            index=device.index,
+            used=memory.used,
+            free=memory.free,
+            utilisation=figure("utilisation", rates.gpu, 100) if rates else None,
+            bandwidth=figure("bandwidth", rates.memory, 100) if rates else None,
+            power_w=None if power_mw is None else power_mw / 1000,
+            temperature_c=figure("temperature", temperature, *plausible.TEMPERATURES_C[::-1]),
+            processes=processes,
+            processes_missing=missing,
+            lacking=self._lacking(questions, memory, card.whole is not None),
+            of_host=memory.unified,
+        )
+        gone = (self._library.NVML_ERROR_GPU_IS_LOST, self._library.NVML_ERROR_UNKNOWN)
+        if questions.codes.get("memory") in gone:
+            return reading, driver_words.lost(device.index)
+        return reading, Trouble(f"gpu{device.index}")
+
+    def _lacking(self, questions: _Questions, memory: _Memory, part: bool) -> list[Lacking]:
+        codes = {name: code for name, code in questions.codes.items() if not (memory.unified and name == "memory")}
+        return [*driver_words.refused(self._library, codes, part), *questions.sieve.lacking()]
+
+    def _memory(self, handle: Any, questions: _Questions) -> _Memory:
+        library = self._library
+        info = None
+        if not self._v2_missing:
+            # Version 2 tells what the driver keeps for itself apart from what is used.
+            version = library.nvmlMemory_v2
+            info = questions.ask("memory", "nvmlDeviceGetMemoryInfo", handle, version=version)
+            self._v2_missing = questions.codes.get("memory") in (
+                library.NVML_ERROR_FUNCTION_NOT_FOUND,
+                library.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+            )
+        reserved = getattr(info, "reserved", None)
+        if info is None:
+            info = questions.ask("memory", "nvmlDeviceGetMemoryInfo", handle)
+        # Cards that share the host's memory refuse, or tell of no memory at all.
+        if questions.codes.get("memory") == library.NVML_ERROR_NOT_SUPPORTED or (info and info.total == 0):
+            whole, left = self._host_memory()
+            return _Memory(whole, None, max(0, whole - left), left, unified=True)
+        if info is None:
+            return _Memory(None, None, None, None)
+        figure = questions.sieve.figure
+        total = figure("total", info.total, LARGEST_MEMORY, 1)
+        most = LARGEST_MEMORY if total is None else total
+        used, free = figure("used", info.used, most), figure("free", info.free, most)
+        if used is not None and free is not None and used + free > most:
+            free = figure("free", info.free, most - used)
+        return _Memory(total, figure("reserved", reserved, most), used, free)
+
+    def _processes(
+        self, device: Device, card: _Card, memory: _Memory, sieve: Sieve
+    ) -> tuple[list[DeviceProcess], SharesMissing | None]:
+        library, questions = self._library, _Questions(self._library)
+        lists = [self._listed(card, kind, questions) for kind in ("Compute", "Graphics")]
+
+        def why_missing() -> SharesMissing:
+            mode = questions.ask("vgpu", "nvmlDeviceGetVirtualizationMode", card.handle)
+            guest = getattr(library, "NVML_GPU_VIRTUALIZATION_MODE_VGPU", None)
+            code = questions.codes.get("Compute")
+            return driver_words.no_shares(
+                library, code, mig=device.mig, wsl=self._wsl, vgpu=mode is not None and mode == guest
+            )
+
+        if lists == [None, None]:
+            return [], why_missing()
+        most = LARGEST_MEMORY if device.total is None else device.total
+        # The same memory stands in both lists of a process that computes and draws; a MIG device
+        # lists a process once for each of its instances.
+        held: dict[int, int | None] = {}
+        for listed in lists:
+            share: dict[int, int | None] = {}
+            for row in (listed or ())[: plausible.MOST_PROCESSES]:
+                if sieve.figure("process number", row.pid, plausible.LARGEST_PID, 1) is None:
+                    continue
+                known, told = share.get(row.pid), row.usedGpuMemory
+                size = None if told == plausible.NOT_AVAILABLE else sieve.figure(f"process {row.pid}", told, most)
+                share[row.pid] = known if size is None else size + (known or 0)
+            for pid, amount in share.items():
+                before = held.get(pid)
+                held[pid] = before if amount is None else max(amount, before or 0)
+        load = self._load(device.index, card.handle)
+        # A sample of a process that is not listed may be of a listed one, under the number it has elsewhere.
+        idle = (0, 0) if load is not None and load.keys() <= held.keys() else (None, None)
+        rows = []
+        for pid, amount in held.items():
+            sm, bandwidth = (None, None) if load is None else load.get(pid, idle)
+            rows.append(DeviceProcess(pid=pid, used=amount, sm=sm, bandwidth=bandwidth))
+        rows.sort(key=lambda row: (-(row.used or 0), row.pid))
+        if rows and all(row.used is None for row in rows):
+            return rows, why_missing()
+        if not rows and (memory.used or 0) > _UNEXPLAINED and not memory.unified:
+            reason = why_missing()
+            return rows, SharesMissing.NAMES_NONE if reason is SharesMissing.NOT_TOLD else reason
+        return rows, None
+
+    def _listed(self, card: _Card, kind: str, questions: _Questions) -> Any:
+        """The processes on a card, or on a slice; ``None`` if the driver does not tell."""
+        functions = [f"nvmlDeviceGet{kind}RunningProcesses{version}" for version in ("_v3", "_v2", "")]
+        rows = questions.first(kind, functions, card.handle)
+        if rows is None and card.whole is not None and card.instance is not None:
+            rows = questions.first(kind, functions, card.whole)
+            if rows is not None:
+                rows = [row for row in rows if getattr(row, "gpuInstanceId", None) == card.instance]
+        return rows
+
+    def _load(self, index: int, handle: Any) -> dict[int, tuple[int, int]] | None:
+        """SM and bandwidth percent by process since the last reading; ``None`` if not to be had."""
+        library, questions = self._library, _Questions(self._library)
+        samples = questions.ask("", "nvmlDeviceGetProcessUtilization", handle, self._sampled.get(index, 0))
+        if samples is None:
+            # Nothing sampled since: all idle.
+            return {} if questions.codes[""] in (library.NVML_ERROR_NOT_FOUND, library.NVML_SUCCESS) else None
+        newest: dict[int, Any] = {}
+        for sample in samples:
+            if sample.timeStamp and sample.timeStamp >= getattr(newest.get(sample.pid), "timeStamp", 0):
+                newest[sample.pid] = sample
+        self._sampled[index] = max([s.timeStamp for s in newest.values()], default=self._sampled.get(index, 0))
+        return {pid: (min(max(s.smUtil, 0), 100), min(max(s.memUtil, 0), 100)) for pid, s in newest.items()}
+
+
+def _text(raw: str | bytes | None) -> str | None:
+    return raw.decode(errors="replace") if isinstance(raw, bytes) else raw
+
+
+def _host_memory() -> tuple[int, int]:
+    """What the machine has, and what of it can be had: bytes."""
+    total = machine_memory()
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return total, total
+    free = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), total)
+    return total, min(free, total)

@@ -1,0 +1,39 @@
+"""What kind of system this is: whether processes have numbers of a container, and whether it is WSL."""
+
+import os
+from pathlib import Path
+from typing import Literal
+
+_FIRST_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h
+
+_GPU_FILES = ("/dev/nvidia", "/dev/dxg", "/dev/nvmap", "/dev/nvhost")
+_CONTROL = "/dev/nvidiactl"  # whoever only asks the driver opens that one
+
+Namespace = Literal["first", "other", "unknown"]
+
+
+def pid_namespace(root: Path = Path("/")) -> Namespace:
+    """Whether processes are numbered as the machine's kernel numbers them, or otherwise, as in a container."""
+    try:
+        name = os.readlink(root / "proc/self/ns/pid")  # noqa: PTH115 (a link that points to no path)
+    except OSError:
+        return "unknown"
+    return "first" if name == _FIRST_NAMESPACE else "other"
+
+
+def is_wsl(root: Path = Path("/")) -> bool:
+    """Whether this is the Windows Subsystem for Linux."""
+    try:
+        return "microsoft" in (root / "proc/version").read_text(errors="replace").lower()
+    except OSError:
+        return False
+
+
+def uses_gpu(pid: int, root: Path = Path("/")) -> bool:
+    """Whether process *pid* of here has an NVIDIA GPU open; ``False`` too where that cannot be seen."""
+    folder = root / "proc" / str(pid) / "fd"
+    try:
+        targets = [os.readlink(folder / name) for name in os.listdir(folder)]  # noqa: PTH115, PTH208 (each second)
+    except OSError:
+        return False
+    return any(target.startswith(_GPU_FILES) and target != _CONTROL for target in targets)

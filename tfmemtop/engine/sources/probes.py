@@ -1,0 +1,244 @@
+"""Builds the probe in a process beside the script, and hands it to the hooks."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from tfmemtop import boot
+from tfmemtop.engine.sources.hooks import Hooks
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Event, Hook, HookEnd, Probe, Run, RunEnd
+from tfmemtop.probe.build import Built
+from tfmemtop.probe.cache import refuse, whole
+
+_QUICK_S = 0.5  # a library that is there already is handed over before anybody needs to know
+_BUILD_S = 400.0
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
+"""What ends a process that runs into a library's fault, or does what it is forbidden."""
+
+
+class Probes:
+    """Gives every hooked process the library for its own TensorFlow. Make it in the running loop."""
+
+    def __init__(self, stream: Stream, hooks: Hooks, *, enabled: bool = True) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stream = stream
+        self._hooks = hooks
+        self._enabled = enabled
+        self._builds: dict[tuple[str, str], _Build] = {}
+        self._waiting: dict[int, tuple[str, str]] = {}  # by process
+        self._loads = _Loads(self._condemn)
+        self._unfit: set[str] = set()  # digests
+        self._sessions: frozenset[int] = frozenset()
+
+    def sessions(self) -> frozenset[int]:
+        """The sessions of all builds: their processes descend from this one, and are not the script's."""
+        return self._sessions
+
+    def begin(self) -> None:
+        """Start listening to the stream."""
+        self._stream.listen(self._take)
+
+    def close(self) -> None:
+        """Stop; a build under way goes on by itself, for the next time."""
+        self._stream.forget(self._take)
+        self._loads.close()
+        for build in self._builds.values():
+            build.let_go()
+
+    def _take(self, event: Event) -> None:
+        # Later, since what is published from here would reach some readers before this event.
+        if isinstance(event, Hook) and event.tensorflow and event.tensorflow_path:
+            self._loop.call_soon(self._provide, event.pid, (event.tensorflow_path, event.tensorflow))
+        elif isinstance(event, HookEnd):
+            self._waiting.pop(event.pid, None)
+        self._loads.take(event)
+
+    def _provide(self, pid: int, tensorflow: tuple[str, str]) -> None:
+        if not self._enabled:
+            text = "left out by --no-probe: pools are not known, only what is in use of them"
+            self._stream.publish(Probe(t=self._stream.now(), pid=pid, state="unavailable", text=text))
+            return
+        self._waiting[pid] = tensorflow
+        build = self._builds.get(tensorflow)
+        if build is None or build.outdated:
+            build = self._builds[tensorflow] = _Build(self._loop, tensorflow, self._deliver)
+            self._sessions |= {build.pid}
+        if build.built is not None:
+            self._deliver(tensorflow, build.built)
+        else:
+            self._loop.call_later(_QUICK_S, self._say_building, pid, tensorflow)
+
+    def _say_building(self, pid: int, tensorflow: tuple[str, str]) -> None:
+        if self._waiting.get(pid) == tensorflow:
+            text = f"the probe for TensorFlow {tensorflow[1]} is being built, once, beside the script"
+            self._stream.publish(Probe(t=self._stream.now(), pid=pid, state="building", text=text))
+
+    def _deliver(self, tensorflow: tuple[str, str], built: Built) -> None:
+        for pid in [pid for pid, wanted in self._waiting.items() if wanted == tensorflow]:
+            del self._waiting[pid]
+            if built.digest in self._unfit:
+                text = "the probe is not used again: a process ended as it loaded it"
+                self._stream.publish(Probe(t=self._stream.now(), pid=pid, state="failed", text=text))
+            elif built.state == "built":
+                self._loads.handed(pid, built)
+                self._hooks.send(pid, {"do": "load", "path": built.path, "checksum": built.checksum})
+                text = "the probe is built, and loaded once TensorFlow has made its devices"
+                self._stream.publish(Probe(t=self._stream.now(), pid=pid, state="built", text=text))
+            else:
+                self._stream.publish(
+                    Probe(t=self._stream.now(), pid=pid, state=built.state, text=built.text, remedy=built.remedy)
+                )
+
+    def _condemn(self, pid: int, built: Built, how: str) -> None:
+        """A library has ended the process that loaded it: it is not used again."""
+        self._unfit.add(built.digest)
+        text, remedy = f"the process ended as it loaded the probe ({how}), which is not used again", ""
+        try:
+            mark = refuse(Path(built.path), f"a process ended as it loaded it ({how})")
+            remedy = f"remove {mark} to have it tried again, or leave the probe out with --no-probe"
+        except OSError as error:
+            text += f" by this session; the next would, since it cannot be written down: {error}"
+            remedy = "leave the probe out with --no-probe"
+        self._loop.call_soon(
+            self._stream.publish, Probe(t=self._stream.now(), pid=pid, state="failed", text=text, remedy=remedy)
+        )
+
+
+class _Loads:
+    """Which process loads which library, to find a library that ends its process.
+
+    *condemn* gets the process, what it was handed and how it ended. A hook says so before it loads a library and after
+    its first readings, some milliseconds later. How a process ended is known only of a run's first one.
+    """
+
+    def __init__(self, condemn: Callable[[int, Built, str], None]) -> None:
+        self._condemn = condemn
+        self._handed: dict[int, Built] = {}  # by process
+        self._loading: set[int] = set()
+        self._proven: set[str] = set()  # digests of what some process has loaded
+        self._main = 0
+        self._doubted: Built | None = None  # what the run's first process was loading when it was lost
+
+    def handed(self, pid: int, built: Built) -> None:
+        """A process has been handed a library."""
+        self._handed[pid] = built
+
+    def take(self, event: Event) -> None:
+        """Follow the stream."""
+        if isinstance(event, Run):
+            self._main = event.pid
+        elif isinstance(event, Probe) and event.pid in self._handed:
+            if event.state == "loading":
+                self._loading.add(event.pid)
+            elif event.state == "loaded":
+                self._proven.add(self._handed[event.pid].digest)
+            if event.state in ("loaded", "failed"):
+                self._loading.discard(event.pid)
+        elif isinstance(event, HookEnd):
+            built = self._handed.pop(event.pid, None)
+            if built and event.pid in self._loading and event.reason == "lost" and _has_gone(event.pid):
+                self._lost(event.pid, built)
+            self._loading.discard(event.pid)
+        elif isinstance(event, RunEnd):
+            doubted, self._doubted = self._doubted, None
+            if doubted and event.signal in _FAULTS:
+                self._condemn(self._main, doubted, signal.Signals(event.signal).name)
+
+    def close(self) -> None:
+        """Stop: how the process ended will not be known."""
+        if self._doubted:
+            self._condemn(self._main, self._doubted, "nobody knows how")
+
+    def _lost(self, pid: int, built: Built) -> None:
+        if pid == self._main:
+            self._doubted = built
+        elif built.digest not in self._proven:
+            self._condemn(pid, built, "nobody knows how")
+
+
+class _Build:
+    """A process that builds. Its result is read from its stdout; its exit status is collected with the script's."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        tensorflow: tuple[str, str],
+        done: Callable[[tuple[str, str], Built], None],
+    ) -> None:
+        self._loop = loop
+        self._tensorflow = tensorflow
+        self._done = done
+        self._output = b""
+        self.built: Built | None = None
+        process = subprocess.Popen(
+            boot.command("tfmemtop.probe.build", *tensorflow),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # nothing that ends the script or leaves a terminal ends it
+        )
+        process.returncode = 0
+        assert process.stdout is not None
+        self.pid = process.pid
+        self._pipe = process.stdout
+        os.set_blocking(self._pipe.fileno(), False)
+        loop.add_reader(self._pipe.fileno(), self._readable)
+        self._limit = loop.call_later(_BUILD_S, self._give_up)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether what was built is no longer as it was."""
+        built = self.built
+        return built is not None and built.state == "built" and not whole(Path(built.path), built.digest)
+
+    def let_go(self) -> None:
+        """Stop waiting for it."""
+        self._limit.cancel()
+        if not self._pipe.closed:
+            self._loop.remove_reader(self._pipe.fileno())
+            self._pipe.close()
+
+    def _readable(self) -> None:
+        data = self._pipe.read()
+        if data:
+            self._output += data
+        elif data is not None:
+            self.let_go()
+            self._finish(_parse(self._output))
+
+    def _give_up(self) -> None:
+        self.let_go()
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it ended this very moment
+        self._finish(Built("failed", "", f"the probe was not built within {_BUILD_S:.0f} s"))
+
+    def _finish(self, built: Built) -> None:
+        self.built = built
+        self._done(self._tensorflow, built)
+
+
+def _parse(output: bytes) -> Built:
+    lines = output.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+    try:
+        return Built(**json.loads(lines[-1]))
+    except (ValueError, TypeError):
+        return Built("failed", "", f"the probe could not be built: {lines[-1]}")
+
+
+def _has_gone(pid: int) -> bool:
+    """Whether a process has ended, waited for or not. One that has replaced its program by exec has not."""
+    try:
+        Path(f"/proc/{pid}/exe").readlink()
+    except PermissionError:
+        return False
+    except OSError:
+        return True
+    return False

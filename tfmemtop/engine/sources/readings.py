@@ -1,0 +1,210 @@
+"""Once a second: the GPUs and the processes, read in threads, published in order."""
+
+import asyncio
+import os
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from tfmemtop.engine.sources.foreign import Foreign
+from tfmemtop.engine.sources.hooks import Hooks
+from tfmemtop.engine.sources.host import Host, Shown
+from tfmemtop.engine.sources.nvml import Nvml, Reading
+from tfmemtop.engine.sources.procfs import read_stat
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Device, DeviceReading, Event, Initialised, Level, NoticeKind, Run, SharesMissing
+
+PACE_S = 1.0
+_DRIVER_HANGS_S = 5.0
+_DRIVER_WAIT_S = 10.0
+_STRANGE_AFTER = 3
+_AFTER_FAILURE_S = 5.0
+
+
+class Readings:
+    """The two sources that are polled. A driver that hangs does not hold up the processes.
+
+    NVML is used in a thread of its own, and *host* in another: what either needs is handed to it as a value. *apart*
+    gives the sessions whose processes are not the script's.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        hooks: Hooks,
+        host: Host,
+        apart: Callable[[], frozenset[int]],
+        nvml: Nvml | None = None,
+        foreign: Foreign | None = None,
+    ) -> None:
+        self._stream = stream
+        self._hooks = hooks
+        self._host = host
+        self._apart = apart
+        self._nvml = nvml or Nvml()
+        self._foreign = foreign or Foreign(self.of_runs)
+        self._driver_thread = ThreadPoolExecutor(1, "nvml")
+        self._host_thread = ThreadPoolExecutor(1, "host")
+        self._run = 0
+        self._gpus: dict[int, Device] = {}
+        self._answered = asyncio.Event()  # the driver, or its absence
+        self._shown: Mapping[int, Shown] = {}
+        self._on_gpus: set[int] = set()
+        self._strange: dict[int, int] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._woken = asyncio.Event()
+        self._made = 0  # how often a process has said that TensorFlow's devices are there
+        self._made_some = asyncio.Event()
+
+    def begin(self) -> None:
+        """Start both; needs the running loop."""
+        self._stream.listen(self._take)
+        self._tasks = [
+            asyncio.ensure_future(self._keep_on(NoticeKind.GPUS_UNREAD, self._watch_devices)),
+            asyncio.ensure_future(self._keep_on(NoticeKind.PROCESSES_UNREAD, self._watch_processes)),
+        ]
+
+    def hurry(self) -> None:
+        """Look at the processes now: something has changed."""
+        self._woken.set()
+
+    def of_runs(self) -> set[int]:
+        """The runs' processes, as of the last look."""
+        return {pid for pid, shown in self._shown.items() if shown.run is not None}
+
+    def signal(self, pid: int, number: int) -> None:
+        """Send a signal to a process that is shown.
+
+        Raises:
+            ProcessLookupError: it is not shown, or has gone.
+            OSError: the kernel refused.
+        """
+        shown, stat = self._shown.get(pid), read_stat(pid)
+        if shown is None or stat is None or stat.started != shown.started:
+            raise ProcessLookupError(None, "no such process")
+        os.kill(pid, number)
+
+    async def gpus(self) -> list[Device]:
+        """The GPUs in NVML's order, as of the last reading, or of the first if there is none yet.
+
+        Raises:
+            asyncio.TimeoutError: the driver does not answer.
+        """
+        await asyncio.wait_for(self._answered.wait(), _DRIVER_WAIT_S)
+        return [self._gpus[index] for index in sorted(self._gpus)]
+
+    def close(self) -> None:
+        """Stop; a call that hangs in the driver is left behind."""
+        self._stream.forget(self._take)
+        for task in self._tasks:
+            task.cancel()
+        self._driver_thread.shutdown(wait=False, cancel_futures=True)
+        self._host_thread.shutdown(wait=False, cancel_futures=True)
+
+    def _take(self, event: Event) -> None:
+        self._foreign.take(event)
+        if isinstance(event, Run):
+            self._run = event.run
+        elif isinstance(event, Initialised) and not event.error:
+            # A reading now shows the CUDA context alone: the process has not computed yet.
+            self._made += 1
+            self._made_some.set()
+
+    async def devices(self) -> list[DeviceReading]:
+        """Read the GPUs now and publish that."""
+        made = self._made
+        reading = await self._read()
+        if made != self._made:
+            # It began before the process's devices were there, and would be published as if it showed them.
+            again = await self._read()
+            reading = again._replace(devices=reading.devices + again.devices)
+        for trouble in reading.troubles:
+            self._stream.notice(trouble.key, trouble.kind, trouble.level, trouble.detail, about=trouble.about)
+        for device in reading.devices:
+            self._gpus[device.index] = device
+            self._stream.publish(device)
+        self._answered.set()
+        readings = [self._foreign.translate(one) for one in reading.readings]
+        self._tell_of_foreign(readings)
+        self._on_gpus = {process.pid for one in readings for process in one.processes}
+        for one in readings:
+            self._stream.publish(one)
+        return readings
+
+    async def _read(self) -> Reading:
+        call = asyncio.get_running_loop().run_in_executor(self._driver_thread, self._nvml.read, self._stream.now())
+        done, _ = await asyncio.wait([call], timeout=_DRIVER_HANGS_S)
+        if not done:
+            self._stream.notice("driver", NoticeKind.DRIVER_SILENT, Level.ERROR)
+        reading = await call
+        self._stream.withdraw("driver")
+        return reading
+
+    async def _keep_on(self, what: NoticeKind, watch: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await self._attempt(what, watch)
+            await asyncio.sleep(_AFTER_FAILURE_S)
+
+    async def _attempt(self, what: NoticeKind, watch: Callable[[], Awaitable[None]]) -> None:
+        """A failure nobody foresaw costs a few seconds of readings, not the session."""
+        try:
+            await watch()
+        except Exception as error:
+            traceback.print_exc()
+            self._stream.notice(f"readings {what.value}", what, Level.ERROR, f"{type(error).__name__}: {error}")
+
+    async def _watch_devices(self) -> None:
+        while True:
+            self._made_some.clear()
+            await self.devices()
+            try:
+                await asyncio.wait_for(self._made_some.wait(), PACE_S)
+            except asyncio.TimeoutError:
+                pass
+
+    async def _watch_processes(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self._woken.clear()
+            sweep = await loop.run_in_executor(
+                self._host_thread,
+                self._host.sweep,
+                frozenset(self._on_gpus),
+                self._run,
+                frozenset(self._hooks.seen),
+                self._apart(),
+                self._stream.now(),
+            )
+            self._shown = sweep.shown
+            for process in sweep.processes:
+                self._stream.publish(process)
+            self._stream.publish(sweep.readings)
+            alive = {reading.pid for reading in sweep.readings.processes}
+            for pid in (*sweep.gone, *(pid for pid in self._hooks.connected() - alive if _is_gone(pid))):
+                self._hooks.forget(pid)
+            self._tell_strangers(sweep.unknown & self._on_gpus)
+            try:
+                await asyncio.wait_for(self._woken.wait(), PACE_S)
+                # A script that forks without pause is looked at no more than four times a second.
+                await asyncio.sleep(PACE_S / 4)
+            except asyncio.TimeoutError:
+                pass
+
+    def _tell_of_foreign(self, readings: list[DeviceReading]) -> None:
+        if any(one.processes_missing is SharesMissing.NUMBERED_OTHERWISE for one in readings):
+            self._stream.notice("namespace", NoticeKind.PROCESSES_RENUMBERED)
+        else:
+            self._stream.withdraw("namespace")
+
+    def _tell_strangers(self, unknown: set[int]) -> None:
+        """Processes on a GPU that cannot be looked at."""
+        self._strange = {pid: self._strange.get(pid, 0) + 1 for pid in unknown}
+        if any(count >= _STRANGE_AFTER for count in self._strange.values()):
+            self._stream.notice("hidden", NoticeKind.PROCESSES_HIDDEN)
+        elif not unknown:
+            self._stream.withdraw("hidden")
+
+
+def _is_gone(pid: int) -> bool:
+    stat = read_stat(pid)
+    return stat is None or stat.zombie

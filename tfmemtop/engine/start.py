@@ -1,0 +1,53 @@
+"""Starting an engine."""
+
+import os
+import subprocess
+
+import msgspec
+
+from tfmemtop import boot
+from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.process.unstarted import Unstarted, Why
+
+
+def start(launch: Launch) -> Launched:
+    """Start an engine, in a session of its own and in this process's working folder; it starts the script.
+
+    Errors, of the engine's own start too, come as ``Launched.error``. Then no script runs, unless the error
+    names an ``output_path``: then it may.
+    """
+    # What is said of the start has a descriptor of its own: anything may be printed on stdout.
+    answers, told = os.pipe()
+    os.set_inheritable(told, True)
+    try:
+        engine = subprocess.Popen(
+            boot.command("tfmemtop.engine.__main__", str(told)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            # What the user's shell opened for the script, as in <(…), passes through the engine to it.
+            close_fds=False,
+        )
+    except OSError as error:
+        os.close(answers)
+        return Launched(error=Unstarted(Why.ENGINE_FAILED, detail=str(error)))
+    finally:
+        os.close(told)
+    # It goes on by itself: whoever starts it is not to wait for it, and not to be warned about that.
+    engine.returncode = 0
+    assert engine.stdin and engine.stderr
+    with engine.stderr as complaints, os.fdopen(answers, "rb") as lines:
+        try:
+            with engine.stdin as asked:
+                asked.write(launch.encode())
+        except OSError:
+            pass  # it has died; what it said follows
+        answer = Launched()
+        for line in lines:
+            answer = msgspec.json.decode(line, type=Launched)
+            if answer.started or answer.error is not None:
+                return answer
+        last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
+    detail = last[0] if last else ""
+    return Launched(error=Unstarted(Why.ENGINE_FAILED, detail=detail, output_path=answer.output_path))

@@ -1,0 +1,1 @@
+"""The one ordered stream: its backlog, its readers, its recording."""

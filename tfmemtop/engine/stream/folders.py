@@ -1,0 +1,224 @@
+"""The folders of sessions, and the folder of what their scripts printed.
+
+A session's folder holds its sockets. Only its user can enter it. The process that owns it holds a lock on it as long
+as it lives: a folder without a lock is left over. A process number would not tell that, since another process may
+have the same one by now. The description of a session is the target of a symbolic link, because a link is made whole
+or not at all, even where files cannot be written (``ulimit -f 0``).
+"""
+
+import fcntl
+import os
+import secrets
+import shutil
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop.engine.stream.sockets import listen
+
+_SOCKET_PATH_LIMIT = 107
+_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
+_DESCRIPTION = 1000  # bytes: some file systems allow no longer target
+_OUTPUTS_KEPT_DAYS = 30
+_ATTEMPTS = 5
+
+
+class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A session in progress. ``pid`` is the engine's; ``started`` is seconds since the epoch."""
+
+    id: str
+    pid: int
+    started: float
+    command: list[str]
+    socket: str
+    output_path: str | None
+
+
+class SessionFolder:
+    """The folder of one session, made by :func:`open_session`, with its sockets already listening."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.id = path.name
+        self.path = path
+        self.engine_socket = path / "engine.sock"
+        self.hook_socket = path / "hook.sock"
+        self.log = path / "engine.log"
+        self._lock: int | None = lock
+        self.hooks = listen(self.hook_socket, socket.SOCK_SEQPACKET)
+        try:
+            self.readers = listen(self.engine_socket, socket.SOCK_STREAM)
+        except OSError:
+            self.hooks.close()
+            raise
+
+    def describe(self, info: SessionInfo) -> None:
+        """Let others find the session.
+
+        Raises:
+            OSError: there is no room for it.
+        """
+        text = msgspec.json.encode(info)
+        while len(text) > _DESCRIPTION and info.command:
+            info = msgspec.structs.replace(info, command=info.command[:-1])
+            text = msgspec.json.encode(info)
+        (self.path / "session").symlink_to(text.decode())
+
+    def remove(self) -> None:
+        """Remove the folder and give up the lock. The kept output lies elsewhere and stays."""
+        if self._lock is None:
+            return
+        self.hooks.close()
+        self.readers.close()
+        with suppress(OSError), _locked(self.path.parent):  # it has gone, or other sessions lie there
+            shutil.rmtree(self.path, ignore_errors=True)
+            self.path.parent.rmdir()
+        os.close(self._lock)
+        self._lock = None
+
+
+def open_session(describe: Callable[[SessionFolder], SessionInfo] | None = None) -> SessionFolder:
+    """A new session in the first place that has room for it. With *describe*, others can find it.
+
+    Raises:
+        OSError: there is no room for it anywhere; the text says why.
+    """
+    failed: OSError | None = None
+    for parent in _places():
+        for _ in range(_ATTEMPTS):
+            try:
+                _make(parent)
+                with _locked(parent):
+                    _sweep(parent)
+                    return _open(parent, describe)
+            except FileNotFoundError as error:
+                failed = failed or error  # the last session there has just ended, and taken the folder with it
+            except OSError as error:
+                failed = failed or OSError(error.errno, error.strerror or str(error), str(parent))
+                with suppress(OSError):
+                    _check(parent)
+                    parent.rmdir()  # unless other sessions lie there
+                break
+    assert failed is not None
+    raise failed
+
+
+def sessions() -> list[SessionInfo]:
+    """The sessions in progress, oldest first. Folders whose owners have died are removed."""
+    found: dict[str, SessionInfo] = {}
+    for parent in (*_places(), Path(f"/run/user/{os.getuid()}/tfmemtop")):
+        with suppress(OSError):  # the place is missing, or belongs to another user
+            _check(parent)
+            with _locked(parent):
+                found.update((session.id, session) for session in _sweep(parent))
+    return sorted(found.values(), key=lambda session: session.started)
+
+
+def output_folder() -> Path:
+    """Where scripts' outputs are kept, made if it is missing.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    state = os.environ.get("XDG_STATE_HOME") or ""
+    base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
+    folder = base / "tfmemtop"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def choices_file() -> Path | None:
+    """The file that remembers how the screen was left; ``None`` where there can be none."""
+    try:
+        return output_folder() / "choices.json"
+    except OSError:
+        return None
+
+
+def forget_old_outputs() -> None:
+    """Remove outputs that have not changed for thirty days, except those of sessions in progress.
+
+    Raises:
+        OSError: one cannot be removed, or the folder cannot be read.
+    """
+    in_use = {session.output_path for session in sessions()}
+    oldest = time.time() - _OUTPUTS_KEPT_DAYS * 86400
+    for path in output_folder().glob("*.log"):
+        if str(path) not in in_use and path.stat().st_mtime < oldest:
+            path.unlink()
+
+
+def _places() -> list[Path]:
+    """Where a session may lie, best first. Only paths that are short enough for a socket in them."""
+    name = f"tfmemtop-{os.getuid()}"
+    places = [Path(os.environ.get("TMPDIR") or "/tmp", name), Path("/tmp", name), Path("/dev/shm", name)]
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and Path(runtime).is_dir():
+        places.insert(0, Path(runtime) / "tfmemtop")
+    fitting = (place for place in places if place.is_absolute())
+    return [f for f in dict.fromkeys(fitting) if len(os.fsencode(f)) + len("/abcde/engine.sock") <= _SOCKET_PATH_LIMIT]
+
+
+def _make(parent: Path) -> None:
+    parent.mkdir(mode=0o700, exist_ok=True)
+    _check(parent)
+    if stat.S_IMODE(parent.lstat().st_mode) != 0o700:
+        parent.chmod(0o700)
+
+
+def _check(parent: Path) -> None:
+    found = parent.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise PermissionError(None, "it belongs to somebody else", str(parent))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock on *folder*, so that nobody removes a folder in it that is just being made."""
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _open(parent: Path, describe: Callable[[SessionFolder], SessionInfo] | None) -> SessionFolder:
+    path = parent / "".join(secrets.choice(_ALPHABET) for _ in range(5))
+    path.mkdir(mode=0o700)
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = SessionFolder(path, lock)
+        if describe is not None:
+            folder.describe(describe(folder))
+    except BaseException:
+        os.close(lock)  # first: removing takes a descriptor too
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+    return folder
+
+
+def _sweep(parent: Path) -> list[SessionInfo]:
+    """The sessions in progress that have a description. Folders without a lock are removed."""
+    alive = []
+    for folder in parent.iterdir():
+        try:
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue  # not a folder, or not ours
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with suppress(OSError, msgspec.DecodeError):  # it has no description, or one of another version
+                text = os.fsencode((folder / "session").readlink())
+                alive.append(msgspec.json.decode(text, type=SessionInfo))
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
+    return alive

@@ -1,0 +1,74 @@
+"""The recordings that are kept of sessions, one of each, beside what their scripts printed.
+
+A recording that the user wanted elsewhere has a symbolic link here, so that all sessions are found in one place.
+"""
+
+import fcntl
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tfmemtop.engine.stream.folders import output_folder
+
+_ENDING = ".jsonl.gz"
+_KEPT_DAYS = 30
+_KEPT_BYTES = 2**30
+
+
+def place_for(session: str) -> Path:
+    """Where the recording of *session* is to be kept.
+
+    Raises:
+        OSError: the folder for it cannot be made.
+    """
+    return output_folder() / f"{session}{_ENDING}"
+
+
+def kept_elsewhere(session: str, path: Path) -> None:
+    """The recording of *session* is written to *path*: let it be found here. If that cannot be, it is not found."""
+    with suppress(OSError):
+        if path.is_file():
+            place_for(session).symlink_to(path.absolute())
+
+
+def kept_recordings() -> dict[str, Path]:
+    """The recordings that are there, by session."""
+    try:
+        found = output_folder().glob(f"*{_ENDING}")
+        return {path.name.removesuffix(_ENDING): path for path in found if path.is_file()}
+    except OSError:
+        return {}
+
+
+def is_written(path: Path) -> bool:
+    """Whether a recorder writes to *path* now."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def forget_old_recordings(days: float = _KEPT_DAYS, size: int = _KEPT_BYTES) -> None:
+    """Remove recordings older than *days*, and the oldest of those that have more than *size* bytes together.
+
+    Those that are being written stay. Of one that lies elsewhere only the link is removed.
+
+    Raises:
+        OSError: one cannot be removed, or the folder cannot be read.
+    """
+    oldest, left = time.time() - days * 86_400, size
+    found = sorted(((path.lstat(), path) for path in output_folder().glob(f"*{_ENDING}")), key=_newest_first)
+    for entry, path in found:
+        left -= entry.st_size
+        lost = path.is_symlink() and not path.exists()
+        if (lost or left < 0 or entry.st_mtime < oldest) and not is_written(path):
+            path.unlink()
+
+
+def _newest_first(found: tuple[os.stat_result, Path]) -> float:
+    return -found[0].st_mtime

@@ -1,0 +1,100 @@
+"""Writes the stream to a recording. A failure ends the recording, and never the run."""
+
+import asyncio
+import shutil
+
+from tfmemtop.engine.stream.stream import Line, Stream, line_of
+from tfmemtop.engine.stream.thinner import Thinner
+from tfmemtop.events import Event, Level, NoticeKind
+from tfmemtop.recording import RecordingError, Writer
+
+LEAST_FREE = 128 * 2**20
+"""Bytes of the disk that a recording nobody asked for leaves to others."""
+
+MOST_CURVES = 48
+"""With more than so many, to tell what happened so far would hold up the readings: a recording does without it."""
+
+
+class Recorder:
+    """Hands every event to a :class:`Writer`, or what a :class:`Thinner` leaves of it. If that fails, a notice says so.
+
+    With a *thinner* nobody asked for this recording: it stays small, and leaves room on the disk.
+    """
+
+    def __init__(self, stream: Stream, writer: Writer, thinner: Thinner | None = None) -> None:
+        self._stream = stream
+        self._writer = writer
+        self._writer.so_far = self._so_far
+        self._thinner = thinner
+        self._task: asyncio.Task[None] | None = None
+        self.trouble: str | None = None
+        """Why the recording is incomplete, or ``None``."""
+
+    def begin(self) -> None:
+        """Write what the backlog holds, and every event from now on. Needs the running loop."""
+        for event in self._stream.backlog.events():
+            self._take(line_of(event))
+        self._stream.listen_to_lines(self._take)
+        self._task = asyncio.ensure_future(self._flush())
+
+    def close(self) -> None:
+        """Write the rest and close the file."""
+        self._stream.forget(self._take)
+        if self._task is not None:
+            self._task.cancel()
+        try:
+            self._writer.close()
+        except RecordingError as error:
+            self._give_up(error)
+
+    async def _flush(self) -> None:
+        while self.trouble is None:
+            await asyncio.sleep(self._writer.flush_s)
+            try:
+                self._writer.flush()
+                if self._thinner is not None:
+                    self._keep_small(self._thinner)
+            except RecordingError as error:
+                self._give_up(error)
+
+    def _keep_small(self, thinner: Thinner) -> None:
+        if not thinner.grown(self._writer.size):
+            raise RecordingError(f"it has grown to {thinner.limit >> 20} MiB")
+        try:
+            free = shutil.disk_usage(self._writer.path.parent).free
+        except OSError:
+            return  # what cannot be written will be met soon enough
+        if free < LEAST_FREE:
+            raise RecordingError(f"less than {LEAST_FREE >> 20} MiB are free on the disk")
+
+    def _so_far(self) -> list[Event] | None:
+        backlog = self._stream.backlog
+        return backlog.events() if backlog.curves <= MOST_CURVES else None
+
+    def _take(self, line: Line) -> None:
+        event, text = line
+        kept = event if self._thinner is None else self._thinner(event)
+        try:
+            if kept is not None:
+                self._writer.write(kept, text if kept is event else None)
+        except RecordingError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: RecordingError) -> None:
+        if self.trouble is not None:
+            return
+        self.trouble = str(error)
+        self._stream.forget(self._take)
+        try:
+            self._writer.close()
+        except RecordingError:
+            pass  # it has been told of by now
+        if self._thinner is None:
+            self._stream.notice("recording", NoticeKind.RECORDING_ENDED, Level.ERROR, str(error))
+        else:
+            session_unrecorded(self._stream, error)
+
+
+def session_unrecorded(stream: Stream, error: Exception) -> None:
+    """Say that nothing more is recorded of the session, and why."""
+    stream.notice("recording", NoticeKind.SESSION_UNRECORDED, Level.INFO, str(error))

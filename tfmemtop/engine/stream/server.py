@@ -1,0 +1,234 @@
+"""Serves the stream to any number of readers. A slow reader does not hold up the engine."""
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from tfmemtop.engine.stream.sockets import peer
+from tfmemtop.engine.stream.stream import Line, Stream, line_of
+from tfmemtop.events import CaughtUp, Command, Leave, Level, Notice, NoticeKind, Output, Unreadable, decode_command
+
+QUEUE = 4 * 1024 * 1024
+"""Bytes of droppable events that may wait for one reader before its oldest are dropped."""
+OUTPUT_QUEUE = 512 * 1024
+"""Bytes of the script's output that may wait for one reader before the oldest of it is left out."""
+
+_QUEUE_WHOLE = 64 * 1024 * 1024
+_LINE = 1024 * 1024
+_WRITE = 256 * 1024
+_GATHER_S = 0.2
+
+
+class Reader:
+    """One connected reader: the queue of lines for it, and its commands."""
+
+    def __init__(self, stream: Stream, sock: socket.socket) -> None:
+        self._stream = stream
+        self.sock = sock
+        self._queue: deque[Line] = deque()
+        # Bytes in the queue: of all events, of droppable ones, of output.
+        self._waiting = self._droppable = self._output = 0
+        self._dropped = 0  # events that this reader did not get
+        self._more = asyncio.Event()
+        self._gathering: asyncio.TimerHandle | None = None
+        self.idle = asyncio.Event()
+
+    def push(self, line: Line) -> None:
+        """Queue *line*. A queue that is too long loses its oldest droppable events, and a notice says so."""
+        self._add(self._queue, line)
+        if self._droppable > QUEUE:
+            self._drop()
+        if self._output > OUTPUT_QUEUE:
+            self._skip_output()
+        self.idle.clear()
+        if not line.event.droppable:
+            self._more.set()
+        elif self._gathering is None:
+            # A screen draws readings about once a second. To wake it for each would cost more than to draw them.
+            self._gathering = asyncio.get_running_loop().call_later(_GATHER_S, self._gathered)
+
+    def _add(self, queue: deque[Line], one: Line) -> None:
+        queue.append(one)
+        self._count(one, 1)
+
+    def _count(self, one: Line, sign: int) -> None:
+        size = len(one.line) * sign
+        self._waiting += size
+        if one.event.droppable:
+            self._droppable += size
+        elif isinstance(one.event, Output):
+            self._output += size
+
+    def _gathered(self) -> None:
+        self._gathering = None
+        self._more.set()
+
+    async def write(self) -> None:
+        """Send the queue until the connection ends.
+
+        Raises:
+            OSError: the reader has gone.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            if not self._queue:
+                self._more.clear()
+                self.idle.set()
+                await self._more.wait()
+            if self._waiting > _QUEUE_WHOLE:
+                raise ConnectionError("the reader does not read")
+            lines = []
+            size = 0
+            while self._queue and size < _WRITE:
+                one = self._queue.popleft()
+                self._count(one, -1)
+                size += len(one.line)
+                lines.append(one.line)
+            await loop.sock_sendall(self.sock, b"".join(lines))
+
+    async def read(self, take: Callable[["Reader", Command], None]) -> None:
+        """Hand the commands of the reader to *take* until it leaves.
+
+        Raises:
+            OSError: the reader has gone.
+        """
+        loop = asyncio.get_running_loop()
+        buffer = bytearray()
+        while data := await loop.sock_recv(self.sock, 1 << 16):
+            buffer += data
+            *lines, rest = buffer.split(b"\n")
+            buffer = bytearray(rest)
+            if len(buffer) > _LINE:
+                buffer.clear()
+                lines.append(bytearray(b"a line without end"))
+            for line in lines:
+                try:
+                    command = decode_command(bytes(line))
+                except Unreadable as error:
+                    self._stream.notice("command", NoticeKind.COMMAND_UNREAD, detail=str(error))
+                    continue
+                if isinstance(command, Leave):
+                    return
+                take(self, command)
+
+    def _drop(self) -> None:
+        kept: deque[Line] = deque()
+        for one in self._queue:
+            if one.event.droppable and self._droppable > QUEUE // 2:
+                self._count(one, -1)
+                self._dropped += 1
+            else:
+                kept.append(one)
+        kind, level = NoticeKind.READER_SLOW, Level.WARNING
+        notice = Notice(t=self._stream.now(), key="slow_reader", level=level, kind=kind, count=self._dropped)
+        self._add(kept, line_of(notice))
+        self._queue = kept
+
+    def _skip_output(self) -> None:
+        """Leave out the oldest output. The output after it says how much is missing."""
+        kept: deque[Line] = deque()
+        run = left_out = 0
+        for one in self._queue:
+            event = one.event
+            if not isinstance(event, Output):
+                kept.append(one)
+                continue
+            left_out = event.skipped + (left_out if event.run == run else 0)
+            run = event.run
+            if self._output > OUTPUT_QUEUE // 2:
+                self._count(one, -1)
+                left_out += len(event.text.encode())
+            elif left_out == event.skipped:
+                kept.append(one)
+                left_out = 0
+            else:
+                self._count(one, -1)
+                told = msgspec.structs.replace(event, skipped=left_out)
+                self._add(kept, line_of(told))
+                left_out = 0
+        self._queue = kept
+
+
+class Server:
+    """Accepts readers of the same user. Each gets the backlog first, then every event."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        listener: socket.socket,
+        *,
+        take: Callable[[Reader, Command], None],
+        left: Callable[[Reader], None] = lambda _: None,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """*take* gets the commands. *left* is called with each reader that has gone, *changed* after each change."""
+        self._stream = stream
+        self._listener = listener
+        self._take = take
+        self._left = left
+        self._changed = changed
+        self._readers: dict[Reader, asyncio.Task[None]] = {}
+        self.ever = False
+        """Whether there has been a reader."""
+
+    def begin(self) -> None:
+        """Start to accept readers. Needs the running loop."""
+        asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
+    @property
+    def readers(self) -> int:
+        """How many readers are connected."""
+        return len(self._readers)
+
+    async def close(self) -> None:
+        """Give the readers up to a second to get the last events, then disconnect them."""
+        asyncio.get_running_loop().remove_reader(self._listener)
+        self._listener.close()
+        if self._readers:
+            flushing = [asyncio.ensure_future(reader.idle.wait()) for reader in self._readers]
+            await asyncio.wait(flushing, timeout=1.0)
+            for waiting in flushing:
+                waiting.cancel()
+        tasks = list(self._readers.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return
+        sock.setblocking(False)
+        if peer(sock)[1] != os.getuid():
+            sock.close()
+            self._stream.notice("reader_peer", NoticeKind.READER_OF_OTHER_USER)
+            return
+        reader = Reader(self._stream, sock)
+        for event in self._stream.backlog.events():
+            reader.push(line_of(event))
+        reader.push(line_of(CaughtUp(t=self._stream.now())))
+        self._stream.listen_to_lines(reader.push)
+        self._readers[reader] = asyncio.get_running_loop().create_task(self._serve(reader))
+        self.ever = True
+        self._changed()
+
+    async def _serve(self, reader: Reader) -> None:
+        reading = asyncio.ensure_future(reader.read(self._take))
+        writing = asyncio.ensure_future(reader.write())
+        try:
+            await asyncio.wait([reading, writing], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._stream.forget(reader.push)
+            for task in (reading, writing):
+                task.cancel()
+            # However a reader went, that is not an error.
+            await asyncio.gather(reading, writing, return_exceptions=True)
+            reader.sock.close()
+            del self._readers[reader]
+            self._left(reader)
+            self._changed()

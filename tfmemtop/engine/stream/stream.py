@@ -1,0 +1,104 @@
+"""The one ordered stream: keeps events in order and hands them to whoever listens."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from tfmemtop.engine.stream.backlog import Backlog
+from tfmemtop.events import Event, Level, Notice, NoticeKind, encode
+
+
+class Line(NamedTuple):
+    """An event as it travels and is recorded: ``line`` is its JSON and a newline."""
+
+    event: Event
+    line: bytes
+
+
+Sink = Callable[[Event], None]
+LineSink = Callable[[Line], None]
+
+_TICK_S = 1e-6
+_DETAIL = 4096  # characters kept of text from outside
+
+
+def line_of(event: Event) -> Line:
+    """*event* encoded."""
+    return Line(event, encode(event) + b"\n")
+
+
+class Stream:
+    """All events of a session, in order: no event is as early as the one before it."""
+
+    def __init__(self) -> None:
+        self._zero = time.monotonic()
+        self._last = -_TICK_S  # time of the newest event
+        self._sinks: list[Sink] = []
+        self._line_sinks: list[LineSink] = []
+        self._notices: dict[str, Notice] = {}  # the last one of each key
+        self.backlog = Backlog()
+
+    def now(self) -> float:
+        """Seconds since the session began. Can be called in any thread."""
+        return self.since_start(time.monotonic())
+
+    def since_start(self, monotonic: float) -> float:
+        """Session seconds of a time by the machine's monotonic clock, which its processes share."""
+        return round(monotonic - self._zero, 6)
+
+    def publish(self, event: Event) -> None:
+        """Hand *event* on. Its time, at which it was made, is moved behind that of the event before it if need be."""
+        if event.t <= self._last:
+            # It was made in a thread, or together with others.
+            event = msgspec.structs.replace(event, t=round(self._last + _TICK_S, 6))
+        self._last = event.t
+        self.backlog.add(event)
+        # Lines first: the other sinks may publish in their turn, and readers shall get both in order.
+        if self._line_sinks:
+            line = line_of(event)
+            for line_sink in tuple(self._line_sinks):
+                line_sink(line)
+        for sink in tuple(self._sinks):
+            sink(event)
+
+    def notice(
+        self,
+        key: str,
+        kind: NoticeKind | None,
+        level: Level = Level.WARNING,
+        detail: str = "",
+        *,
+        about: int | None = None,
+        count: int | None = None,
+    ) -> None:
+        """Publish a :class:`Notice` unless the last one of *key* said the same."""
+        detail = detail[:_DETAIL]
+        notice = Notice(t=self.now(), key=key, level=level, kind=kind, detail=detail, about=about, count=count)
+        last = self._notices.get(key)
+        if last is None or last.kind is None:
+            news = kind is not None
+        else:
+            news = msgspec.structs.replace(last, t=notice.t) != notice
+        if news:
+            self._notices[key] = notice
+            self.publish(notice)
+
+    def withdraw(self, key: str) -> None:
+        """What the notice of *key* said no longer holds."""
+        self.notice(key, None, Level.INFO)
+
+    def listen(self, sink: Sink) -> None:
+        """Hand every event from now on to *sink*."""
+        self._sinks.append(sink)
+
+    def listen_to_lines(self, sink: LineSink) -> None:
+        """Hand every event from now on to *sink*, encoded once for all."""
+        self._line_sinks.append(sink)
+
+    def forget(self, sink: Sink | LineSink) -> None:
+        """Hand it nothing more."""
+        for sinks in (self._sinks, self._line_sinks):
+            if sink in sinks:
+                sinks.remove(sink)  # type: ignore[arg-type]

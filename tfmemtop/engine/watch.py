@@ -1,0 +1,205 @@
+"""One session's watch: the runs of a script and all that tells of them, wired once for screens, record and fit."""
+
+import asyncio
+import os
+import signal
+import traceback
+from collections.abc import Callable
+
+from tfmemtop.engine.process.alerts import Alerts
+from tfmemtop.engine.process.ending import Ending
+from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.output import OutputPump
+from tfmemtop.engine.process.run import Prepared, Runs
+from tfmemtop.engine.process.terminal import PseudoTerminal
+from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
+from tfmemtop.engine.sources.cgroup import host_memory
+from tfmemtop.engine.sources.chunk_maps import ChunkMaps
+from tfmemtop.engine.sources.dump_watch import Dumps
+from tfmemtop.engine.sources.hooks import Hooks
+from tfmemtop.engine.sources.host import Host
+from tfmemtop.engine.sources.map_wants import Maps
+from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.engine.sources.probes import Probes
+from tfmemtop.engine.sources.readings import Readings
+from tfmemtop.engine.sources.terminal_reads import TerminalReads
+from tfmemtop.engine.stream.folders import SessionFolder
+from tfmemtop.engine.stream.recorder import Recorder
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream.thinner import Thinner
+from tfmemtop.limits import Machine, needs_gpus
+from tfmemtop.recording import Writer
+from tfmemtop.settings import Settings
+
+
+class Watch:
+    """Watches while it is entered; an asynchronous context manager.
+
+    Enter it in the main thread of a process that has no other children. Nothing that may fail is left for after
+    the script's start: :meth:`prepare` checks, :meth:`start` starts.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        runs: Runs,
+        ending: Ending,
+        *,
+        hooks: Hooks,
+        readings: Readings,
+        probes: Probes,
+        dumps: Dumps,
+        chunks: ChunkMaps,
+        maps: Maps,
+        alerts: Alerts,
+        output: OutputPump | None = None,
+        terminal_reads: TerminalReads | None = None,
+    ) -> None:
+        self.runs = runs
+        self.ending = ending
+        self.hooks = hooks
+        self.readings = readings
+        self.maps = maps
+        self.alerts = alerts
+        self._stream = stream
+        self._probes = probes
+        self._dumps = dumps
+        self._chunks = chunks
+        self._output = output
+        self._terminal_reads = terminal_reads
+        self._recorder: Recorder | None = None
+        self._reaped = asyncio.Event()
+
+    async def __aenter__(self) -> "Watch":
+        asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
+        if self._output is not None:
+            self._output.begin()
+        self._probes.begin()
+        self.maps.begin()
+        self._dumps.begin()
+        self._chunks.begin()
+        self.hooks.begin()
+        self.readings.begin()
+        if self._terminal_reads is not None:
+            self._terminal_reads.begin()
+        self.alerts.begin()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
+        _close(self._probes.close, self._dumps.close, self._chunks.close, self.readings.close, self.hooks.close)
+        if self._terminal_reads is not None:
+            _close(self._terminal_reads.close)
+        # The script's last words, and then the recording, since both may still get something from those above.
+        if self._output is not None:
+            _close(self._output.close)
+        if self._recorder is not None:
+            _close(self._recorder.close)
+
+    async def prepare(self, argv: list[str], settings: Settings) -> Prepared:
+        """Check all that can be checked before a run is started.
+
+        Raises:
+            StartError: there is no such command, or the driver does not answer.
+            ValueError: the settings do not fit this machine.
+        """
+        return self.runs.prepare(argv, settings, await self._machine(settings))
+
+    def start(self, run: Prepared) -> None:
+        """Start the next run.
+
+        Raises:
+            StartError: it cannot be started.
+        """
+        if self._output is not None:
+            self._output.drain()
+        self.runs.start(run)
+        self.readings.hurry()
+
+    def record(self, writer: Writer, thinner: Thinner | None = None) -> Recorder:
+        """Write the stream, or what a *thinner* leaves of it, from its beginning until the watch ends.
+
+        To be called after the start of a run: one that cannot be started overwrites no recording.
+        """
+        self._recorder = Recorder(self._stream, writer, thinner)
+        self._recorder.begin()
+        return self._recorder
+
+    async def ended(self) -> None:
+        """Wait until the script has ended."""
+        while self.runs.running:
+            self._reaped.clear()
+            await self._reaped.wait()
+
+    async def _machine(self, settings: Settings) -> Machine:
+        try:
+            gpus = await self.readings.gpus() if needs_gpus(settings) else []
+        except asyncio.TimeoutError:
+            raise StartError(Unstarted(Why.DRIVER_SILENT)) from None
+        memory = host_memory()
+        return Machine(
+            uuids=[gpu.uuid for gpu in gpus],
+            totals=[gpu.total for gpu in gpus],
+            host_memory=memory.total,
+            host_memory_of=memory.owner,
+        )
+
+    def _reap(self) -> None:
+        try:
+            self.runs.reap()
+        finally:
+            self.readings.hurry()
+            self._reaped.set()
+
+
+def open_watch(
+    stream: Stream,
+    launch: Launch,
+    folder: SessionFolder,
+    *,
+    terminal: PseudoTerminal | None = None,
+    pump: OutputPump | None = None,
+    output: int | None = None,
+    maps_every_s: float | None = None,
+    nvml: Nvml | None = None,
+) -> Watch:
+    """The watch over runs of ``launch.argv``, with all its parts.
+
+    The script's stdio is *terminal*, which *pump* reads; or the file descriptor *output*; or this process's own.
+    *maps_every_s* has all memory maps read so far apart, whether a screen wants them or not. *nvml* is this machine's
+    if not given.
+    """
+    dumps_in, marked = dumps_folder(folder.hook_socket), mark(folder.hook_socket)
+    chunks = ChunkMaps(stream, dumps_in)
+    hooks = Hooks(stream, folder.hooks, chunks.take)
+    dumps = Dumps(stream, hooks, dumps_in)
+    probes = Probes(stream, hooks, enabled=launch.probe)
+    readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked), probes.sessions, nvml)
+    drains = [hooks.drain, chunks.drain, dumps.drain]
+    if pump is not None:
+        drains.insert(0, pump.drain)
+    runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal, output=output, drains=drains)
+    return Watch(
+        stream,
+        runs,
+        Ending(stream, runs, marked, readings.devices, probes.sessions),
+        hooks=hooks,
+        readings=readings,
+        probes=probes,
+        dumps=dumps,
+        chunks=chunks,
+        maps=Maps(stream, hooks, every_s=maps_every_s),
+        alerts=Alerts(stream, launch, runs),
+        output=pump,
+        terminal_reads=TerminalReads(stream, terminal.master, terminal.slave, readings.of_runs) if terminal else None,
+    )
+
+
+def _close(*parts: Callable[[], None]) -> None:
+    """Close them all; one that fails costs neither the others nor the exit code."""
+    for close in parts:
+        try:
+            close()
+        except Exception:
+            traceback.print_exc()

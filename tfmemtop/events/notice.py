@@ -1,0 +1,82 @@
+"""What the user should know about the watching itself."""
+
+from enum import Enum
+
+from tfmemtop.bounds import Name, Number, Size, Text
+from tfmemtop.events.base import Event
+from tfmemtop.events.keep import Latest
+
+
+class Level(Enum):
+    """How serious a notice is."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class NoticeKind(Enum):
+    """What a notice says. Its words, and what helps, are in ``words/notices.py``."""
+
+    NO_DRIVER = "no_driver"
+    DRIVER_MISMATCH = "driver_mismatch"  # the library does not fit the kernel module
+    DRIVER_FORBIDDEN = "driver_forbidden"
+    DRIVER_FAILED = "driver_failed"  # detail: the driver's error
+    DRIVER_SILENT = "driver_silent"  # a call takes too long
+    GPU_LOST = "gpu_lost"  # about: its index
+    GPUS_UNREAD = "gpus_unread"  # detail: the error
+    PROCESSES_UNREAD = "processes_unread"  # detail: the error
+    PROCESSES_RENUMBERED = "processes_renumbered"  # the driver's numbers are not those of this container
+    PROCESSES_HIDDEN = "processes_hidden"
+
+    OUTPUT_FILE_MISSING = "output_file_missing"  # no file could be made for the script's output
+    OUTPUT_FILE_FAILED = "output_file_failed"  # detail: the error
+    INPUT_LOST = "input_lost"
+    RECORDING_ENDED = "recording_ended"  # detail: the error
+    SESSION_UNRECORDED = "session_unrecorded"  # detail: why nothing more is recorded of itself
+    LAST_READINGS_LOST = "last_readings_lost"  # detail: the error
+    NOT_RELAUNCHED = "not_relaunched"  # detail: why
+    ENDING_FAILED = "ending_failed"  # detail: the error
+    SIGNAL_FAILED = "signal_failed"  # detail: the processes, and why
+
+    HOOK_OF_OTHER_USER = "hook_of_other_user"  # about: the user's id
+    HOOK_TOO_OFTEN = "hook_too_often"  # about: the process
+    HOOKS_WAIT = "hooks_wait"  # no file descriptor is left
+    HOOK_FAILED = "hook_failed"  # about: the process; detail: the error
+    DUMPS_OFF = "dumps_off"  # detail: why TensorFlow cannot write down a pool that runs out
+    DUMP_UNREAD = "dump_unread"  # detail: the file and the error
+
+    READER_OF_OTHER_USER = "reader_of_other_user"
+    COMMAND_UNREAD = "command_unread"  # detail: the error
+    READER_SLOW = "reader_slow"  # count: readings left out
+    EVENTS_UNREAD = "events_unread"  # count: how many
+    EVENT_LEFT_OUT = "event_left_out"  # detail: the error
+    DEVICES_LEFT_OUT = "devices_left_out"  # about: the process; count: how many are kept
+    PROCESSES_LEFT_OUT = "processes_left_out"  # count: how many are kept
+    NOTICES_LEFT_OUT = "notices_left_out"  # count: how many are kept
+
+    ALERT_FAILED = "alert_failed"  # about: its exit code; detail: the command
+    ALERT_NOT_STARTED = "alert_not_started"  # detail: the error
+
+    ENGINE_GONE = "engine_gone"  # about: the script's process, if it goes on; detail: the file with its output
+
+    TEXT = "text"  # from a recording of format 1; detail and remedy: its sentences
+
+
+class Notice(Event, tag="notice", frozen=True):
+    """Something the user should know about the watching itself. Without a ``kind`` it takes back the one before.
+
+    ``key`` names what it is about: a newer notice replaces an older one of the same key. ``about`` is a number that
+    belongs to the kind, ``count`` how many, ``detail`` text from outside, such as an error's.
+    """
+
+    keep = Latest("key", most=64)
+    urgent = True
+
+    key: Name
+    level: Level
+    kind: NoticeKind | None
+    detail: Text = ""
+    about: Number | None = None
+    count: Size | None = None
+    remedy: Text = ""  # only with the kind ``TEXT``

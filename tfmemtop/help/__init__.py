@@ -1,0 +1,52 @@
+"""The pages of the manual: Markdown files in this folder. The command ``help`` and the screen's ``?`` show them."""
+
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+
+_NAMES = (
+    "use",
+    "settings",
+    "config",
+    "keys",
+    "words",
+    "findings",
+    "out-of-memory",
+    "fit",
+    "limits",
+    "compare",
+    "alerts",
+    "recordings",
+    "formats",
+    "how-it-works",
+    "pools",
+    "trust",
+    "costs",
+    "claims",
+    "exit-codes",
+)
+
+
+def topics() -> tuple[str, ...]:
+    """The names of the pages, in the order in which one would read them."""
+    return _NAMES
+
+
+def topic(name: str) -> str:
+    """The page *name* as Markdown.
+
+    Raises:
+        KeyError: there is no such page.
+    """
+    if name not in _NAMES:
+        raise KeyError(name)
+    return (_FOLDER / f"{name}.md").read_text("utf-8")
+
+
+def summary(name: str) -> str:
+    """What the page *name* is about: the first line after its title, as plain text.
+
+    Raises:
+        KeyError: there is no such page.
+    """
+    return next(line for line in topic(name).splitlines()[1:] if line).replace("`", "")

@@ -1,0 +1,121 @@
+"""Fewer readings, and nothing that happened left out: what a report on a long session is made of.
+
+Of the readings of one thing the lowest and the highest of each ten seconds stay, where they have a height, else the
+newest; the first of all; and those just before something that matters at once, such as an allocation that failed.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+
+from tfmemtop.events import Event, MemoryMap
+from tfmemtop.events.keep import Curve
+
+STRETCH_S = 10.0
+"""Stretches begin at multiples of it, as the windows do in which the state looks for leaks."""
+
+
+_MAPS_APART_S = 60.0
+"""Maps are large, and reports look at the newest only."""
+
+
+class Outline:
+    """Takes events in order, and gives them back later, in order, with fewer readings."""
+
+    def __init__(self, stretch_s: float = STRETCH_S) -> None:
+        self._stretch_s = stretch_s
+        self._stretch = -1
+        self._decided: list[Event] = []
+        self._readings: dict[object, _Readings] = {}
+        self._maps: dict[object, float] = {}  # when the last of each kind was given back
+        self._known: set[object] = set()  # things of which there was a reading
+
+    def add(self, event: Event) -> list[Event]:
+        """Take *event*; return what stays of the stretch before, once there is a new one."""
+        stretch = int(event.t / self._stretch_s)
+        done = [] if stretch == self._stretch else self._release(newest=False)
+        self._stretch = stretch
+        if event.droppable:
+            key = type(event), event.keep.key(event)
+            readings = self._readings.get(key)
+            if readings is None:
+                self._readings[key] = _Readings(event)
+                if key not in self._known:
+                    self._known.add(key)
+                    self._decided.append(event)
+            else:
+                readings.add(event)
+        else:
+            if event.urgent:
+                self._decided = self._release(newest=True)
+            self._decided.append(event)
+        return done
+
+    def rest(self) -> list[Event]:
+        """What stays of the events taken since the last stretch ended, and the newest reading of each thing."""
+        return self._release(newest=True)
+
+    def _release(self, newest: bool) -> list[Event]:
+        found = {id(event): event for event in self._decided}
+        for readings in self._readings.values():
+            for event in readings.kept(newest):
+                if newest or not isinstance(event, MemoryMap) or self._is_due(event):
+                    found[id(event)] = event
+        self._decided = []
+        self._readings.clear()
+        return sorted(found.values(), key=lambda event: event.t)
+
+    def _is_due(self, event: MemoryMap) -> bool:
+        key = event.keep.key(event)
+        if event.t < self._maps.get(key, -_MAPS_APART_S) + _MAPS_APART_S:
+            return False
+        self._maps[key] = event.t
+        return True
+
+
+class _Readings:
+    """The readings of one thing in one stretch."""
+
+    __slots__ = ("_fields", "_high", "_highest", "_low", "_lowest", "_newest")
+
+    def __init__(self, event: Event) -> None:
+        self._newest = self._low = self._high = event
+        self._fields = event.keep.highest if isinstance(event.keep, Curve) else ()
+        self._lowest = self._highest = 0
+        if self._fields:
+            self._lowest, self._highest = _span(event, self._fields)
+
+    def add(self, event: Event) -> None:
+        self._newest = event
+        if self._fields:
+            low, high = _span(event, self._fields)
+            if low < self._lowest:
+                self._low, self._lowest = event, low
+            if high > self._highest:
+                self._high, self._highest = event, high
+
+    def kept(self, newest: bool) -> Iterator[Event]:
+        if self._fields:
+            yield self._low
+            yield self._high
+        if newest or not self._fields:
+            yield self._newest
+
+
+def _span(event: Event, fields: tuple[str, ...]) -> tuple[int, int]:
+    """The figure that the reading is of, and the highest that it tells of."""
+    low = getattr(event, fields[0]) or 0
+    return low, max(low, *(getattr(event, name) or 0 for name in fields[1:])) if len(fields) > 1 else low
+
+
+def outlined(
+    events: Iterable[Event], start: float, end: float = math.inf, stretch_s: float = STRETCH_S
+) -> Iterator[Event]:
+    """*events* with fewer readings, but for those from *start* to *end* seconds, of which all stay."""
+    outline = Outline(stretch_s)
+    for event in events:
+        if start <= event.t <= end:
+            yield from outline.rest()
+            yield event
+        else:
+            yield from outline.add(event)
+    yield from outline.rest()

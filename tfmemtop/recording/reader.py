@@ -1,0 +1,288 @@
+"""Reads recordings: lazily, one line at a time, and leaving out what is damaged."""
+
+import math
+import os
+import stat
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from tfmemtop.events import FORMAT, Event, Session, Unreadable, decode_event, decoder, event_types
+from tfmemtop.recording.chunks import GZIP, Chunk, chunks
+from tfmemtop.recording.errors import RecordingError, reason_of
+from tfmemtop.recording.format_1 import decode_format_1
+from tfmemtop.recording.header import LONGEST_LINE, header_of
+from tfmemtop.recording.lines import BEGINNING, Lines, Place
+from tfmemtop.recording.outline import outlined
+from tfmemtop.recording.repeats import OUTLINE, SO_FAR, is_repeat, repeated
+
+_PIECE = 64 * 1024  # bytes read at once from the end
+_TAIL = 4 * 2**20  # bytes
+_LAST = 1000  # lines, of which one is surely not damaged
+_TAGS = {str(kind.__struct_config__.tag) for kind in event_types()}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A place to begin to read: what had happened ``so_far``, and at which second of the session that was."""
+
+    t: float
+    place: Place
+    so_far: list[Event]
+
+
+@dataclass
+class Recording:
+    """A recording that has been found readable.
+
+    ``damaged`` and ``unknown`` count the lines that the latest pass over :meth:`events` has left
+    out so far: those that could not be read, and those of types this tfmemtop does not know.
+    ``place`` is in the file after the event that it gave last.
+    """
+
+    path: Path
+    format: int
+    session: Session
+    damaged: int = 0
+    unknown: int = 0
+    place: Place = BEGINNING
+    _chunks: list[Chunk] | None = field(default=None, repr=False)
+
+    def events(self, start: Place = BEGINNING) -> Iterator[Event]:
+        """All events in order, the session first, read as they are asked for; or those from *start* on.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        self.damaged = self.unknown = 0
+        self.place = start
+        try:
+            with self.path.open("rb") as file:
+                lines = Lines(file, start)
+                for line in lines:
+                    event = self._event(line)
+                    if event is not None:
+                        self.place = lines.place
+                        yield event
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def start_before(self, t: float) -> Start | None:
+        """The last place to begin to read that is no later than *t* seconds; ``None``: the file's beginning.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                for chunk in reversed(self._index(file)):
+                    if chunk.t > t:
+                        continue
+                    lines = Lines(file, Place(chunk.offset))
+                    so_far = repeated(SO_FAR, next(iter(lines), b""))
+                    if so_far is not None:
+                        return Start(chunk.t, lines.place, so_far)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return None
+
+    def outline(self, start: float, end: float) -> Iterator[Event]:
+        """What happened, in order, with fewer readings; but with all of those from *start* to *end* seconds.
+
+        Of a compressed recording only a part is read for that, and ``damaged`` counts in that part.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                index = self._index(file)
+                if index[:1] != [Chunk(0, 0.0)]:  # its beginning is in no chunk
+                    yield from outlined(self.events(), start, end)
+                    return
+                self.damaged = self.unknown = 0
+                for chunk, following in zip(index, [*index[1:], None], strict=True):
+                    apart = following is not None and not (chunk.t <= end and following.t >= start)
+                    told = self._outline_before(file, following) if following is not None and apart else None
+                    if told is None:
+                        told = outlined(self._of_chunk(file, chunk), start, end)
+                    yield from told
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _index(self, file: BinaryIO) -> list[Chunk]:
+        if self._chunks is None:
+            self._chunks = list(chunks(file))
+        return self._chunks
+
+    def _outline_before(self, file: BinaryIO, chunk: Chunk) -> Iterable[Event] | None:
+        for _, line in zip(range(2), Lines(file, Place(chunk.offset)), strict=False):
+            if (told := repeated(OUTLINE, line)) is not None:
+                return told
+        return None
+
+    def _of_chunk(self, file: BinaryIO, chunk: Chunk) -> Iterator[Event]:
+        lines = Lines(file, Place(chunk.offset))
+        for line in lines:
+            if lines.place.offset != chunk.offset:
+                return
+            event = self._event(line)
+            if event is not None:
+                yield event
+
+    def tail(self, *kinds: type[Event]) -> Iterator[Event]:
+        """Events of these *kinds* that tell how it ended: those in the last chunk, after what had happened before it.
+
+        Of a plain recording, those in its last megabytes.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        start = self.start_before(math.inf)
+        wanted = tuple(b'{"type":"%b"' % str(kind.__struct_config__.tag).encode() for kind in kinds)
+        if start is not None:
+            yield from (event for event in start.so_far if isinstance(event, kinds))
+        try:
+            with self.path.open("rb") as file:
+                for line in Lines(file, start.place if start else _near_end(file)):
+                    if line.startswith(wanted) and (event := _decode(line, self.format)) is not None:
+                        yield event
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def duration(self) -> float:
+        """Seconds from the session's beginning to the last event, found from the file's end.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                packed = file.read(len(GZIP)) == GZIP
+                last = self._last_packed(file) if packed else self._last_plain(file)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return self.session.t if last is None else last
+
+    def _last_packed(self, file: BinaryIO) -> float | None:
+        size, span = file.seek(0, os.SEEK_END), 16 * _PIECE
+        while True:
+            start = max(0, size - span)
+            for chunk in reversed(list(chunks(file, start))):
+                if (last := self._last_of(Lines(file, Place(chunk.offset)))) is not None:
+                    return last
+            if start == 0:  # no chunks of ours: a file that somebody else has compressed
+                last = None
+                for event in self.events():
+                    last = event.t
+                return last
+            span *= 8
+
+    def _last_plain(self, file: BinaryIO) -> float | None:
+        size, span = file.seek(0, os.SEEK_END), _PIECE
+        while True:
+            start = file.seek(max(0, size - span))
+            lines = file.read(span).split(b"\n")
+            # The first piece is likely cut; at the file's beginning it is whole.
+            if (last := self._last_of(lines if start == 0 else lines[1:])) is not None:
+                return last
+            if start == 0 or span >= 2 * LONGEST_LINE:
+                return None
+            span *= 8
+
+    def _last_of(self, lines: Iterable[bytes]) -> float | None:
+        for line in reversed(deque(lines, _LAST)):
+            event = None if is_repeat(line) else _decode(line, self.format)
+            if event is not None:
+                return event.t
+        return None
+
+    def _event(self, line: bytes) -> Event | None:
+        if not line.strip() or is_repeat(line):
+            return None
+        event = _decode(line, self.format)
+        if event is None and line.endswith(b"\n"):  # else the writer was killed, or still writes
+            if _is_unknown(line):
+                self.unknown += 1
+            else:
+                self.damaged += 1
+        return event
+
+    def _unreadable(self, error: OSError) -> RecordingError:
+        return RecordingError(f"cannot read {self.path}: {reason_of(error)}")
+
+
+def _near_end(file: BinaryIO) -> Place:
+    """The last megabytes of a plain file; the beginning of a compressed one, since no other place is known."""
+    if file.read(len(GZIP)) == GZIP:
+        return BEGINNING
+    return Place(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+
+
+def left_out(recording: Recording) -> str:
+    """What to say of a recording's damaged lines."""
+    lines = "line" if recording.damaged == 1 else "lines"
+    return f"{recording.path}: {recording.damaged} damaged {lines} left out"
+
+
+def first_line(file: BinaryIO) -> bytes:
+    """The first line of a recording's file."""
+    return next(iter(Lines(file)), b"")
+
+
+def read(path: str | os.PathLike[str]) -> Recording:
+    """Open a recording and read its session; :meth:`Recording.events` reads the rest.
+
+    Raises:
+        RecordingError: the file cannot be read, is no recording, or is a newer tfmemtop's.
+    """
+    path = Path(path)
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise RecordingError(f"{path} is no tfmemtop recording: it is not a regular file")
+        with path.open("rb") as file:
+            line = first_line(file)
+            is_empty = file.seek(0, os.SEEK_END) == 0
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"cannot read {path}: {reason_of(error)}") from error
+    header = header_of(line)
+    if header is None:
+        raise RecordingError(
+            f"{path} is no tfmemtop recording: " + ("it is empty" if is_empty else "it does not begin as one")
+        )
+    if header.format > FORMAT:
+        raise RecordingError(
+            f"{path} was written by a newer tfmemtop "
+            f"(format {header.format}; this one reads up to {FORMAT}): upgrade tfmemtop"
+        )
+    session = _decode(line, header.format)
+    if not isinstance(session, Session):
+        raise RecordingError(f"{path}: the first line, which describes the session, is damaged")
+    return Recording(path, header.format, session)
+
+
+class _Typed(msgspec.Struct):
+    """What every event of every version has."""
+
+    type: str
+
+
+_decode_typed = decoder(_Typed)
+
+
+def _decode(line: bytes, written_as: int) -> Event | None:
+    try:
+        return decode_event(line) if written_as == FORMAT else decode_format_1(line)
+    except Unreadable:
+        return None
+
+
+def _is_unknown(line: bytes) -> bool:
+    try:
+        return _decode_typed(line).type not in _TAGS
+    except Unreadable:
+        return False

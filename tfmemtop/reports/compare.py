@@ -1,0 +1,51 @@
+"""Two runs side by side, as text and as JSON. Pure."""
+
+from dataclasses import fields
+from typing import Any
+
+from tfmemtop.state.common import common
+from tfmemtop.state.figures import RunFigures
+from tfmemtop.words.comparison import command, name, rows, sentences
+from tfmemtop.words.endings import ending
+from tfmemtop.words.settings import in_effect
+
+_COMPARED = ("span_s", "peak_in_use", "peak_pool", "peak_process_total", "steps_per_s")
+
+
+def table(first: RunFigures, second: RunFigures) -> list[str]:
+    """The two runs as lines of text."""
+    found, names = rows(first, second), (name(first), name(second))
+    width = max(len(row.label) for row in found if row.first) + 2  # what stands above others has the line to itself
+    left = max(len(names[0]), *(len(row.first) for row in found)) + 2
+    right = max(len(names[1]), *(len(row.second) for row in found)) + 2
+    lines = [f"{'':{width}}{names[0]:{left}}{names[1]}"]
+    lines += [f"{row.label:{width}}{row.first:{left}}{row.second:{right}}{row.difference}".rstrip() for row in found]
+    return [*lines, "", *sentences(first, second)]
+
+
+def to_json(first: RunFigures, second: RunFigures) -> dict[str, Any]:
+    """The two runs, what of them is compared, the second's differences in that, and the same in sentences."""
+    both = common(first, second)
+    parts = both.first, both.second
+    return {
+        "runs": [_run(first), _run(second)],
+        "compared": {
+            "basis": both.basis.name.lower(),
+            "steps": both.steps,
+            "parts": [{key: getattr(part, key) for key in _COMPARED} for part in parts],
+        },
+        "differences": {key: _difference(*(getattr(part, key) for part in parts)) for key in _COMPARED},
+        "sentences": sentences(first, second),
+    }
+
+
+def _run(run: RunFigures) -> dict[str, Any]:
+    told = {
+        field.name: getattr(run, field.name) for field in fields(run) if field.name not in ("argv", "ending", "past")
+    }
+    told |= {"name": name(run), "command": command(run), "settings": in_effect(run.settings)}
+    return told | {"end": ending(run.ending), "good": run.good, "whole": run.whole}
+
+
+def _difference(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else round(b - a, 3)

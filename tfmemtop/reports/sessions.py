@@ -1,0 +1,35 @@
+"""The list of sessions, as text and as JSON. Pure."""
+
+from typing import Any
+
+from tfmemtop.state.outcome import SessionFigures
+from tfmemtop.words.sessions import HEADINGS, cells, end
+
+
+def table(sessions: list[SessionFigures]) -> list[str]:
+    """A line for each session, below the headings."""
+    rows = [HEADINGS, *map(cells, sessions)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def to_json(sessions: list[SessionFigures]) -> list[dict[str, Any]]:
+    """The same as values; bytes and seconds, ``started`` since 1970."""
+    return [_told(session) for session in sessions]
+
+
+def _told(session: SessionFigures) -> dict[str, Any]:
+    last = session.last
+    return {
+        "name": session.name,
+        "command": session.command,
+        "started": session.started,
+        "duration_s": round(session.duration_s, 3),
+        "running": session.running,
+        "runs": last.run,
+        "end": end(session),
+        "good": None if last.ending is None else last.ending.good,
+        "peak_in_use": last.peak_in_use,
+        "recording": session.path,
+        "size": session.size,
+    }

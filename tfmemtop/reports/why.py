@@ -1,0 +1,111 @@
+"""A recorded run explained: as text, first things first, and as JSON."""
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tfmemtop.rules.fitting import suggested_limit
+from tfmemtop.rules.questions import arising
+from tfmemtop.rules.run_review import RunReview
+from tfmemtop.rules.verdict import verdict, weighed
+from tfmemtop.words import why
+from tfmemtop.words.findings import say
+from tfmemtop.words.findings.groups import say_group
+from tfmemtop.words.paste import pasted
+from tfmemtop.words.questions import answers, not_asked
+from tfmemtop.words.safe import safe
+from tfmemtop.words.verdict import WIDTH, say_verdict
+
+
+def page(seen: RunReview, path: str) -> list[str]:
+    """The report on a run of the recording *path*, as lines of text.
+
+    Commands and code begin at the edge, so that they can be pasted.
+    """
+    found = verdict(seen)
+    assert found is not None
+    parts: list[list[str]] = [_wrap(say_verdict(found)), [*_about(seen, path)]]
+    told = why.told(seen)
+    if told:
+        parts += _first(seen, told[0])
+    if others := told[1:]:
+        parts.append([why.ALSO_FOUND, *(line for one in others for line in _wrap(one.text, "  * "))])
+    asked = arising(seen)
+    for answer in answers(seen):
+        if answer.question not in asked:
+            continue
+        parts.append([*_wrap(answer.title), *_paragraphs(answer.paragraphs)])
+        if answer.command:
+            parts.append(pasted(answer.command, WIDTH))
+        if answer.code:
+            parts.append([*answer.code])
+    if asked and (rest := not_asked(asked)):
+        parts.append(_wrap(rest))
+    return [line for number, part in enumerate(parts) for line in ([""] * bool(number) + part)]
+
+
+def _about(seen: RunReview, path: str) -> Iterator[str]:
+    yield from _wrap(why.heading(seen))
+    run = seen.state.run
+    if run is not None and (others := why.earlier(run.run, path)):
+        yield others
+
+
+def _first(seen: RunReview, told: why.Told) -> Iterator[list[str]]:
+    """The weightiest finding: why it is so, and what to do."""
+    if reasons := list(why.reasons(told)):
+        yield [why.WHY, *_paragraphs(reasons)]
+    steps, code = why.steps(told.group, suggested_limit(seen.state)), say_group(told.group).code
+    run = seen.state.run
+    if steps or code:
+        yield [why.TO_DO, *(line for step in steps for line in _wrap(step.elsewhere, "  * "))]
+    for step in steps:
+        if step.complete and run is not None:
+            name = [step.name] if step.name else []
+            yield pasted(["tfmemtop", *name, *step.options, "--", *run.argv], WIDTH)
+    if code:
+        yield [*code]
+
+
+def _paragraphs(texts: Iterable[str]) -> list[str]:
+    return [line for text in texts for line in _wrap(text, "  ")]
+
+
+def _wrap(text: str, first: str = "") -> list[str]:
+    plain = safe(" ".join(text.split()))  # before it is measured
+    rest = " " * len(first)
+    return textwrap.wrap(
+        plain, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def to_json(seen: RunReview) -> dict[str, Any]:
+    """The same as keys and values: the run's number, the verdict, every finding, and the suggested limit."""
+    found = verdict(seen)
+    assert found is not None
+    return {
+        "run": found.run,
+        "verdict": say_verdict(found),
+        "findings": [
+            {
+                "key": key(type(held.finding).__name__),
+                "severity": held.finding.severity.name.lower(),
+                "text": say(held.finding).text,
+            }
+            for held in weighed(seen)
+        ],
+        "limit": _limit(seen),
+    }
+
+
+def _limit(seen: RunReview) -> dict[str, Any] | None:
+    suggested = suggested_limit(seen.state)
+    if suggested is None:
+        return None
+    return {"bytes": suggested.size, "growth": suggested.growth, "basis": suggested.basis.value}
+
+
+def key(name: str) -> str:
+    """``WholeCard`` as ``whole_card``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -1,0 +1,78 @@
+"""What the state means: small pure rules, state in, typed findings out. Their words are in tfmemtop/words."""
+
+from collections.abc import Callable, Iterator
+
+from tfmemtop.rules.beside import held_beside
+from tfmemtop.rules.busy import full_but_idle
+from tfmemtop.rules.devices import logical_devices_beyond_card, no_gpu_seen
+from tfmemtop.rules.ending import how_it_ended
+from tfmemtop.rules.finding import Finding, RuleFailed
+from tfmemtop.rules.host_growth import host_growth
+from tfmemtop.rules.leaks import leak
+from tfmemtop.rules.limits import limit_and_peak
+from tfmemtop.rules.memory import crashed_when_full, out_of_memory, running_out
+from tfmemtop.rules.notices import hook_absent, notices
+from tfmemtop.rules.others import others_hold_the_card, two_reserve_everything
+from tfmemtop.rules.outside import outside_the_pool
+from tfmemtop.rules.pool import cached_but_idle, fragmented, grown_beyond_need, whole_card_reserved
+from tfmemtop.rules.retracing import retracing
+from tfmemtop.rules.settings import (
+    asked_too_late,
+    growth_differs,
+    growth_dropped,
+    growth_overridden,
+    growth_word_ignored,
+    refused,
+)
+from tfmemtop.state import State
+from tfmemtop.state.memo import once_per_revision
+
+Rule = Callable[[State], Iterator[Finding]]
+
+RULES: tuple[Rule, ...] = (
+    how_it_ended,
+    out_of_memory,
+    crashed_when_full,
+    running_out,
+    growth_differs,
+    no_gpu_seen,
+    hook_absent,
+    asked_too_late,
+    growth_dropped,
+    growth_overridden,
+    growth_word_ignored,
+    refused,
+    leak,
+    retracing,
+    host_growth,
+    two_reserve_everything,
+    others_hold_the_card,
+    whole_card_reserved,
+    full_but_idle,
+    fragmented,
+    outside_the_pool,
+    held_beside,
+    logical_devices_beyond_card,
+    limit_and_peak,
+    cached_but_idle,
+    grown_beyond_need,
+    notices,
+)
+
+
+@once_per_revision
+def findings(state: State) -> list[Finding]:
+    """All that holds now, most serious first; findings of one severity in the rules' order above."""
+    found = [finding for rule in RULES for finding in follow_rule(rule, state)]
+    return sorted(found, key=lambda finding: finding.severity)
+
+
+def follow_rule(rule: Rule, state: State) -> list[Finding]:
+    """What *rule* finds; if it fails, a finding that says so, while the others are followed."""
+    try:
+        return list(rule(state))
+    except Exception as error:
+        return [RuleFailed(rule.__name__, error)]
+
+
+__all__ = ["RULES", "Finding", "findings", "follow_rule"]

@@ -1,0 +1,49 @@
+"""Processes of the run that hold GPU memory without TensorFlow."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfmemtop.rules.finding import DeviceFinding, Place, Question, Severity
+from tfmemtop.rules.others import script_name
+from tfmemtop.state import State
+from tfmemtop.state.lookup import of_run
+from tfmemtop.state.model import ProcessState
+
+SETTLED_S = 15.0
+"""So long a process may take to import TensorFlow and make its devices, or be seen to use it without the hook."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBeside(DeviceFinding):
+    """Process ``pid`` of the run, which runs ``script``, holds ``used`` bytes of a card, and not through TensorFlow.
+
+    ``script`` is empty where it is not known. ``imported`` if it has imported TensorFlow, which then has no GPU there.
+    """
+
+    answers = Question.REPORTS_LESS
+    severity = Severity.INFO
+
+    pid: int
+    script: str
+    used: int
+    imported: bool
+
+
+def held_beside(state: State) -> Iterator[HeldBeside]:
+    """A process of the run without TensorFlow's devices has memory on a card."""
+    for index, card in state.devices.items():
+        for pid, share in card.by_pid.items():
+            process = state.processes.get(pid)
+            if process is None or not share.used or not of_run(state, pid) or not _without(process, state.now):
+                continue
+            script = script_name(process)
+            yield HeldBeside(Place(index), pid, script, share.used, imported=process.hooked is not None)
+
+
+def _without(process: ProcessState, now: float) -> bool:
+    """Whether TensorFlow has made no devices in it, although there was time."""
+    hooked = process.hooked
+    if hooked is None:
+        return process.seen.hook_absence is None and now - process.seen.t >= SETTLED_S
+    devices = hooked.effective or hooked.allocators or hooked.initialised
+    return not devices and now - hooked.hello.t >= SETTLED_S

@@ -1,0 +1,145 @@
+"""Memory full while nothing is computed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import fmean
+
+from tfmemtop.rules.finding import DeviceFinding, Question, Severity
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.run_devices import RunDevice, run_devices
+from tfmemtop.state import State
+from tfmemtop.state.lookup import process_total
+from tfmemtop.state.model import DeviceState
+
+FULL_SHARE = 0.9
+IDLE_PERCENT = 15.0
+WINDOW_S = 30.0
+LEAST_READINGS = 20
+STARTING_S = 15.0
+"""TensorFlow loads libraries and tries kernels before the GPU has anything to do."""
+
+BUSY_PERCENT = 80.0
+"""Of one core, over the script's processes. Python that waits for the GPU uses much less, or a whole core."""
+
+
+@dataclass(frozen=True, slots=True)
+class FullButIdle(DeviceFinding):
+    """``used`` bytes of the card's ``whole`` are taken, and it was busy for ``percent`` of the last ``span_s``.
+
+    The script kept ``cores`` busy meanwhile; ``None`` where that is not known. ``reserved`` if growth is off, so that
+    others cannot have what is not needed.
+    """
+
+    answers = Question.FULL_NOT_USED
+
+    used: int
+    whole: int
+    percent: float
+    span_s: float
+    cores: float | None
+    reserved: bool
+
+    @property
+    def waits_for_host(self) -> bool:
+        """Whether the script computes on the CPU while the GPU is idle."""
+        return self.cores is not None and self.cores * 100 >= BUSY_PERCENT
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.WARNING if self.waits_for_host else Severity.INFO
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        if self.waits_for_host:
+            return (Remedy(Action.FEED_FASTER),)
+        return (Remedy(Action.GROWTH_ON),) if self.reserved else ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedUnused(DeviceFinding):
+    """The card is full and idle, and GPU ``working`` of the same process is busy for ``working_percent`` of the time.
+
+    The other figures are those of :class:`FullButIdle`.
+    """
+
+    answers = Question.FULL_NOT_USED
+    severity = Severity.INFO
+    remedies = (Remedy(Action.HIDE_UNUSED_GPUS),)
+
+    used: int
+    whole: int
+    percent: float
+    span_s: float
+    working: int
+    working_percent: float
+
+
+def full_but_idle(state: State) -> Iterator[FullButIdle | ReservedUnused]:
+    """A card's memory is taken, and it has computed little for half a minute."""
+    run = state.run
+    if run is None or not run.going:
+        return
+    told = set()
+    for device in run_devices(state):
+        card = device.card
+        if card is None or device.hooked.ended or card.info.index in told or device.effective is None:
+            continue
+        since = max(state.now - WINDOW_S, device.effective.t + STARTING_S)
+        used, whole, percent = _used_if_full(card), card.info.total, _idle_percent(card, since)
+        if used is None or whole is None or percent is None or _of_others(state, card, used):
+            continue
+        told.add(card.info.index)
+        span_s = state.now - since
+        if busy := _working(state, device, since):
+            yield ReservedUnused(device.place, used, whole, percent, span_s, *busy)
+            continue
+        host = [cpu for t, cpu in run.busy if t >= since]
+        yield FullButIdle(
+            device.place,
+            used=used,
+            whole=whole,
+            percent=percent,
+            span_s=span_s,
+            cores=fmean(host) / 100 if host else None,
+            reserved=device.growth is False and not device.asynchronous,
+        )
+
+
+def _used_if_full(card: DeviceState) -> int | None:
+    """Bytes used of *card*; ``None`` if it is not full, or that is not known."""
+    whole, used = card.info.total, card.reading.used if card.reading else None
+    return used if whole is not None and used is not None and used >= whole * FULL_SHARE else None
+
+
+def _idle_percent(card: DeviceState, since: float) -> float | None:
+    """How busy *card* was, in percent; ``None`` if it was not idle, or too few readings tell."""
+    readings = _busy(card, since)
+    if len(readings) < LEAST_READINGS:
+        return None
+    percent = fmean(readings)
+    return percent if percent < IDLE_PERCENT else None
+
+
+def _busy(card: DeviceState, since: float) -> list[int]:
+    """Percent, reading by reading."""
+    return [percent for t, percent in card.busy if t >= since]
+
+
+def _of_others(state: State, card: DeviceState, used: int) -> bool:
+    """Whether other processes fill *card*. How busy it is then says nothing about the run."""
+    mine = process_total(state, card)
+    if mine is not None:
+        return mine < used / 2
+    before = state.run.before.get(card.info.index) if state.run else None
+    return before is not None and before[0] > used / 2
+
+
+def _working(state: State, idle: RunDevice, since: float) -> tuple[int, float] | None:
+    """Another GPU of the same process that has something to do: its index, and its percent."""
+    for device in run_devices(state):
+        if device.pid != idle.pid or device.card is None or device.card is idle.card:
+            continue
+        busy = _busy(device.card, since)
+        if busy and fmean(busy) >= IDLE_PERCENT:
+            return device.card.info.index, fmean(busy)
+    return None

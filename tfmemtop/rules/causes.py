@@ -1,0 +1,250 @@
+"""Why an allocation failed: one class and one small rule a cause. The first rule that holds gives the cause."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from tfmemtop.rules.remedy import Action, Remedy, raise_limit
+from tfmemtop.state.anatomy import Anatomy
+from tfmemtop.state.lookup import LimitBy
+
+_NOTABLY = 1.05
+"""Fragmentation is mentioned if this many times as much was free in pieces as in one chunk."""
+
+
+class Cause:
+    """The base of all causes. Sizes are in bytes."""
+
+    __slots__ = ()
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What helps, best first."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fragmented(Cause):
+    """Enough was free in the pool (``cached``), but in pieces that were each too small."""
+
+    cached: int
+    largest_free: int
+    on_cpu: bool
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        if self.on_cpu:
+            return Remedy(Action.ENLARGE_CPU_POOL), Remedy(Action.FIX_SHAPES)
+        return Remedy(Action.USE_CUDA_ALLOCATOR), Remedy(Action.SHOW_POOL)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack(Cause):
+    """Somebody set a ``limit``; the card, or for the CPU pool the machine, had ``free`` bytes."""
+
+    limit: int
+    limit_by: LimitBy
+    free: int
+    on_cpu: bool
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return raise_limit(on_cpu=self.on_cpu), Remedy(Action.RUN_AGAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldByOthers(Cause):
+    """Other processes hold ``others`` of the card, among them the ``short`` bytes that were lacking."""
+
+    others: int
+    short: int
+
+    remedies = (Remedy(Action.USE_OTHER_GPU),)
+
+
+@dataclass(frozen=True, slots=True)
+class TrulyFull(Cause):
+    """With what was asked for, ``needed`` would have been in use: more than ``whole``.
+
+    ``by_limit`` if that is the pool's limit, else it is the card.
+    """
+
+    in_use: int
+    needed: int
+    whole: int
+    by_limit: bool
+
+    remedies = (Remedy(Action.REDUCE_BATCH),)
+
+
+@dataclass(frozen=True, slots=True)
+class CardFull(Cause):
+    """The limit left room, the card did not: of the ``more`` bytes that were needed, ``free`` were free.
+
+    ``others`` is what other processes hold, ``None`` where that is not known.
+    """
+
+    more: int
+    free: int
+    others: int | None
+
+    remedies = (Remedy(Action.LEAVE_ROOM),)
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch(Cause):
+    """TensorFlow itself says that it can do without this memory."""
+
+    remedies = (Remedy(Action.SHOW_POOL),)
+
+
+class Gap(Enum):
+    """Why the cause is not known."""
+
+    WHICH_POOL = auto()
+    CUDA_POOL = auto()  # which does not tell how it is cut up
+    FIGURES = auto()
+    NO_MAP = auto()
+    SHOULD_FIT = auto()
+
+
+class Figure(Enum):
+    """A figure without which no cause can be found."""
+
+    ASKED = auto()
+    POOL = auto()
+    LIMIT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Unexplained(Cause):
+    """No cause was found; ``missing`` are the figures that are not known."""
+
+    gap: Gap
+    missing: tuple[Figure, ...] = ()
+    on_cpu: bool = False
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        if self.gap is Gap.NO_MAP and not self.on_cpu:
+            return (Remedy(Action.USE_CUDA_ALLOCATOR),)
+        return (Remedy(Action.SET_LIMIT),)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending(Cause):
+    """TensorFlow still looks for room, and how much was asked for is not known.
+
+    Either less than ``cached`` was asked for, and the pool is fragmented (``None`` if it is not), or the cause is
+    ``otherwise``; if that is ``None``, what is in use and what was asked for are together too much.
+    """
+
+    cached: int | None
+    otherwise: HeldBack | HeldByOthers | None
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        if isinstance(self.otherwise, HeldBack):
+            return *self.otherwise.remedies, Remedy(Action.SHOW_POOL)
+        return self.otherwise.remedies if self.otherwise else (Remedy(Action.SHOW_POOL),)
+
+
+def lacking(a: Anatomy) -> int | None:
+    """Bytes that the pool would have had to take in addition, at the least."""
+    if a.asked is None or a.pool is None or a.in_use is None:
+        return None
+    return max(0, a.in_use + a.asked - a.pool)
+
+
+def fragmented(a: Anatomy) -> Fragmented | None:
+    """Enough was free in the pool, but in pieces that were each too small."""
+    if a.asked is None or a.cached is None or a.largest_free is None:
+        return None
+    return Fragmented(a.cached, a.largest_free, a.on_cpu) if a.cached >= a.asked > a.largest_free else None
+
+
+def held_back(a: Anatomy) -> HeldBack | None:
+    """Somebody set a limit; without it there would have been room."""
+    more = lacking(a)
+    if a.limit_by is LimitBy.TENSORFLOW or a.limit is None or a.asked is None or more is None:
+        return None
+    if a.pool is None or a.pool + a.asked <= a.limit or a.card_free is None or a.card_free < more:
+        return None
+    return HeldBack(a.limit, a.limit_by, a.card_free, a.on_cpu)
+
+
+def held_by_others(a: Anatomy) -> HeldByOthers | None:
+    """Other processes hold what was lacking."""
+    more = lacking(a)
+    if more is None or not a.others or a.on_cpu:
+        return None
+    # TensorFlow computes its own limit from what is free at its start: others lower that too.
+    beyond = _beyond_limit(a, more)
+    if beyond and a.limit_by is not LimitBy.TENSORFLOW:
+        return None
+    short = max(beyond, more - (a.card_free or 0) if a.card_free is not None else 0)
+    return HeldByOthers(a.others, short) if 0 < short <= a.others else None
+
+
+def truly_full(a: Anatomy) -> TrulyFull | None:
+    """What is in use and what was asked for are more than there is."""
+    if a.asked is None or a.in_use is None:
+        return None
+    known = [size for size in (a.limit, a.card_total) if size is not None]
+    needed = a.in_use + a.asked
+    if not known or needed <= min(known):
+        return None
+    return TrulyFull(a.in_use, needed, min(known), by_limit=a.limit == min(known))
+
+
+def card_full(a: Anatomy) -> CardFull | None:
+    """The limit left room, the card did not: the process has more there than this pool."""
+    more = lacking(a)
+    if more is None or a.on_cpu or a.card_free is None or more <= a.card_free or _beyond_limit(a, more):
+        return None
+    return CardFull(more, a.card_free, a.others)
+
+
+def _beyond_limit(a: Anatomy, more: int) -> int:
+    """Bytes by which the limit is too low for *more* in the pool."""
+    return 0 if a.limit is None or a.pool is None else max(0, a.pool + more - a.limit)
+
+
+def unexplained(a: Anatomy) -> Unexplained:
+    """Nothing else holds: what is missing, or that the figures do not explain it."""
+    figures = ((Figure.ASKED, a.asked), (Figure.POOL, a.pool), (Figure.LIMIT, a.limit))
+    missing = tuple(figure for figure, value in figures if value is None)
+    if a.device is None:
+        gap = Gap.WHICH_POOL
+    elif a.asynchronous:
+        gap = Gap.CUDA_POOL
+    elif missing:
+        gap = Gap.FIGURES
+    elif a.cached is not None and a.asked is not None and a.cached >= a.asked and a.largest_free is None:
+        gap = Gap.NO_MAP
+    else:
+        gap = Gap.SHOULD_FIT
+    return Unexplained(gap, missing if gap is Gap.FIGURES else (), a.on_cpu)
+
+
+CAUSES: tuple[Callable[[Anatomy], Cause | None], ...] = (
+    fragmented,
+    held_back,
+    held_by_others,
+    truly_full,
+    card_full,
+)
+
+
+def judge(a: Anatomy) -> Cause:
+    """Why it failed, as far as the figures tell."""
+    return next((cause for rule in CAUSES if (cause := rule(a))), None) or unexplained(a)
+
+
+def judge_pending(a: Anatomy) -> Scratch | Pending:
+    """Why there is no room, while TensorFlow still looks for some. How much was asked for is not known yet."""
+    if a.scratch:
+        return Scratch()
+    least = a if a.asked is not None or a.more_than is None else replace(a, asked=a.more_than + 1)
+    in_pieces = least.asked is not None and (a.cached or 0) > least.asked * _NOTABLY
+    return Pending(a.cached if in_pieces else None, held_back(least) or held_by_others(least))

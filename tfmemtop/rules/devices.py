@@ -1,0 +1,122 @@
+"""Which GPUs TensorFlow has, and how it divides them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from tfmemtop import events
+from tfmemtop.events.device_names import is_gpu
+from tfmemtop.rules.finding import DeviceFinding, Finding, Place, Question, Severity
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.run_devices import ever_had, hooked_of_run, output, printed, run_devices, variable
+from tfmemtop.state import State
+from tfmemtop.state.model import Hooked
+from tfmemtop.tensorflow_text import NO_CUDA, NO_LIBRARIES, libraries_not_loaded
+
+SETTLED_S = 5.0
+
+
+class WhyNoGpu(Enum):
+    """What TensorFlow printed about it."""
+
+    LIBRARIES_MISSING = auto()
+    CUDA_FAILED = auto()
+    UNKNOWN = auto()
+
+
+_REASONS = {NO_LIBRARIES: WhyNoGpu.LIBRARIES_MISSING, NO_CUDA: WhyNoGpu.CUDA_FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class GpusHidden(Finding):
+    """TensorFlow in process ``pid`` computes on the CPU: the environment's ``value`` hides all of the ``gpus``."""
+
+    answers = Question.EFFICIENTLY
+    severity = Severity.INFO  # somebody may have meant it so
+    remedies = (Remedy(Action.CHOOSE_GPUS),)
+
+    pid: int
+    gpus: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoGpuSeen(Finding):
+    """TensorFlow in process ``pid`` computes on the CPU, though the driver has ``gpus``.
+
+    ``libraries`` are those that it could not load, where it named them.
+    """
+
+    answers = Question.EFFICIENTLY
+    remedies = Remedy(Action.CHOOSE_GPUS), Remedy(Action.SHOW_PROCESS)
+
+    pid: int
+    gpus: int
+    reason: WhyNoGpu
+    libraries: tuple[str, ...]
+
+
+def no_gpu_seen(state: State) -> Iterator[GpusHidden | NoGpuSeen]:
+    """The driver has a GPU, TensorFlow has none, and nobody asked for that."""
+    run = state.run
+    if run is None or not state.devices or run.settings.gpus == () or ever_had(state):
+        return  # a worker may leave the GPU to other processes of its run
+    processes = list(hooked_of_run(state))
+    complaint = printed(state, *_REASONS)
+    for pid, hooked in processes:
+        # With several processes it is not known which of them wrote it: a worker may need no GPU.
+        has_none = _made_without_gpu(state, hooked) or (complaint is not None and len(processes) == 1)
+        if not has_none or _hid_them_itself(hooked):
+            continue
+        hidden = variable(state, pid, "CUDA_VISIBLE_DEVICES")
+        if hidden is not None and hidden.strip() in ("", "-1"):
+            yield GpusHidden(pid, len(state.devices), hidden)
+        else:
+            reason = _REASONS[complaint] if complaint else WhyNoGpu.UNKNOWN
+            yield NoGpuSeen(pid, len(state.devices), reason, tuple(libraries_not_loaded(output(state))))
+        return
+
+
+def _made_without_gpu(state: State, hooked: Hooked) -> bool:
+    """Whether the process made its devices long enough ago that all of them have been told of."""
+    times = [effective.t for effective in hooked.effective.values()]
+    if hooked.initialised and not hooked.initialised.error:
+        times.append(hooked.initialised.t)
+    return any(state.now - t >= SETTLED_S for t in times)
+
+
+def _hid_them_itself(hooked: Hooked) -> bool:
+    calls = [request for request in hooked.requested if _hides_gpus(request)]
+    return bool(calls) and calls[-1].error is None
+
+
+def _hides_gpus(request: events.Requested) -> bool:
+    """Whether the call asks for no GPU to be visible: ``[], GPU``, not ``[], CPU``."""
+    of_others = request.device_type == "CPU" or request.call is not events.Call.SET_VISIBLE_DEVICES
+    return not of_others and request.devices is not None and not any(is_gpu(d) for d in request.devices)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsBeyondCard(DeviceFinding):
+    """The ``limits`` of one GPU's logical devices come to more than the card's ``whole``; bytes."""
+
+    answers = Question.EFFICIENTLY
+
+    limits: tuple[int, ...]
+    whole: int
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(Action.SHARE_LIMIT if len(self.limits) > 1 else Action.SET_LIMIT),)
+
+
+def logical_devices_beyond_card(state: State) -> Iterator[LimitsBeyondCard]:
+    """The limits of one GPU's logical devices come to more than it has."""
+    limits: dict[tuple[int, int], list[int]] = {}
+    for device in run_devices(state):
+        if device.card and device.asked_limit is not None:
+            limits.setdefault((device.pid, device.card.info.index), []).append(device.asked_limit)
+    for (_, index), asked in limits.items():
+        whole = state.devices[index].info.total
+        if whole is not None and sum(asked) > whole:
+            yield LimitsBeyondCard(Place(index), tuple(asked), whole)

@@ -1,0 +1,64 @@
+"""How the newest run ended, and what can be done next."""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfmemtop.ending import Ending
+from tfmemtop.events import Held
+from tfmemtop.rules.finding import Finding, Severity
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.state import State
+
+_SENT = (signal.SIGTERM, signal.SIGKILL)
+"""What tfmemtop ends a run with."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded(Finding):
+    """Run number ``run`` is over, and no next one has been started; ``stopped`` if tfmemtop ended it."""
+
+    aside = True
+    remedies = Remedy(Action.RUN_AGAIN), Remedy(Action.CHANGE_SETTINGS), Remedy(Action.QUIT)
+
+    run: int
+    how: Ending
+    took_s: float
+    stopped: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.INFO if self.how.good or self.stopped else Severity.WARNING
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReleasing(Finding):
+    """The run's processes are gone, and the GPU's memory is not free again yet."""
+
+    aside = True
+    severity = Severity.INFO
+
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHeld(Finding):
+    """The run's processes are gone, and somebody still holds its GPU memory."""
+
+    run: int
+    held: Held
+
+
+def how_it_ended(state: State) -> Iterator[RunEnded | MemoryReleasing | MemoryHeld]:
+    """The newest run is over."""
+    run = state.run
+    if run is None or run.ended is None or run.ending is None:
+        return
+    stopping = run.stopping
+    if stopping and stopping.phase == "releasing":
+        yield MemoryReleasing(run.run)
+        return
+    if stopping and stopping.held:
+        yield MemoryHeld(run.run, stopping.held)
+    stopped = run.stopped and run.ending.signal in _SENT
+    yield RunEnded(run.run, run.ending, run.ended - run.started, stopped)

@@ -1,0 +1,96 @@
+"""What a rule finds: a typed fact with its figures. The words for it are in :mod:`tfmemtop.words.findings`.
+
+A kind of finding is a class. To add one, write the class beside its rule, and say it in words/findings.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import Enum, IntEnum, auto
+from typing import ClassVar
+
+from tfmemtop.events.device_names import is_cpu
+from tfmemtop.rules.remedy import Remedy
+
+
+class Severity(IntEnum):
+    """Most serious first."""
+
+    ERROR = 0
+    WARNING = 1
+    INFO = 2
+
+
+class Question(Enum):
+    """The five questions that people ask about TensorFlow's GPU memory."""
+
+    ALL_TAKEN = auto()
+    FULL_NOT_USED = auto()
+    EFFICIENTLY = auto()
+    GROWTH = auto()
+    REPORTS_LESS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The device that a finding is about.
+
+    ``gpu`` is the NVML index, ``None`` for the CPU pool and where it is not known. ``device`` is TensorFlow's logical
+    device, ``None`` for a whole card. ``shared`` if other logical devices of the process lie on the same card.
+    ``pid`` is given where several processes of the run have devices.
+    """
+
+    gpu: int | None
+    device: str | None = None
+    shared: bool = False
+    pid: int | None = None
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.device is not None and is_cpu(self.device)
+
+
+class Finding:
+    """The base of all kinds. A kind says its severity and its remedies, which may depend on its figures.
+
+    ``answers`` is the question that findings of the kind bear on. ``aside`` holds for kinds that a report on a whole
+    run leaves out, ``fatal`` for those that say why a run failed.
+    """
+
+    __slots__ = ()
+
+    answers: ClassVar[Question | None] = None
+    aside: ClassVar[bool] = False
+    fatal: ClassVar[bool] = False
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.WARNING
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What helps, best first."""
+        return ()
+
+    @property
+    def kind(self) -> Hashable:
+        """What stays the same while the figures change."""
+        return (type(self),)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFinding(Finding):
+    """A finding about one device."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFailed(Finding):
+    """One of tfmemtop's own rules raised an error."""
+
+    rule: str
+    error: Exception
+
+    @property
+    def kind(self) -> Hashable:
+        return type(self), self.rule

@@ -1,0 +1,180 @@
+"""The limit to suggest for a run: the only place that computes one, for findings, dialogs and reports."""
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tfmemtop.ending import Ending
+from tfmemtop.events.device_names import is_cpu, is_gpu
+from tfmemtop.rules.leaks import leaks
+from tfmemtop.rules.memory import crashed_when_full, out_of_memory
+from tfmemtop.settings import Growth, Settings
+from tfmemtop.state import State
+from tfmemtop.state.anatomy import Anatomy, anatomies
+from tfmemtop.state.lookup import LimitBy
+from tfmemtop.state.model import RunState
+from tfmemtop.suggested import Basis, DeviceLimit, SuggestedLimit, whole_mib, with_room
+from tfmemtop.units import MIB
+
+_BY_SOMEBODY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_FROM_THE_SUREST = (Basis.POOL_REACHED, Basis.FIT, Basis.POOL_SO_FAR, Basis.PEAK, Basis.FAILED_REQUEST)
+"""What the devices of a run may rest on."""
+
+_AT_MOST = 2
+"""A pool that grows, or one region, is as a rule at most so many times the peak. Only a guess."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What one logical device needs, in bytes; ``figure`` is what ``size`` rests on."""
+
+    device: str
+    size: int
+    basis: Basis
+    figure: int
+
+
+def needed_by(anatomy: Anatomy) -> int | None:
+    """Bytes that the pool would have had to hold for the allocation that failed; ``None`` where that is not known."""
+    return None if anatomy.asked is None or anatomy.in_use is None else anatomy.in_use + anatomy.asked
+
+
+def suggested_limit(state: State, run: RunState | None = None) -> SuggestedLimit | None:
+    """The limit to suggest after *run*, by default the newest.
+
+    ``None`` if nothing has been read of it, if a limit would not act on its allocator, or if the run says nothing about
+    what is needed: it leaked, or it failed, perhaps by a crash with a full pool, and no allocation is known to have.
+    """
+    run = run or state.run
+    if run is None or _asynchronous(run):
+        return None
+    newest = run is state.run
+    if newest and (leaks(state) or any(failure.collected for failure in out_of_memory(state))):
+        return None
+    if run.out_of_memory:
+        needs = _after_failure(state, run) if newest else []
+    elif newest and any(crashed_when_full(state)):
+        needs = []  # the limit was too small, even if somebody was about to end the run; by how much is not known
+    elif run.going or run.ending is None or run.ending.good or _cut_short(run, run.ending):
+        needs = [_need(run, device) for device in _limited(run)]
+    else:
+        needs = []
+    return _together(run, needs)
+
+
+def suggested_limits(state: State, settings: Settings, argv: Sequence[str]) -> list[SuggestedLimit]:
+    """The limits to suggest for the next run with *settings* and *argv*, the surest first.
+
+    Where the newest run gives none, or only a guess, an earlier run of the same command may give a better one.
+    """
+    alike = [run for run in state.runs[:-1] if run.argv == list(argv)]
+    newest = suggested_limit(state)
+    found = [newest] if newest else []
+    if newest is None or newest.is_guess:
+        earlier = (suggested_limit(state, run) for run in reversed(alike))
+        found = [*(one for one in earlier if one and not one.is_guess)][:1] + found
+    # On a machine with GPUs the limit of the next run is theirs, not the CPU pool's.
+    return [one.under(settings.growth) for one in found if one.on_gpu or not state.devices]
+
+
+def _cut_short(run: RunState, ending: Ending) -> bool:
+    """Whether somebody ended it, rather than that it failed."""
+    return run.stopped or ending.signal in _BY_SOMEBODY
+
+
+def _asynchronous(run: RunState) -> bool:
+    return any(effective.allocator == "cuda_malloc_async" for effective in run.effective.values())
+
+
+def _limited(run: RunState) -> list[str]:
+    """The logical devices on which a limit acts: GPUs, or without any the CPU."""
+    gpus = sorted(device for device in run.peaks if is_gpu(device))
+    return gpus or [device for device in run.peaks if is_cpu(device)]
+
+
+def _need(run: RunState, device: str) -> _Need:
+    pool, peak, limit = run.pools.get(device), run.peaks[device], run.limits.get(device)
+    guess = _Need(device, whole_mib(_AT_MOST * peak), Basis.PEAK, peak)
+    at_once = is_gpu(device) and _growth(run, device) != "on"
+    if pool is None or (at_once and guess.size < pool):
+        return guess
+    to_its_end = run.ending is not None and run.ending.good and not run.unread
+    # With the limit that it had the run came as far as it did: more is not needed.
+    enough = with_room(pool, peak) if limit is None else min(with_room(pool, peak), max(limit, pool))
+    return _Need(device, whole_mib(enough), Basis.POOL_REACHED if to_its_end else Basis.POOL_SO_FAR, pool)
+
+
+def _growth(run: RunState, device: str) -> Growth | None:
+    effective = run.effective.get(device)
+    if not is_gpu(device) or effective is None or effective.growth is None:
+        return None
+    return "on" if effective.growth else "off"
+
+
+def _after_failure(state: State, run: RunState) -> list[_Need]:
+    """What each pool would have to be for the allocation that failed in it; of the others what they had so far."""
+    failed: dict[str, _Need] = {}
+    for anatomy in anatomies(state):
+        need = _for_request(run, anatomy)
+        if need is None:
+            return []
+        if need.device not in failed or failed[need.device].size < need.size:
+            failed[need.device] = need
+    others = [_need(run, device) for device in _limited(run) if device not in failed]
+    return [*failed.values(), *others] if failed else []
+
+
+def _for_request(run: RunState, a: Anatomy) -> _Need | None:
+    """With room for the request beside the pool, the pool would have taken a region for it.
+
+    ``None`` if not enough is known, if nobody set the limit, so that there is no more, or if the card has no more.
+    """
+    if a.device is None or a.asked is None or a.limit is None or a.limit_by is LimitBy.TENSORFLOW:
+        return None
+    # A pool that had room for the request was read at another moment.
+    held = a.limit if a.pool is None or a.pool + a.asked <= a.limit else a.pool
+    size = with_room(held + a.asked, run.peaks.get(a.device, 0))
+    if a.card_total is not None:
+        if held + a.asked > a.card_total:
+            return None
+        size = min(size, a.card_total // MIB * MIB)
+    return _Need(a.device, size, Basis.FAILED_REQUEST, a.asked)
+
+
+def _together(run: RunState, needs: list[_Need]) -> SuggestedLimit | None:
+    """One limit for each GPU that gives every logical device what it needs."""
+    if not needs:
+        return None
+    cards: dict[str, list[_Need]] = {}
+    for need in needs:
+        cards.setdefault(_card(run, need.device), []).append(need)
+    # What is least sure decides what may be said of all.
+    weakest = max(needs, key=lambda need: (_FROM_THE_SUREST.index(need.basis), need.size))
+    growths = {_growth(run, need.device) for need in needs}
+    return SuggestedLimit(
+        size=max(_for_card(run, devices) for devices in cards.values()),
+        basis=weakest.basis,
+        figure=weakest.figure,
+        on_gpu=is_gpu(weakest.device),
+        run=run.run,
+        growth=growths.pop() if len(growths) == 1 else None,
+        each=tuple(DeviceLimit(need.device, card, need.size) for card, devices in cards.items() for need in devices),
+    )
+
+
+def _card(run: RunState, device: str) -> str:
+    effective = run.effective.get(device)
+    return (effective.uuid if effective else None) or device
+
+
+def _for_card(run: RunState, devices: list[_Need]) -> int:
+    """The limit of a card whose logical devices share it as they shared it in *run*, else equally."""
+    if len(devices) == 1:
+        return devices[0].size
+    had = [run.limits.get(need.device) for need in devices]
+    weights = [limit // MIB if limit else 0 for limit in had]
+    if not all(weights):
+        weights = [1] * len(devices)
+    wholes = [need.size * sum(weights) // weight for need, weight in zip(devices, weights, strict=True)]
+    return whole_mib(max(wholes)) + MIB  # the hook computes shares with fractions, and rounds them down

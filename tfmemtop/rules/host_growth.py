@@ -1,0 +1,106 @@
+"""Host memory that keeps rising while TensorFlow's pools do not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfmemtop.rules.finding import Finding, Question, Severity
+from tfmemtop.rules.leaks import MANY, steps_of
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.retracing import Retraced, retracing
+from tfmemtop.rules.rising import LEAST_WINDOWS, Rise, rise_until
+from tfmemtop.rules.run_devices import hooked_of_run, superseded
+from tfmemtop.state import State
+from tfmemtop.state.model import Hooked
+from tfmemtop.units import MIB
+
+LEAST_S = 120.0
+"""Caches and buffers of a healthy training fill within its first minutes."""
+LEAST_RETRACING_S = 30.0
+"""Graphs that are built over and over are known to stay in memory."""
+
+AT_LEAST = 32 * MIB
+SHARE = 0.02
+"""Of what the process held before."""
+
+POOL_SHARE = 0.25
+"""Pools that rose by more than this share of the rise explain it: the CPU's pool is host memory too."""
+
+SOON_S = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostGrowth(Finding):
+    """The host memory of process ``pid`` rose steadily, and its pools did not; ``each`` is bytes a step, or a call.
+
+    ``left_s`` are the seconds until the host's memory is full at this pace, ``None`` where that is not known.
+    ``retraced`` is a function that was traced over and over meanwhile. ``pools`` if there are pools that were read.
+    """
+
+    answers = Question.EFFICIENTLY
+
+    pid: int
+    rise: Rise
+    each: int
+    unit: str
+    left_s: float | None
+    retraced: Retraced | None
+    pools: bool
+    ended: bool
+
+    @property
+    def severity(self) -> Severity:
+        soon = self.left_s is not None and self.left_s < SOON_S
+        return Severity.WARNING if self.retraced or (soon and not self.ended) else Severity.INFO
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return self.retraced.remedies if self.retraced else (Remedy(Action.SHOW_PROCESS),)
+
+
+def host_growth(state: State) -> Iterator[HostGrowth]:
+    """The host memory of a process rises step after step while its pools stay as they are."""
+    for pid, hooked in hooked_of_run(state):
+        if superseded(state, hooked) or not _may_have_risen(hooked):
+            continue
+        rise = rise_until([hooked.host.windows])
+        if rise is None or rise.span_s < LEAST_RETRACING_S or rise.size < max(AT_LEAST, rise.first * SHARE):
+            continue
+        steps, unit = steps_of(hooked, rise)
+        retraced = next((each for each in retracing(state) if each.pid == pid), None)
+        if steps < MANY or (retraced is None and rise.span_s < LEAST_S) or _pools_rose(hooked, rise):
+            continue
+        yield HostGrowth(
+            pid,
+            rise,
+            each=int(rise.size / steps),
+            unit=unit,
+            left_s=_left_s(state, rise),
+            retraced=retraced,
+            pools=bool(hooked.trends),
+            ended=hooked.ended,
+        )
+
+
+def _may_have_risen(hooked: Hooked) -> bool:
+    """A quick look, for each frame: a rise that goes on has a third of its size in the later half of the time."""
+    windows = hooked.host.windows
+    if hooked.steps.busiest is None or len(windows) < LEAST_WINDOWS:
+        return False
+    return windows[-1].low - windows[len(windows) // 2].low >= AT_LEAST / 3
+
+
+def _pools_rose(hooked: Hooked, rise: Rise) -> bool:
+    """Whether the most in use in the process's pools rose too, by enough to explain much of the rise."""
+    rose = 0
+    for trend in hooked.trends.values():
+        before = [window.high for window in trend.whole.windows if window.start <= rise.start]
+        after = [window.high for window in trend.whole.windows if window.start > rise.start]
+        rose += max(0, max(after, default=0) - max(before, default=0))
+    return rose > rise.size * POOL_SHARE
+
+
+def _left_s(state: State, rise: Rise) -> float | None:
+    if state.session is None or state.host_used is None:
+        return None
+    free = state.session.host_memory - state.host_used
+    return free / rise.rate if free > 0 else None

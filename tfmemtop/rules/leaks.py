@@ -1,0 +1,237 @@
+"""Memory in use that keeps rising, and what of it filled a pool."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tfmemtop.events import Alike
+from tfmemtop.rules.causes import Cause
+from tfmemtop.rules.finding import DeviceFinding, Question
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.rising import LEAST_WINDOWS, Rise, rise_until, rises, slope
+from tfmemtop.rules.run_devices import RunDevice, run_devices
+from tfmemtop.state import State
+from tfmemtop.state.anatomy import RETRIED_S, Anatomy, anatomies, trying
+from tfmemtop.state.holdings import alike_on
+from tfmemtop.state.lookup import hooked_of
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.steps import pace
+from tfmemtop.state.trend import Trend
+from tfmemtop.units import MIB
+
+LEAK_WINDOWS = 18
+"""Windows of ten seconds: nothing is called a leak before three minutes have passed, unless it has filled its pool."""
+
+LEAK_LOOKED_AT = 90
+LEAK_AT_LEAST = 32 * MIB
+LEAK_SHARE = 0.003
+
+FILLED_AT_LEAST = 8 * MIB
+FILLED_SHARE = 0.125
+"""Of what was in use when the pool was full."""
+
+MANY = 8
+"""Steps, tensors or chunks. A batch that grows fills a pool with a few ever larger tensors."""
+
+LIST_OF_MANY, FEW_WINDOWS = 64, 6
+"""A list or dict of so many tensors is evidence enough where memory was full within seconds."""
+
+_WAITED_S = 10.0
+"""So long TensorFlow looks for room before it fails. Use stands still then."""
+
+
+def scalars(holder: Alike | None) -> bool:
+    """Whether what is held are scalars: ``float()`` takes no other tensor."""
+    return holder is not None and holder.shape == []
+
+
+def keeping_less(holder: Alike | None) -> Remedy:
+    """What to store instead of the tensors of *holder*, or of tensors of which nothing is known."""
+    return Remedy(Action.KEEP_NUMBERS if scalars(holder) else Action.KEEP_ARRAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Leak(DeviceFinding):
+    """Memory in use has been rising by ``rise`` bytes a second for ``span_s`` seconds, or did so until it ``ended``.
+
+    The lowest use in equal stretches of time (``windows`` of them) rose from the first of ``lows`` to the second,
+    the highest likewise. ``room`` is what can still be used, ``None`` where it is not known. ``rate`` is in ``unit``
+    (``steps`` or ``calls``) a second, ``None`` where they are not counted. ``holder`` are the tensors that make up most
+    of it, where these were looked for. What has filled its pool is not told so, but as the cause of the failure.
+    """
+
+    answers = Question.EFFICIENTLY
+
+    rise: float
+    span_s: float
+    windows: int
+    lows: tuple[int, int]
+    highs: tuple[int, int]
+    room: int | None
+    rate: float | None
+    unit: str
+    ended: bool
+    holder: Alike | None = None
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return (keeping_less(self.holder),)
+
+    @property
+    def each(self) -> int | None:
+        """Bytes a step, or a call."""
+        return int(self.rise / self.rate) if self.rate else None
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the memory is used up at this pace; ``None`` where that is not known, or it is already."""
+        return self.room / self.rise if self.room is not None and self.room > 0 else None
+
+    @property
+    def left_steps(self) -> float | None:
+        """Steps, or calls, until then."""
+        return self.left_s * self.rate if self.left_s is not None and self.rate else None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaked(Cause):
+    """The pool was filled by a ``rise`` of what was in use, to which each step, or call, added ``each`` bytes.
+
+    ``each`` is ``None`` where steps are not counted, ``holder`` the tensors that make up most of the rise, where these
+    were looked for, and ``limit`` the pool's.
+    """
+
+    rise: Rise
+    each: int | None
+    unit: str
+    holder: Alike | None
+    limit: int | None
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return (keeping_less(self.holder),)
+
+
+def leak(state: State) -> Iterator[Leak]:
+    """Memory in use keeps rising, at its low points and at its high ones."""
+    full = _filled(state)
+    for device in [*run_devices(state), *run_devices(state, "CPU")]:
+        found = None if (device.pid, device.name) in full else _rising(state, device)
+        if found is not None:
+            yield found
+
+
+def leaks(state: State) -> bool:
+    """Whether memory leaks, or did so until a pool was full."""
+    return any(leak(state)) or bool(_filled(state))
+
+
+def _filled(state: State) -> set[tuple[int, str | None]]:
+    """Process and device of the pools that a leak has filled."""
+    return {(a.pid, a.device) for a in [*anatomies(state), *trying(state)] if leaked(state, a)}
+
+
+def leaked(state: State, a: Anatomy) -> Leaked | None:
+    """The leak that filled the pool in which an allocation found no room; ``None`` if it was not one.
+
+    It is one if what was never given back rose steadily to the end, a good part of what was in use is of that rise,
+    without it there would have been room, and it consists of many pieces, made in as many steps or held by one list.
+    """
+    hooked = hooked_of(state, a.pid)
+    if hooked is None or a.device is None or a.in_use is None or a.scratch:
+        return None
+    failure = hooked.failure if hooked.failure and a.message else None
+    trend = (failure.trends if failure else hooked.trends).get(a.device)
+    if trend is None:
+        return None
+    failed = failure.error.t if failure else state.now
+    found = leaked_until(hooked, a.device, trend, failed, a.in_use)
+    whole = a.limit if a.limit is not None else a.card_total
+    if found and a.asked is not None and whole is not None and a.in_use - found.rise.size + a.asked > whole:
+        return None
+    return found and replace(found, limit=a.limit)
+
+
+def leaked_until(hooked: Hooked, device: str, trend: Trend, failed: float, in_use: int) -> Leaked | None:
+    """The leak by which *in_use* bytes were in use when an allocation *failed*, at that time, if it was one."""
+    listed = any(one.holder and one.count >= LIST_OF_MANY for one in alike_on(hooked, device))
+    until = _stood_still(hooked, failed)
+    rise = rise_until((trend.whole.windows, trend.long, trend.short), until, FEW_WINDOWS if listed else LEAST_WINDOWS)
+    if rise is None or rise.size < max(FILLED_AT_LEAST, in_use * FILLED_SHARE):
+        return None
+    steps, unit = steps_of(hooked, rise)
+    holder = _holder(hooked, device, rise.size)
+    if holder is None and (steps < MANY or not _in_pieces(hooked, device, rise.size)):
+        return None
+    return Leaked(rise, int(rise.size / steps) if steps >= MANY else None, unit, holder, limit=None)
+
+
+def _stood_still(hooked: Hooked, failed: float) -> float:
+    """When the allocation that *failed* at that time began to wait for room."""
+    waiting = hooked.waiting
+    return waiting.t if waiting and failed - RETRIED_S <= waiting.t <= failed else failed - _WAITED_S
+
+
+def steps_of(hooked: Hooked, rise: Rise) -> tuple[float, str]:
+    """How many steps were made while it rose; or calls, where it is not known how many steps one takes."""
+    course = hooked.steps.busiest
+    if course is None:
+        return 0.0, "steps"
+    calls = course.calls_at(rise.end) - course.calls_at(rise.start)
+    each = course.function.steps
+    return (calls, "calls") if each is None else (calls * each, "steps")
+
+
+def _in_pieces(hooked: Hooked, device: str, size: int) -> bool:
+    """Whether half of *size* bytes may lie in sizes of which there were many chunks, when the pool was full.
+
+    So it may without a map of that moment.
+    """
+    pool = hooked.pools.get(device)
+    sizes = pool.exhausted.sizes if pool and pool.exhausted else []
+    return not sizes or sum(count << power + 1 for power, count in enumerate(sizes) if count >= MANY) >= size / 2
+
+
+def _holder(hooked: Hooked, device: str, size: int) -> Alike | None:
+    """The many tensors that make up half of *size* bytes at the least, by the newest look at them."""
+    return next((one for one in alike_on(hooked, device) if one.count >= MANY and one.bytes >= size / 2), None)
+
+
+def _rising(state: State, device: RunDevice) -> Leak | None:
+    if device.trend is None or device.reading is None or device.reading.in_use is None:
+        return None
+    windows = list(device.trend.long)[:-1][-LEAK_LOOKED_AT:]  # the newest is not complete
+    lows, highs = [window.low for window in windows], [window.high for window in windows]
+    if len(windows) < LEAK_WINDOWS or not (rises(lows) and rises(highs)):
+        return None
+    span_s = windows[-1].start - windows[0].start
+    rise = min(slope(windows, lows), slope(windows, highs))
+    if rise * span_s < max(LEAK_AT_LEAST, lows[-1] * LEAK_SHARE):
+        return None
+    going = pace(device.hooked.steps, state.now)
+    return Leak(
+        device.place,
+        rise=rise,
+        span_s=span_s,
+        windows=len(windows),
+        lows=(lows[0], lows[-1]),
+        highs=(highs[0], highs[-1]),
+        room=_room(device, highs[-1]),
+        rate=going.whole if going else None,  # over the whole run, as the rise is over most of it
+        unit=going.unit if going else "",
+        ended=device.hooked.ended,
+        holder=_holder(device.hooked, device.name, int(rise * span_s)),
+    )
+
+
+def _room(device: RunDevice, highest: int) -> int | None:
+    """Bytes that can still be used: up to the limit, and up to what the pool has and the card has free."""
+    # The limit of cuda_malloc_async does not stop it: it is only what the pool keeps.
+    rooms = [] if device.limit is None or device.asynchronous else [device.limit - highest]
+    free = device.card.reading.free if device.card and device.card.reading else None
+    if free is not None:
+        pool = device.reading.pool if device.reading else None
+        if pool is not None:
+            rooms.append(free + max(0, pool - highest))
+        elif not rooms:
+            rooms.append(free)
+    return min(rooms, default=None)

@@ -1,0 +1,178 @@
+"""Running out of memory: what failed, and why."""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from tfmemtop.events import Alike
+from tfmemtop.rules.causes import Cause, Pending, Scratch, judge, judge_pending
+from tfmemtop.rules.finding import Finding, Severity
+from tfmemtop.rules.leaks import MANY, Leaked, keeping_less, leaked, leaked_until
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.run_devices import hooked_of_run
+from tfmemtop.state import State
+from tfmemtop.state.anatomy import RETRIED_S, Anatomy, Closeness, anatomies, closest_to_limit, trying
+from tfmemtop.state.holdings import alike_on
+from tfmemtop.state.lookup import hooked_of
+
+_OLD_S = 2.0
+"""Figures older than this may be of another moment: in use moves thousands of times a second."""
+
+_NEARLY = 0.9
+"""Share of the limit. From here on a crash may come from a full pool."""
+
+_WAITED_S, _HALF = 8.0, 0.5
+"""A crash may also come from a full pool if use stood still for so long before it, at that share of the limit."""
+
+
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT)
+"""TensorFlow writes where nothing was allocated, or one of its own checks finds that nothing was."""
+
+_HOLDS_MOST = 0.5
+_HOLDS_MUCH = 0.25
+"""Of what is in use. From here on it is worth saying which tensors hold it."""
+
+
+class Old(Enum):
+    """The figures that are older than the failure."""
+
+    ALL = auto()
+    LARGEST_FREE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Figures that are ``age_s`` older than the failure, so that they may have been others then."""
+
+    old: Old
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationFailed(Finding):
+    """TensorFlow raised an out-of-memory error. ``holder`` are the like tensors that held most, if that was much.
+
+    It is ``None`` where the cause tells of them. ``several`` if other processes of the run have pools too.
+    """
+
+    severity = Severity.ERROR
+    fatal = True
+
+    anatomy: Anatomy
+    cause: Cause
+    doubt: Doubt | None
+    holder: Alike | None = None
+    several: bool = False
+
+    @property
+    def collected(self) -> bool:
+        """Whether one list or dict of the script holds most of what was in use, in many tensors."""
+        held, in_use = self.holder, self.anatomy.in_use
+        if held is None or in_use is None:
+            return False
+        return bool(held.holder) and held.count >= MANY and held.bytes >= in_use * _HOLDS_MOST
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        others = self.cause.remedies
+        return (keeping_less(self.holder), *others) if self.collected else others
+
+
+def out_of_memory(state: State) -> Iterator[AllocationFailed]:
+    """The newest out-of-memory error of each process of the run, with its anatomy."""
+    for anatomy in anatomies(state):
+        cause = leaked(state, anatomy) or judge(anatomy)
+        holder = None if isinstance(cause, Leaked) else _holder(state, anatomy)
+        yield AllocationFailed(anatomy, cause, _doubt(anatomy), holder, _several(state))
+
+
+def _several(state: State) -> bool:
+    return sum(1 for _, hooked in hooked_of_run(state) if hooked.allocators) > 1
+
+
+def _holder(state: State, a: Anatomy) -> Alike | None:
+    hooked = hooked_of(state, a.pid)
+    if hooked is None or hooked.failure is None or hooked.look is None or a.device is None or a.in_use is None:
+        return None
+    if hooked.look.t < hooked.failure.error.t - RETRIED_S:
+        return None
+    return next(
+        (one for one in alike_on(hooked, a.device) if one.count > 1 and one.bytes >= a.in_use * _HOLDS_MUCH), None
+    )
+
+
+def _doubt(a: Anatomy) -> Doubt | None:
+    if a.reading_age_s is not None and a.reading_age_s > _OLD_S:
+        return Doubt(Old.ALL, a.reading_age_s)
+    if a.map_age_s is not None and a.map_age_s > _OLD_S and a.largest_free is not None:
+        return Doubt(Old.LARGEST_FREE, a.map_age_s)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom(Finding):
+    """TensorFlow finds no room, and perhaps waits for some: an error comes after 10 s, or never."""
+
+    anatomy: Anatomy
+    cause: Scratch | Pending | Leaked
+    several: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.INFO if isinstance(self.cause, Scratch) else Severity.WARNING
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return self.cause.remedies
+
+
+def running_out(state: State) -> Iterator[NoRoom]:
+    """Pools in which TensorFlow looks for room right now."""
+    for anatomy in trying(state):
+        yield NoRoom(anatomy, leaked(state, anatomy) or judge_pending(anatomy), _several(state))
+
+
+@dataclass(frozen=True, slots=True)
+class CrashedWhenFull(Finding):
+    """The script ended by SIGSEGV or SIGABRT with its CPU pool close to the limit.
+
+    ``waited`` if its use stood still before that, as while TensorFlow waits for room. ``leaked`` is the leak that
+    filled the pool, ``None`` if it was not one.
+    """
+
+    severity = Severity.ERROR
+    fatal = True
+
+    closest: Closeness
+    waited: bool
+    leaked: Leaked | None = None
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        if self.leaked is not None:
+            return self.leaked.remedies
+        return Remedy(Action.ENLARGE_CPU_POOL), Remedy(Action.FIND_LIMIT), Remedy(Action.RUN_AGAIN)
+
+
+def crashed_when_full(state: State) -> Iterator[CrashedWhenFull]:
+    """TensorFlow's own code may crash, instead of raising an error, when the CPU's pool runs out."""
+    how = state.run.ending if state.run else None
+    if how is None or state.devices or how.signal not in _CRASHES:
+        return
+    closest = closest_to_limit(state)
+    if closest is None:
+        return
+    # TensorFlow waits 10 s for room before it gives up, and nothing is allocated meanwhile.
+    waited = closest.still_s >= _WAITED_S and closest.share >= _HALF
+    if closest.share >= _NEARLY or waited:
+        yield CrashedWhenFull(closest, waited, _leaked(state, closest))
+
+
+def _leaked(state: State, closest: Closeness) -> Leaked | None:
+    hooked = hooked_of(state, closest.pid)
+    trend = hooked.trends.get(closest.device) if hooked else None
+    if hooked is None or trend is None:
+        return None
+    leak = leaked_until(hooked, closest.device, trend, trend.end, closest.highest)
+    return leak and replace(leak, limit=closest.limit)

@@ -1,0 +1,78 @@
+"""What the user should know about the watching itself."""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+from tfmemtop import events
+from tfmemtop.rules.finding import Finding, Severity
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.state import State
+from tfmemtop.state.lookup import of_run
+
+LEFT_OUT = "left-out"
+"""What the key of a notice begins with if parts of the run's events were left out."""
+
+_SEVERITIES = {
+    events.Level.ERROR: Severity.ERROR,
+    events.Level.WARNING: Severity.WARNING,
+    events.Level.INFO: Severity.INFO,
+}
+
+K = events.NoticeKind
+HELPED = frozenset(
+    (
+        *(K.NO_DRIVER, K.DRIVER_MISMATCH, K.DRIVER_FORBIDDEN, K.DRIVER_FAILED, K.DRIVER_SILENT, K.GPU_LOST),
+        *(K.PROCESSES_RENUMBERED, K.PROCESSES_HIDDEN, K.OUTPUT_FILE_MISSING, K.OUTPUT_FILE_FAILED),
+        *(K.RECORDING_ENDED, K.SESSION_UNRECORDED, K.HOOKS_WAIT, K.ENGINE_GONE),
+    )
+)
+"""Notices of these kinds come with something that helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed(Finding):
+    """The engine or the screen gave notice of something that is missing or went wrong."""
+
+    notice: events.Notice
+
+    @property
+    def severity(self) -> Severity:
+        return _SEVERITIES[self.notice.level]
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        helped = self.notice.kind in HELPED or bool(self.notice.remedy)
+        return (Remedy(Action.AS_NOTICE_SAYS, notice=self.notice),) if helped else ()
+
+    @property
+    def kind(self) -> Hashable:
+        return type(self), self.notice.key
+
+    @property
+    def of_state(self) -> bool:
+        """Whether it says that the state is not complete, so that a report on the run has gaps."""
+        return self.notice.key.startswith(LEFT_OUT)
+
+
+def notices(state: State) -> Iterator[Noticed]:
+    """The notices that hold now."""
+    for notice in state.notices.values():
+        yield Noticed(notice)
+
+
+@dataclass(frozen=True, slots=True)
+class HookAbsent(Finding):
+    """A process of the run uses TensorFlow, and the hook is not in it, since that was ``why``."""
+
+    remedies = (Remedy(Action.SHOW_PROCESS),)
+
+    pid: int
+    why: events.HookAbsence
+
+
+def hook_absent(state: State) -> Iterator[HookAbsent]:
+    """A process of the run uses TensorFlow, and the hook could not get in."""
+    for pid, process in state.processes.items():
+        why = process.seen.hook_absence
+        if why is not None and process.hooked is None and of_run(state, pid):
+            yield HookAbsent(pid, why)

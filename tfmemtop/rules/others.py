@@ -1,0 +1,168 @@
+"""Other processes on the run's GPUs, and what they leave for it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from tfmemtop.rules.finding import DeviceFinding, Place, Question
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.run_devices import RunDevice, run_devices
+from tfmemtop.state import State
+from tfmemtop.state.lookup import of_run
+from tfmemtop.state.model import DeviceState, ProcessState
+
+HELD_SHARE = 0.1
+"""Share of a card. What others held at the start matters from here on."""
+
+FULL_SHARE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that holds ``used`` bytes of a card; ``script`` names what it runs, empty where that is not known."""
+
+    pid: int
+    used: int
+    script: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OthersHoldCard(DeviceFinding):
+    """Others held ``used`` bytes of the card's ``whole`` when the run started, so that TensorFlow's limit is lower.
+
+    ``limit`` is that of the pool, ``None`` where it is not known: it is at most ``free``, what was free at the start.
+    ``largest`` holds most of the card now, of all that do not belong to the run.
+    """
+
+    answers = Question.FULL_NOT_USED
+    remedies = Remedy(Action.RUN_WHEN_FREE), Remedy(Action.USE_OTHER_GPU)
+
+    used: int
+    whole: int
+    free: int
+    limit: int | None
+    largest: Holder | None
+
+
+def others_hold_the_card(state: State) -> Iterator[OthersHoldCard]:
+    """Much of the card was taken when the run started, and TensorFlow's limit is what was left."""
+    told = set()
+    for device in run_devices(state):
+        if device.card is None or device.card.info.index in told:
+            continue
+        if found := _held_before(state, device, device.card):
+            told.add(device.card.info.index)
+            yield found
+
+
+def _held_before(state: State, device: RunDevice, card: DeviceState) -> OthersHoldCard | None:
+    before = state.run.before.get(card.info.index) if state.run else None
+    whole = card.info.total
+    if before is None or whole is None or device.asked_limit is not None or device.asynchronous:
+        return None
+    used, free = before
+    limit = device.reading.limit if device.reading else None
+    gone_in_time = limit is not None and limit > whole - used  # before TensorFlow made its devices
+    if used < whole * HELD_SHARE or gone_in_time:
+        return None
+    return OthersHoldCard(device.place, used, whole, free, limit or None, _largest_of_others(state, card))
+
+
+def _largest_of_others(state: State, card: DeviceState) -> Holder | None:
+    others = [Holder(pid, share.used) for pid, share in card.by_pid.items() if share.used and not of_run(state, pid)]
+    if not others:
+        return None
+    largest = max(others, key=lambda holder: holder.used)
+    process = state.processes.get(largest.pid)
+    return Holder(largest.pid, largest.used, script_name(process) if process else "")
+
+
+@dataclass(frozen=True, slots=True)
+class TwoReserveCard(DeviceFinding):
+    """Two processes of one script fill a card, the ``first`` of which has growth off.
+
+    ``script`` names it, ``None`` if both are of this run. ``growth`` of the second is off, or ``None``: not known.
+    """
+
+    answers = Question.ALL_TAKEN
+    remedies = Remedy(Action.GROWTH_ON), Remedy(Action.SET_LIMIT), Remedy(Action.USE_OTHER_GPU)
+
+    script: str | None
+    first: Holder
+    second: Holder
+    growth: bool | None
+
+
+def two_reserve_everything(state: State) -> Iterator[TwoReserveCard]:
+    """Two processes of one script share a card, and neither leaves memory to the other."""
+    told = set()
+    for device in run_devices(state):
+        if device.growth is not False or device.asked_limit is not None or device.asynchronous or device.card is None:
+            continue
+        index = device.card.info.index
+        found = None if index in told else next(_rivals(state, device, device.card), None)
+        if found:
+            told.add(index)
+            yield found
+
+
+def _rivals(state: State, device: RunDevice, card: DeviceState) -> Iterator[TwoReserveCard]:
+    mine, whole, held = state.processes.get(device.pid), card.info.total, card.by_pid.get(device.pid)
+    if mine is None or whole is None or held is None or held.used is None:
+        return
+    for share in card.by_pid.values():
+        other = state.processes.get(share.pid)
+        if share.pid == device.pid or other is None or share.used is None:
+            continue
+        same_run, script, growth = _of_one_run(mine, other), _common_script(mine, other), _growth(other)
+        if (same_run or script) and not growth and held.used + share.used >= whole * FULL_SHARE:
+            yield TwoReserveCard(
+                Place(card.info.index),
+                script=None if same_run else script,
+                first=Holder(device.pid, held.used),
+                second=Holder(share.pid, share.used),
+                growth=growth,
+            )
+
+
+def _growth(process: ProcessState) -> bool | None:
+    """Whether growth is on there; ``None`` where nothing is known of it."""
+    hooked = process.hooked
+    growths = [effective.growth for name, effective in hooked.effective.items() if "GPU" in name] if hooked else []
+    return None if not growths or None in growths else any(growths)
+
+
+def _of_one_run(mine: ProcessState, other: ProcessState) -> bool:
+    return bool(mine.hooked and other.hooked and mine.seen.run == other.seen.run)
+
+
+def _common_script(mine: ProcessState, other: ProcessState) -> str:
+    """The script that both run, with whatever arguments; empty where they run two."""
+    first, second = _script(mine.seen.command), _script(other.seen.command)
+    if first == second:
+        return _name(first)
+    # It is not known which folder a relative path starts from.
+    relative = not (PurePath(first).is_absolute() and PurePath(second).is_absolute())
+    same_name = first.endswith(".py") and PurePath(first).name == PurePath(second).name
+    return _name(first) if relative and same_name else ""
+
+
+def script_name(process: ProcessState) -> str:
+    """What *process* runs: its script's file, or its module."""
+    return _name(_script(process.seen.command))
+
+
+def _name(script: str) -> str:
+    return PurePath(script).name if script.endswith(".py") else script[:60]
+
+
+def _script(command: list[str]) -> str:
+    """What tells one script from another in a command line: its file or module, not its arguments."""
+    for at, word in enumerate(command[1:], 1):
+        if word.endswith(".py"):
+            return word
+        if word == "-m":
+            return " ".join(command[at : at + 2])
+        if not word.startswith("-"):
+            break
+    return " ".join(command)

@@ -1,0 +1,71 @@
+"""Memory that the process holds outside TensorFlow's pool."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfmemtop.rules.finding import DeviceFinding, Place, Question
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.run_devices import hooked_of_run, run_devices, variable
+from tfmemtop.state import State
+from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
+from tfmemtop.state.model import RESTS_KEPT, Context
+from tfmemtop.units import MIB
+
+BEYOND_USUAL = 512 * MIB
+"""Context and libraries differ by up to this between cards, drivers and models."""
+
+USUAL_BETWEEN = 1024 * MIB
+"""NCCL's buffers in a process that computes on several GPUs: 858 MiB each on two H200s, and no more on four."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutsidePool(DeviceFinding):
+    """``outside`` bytes of a process's ``total`` on a GPU are not TensorFlow's pool, where ``usual`` bytes are usual.
+
+    ``between_gpus`` if the process computes on several, which takes buffers. ``eager`` if CUDA loads all kernels at
+    once.
+    """
+
+    answers = Question.REPORTS_LESS
+    remedies = (Remedy(Action.SHOW_PROCESS),)
+
+    pid: int
+    outside: int
+    usual: int
+    total: int
+    between_gpus: bool
+    eager: bool
+
+
+def outside_the_pool(state: State) -> Iterator[OutsidePool]:
+    """More is outside the pool than a CUDA context and TensorFlow's libraries take."""
+    for pid, hooked in hooked_of_run(state):
+        if not any(map(_much, hooked.contexts.values())):
+            continue
+        several = _computes_on_several(state, pid)
+        usual = USUAL_CONTEXT + USUAL_LIBRARIES + (USUAL_BETWEEN if several else 0)
+        for account in accounts(state, pid):
+            seen = hooked.contexts.get(account.gpu)
+            if account.outside is None or seen is None or not _much(seen):
+                continue
+            outside = min(seen.recent)
+            if outside >= usual + BEYOND_USUAL:
+                yield OutsidePool(
+                    Place(account.gpu),
+                    pid=pid,
+                    outside=outside,
+                    usual=usual,
+                    total=account.total or 0,
+                    between_gpus=several,
+                    eager=variable(state, pid, "CUDA_MODULE_LOADING") == "EAGER",
+                )
+
+
+def _much(context: Context) -> bool:
+    """Whether so much is there that it may be worth telling."""
+    # The least of several, since a pool may grow between two readings of NVML and of the allocator.
+    return len(context.recent) == RESTS_KEPT and min(context.recent) >= USUAL_CONTEXT + USUAL_LIBRARIES + BEYOND_USUAL
+
+
+def _computes_on_several(state: State, pid: int) -> bool:
+    return len({device.card.info.index for device in run_devices(state) if device.pid == pid and device.card}) > 1

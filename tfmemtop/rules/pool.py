@@ -1,0 +1,239 @@
+"""How much TensorFlow's pool holds, and for what."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfmemtop import events
+from tfmemtop.rules.finding import DeviceFinding, Question, Severity
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.run_devices import RunDevice, run_devices
+from tfmemtop.state import State
+from tfmemtop.state.account import USUAL_CONTEXT
+from tfmemtop.units import MIB
+
+WHOLE_CARD = 0.75
+"""Share of a card from which on a pool reserved at once counts as the whole card; TensorFlow takes 0.93 to 0.99."""
+
+WORTH_TELLING = 512 * MIB
+"""Bytes. Less than this idle in a pool matters little on cards of today."""
+
+IDLE_SHARE = 0.4
+UNNEEDED_SHARE = 0.3
+"""Share of the pool. A pool that doubled just before it was enough is at worst half empty; a third is common."""
+
+SETTLED_S = 5.0
+"""A pool that has just grown may soon be filled."""
+
+FRAGMENTED = 0.5
+AT_ITS_LIMIT = 0.95
+MAP_TOO_OLD_S = 15.0
+"""Maps are read while somebody looks, or a recording is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeCard(DeviceFinding):
+    """Growth is off and no limit is set: TensorFlow took ``held`` bytes of the card's ``whole`` at once.
+
+    ``in_use`` and ``peak`` are ``None`` where they are not known; ``ended`` if these are its last figures.
+    """
+
+    answers = Question.ALL_TAKEN
+
+    held: int
+    whole: int
+    in_use: int | None
+    peak: int | None
+    ended: bool
+
+    @property
+    def severity(self) -> Severity:
+        mostly_idle = self.peak is not None and self.peak < self.held / 2
+        return Severity.WARNING if mostly_idle else Severity.INFO
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return Remedy(Action.GROWTH_ON), Remedy(Action.SET_LIMIT)
+
+
+def whole_card_reserved(state: State) -> Iterator[WholeCard]:
+    """Growth is off and no limit set: TensorFlow has taken the card at once."""
+    for device in run_devices(state):
+        if not _takes_everything(device) or device.card is None or device.reading is None:
+            continue
+        whole, held = device.card.info.total, _held(device)
+        if whole and held is not None and held >= whole * WHOLE_CARD:
+            known = device.reading.in_use is not None and device.peak is not None
+            yield WholeCard(
+                device.place,
+                held=held,
+                whole=whole,
+                in_use=device.reading.in_use if known else None,
+                peak=device.peak,
+                ended=device.hooked.ended,
+            )
+
+
+def _takes_everything(device: RunDevice) -> bool:
+    return device.growth is False and not device.asynchronous and device.asked_limit is None
+
+
+def _held(device: RunDevice) -> int | None:
+    """The pool's bytes; without the probe what the process holds beside a context."""
+    if device.reading and device.reading.pool is not None:
+        return device.reading.pool
+    share = device.card.by_pid.get(device.pid) if device.card else None
+    return max(0, share.used - USUAL_CONTEXT) if share and share.used is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class CachedButIdle(DeviceFinding):
+    """``idle`` bytes of a growing ``pool`` were in use once, and have not been for ``span_s`` seconds.
+
+    At most ``recent`` bytes were in use in that time, ``peak`` in the whole run.
+    """
+
+    answers = Question.FULL_NOT_USED
+    severity = Severity.INFO
+    remedies = (Remedy(Action.SEPARATE_PROCESS),)
+
+    idle: int
+    pool: int
+    peak: int
+    recent: int
+    span_s: float
+    ended: bool
+
+
+def cached_but_idle(state: State) -> Iterator[CachedButIdle]:
+    """Much of a growing pool was in use once, and has not been for a while."""
+    for device in run_devices(state):
+        reading, trend, peak = device.reading, device.trend, device.peak
+        if not _grows(device) or reading is None or reading.pool is None or peak is None:
+            continue
+        if trend is None or not trend.long:
+            continue
+        # A long run has long phases: memory for validation between epochs is not idle.
+        span_s = min(60.0, max(5.0, (trend.end - trend.long[0].start) / 4))
+        recent = trend.highest(span_s)
+        if recent is None:
+            continue
+        idle = reading.pool - recent
+        if idle >= max(WORTH_TELLING, reading.pool * IDLE_SHARE) and peak - recent >= idle / 2:
+            yield CachedButIdle(
+                device.place,
+                idle=idle,
+                pool=reading.pool,
+                peak=peak,
+                recent=recent,
+                span_s=span_s,
+                ended=device.hooked.ended,
+            )
+
+
+def _grows(device: RunDevice) -> bool:
+    return bool(device.growth) and not device.asynchronous
+
+
+@dataclass(frozen=True, slots=True)
+class GrownBeyondNeed(DeviceFinding):
+    """A growing ``pool`` holds ``surplus`` bytes more than were ever in use at once.
+
+    ``step`` is the size of the region that explains it, ``None`` where no single one is known to.
+    """
+
+    answers = Question.GROWTH
+    severity = Severity.INFO
+    remedies = (Remedy(Action.FIND_LIMIT),)
+
+    pool: int
+    surplus: int
+    step: int | None
+    ended: bool
+
+
+def grown_beyond_need(state: State) -> Iterator[GrownBeyondNeed]:
+    """A growing pool holds much that was never in use at one time."""
+    for device in run_devices(state):
+        reading, peak = device.reading, device.peak
+        if not _grows(device) or reading is None or reading.pool is None or peak is None:
+            continue
+        surplus = reading.pool - peak
+        growth = _last_growth(device)
+        just_grown = growth is not None and reading.t - growth.at < SETTLED_S
+        if surplus < max(WORTH_TELLING, reading.pool * UNNEEDED_SHARE) or just_grown:
+            continue
+        step = growth.after - growth.before if growth else 0
+        yield GrownBeyondNeed(
+            device.place,
+            pool=reading.pool,
+            surplus=surplus,
+            step=step if step >= surplus else None,
+            ended=device.hooked.ended,
+        )
+
+
+def _last_growth(device: RunDevice) -> events.PoolGrowth | None:
+    pool = device.hooked.pools.get(device.name)
+    return next((g for g in reversed(pool.growths) if g.after > g.before), None) if pool else None
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentedPool(DeviceFinding):
+    """The pool is at its limit, and its ``free`` bytes lie in chunks of at most ``largest_free``.
+
+    Another tensor of ``biggest`` bytes, as large as the largest in use, would not fit. ``fragmentation`` is the share
+    of the free memory outside the largest free chunk. ``failed`` if an allocation of the process has failed.
+    """
+
+    answers = Question.FULL_NOT_USED
+
+    free: int
+    largest_free: int
+    biggest: int
+    fragmentation: float
+    chunks_free: int
+    chunks_in_use: int
+    failed: bool
+
+    @property
+    def severity(self) -> Severity:
+        # Until an allocation has failed, the script may never ask for so large a tensor again.
+        return Severity.WARNING if self.failed else Severity.INFO
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        if self.place.on_cpu:
+            return (Remedy(Action.ENLARGE_CPU_POOL),)
+        return Remedy(Action.USE_CUDA_ALLOCATOR), Remedy(Action.RAISE_LIMIT)
+
+
+def fragmented(state: State) -> Iterator[FragmentedPool]:
+    """The pool cannot grow, and its free memory lies in pieces smaller than what is asked for."""
+    for device in [*run_devices(state), *run_devices(state, "CPU")]:
+        found = _recent_map(device)
+        if found is None or device.limit is None:
+            continue
+        free = found.pool - found.in_use
+        biggest = max(chunk.requested for chunk in found.biggest)
+        stuck = found.pool >= device.limit * AT_ITS_LIMIT
+        too_small = found.largest_free < biggest <= free
+        if stuck and too_small and found.fragmentation >= FRAGMENTED:
+            yield FragmentedPool(
+                device.place,
+                free=free,
+                largest_free=found.largest_free,
+                biggest=biggest,
+                fragmentation=found.fragmentation,
+                chunks_free=found.chunks - found.chunks_in_use,
+                chunks_in_use=found.chunks_in_use,
+                failed=bool(device.hooked.out_of_memory),
+            )
+
+
+def _recent_map(device: RunDevice) -> events.MemoryMap | None:
+    """The newest map of the pool, with its largest chunks; ``None`` if there is none of about now."""
+    pool = device.hooked.pools.get(device.name)
+    found = pool.map if pool else None
+    if found is None or found.missing or not found.biggest or device.reading is None:
+        return None
+    return None if device.reading.t - found.t > MAP_TOO_OLD_S else found

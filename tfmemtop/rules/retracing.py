@@ -1,0 +1,91 @@
+"""Functions that TensorFlow traces over and over."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from tfmemtop.rules.callsite import Callsite
+from tfmemtop.rules.finding import Finding, Question, Severity
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.run_devices import hooked_of_run, superseded
+from tfmemtop.state import State
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.steps import TRACES_S, Course
+
+RETRACED = 5
+"""Tracings from which on TensorFlow itself warns: FREQUENT_TRACING_WARNING_THRESHOLD in its polymorphic_function.py."""
+
+CALLS_A_TRACING = 10
+"""TensorFlow counts over as many calls (FREQUENT_TRACING_WARNING_MAX_CALL_HISTORY). A lower rate means that the
+warm-up is over."""
+
+CALLS_WARMING_UP = 2
+"""TensorFlow's own measure, 5 tracings in 10 calls, in a function's first minute: later a few shapes are all known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retraced(Finding):
+    """A function of process ``pid`` was traced in ``traces`` of its ``calls`` of the last ``span_s`` seconds.
+
+    All of its tracings and calls are ``traces_so_far`` and ``calls_so_far``.
+    """
+
+    answers = Question.EFFICIENTLY
+
+    pid: int
+    function: str
+    defined: Callsite
+    traces: int
+    calls: int
+    span_s: float
+    traces_so_far: int
+    calls_so_far: int
+
+    @property
+    def of_keras(self) -> bool:
+        return "keras" in PurePath(self.defined.file).parts
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.INFO if self.of_keras else Severity.WARNING
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(Action.COMPILE_ONCE if self.of_keras else Action.FIX_ARGUMENTS),)
+
+
+def retracing(state: State) -> Iterator[Retraced]:
+    """A function was traced anew in at least one of ten calls, and often, in the last minute of the run."""
+    for pid, hooked in hooked_of_run(state):
+        if superseded(state, hooked):
+            continue
+        for course in hooked.steps.courses.values():
+            traces, calls, span_s = _lately(state, hooked, course)
+            began = course.first.t > _until(state, hooked, course) - TRACES_S
+            if traces < RETRACED or calls > traces * (CALLS_WARMING_UP if began else CALLS_A_TRACING):
+                continue
+            function = course.function
+            yield Retraced(
+                pid,
+                function.name,
+                Callsite(function.file, function.line),
+                traces=traces,
+                calls=calls,
+                span_s=span_s,
+                traces_so_far=function.traces,
+                calls_so_far=function.calls,
+            )
+
+
+def _lately(state: State, hooked: Hooked, course: Course) -> tuple[int, int, float]:
+    """Tracings, calls and seconds of the last minute, or of all the time since the first count if that is less."""
+    now = _until(state, hooked, course)
+    if course.first.t > now - TRACES_S:
+        # What the first count holds happened just before it.
+        return course.last.traces, course.last.calls, now - course.first.t
+    since = course.before(now - TRACES_S)
+    return course.last.traces - since.traces, course.last.calls - since.calls, TRACES_S
+
+
+def _until(state: State, hooked: Hooked, course: Course) -> float:
+    return course.last.t if hooked.ended else state.now

@@ -1,0 +1,127 @@
+"""The devices and processes of the newest run, as several rules look at them."""
+
+from dataclasses import dataclass
+
+from tfmemtop import events
+from tfmemtop.rules.finding import Place
+from tfmemtop.state import State
+from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run
+from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.model import DeviceState, Hooked
+from tfmemtop.state.trend import Trend
+
+
+@dataclass(frozen=True, slots=True)
+class RunDevice:
+    """One of TensorFlow's logical devices in one process of the newest run, and the card below it.
+
+    ``asked_limit``, in bytes, is the one that the script or the user set; ``None`` if TensorFlow chose it.
+    """
+
+    pid: int
+    name: str
+    hooked: Hooked
+    card: DeviceState | None
+    effective: events.Effective | None
+    reading: events.Allocator | None
+    asked_limit: int | None
+    place: Place
+
+    @property
+    def trend(self) -> Trend | None:
+        return self.hooked.trends.get(self.name)
+
+    @property
+    def growth(self) -> bool | None:
+        return self.effective.growth if self.effective else None
+
+    @property
+    def limit(self) -> int | None:
+        known = self.reading.limit if self.reading else None
+        return known if known is not None else self.effective.limit if self.effective else None
+
+    @property
+    def peak(self) -> int | None:
+        """The most bytes in use over the whole run, even if the script reset TensorFlow's own peak."""
+        told = self.reading.peak if self.reading else None
+        return max(told or 0, self.trend.peak) if self.trend else told
+
+    @property
+    def asynchronous(self) -> bool:
+        return self.effective is not None and self.effective.allocator == "cuda_malloc_async"
+
+
+@once_per_revision
+def hooked_of_run(state: State) -> list[tuple[int, Hooked]]:
+    """The processes of the newest run that have our hook inside."""
+    return [(pid, process.hooked) for pid, process in state.processes.items() if process.hooked and of_run(state, pid)]
+
+
+def superseded(state: State, hooked: Hooked) -> bool:
+    """Whether the process has ended while others of the run go on: what was true of it no longer matters."""
+    if not hooked.ended or state.run is None or not state.run.going:
+        return False
+    return any(not other.ended for _, other in hooked_of_run(state))
+
+
+def run_devices(state: State, kind: str = "GPU") -> list[RunDevice]:
+    """The run's logical devices of *kind* (``GPU``, ``CPU``). After the run has ended: those of its last processes."""
+    return _current(state).get(kind, [])
+
+
+@once_per_revision
+def _current(state: State) -> dict[str, list[RunDevice]]:
+    return {
+        kind: [device for device in devices if not superseded(state, device.hooked)]
+        for kind, devices in _all(state).items()
+    }
+
+
+def ever_had(state: State, kind: str = "GPU") -> bool:
+    """Whether any process of the run had a logical device of *kind* at any time."""
+    return kind in _all(state)
+
+
+@once_per_revision
+def _all(state: State) -> dict[str, list[RunDevice]]:
+    """All of them, by kind, once for all rules."""
+    several = sum(1 for _, hooked in hooked_of_run(state) if hooked.effective or hooked.allocators) > 1
+    made: dict[str, list[RunDevice]] = {}
+    for pid, hooked in hooked_of_run(state):
+        cards = {name: device_of(state, pid, name) for name in sorted({*hooked.effective, *hooked.allocators})}
+        for name, card in cards.items():
+            kind = name.partition(":")[0]
+            shared = sum(1 for other, its in cards.items() if its is card and other.startswith(kind)) > 1
+            index = card.info.index if card else None
+            place = Place(index, name, card is not None and shared, pid if several else None)
+            effective, reading = hooked.effective.get(name), hooked.allocators.get(name)
+            limit = effective.limit if effective else None
+            asked = limit if limit_by(state, hooked, name, limit) in (LimitBy.TFMEMTOP, LimitBy.SCRIPT) else None
+            made.setdefault(kind, []).append(RunDevice(pid, name, hooked, card, effective, reading, asked, place))
+    return made
+
+
+def output(state: State) -> str:
+    """What the newest run has written to its terminal, the newest part of it."""
+    number = state.run.run if state.run else None
+    return "".join(chunk.text for chunk in state.output if chunk.run == number)
+
+
+def printed(state: State, *phrases: str) -> str | None:
+    """The first of *phrases* that the newest run has written to its terminal."""
+    text = output(state)
+    return next((phrase for phrase in phrases if phrase in text), None)
+
+
+def variable(state: State, pid: int, name: str) -> str | None:
+    """The variable *name* of process *pid*; ``None`` if it is not set, or its environment not known.
+
+    Its value is that of the moment in which TensorFlow made its devices, as soon as that is known.
+    """
+    process = state.processes.get(pid)
+    if process and process.hooked and process.hooked.initialised:
+        return process.hooked.initialised.variables.get(name)
+    if state.run and name in state.run.settings.environment:
+        return state.run.settings.environment[name]
+    environment = state.environments.get(pid)
+    return environment.variables.get(name) if environment else None

@@ -1,0 +1,136 @@
+"""Review of a whole run: what was found when, how busy the GPUs were, the last account of its memory."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from tfmemtop import events
+from tfmemtop.events.device_names import is_gpu
+from tfmemtop.rules import findings
+from tfmemtop.rules.finding import Finding
+from tfmemtop.rules.run_devices import run_devices
+from tfmemtop.state import State, apply
+from tfmemtop.state.account import Account, accounts
+from tfmemtop.state.lookup import of_run
+
+LOOK_S = 1.0
+"""The engine reads the cards once a second: looking more often finds little more."""
+
+LOOKS = 2000
+"""After so many looks the time between two is doubled, and again: a week is reviewed in seconds."""
+
+FOUND = 1000
+"""Findings that are remembered: more than anybody reads."""
+
+_Key = tuple[Hashable, int]
+
+
+@dataclass(slots=True)
+class Held:
+    """A finding in its newest figures, and from when to when it held, in seconds since the run began.
+
+    ``place`` is where it stood then among all findings, which are in the order of their weight.
+    """
+
+    finding: Finding
+    first: float
+    last: float
+    place: int
+
+
+@dataclass(slots=True)
+class CardUse:
+    """One GPU while the run had TensorFlow on it: the most used of it in bytes, and percent busy over readings."""
+
+    most_used: int = 0
+    percent: int = 0
+    readings: int = 0
+
+    @property
+    def busy(self) -> float | None:
+        return self.percent / self.readings if self.readings else None
+
+
+@dataclass(slots=True)
+class RunReview:
+    """``state`` is as the run's last event left it; ``account`` the last of the process that held most.
+
+    ``end``, in seconds since the run began, is the time of the last look while it went.
+    """
+
+    state: State = field(default_factory=State)
+    held: list[Held] = field(default_factory=list)
+    cards: dict[int, CardUse] = field(default_factory=dict)  # by NVML index
+    account: Account | None = None
+    end: float = 0.0
+
+
+def review(stream: Iterable[events.Event], run: int | None = None, look_s: float = LOOK_S) -> RunReview:
+    """Look through *stream* up to the end of run number *run*, else of the last one in it; every *look_s* seconds."""
+    seen = RunReview()
+    state, pace, looks, next_look = seen.state, look_s, 0, 0.0
+    by_key: dict[_Key, Held] = {}
+    for event in stream:
+        if isinstance(event, events.Run):
+            if run is not None and event.run > run:
+                break
+            by_key.clear()
+            seen.cards.clear()
+            seen.account, seen.end = None, 0.0
+        elif isinstance(event, events.RunEnd):
+            _look(seen, by_key)  # the last picture while its processes are there
+        apply(state, event)
+        if isinstance(event, events.DeviceReading):
+            _read(seen, event)
+        if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory":
+            _look(seen, by_key)  # what is found for the moment may be over before the next look
+        if state.now >= next_look:
+            looks += 1
+            if looks % LOOKS == 0:
+                pace *= 2
+            next_look = state.now + pace
+            _look(seen, by_key)
+    _look(seen, by_key)
+    seen.held = sorted(by_key.values(), key=lambda held: held.first)
+    return seen
+
+
+def _look(seen: RunReview, by_key: dict[_Key, Held]) -> None:
+    state = seen.state
+    run = state.run
+    if run is None:
+        return
+    now = (state.now if run.ended is None else min(state.now, run.ended)) - run.started
+    if run.going:
+        seen.end = now
+        _balance(seen)
+    counts: dict[Hashable, int] = {}
+    for place, finding in enumerate(findings(state)):
+        number = counts[finding.kind] = counts.get(finding.kind, -1) + 1
+        known = by_key.get((finding.kind, number))
+        if known is not None:
+            known.finding, known.last, known.place = finding, now, place
+        elif len(by_key) < FOUND:
+            by_key[finding.kind, number] = Held(finding, now, now, place)
+
+
+def _balance(seen: RunReview) -> None:
+    state = seen.state
+    found = [a for pid in state.processes if of_run(state, pid) for a in accounts(state, pid) if a.pools]
+    best = max(found, key=lambda account: account.total or 0, default=None)
+    if best is not None and (best.total is not None or seen.account is None):
+        seen.account = best
+
+
+def _read(seen: RunReview, reading: events.DeviceReading) -> None:
+    run = seen.state.run
+    known = reading.index in seen.state.devices  # a recording may have lost its beginning
+    if run is None or not run.going or not known or not any(is_gpu(name) for name in run.effective):
+        return
+    used = {device.card.info.index for device in run_devices(seen.state) if device.card}
+    if used and reading.index not in used:  # else it is not known which cards they are
+        return
+    card = seen.cards.setdefault(reading.index, CardUse())
+    card.most_used = max(card.most_used, reading.used or 0)
+    if reading.utilisation is not None:
+        card.percent += reading.utilisation
+        card.readings += 1

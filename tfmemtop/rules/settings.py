@@ -1,0 +1,229 @@
+"""Settings that the script asked for and did not get, or only in part."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfmemtop import events
+from tfmemtop.events.device_names import is_gpu
+from tfmemtop.rules.callsite import Callsite, devices_made_at
+from tfmemtop.rules.finding import Finding, Question, Severity
+from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.run_devices import hooked_of_run, printed, run_devices, variable
+from tfmemtop.state import State
+from tfmemtop.state.lookup import limits_a_gpu
+from tfmemtop.state.model import Hooked
+from tfmemtop.tensorflow_text import (
+    CALLED_TOO_LATE,
+    GROWTH_BESIDE_LIMIT,
+    GROWTH_DIFFERS,
+    GROWTH_VARIABLE,
+    GROWTH_VARIABLE_IGNORED,
+    NO_SUCH_DEVICE,
+)
+
+TAKEN = ("true", "false")
+"""What TensorFlow takes as the variable's value."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTooLate(Finding):
+    """A setting came after TensorFlow had made its devices, at ``made_at`` where that is known."""
+
+    answers = Question.ALL_TAKEN
+
+    pid: int
+    request: events.Requested
+    made_at: Callsite | None
+
+    @property
+    def of_growth(self) -> bool:
+        return self.request.call is events.Call.SET_MEMORY_GROWTH
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        if self.of_growth:
+            return (Remedy(Action.GROWTH_ON),)
+        return Remedy(Action.SET_LIMIT), Remedy(Action.CHOOSE_GPUS)
+
+
+def asked_too_late(state: State) -> Iterator[AskedTooLate]:
+    """The first call of each process that came too late and is not so all the same."""
+    for pid, hooked in hooked_of_run(state):
+        late = (r for r in hooked.requested if r.error and CALLED_TOO_LATE in r.error and not _growth_is_so(hooked, r))
+        for request in late:
+            yield AskedTooLate(pid, request, devices_made_at(hooked))
+            break  # details list them all
+
+
+def _growth_is_so(hooked: Hooked, request: events.Requested) -> bool:
+    """Whether growth is on all GPUs as *request* asks, by the user's or the environment's word."""
+    return request.growth is not None and _growths(hooked) == {request.growth}
+
+
+def _growths(hooked: Hooked) -> set[bool | None]:
+    """What growth is on the process's GPUs; empty before there are any."""
+    return {effective.growth for name, effective in hooked.effective.items() if is_gpu(name)}
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthDropped(Finding):
+    """The script asked for growth and then for a limit, and TensorFlow dropped growth. ``limits`` are in bytes."""
+
+    answers = Question.ALL_TAKEN
+    remedies = (Remedy(Action.GROWTH_ON),)
+
+    growth: events.Requested
+    limit: events.Requested
+    limits: tuple[int, ...]
+
+
+def growth_dropped(state: State) -> Iterator[GrowthDropped]:
+    """The script asked for growth and later for a limit: TensorFlow then forgets growth."""
+    if state.run and state.run.settings.growth == "off":
+        return
+    for pid, hooked in hooked_of_run(state):
+        if not hooked.requested or variable(state, pid, GROWTH_VARIABLE) == "false":
+            continue  # then growth is off in any case
+        settled = [device for device in run_devices(state) if device.pid == pid and device.effective]
+        if not settled or any(device.growth is not False for device in settled):
+            continue
+        calls = [request for request in hooked.requested if request.error is None]
+        limited = next(filter(limits_a_gpu, calls), None)
+        growing = next((request for request in calls if request.growth), None)
+        if limited is not None and growing is not None:
+            limits = tuple(device.asked_limit for device in settled if device.asked_limit is not None)
+            yield GrowthDropped(growing, limited, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthRefused(Finding):
+    """TensorFlow refused growth where a limit was set before."""
+
+    answers = Question.ALL_TAKEN
+    remedies = (Remedy(Action.GROWTH_ON),)
+
+    request: events.Requested
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthOfNoDevice(Finding):
+    """The script asked for growth and named something that is not a device."""
+
+    answers = Question.ALL_TAKEN
+    remedies = (Remedy(Action.GROWTH_ON),)
+
+    request: events.Requested
+
+
+@dataclass(frozen=True, slots=True)
+class CallRefused(Finding):
+    """A call raised an error for another reason."""
+
+    remedies = (Remedy(Action.SHOW_PROCESS),)
+
+    request: events.Requested
+
+
+def refused(state: State) -> Iterator[GrowthRefused | GrowthOfNoDevice | CallRefused]:
+    """The first call of each process that raised an error for another reason than coming too late."""
+    for _, hooked in hooked_of_run(state):
+        for request in hooked.requested:
+            if not request.error or CALLED_TOO_LATE in request.error:
+                continue
+            if request.growth and _growths(hooked) == {True}:
+                continue
+            yield _refusal(request, request.error)
+            break
+
+
+def _refusal(request: events.Requested, error: str) -> GrowthRefused | GrowthOfNoDevice | CallRefused:
+    if GROWTH_BESIDE_LIMIT in error:
+        return GrowthRefused(request)
+    if request.call is events.Call.SET_MEMORY_GROWTH and NO_SUCH_DEVICE in error:
+        return GrowthOfNoDevice(request)
+    return CallRefused(request)
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthDiffers(Finding):
+    """TensorFlow could not make its devices, ``at`` that line: growth was set for the GPUs ``asked`` only."""
+
+    answers = Question.ALL_TAKEN
+    severity = Severity.ERROR
+    remedies = Remedy(Action.GROWTH_ON), Remedy(Action.HIDE_OTHER_GPUS)
+
+    asked: tuple[str, ...]
+    at: Callsite | None
+
+
+def growth_differs(state: State) -> Iterator[GrowthDiffers]:
+    """Growth was set for some of the GPUs only, which TensorFlow refuses when it makes its devices."""
+    attempts = [hooked.initialised for _, hooked in hooked_of_run(state) if hooked.initialised]
+    refusal = next((attempt for attempt in attempts if GROWTH_DIFFERS in (attempt.error or "")), None)
+    # An older hook reports no attempts: then what the script printed is the only sign.
+    if refusal is None and (attempts or not printed(state, GROWTH_DIFFERS)):
+        return
+    growing = (request for _, hooked in hooked_of_run(state) for request in hooked.requested if request.growth)
+    asked = {name for request in growing for name in request.devices or () if is_gpu(name)}
+    at = Callsite(refusal.file, refusal.line) if refusal and refusal.file else None
+    yield GrowthDiffers(tuple(sorted(asked)), at)
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthOverridden(Finding):
+    """The script asked for growth, or against it, and it ``is_on`` or off all the same.
+
+    ``word`` is what the environment says, ``None`` where it says nothing that counts; ``sure`` if that is known.
+    """
+
+    answers = Question.ALL_TAKEN
+    remedies = (Remedy(Action.SET_GROWTH),)
+
+    request: events.Requested
+    is_on: bool
+    word: str | None
+    sure: bool
+
+
+def growth_overridden(state: State) -> Iterator[GrowthOverridden]:
+    """The script asked for growth, or against it, and TensorFlow does the other."""
+    if state.run is None or state.run.settings.growth is not None:
+        return
+    for pid, hooked in hooked_of_run(state):
+        calls = [request for request in hooked.requested if request.error is None]
+        word = variable(state, pid, GROWTH_VARIABLE)
+        if word != "false" and any(request.call is events.Call.SET_LOGICAL_DEVICE_CONFIGURATION for request in calls):
+            continue  # a limit drops growth
+        growths = [request for request in calls if request.growth is not None]
+        asked = {name: request for request in growths for name in request.devices or ()}
+        for effective in hooked.effective.values():
+            last = asked.get(f"GPU:{effective.physical}") if is_gpu(effective.device) else None
+            if last is None or effective.growth is None or effective.growth == last.growth:
+                continue
+            known = word if word in TAKEN else None
+            yield GrowthOverridden(last, effective.growth, known, sure=bool(known or hooked.initialised))
+            break
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthWordIgnored(Finding):
+    """``TF_FORCE_GPU_ALLOW_GROWTH`` holds a word that TensorFlow does not take; ``None`` where it is not known."""
+
+    answers = Question.ALL_TAKEN
+    remedies = (Remedy(Action.SET_GROWTH),)
+
+    word: str | None
+
+
+def growth_word_ignored(state: State) -> Iterator[GrowthWordIgnored]:
+    """``TF_FORCE_GPU_ALLOW_GROWTH`` holds a word that TensorFlow does not take."""
+    for pid, _ in hooked_of_run(state):
+        word = variable(state, pid, GROWTH_VARIABLE)
+        known = word is not None and word not in TAKEN and bool(state.devices)
+        if known or printed(state, GROWTH_VARIABLE_IGNORED):
+            yield GrowthWordIgnored(word)
+            return
+
+
+SETTINGS_RULES = (growth_differs, asked_too_late, growth_dropped, growth_overridden, growth_word_ignored, refused)
+"""All of the above. A summary at the end of a run follows them, too."""

@@ -1,0 +1,85 @@
+"""What a whole run comes to: what matters most of all that was found in it, and what it held. Pure."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from tfmemtop.ending import Ending
+from tfmemtop.rules.finding import Finding
+from tfmemtop.rules.limits import TightLimit
+from tfmemtop.rules.memory import AllocationFailed, CrashedWhenFull, NoRoom
+from tfmemtop.rules.notices import Noticed
+from tfmemtop.rules.questions import Peaks, peaks, pool_kind
+from tfmemtop.rules.run_devices import hooked_of_run
+from tfmemtop.rules.run_review import Held, RunReview
+from tfmemtop.state import State
+from tfmemtop.state.model import RunState
+
+
+class Unread(Enum):
+    """Why nothing was read of TensorFlow's memory."""
+
+    NO_TENSORFLOW = auto()  # no process has imported it, as far as was seen
+    NO_CPU_POOL = auto()  # it used the CPU without a pool that tells anything
+    UNKNOWN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``first`` is what matters most, ``None`` if nothing was found. ``how`` is ``None`` if the end was not seen.
+
+    ``unread`` says why nothing was read of TensorFlow's memory, ``None`` if something was.
+    """
+
+    run: int
+    how: Ending | None
+    peaks: Peaks
+    first: Finding | None
+    unread: Unread | None
+
+    @property
+    def explained(self) -> bool:
+        """Whether ``first`` is why the run failed."""
+        return self.first is not None and self.first.fatal
+
+
+def verdict(seen: RunReview) -> Verdict | None:
+    """What the run comes to; ``None`` if there was none."""
+    run = seen.state.run
+    if run is None:
+        return None
+    found = weighed(seen)
+    first = found[0].finding if found else None
+    return Verdict(run.run, run.ending, peaks(run), first, _unread(seen.state, run))
+
+
+def _unread(state: State, run: RunState) -> Unread | None:
+    if run.peak_in_use is not None or run.peak_process_total:
+        return None
+    if not any(hooked_of_run(state)):
+        return Unread.NO_TENSORFLOW
+    return Unread.UNKNOWN if pool_kind(run).on_gpu else Unread.NO_CPU_POOL
+
+
+def weighed(seen: RunReview) -> list[Held]:
+    """What was found in the run, the weightiest first, without what a later finding tells in full."""
+    failed = {
+        (held.finding.anatomy.pid, held.finding.anatomy.device)
+        for held in seen.held
+        if isinstance(held.finding, AllocationFailed)
+    }
+    crashed = any(isinstance(held.finding, CrashedWhenFull) for held in seen.held)
+
+    def told(finding: Finding) -> bool:
+        """Whether an error, or a crash, says the same: that there was no room, or hardly any."""
+        if isinstance(finding, NoRoom):
+            return crashed or (finding.anatomy.pid, finding.anatomy.device) in failed
+        if not isinstance(finding, TightLimit):
+            return False
+        return crashed or finding.place.device in {device for _, device in failed}
+
+    found = [held for held in seen.held if not _aside(held.finding) and not told(held.finding)]
+    return sorted(found, key=lambda held: (held.finding.severity, held.place))
+
+
+def _aside(finding: Finding) -> bool:
+    return finding.aside or (isinstance(finding, Noticed) and not finding.of_state)

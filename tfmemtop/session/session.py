@@ -1,0 +1,139 @@
+"""A session as a screen works on it: the state, the next run, and what can be asked of the engine."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from tfmemtop import events
+from tfmemtop.fit.plan import Plan, make_plan
+from tfmemtop.fit.watch import Goal
+from tfmemtop.session.fitting import Fitting
+from tfmemtop.session.next_run import NextRun, whole_memory
+from tfmemtop.session.replay import ReplaySource
+from tfmemtop.session.source import Batch, Source
+from tfmemtop.state import State
+
+GRACE_S = 10.0
+"""Time between TERM and KILL."""
+
+SIGNALLED = 128
+"""As in a shell: a script ended by signal n counts as exit code 128+n."""
+
+
+class Session:
+    """Handed to every screen and panel that needs more than the state.
+
+    ``readonly`` is true if the user asked for a screen that changes nothing.
+    """
+
+    def __init__(self, source: Source, *, readonly: bool = False) -> None:
+        self.source = source
+        self.readonly = readonly
+        self.replay = source if isinstance(source, ReplaySource) else None
+        self.frozen = False
+        """Whether the screen stays as it is while events come."""
+        self.engine_gone = False
+        self.leaving = False
+        """Whether the engine has been asked to end."""
+        self.fitting = Fitting(send=self.send, choose=self.choose)
+        self._chosen: NextRun | None = None
+        self._sending: set[asyncio.Task[None]] = set()
+
+    @property
+    def state(self) -> State:
+        """The fold of all events so far."""
+        return self.source.state
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Events as they come. The state has them already."""
+        async for batch in self.source.batches():
+            if self.fitting.going:
+                for event in batch:
+                    self.fitting.take(event)
+            yield batch
+        self.engine_gone = self.source.live
+        self.fitting.engine_went()
+
+    # What may be done.
+
+    @property
+    def connected(self) -> bool:
+        """Whether commands reach an engine."""
+        return self.source.live and not self.engine_gone
+
+    @property
+    def may_change(self) -> bool:
+        """Whether the user may change anything here: not in a replay, not on a read-only screen."""
+        return self.source.live and not self.readonly
+
+    @property
+    def script_goes_on(self) -> bool:
+        """Whether a script goes on if the screen ends now, as far as is known."""
+        if not self.connected:
+            return False
+        run, session = self.state.run, self.state.session
+        return run.going if run else session is None or bool(session.command)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the newest run, as a shell has it; 0 while it runs, and in a replay."""
+        run = self.state.run
+        if run is None or run.going or not self.source.live:
+            return 0
+        return SIGNALLED + run.signal if run.signal is not None else run.exit_code or 0
+
+    # The next run.
+
+    @property
+    def next(self) -> NextRun | None:
+        """The next run: as chosen, else as the newest; ``None`` before the first."""
+        run = self.state.run
+        if self._chosen is not None:
+            return self._chosen
+        return NextRun(tuple(run.argv), run.settings) if run else None
+
+    def choose(self, chosen: NextRun) -> None:
+        """Take *chosen* for the next run."""
+        self._chosen = chosen
+
+    def plan(self, upcoming: NextRun, goal: Goal, tries: int) -> Plan:
+        """The plan of a search with the settings of *upcoming*.
+
+        Raises:
+            ValueError: a limit would have no effect under these settings.
+        """
+        session = self.state.session
+        return make_plan(
+            list(upcoming.argv),
+            upcoming.settings,
+            has_gpus=bool(self.state.devices),
+            host_memory=session.host_memory if session else 0,
+            goal=goal,
+            tries=tries,
+            ceiling=whole_memory(self.state, upcoming.settings),
+        )
+
+    # What is asked of the engine.
+
+    def relaunch(self) -> None:
+        """Start the next run; a run that still goes is ended first."""
+        if upcoming := self.next:
+            self._chosen = None
+            self.send(events.Relaunch(argv=list(upcoming.argv), settings=upcoming.settings, grace_s=GRACE_S))
+
+    def stop(self) -> None:
+        """End the run and the engine."""
+        self.leaving = True
+        self.send(events.Stop(grace_s=GRACE_S, quit=True))
+
+    def send(self, command: events.Command) -> None:
+        """Pass *command* to the engine, if there is one."""
+        if self.connected:
+            task = asyncio.ensure_future(self._pass_on(command))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+    async def _pass_on(self, command: events.Command) -> None:
+        try:
+            await self.source.send(command)
+        except ConnectionError:
+            pass  # the engine has gone; the end of the events says so

@@ -1,0 +1,110 @@
+"""A process's memory on one device as slices that add up: the account, with what is in use divided by kind. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from tfmemtop.events.device_names import is_cpu
+from tfmemtop.state.account import Account, accounts
+from tfmemtop.state.holdings import Holdings, holdings
+from tfmemtop.state.model import State
+
+
+class Part(Enum):
+    """What a slice is. Those of a census have its names."""
+
+    CONTEXT = "context"
+    VARIABLES = "variables"
+    OPTIMIZER = "optimizer"
+    METRICS = "metrics"
+    TENSORS = "tensors"
+    OTHER_IN_USE = "rest"  # beyond the kinds that were counted
+    IN_USE = "in use"  # where it is not divided by kind
+    CACHED = "cached"
+    OUTSIDE = "outside"
+    CACHED_AND_OUTSIDE = "cached+outside"  # where the size of the pool is not known
+    UNREAD = "unread"  # where no allocator was read
+
+
+KINDS = (Part.VARIABLES, Part.OPTIMIZER, Part.METRICS, Part.TENSORS)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """``size`` bytes of a ``part``; not ``exact`` where it rests on a usual figure."""
+
+    part: Part
+    size: int
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """What a process holds on GPU ``gpu``, or in its pool on the CPU (``gpu`` is ``None``): the slices add up to it.
+
+    ``account`` is that of a GPU; ``held`` are the logical devices' kinds.
+    """
+
+    gpu: int | None
+    slices: tuple[Slice, ...]
+    account: Account | None
+    held: tuple[Holdings, ...]
+    peak: int | None
+    limit: int | None
+
+    @property
+    def size(self) -> int:
+        return sum(slice.size for slice in self.slices)
+
+
+def breakdowns(state: State, pid: int) -> Iterator[Breakdown]:
+    """One for each GPU that process *pid* has a pool on, then one for its pool on the CPU."""
+    found = {held.device: held for held in holdings(state, pid)}
+    for account in accounts(state, pid):
+        if not account.pools:
+            continue  # its total is told elsewhere; what it is for is not known
+        held = tuple(found[pool.device] for pool in account.pools if pool.device in found)
+        peaks = [pool.peak for pool in account.pools]
+        limits = [pool.limit for pool in account.pools]
+        yield Breakdown(account.gpu, tuple(_slices(account, held)), account, held, _sum(peaks), _sum(limits))
+    yield from _cpu_pools(state, pid, found)
+
+
+def _slices(account: Account, held: Sequence[Holdings]) -> Iterator[Slice]:
+    if account.context is not None:
+        yield Slice(Part.CONTEXT, account.context, account.context_exact)
+    yield from in_use_slices(account.in_use, held)
+    if account.cached is not None:
+        yield Slice(Part.CACHED, account.cached)
+    if account.outside is not None:
+        yield Slice(Part.OUTSIDE, account.outside, account.context_exact)
+    elif account.rest is not None:
+        yield Slice(Part.CACHED_AND_OUTSIDE, account.rest, exact=False)
+
+
+def in_use_slices(in_use: int, held: Sequence[Holdings]) -> Iterator[Slice]:
+    """*in_use* bytes divided by kind where the kinds fit in, else undivided."""
+    sizes = {part: sum(dict(one.kinds).get(part.value, 0) for one in held) for part in KINDS}
+    rest = in_use - sum(sizes.values())
+    if not held or rest < 0:
+        yield Slice(Part.IN_USE, in_use)
+        return
+    yield from (Slice(part, size) for part, size in sizes.items() if size)
+    yield Slice(Part.OTHER_IN_USE, rest)
+
+
+def _cpu_pools(state: State, pid: int, found: dict[str, Holdings]) -> Iterator[Breakdown]:
+    process = state.processes.get(pid)
+    for name, reading in process.hooked.allocators.items() if process and process.hooked else ():
+        if not is_cpu(name) or reading.in_use is None:
+            continue
+        held = (found[name],) if name in found else ()
+        slices = [*in_use_slices(reading.in_use, held)]
+        if reading.pool is not None:
+            slices.append(Slice(Part.CACHED, max(0, reading.pool - reading.in_use)))
+        yield Breakdown(None, tuple(slices), None, held, reading.peak, reading.limit)
+
+
+def _sum(figures: Sequence[int | None]) -> int | None:
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if len(known) == len(figures) and known else None

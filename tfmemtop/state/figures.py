@@ -1,0 +1,82 @@
+"""One run in figures, to be shown beside others. Pure."""
+
+from dataclasses import dataclass
+
+from tfmemtop.ending import Ending
+from tfmemtop.state.curve import Curve
+from tfmemtop.state.in_effect import InEffect, in_effect
+from tfmemtop.state.model import RunState
+from tfmemtop.state.steps import Course, pace
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """How a run went: its memory over the seconds since it ``started``, and the calls of its busiest function."""
+
+    started: float
+    curve: Curve
+    course: Course | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFigures:
+    """One run's figures. Sizes are bytes, ``None`` where not known; peaks are over the whole run.
+
+    ``name`` is that of the recording, empty for a run of this session. Peaks are of the GPU that had most, all its
+    logical devices together. ``fragmentation`` is the share of the pool's free
+    bytes outside its largest free piece, at the newest map before the end. ``first_step_s`` is from the run's start
+    to the end of the first call of a ``tf.function``; steps are those of the busiest one, and ``calls`` of it
+    (``unit``) where that may take several. ``ending`` is ``None`` while the run goes. ``past`` is how it went.
+    """
+
+    name: str
+    run: int
+    argv: tuple[str, ...]
+    settings: InEffect
+    duration_s: float
+    ending: Ending | None
+    peak_in_use: int | None
+    peak_pool: int | None
+    peak_process_total: int | None
+    fragmentation: float | None
+    out_of_memory: int
+    first_step_s: float | None = None
+    unit: str = "steps"
+    steps: int | None = None
+    steps_per_s: float | None = None
+    past: Past
+
+    @property
+    def whole(self) -> bool:
+        """Whether it ended with exit code 0."""
+        return self.ending is not None and self.ending.good
+
+    @property
+    def good(self) -> bool:
+        """Whether it ended with exit code 0, or still goes."""
+        return self.ending is None or self.ending.good
+
+
+def figures(run: RunState, now: float, name: str = "") -> RunFigures:
+    """The figures of *run*; *now* is the last moment known, in session seconds."""
+    last = run.ended if run.ended is not None else now
+    steps = pace(run.steps, last) if run.steps else None
+    first = run.steps.first_step if run.steps else None
+    return RunFigures(
+        name=name,
+        run=run.run,
+        argv=tuple(run.argv),
+        settings=in_effect(run),
+        duration_s=round(max(0.0, last - run.started), 3),
+        ending=run.ending,
+        peak_in_use=run.peak_in_use,
+        peak_pool=run.peak_pool,
+        peak_process_total=run.peak_process_total,
+        fragmentation=run.fragmentation,
+        out_of_memory=run.out_of_memory,
+        first_step_s=None if first is None else round(max(0.0, first - run.started), 3),
+        unit=steps.unit if steps else "steps",
+        steps=steps.count if steps else None,
+        steps_per_s=round(steps.whole, 3) if steps and steps.whole is not None else None,
+        past=Past(run.started, run.curve, run.steps.busiest if run.steps else None),
+    )

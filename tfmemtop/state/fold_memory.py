@@ -1,0 +1,185 @@
+"""The fold of memory figures: the driver's readings, the allocators', and maps of pools, with their histories."""
+
+from collections.abc import Callable
+
+from tfmemtop import events
+from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.state import contexts
+from tfmemtop.state.handlers import folds
+from tfmemtop.state.left_out import device_told_by
+from tfmemtop.state.lookup import (
+    allocators_of,
+    allocators_on,
+    cpu_pool_readings,
+    device_of,
+    hooked_of,
+    living,
+    of_run,
+    pool_use,
+    process_total,
+)
+from tfmemtop.state.model import CpuPool, DeviceState, Pool, State
+from tfmemtop.state.sums import Sums
+from tfmemtop.state.trend import Trend
+from tfmemtop.state.whereabouts import note_device
+
+
+@folds(events.DeviceReading)
+def _device_reading(state: State, event: events.DeviceReading) -> None:
+    device = state.devices.get(event.index)
+    if device is None:
+        return
+    device.reading = event
+    device.by_pid = {process.pid: process for process in event.processes}
+    _remember_device(state, device)
+    if event.utilisation is not None:
+        device.busy.append((event.t, event.utilisation))
+    _remember_contexts(state, device, event)
+    if (run := state.run) and run.going:
+        total = process_total(state, device)
+        if event.used is not None and event.free is not None and not run.peak_process_total:
+            if total == 0:
+                run.before[event.index] = event.used, event.free
+            elif total is None:
+                # Whose memory it is cannot be told: only the first reading is surely before the run's own.
+                run.before.setdefault(event.index, (event.used, event.free))
+        if total is not None:
+            # Over all GPUs, as the limit of a card concerns each alone: the highest on any one.
+            run.peak_process_total = max(run.peak_process_total or 0, total)
+            run.totals[event.index] = max(run.totals.get(event.index, 0), total)
+        elif run.peak_process_total == 0:
+            run.peak_process_total = None  # nothing was held because nothing was seen
+
+
+@folds(events.Allocator)
+def _allocator(state: State, event: events.Allocator) -> None:
+    hooked = device_told_by(state, event.pid, event.device)
+    if hooked is None:
+        return
+    before = hooked.allocators.get(event.device)
+    hooked.allocators[event.device] = event
+    if before is None:
+        note_device(state, event.pid, event.device)
+    if is_pinned(event.device):
+        return
+    if before is None or hooked.ended:
+        state.shape += 1
+    # What the native sampler saw between two readings: in the history just before the reading itself.
+    spike = max(0, (event.high or 0) - (event.in_use or 0))
+    if is_cpu(event.device):
+        if state.cpu_pool is None:
+            state.cpu_pool = CpuPool()
+        _replace(state, state.cpu_pool, before, event)
+        sums = _cpu_sums(state, state.cpu_pool)
+        in_use, pool = sums.all.in_use, sums.all.pool
+        for highest in [in_use + spike, in_use] if spike else [in_use]:
+            state.cpu_pool.history.add(event.t, (highest, max(highest, pool or 0)))
+        _remember_run(state, "cpu", sums, spike)
+    elif device := device_of(state, event.pid, event.device):
+        _replace(state, device, before, event)
+        if spike:
+            _remember_device(state, device, spike)
+        _remember_device(state, device)
+        contexts.pools_read(hooked, device.info.index, allocators_of(state, event.pid, hooked, device))
+    run = state.run
+    if event.in_use is not None:
+        trend = hooked.trends.setdefault(event.device, Trend())
+        trend.add(event.t, event.in_use, event.high or event.in_use, event.peak)
+    if run and run.going and (known := [size for size in (event.in_use, event.peak) if size is not None]):
+        run.peaks[event.device] = max(*known, run.peaks.get(event.device, 0))
+    if run and run.going and event.pool is not None:
+        run.pools[event.device] = max(run.pools.get(event.device, 0), event.peak_pool or 0, event.pool)
+    if run and run.going and event.limit is not None:
+        run.limits[event.device] = event.limit
+
+
+def _pool(state: State, event: events.PoolGrowth | events.MemoryMap) -> Pool | None:
+    hooked = device_told_by(state, event.pid, event.device)
+    return hooked.pools.setdefault(event.device, Pool()) if hooked else None
+
+
+@folds(events.PoolGrowth)
+def _pool_growth(state: State, event: events.PoolGrowth) -> None:
+    if pool := _pool(state, event):
+        pool.growths.append(event)
+
+
+@folds(events.MemoryMap)
+def _memory_map(state: State, event: events.MemoryMap) -> None:
+    if pool := _pool(state, event):
+        if event.moment == "out_of_memory":
+            pool.exhausted = event
+        elif event.region is not None:
+            pool.zoom = event
+        else:
+            pool.map = event
+            if (run := state.run) and run.going and not event.missing:
+                maps = [
+                    pool.map
+                    for hooked in living(state)
+                    for name, pool in hooked.pools.items()
+                    if pool.map and not pool.map.missing and not is_pinned(name)
+                ]
+                if maps:
+                    run.fragmentation = max(maps, key=lambda each: each.pool).fragmentation
+
+
+def _remember_contexts(state: State, device: DeviceState, reading: events.DeviceReading) -> None:
+    for pid, share in device.by_pid.items():
+        hooked = hooked_of(state, pid)
+        if hooked is None or hooked.ended or share.used is None:
+            continue
+        # While TensorFlow makes its devices the context is still growing.
+        if hooked.effective or (hooked.initialised and not hooked.initialised.error):
+            readings = allocators_of(state, pid, hooked, device)
+            pool = pool_use(readings)[1] if readings else None
+            contexts.total_read(hooked, device.info.index, reading, share.used, pool)
+
+
+def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:
+    sums = _device_sums(state, device)
+    in_use = sums.all.in_use + spike
+    pool_end = max(in_use, sums.all.pool or 0)
+    # NVML is read less often than the allocators: an older total never undercuts a newer pool.
+    mine_end = max(pool_end, sums.total)
+    used = device.reading.used if device.reading else None
+    device.history.add(state.now, (in_use, pool_end, mine_end, max(mine_end, used or 0)))
+    _remember_run(state, f"GPU {device.info.index}", sums, spike)
+
+
+def _replace(
+    state: State, place: DeviceState | CpuPool, before: events.Allocator | None, now: events.Allocator
+) -> None:
+    """Bring the sums of *place* up to date, if nobody has come or gone."""
+    if before is not None and place.sums is not None and place.sums.shape == state.shape:
+        ours = of_run(state, now.pid)
+        place.sums.add(before, ours, -1)
+        place.sums.add(now, ours)
+
+
+def _sums(state: State, kept: Sums | None, readings: Callable[[], list[events.Allocator]]) -> Sums:
+    """*kept* if they still hold, else those of *readings*."""
+    if kept is not None and kept.shape == state.shape:
+        return kept
+    return Sums.of(state.shape, ((reading, of_run(state, reading.pid)) for reading in readings()))
+
+
+def _cpu_sums(state: State, pool: CpuPool) -> Sums:
+    pool.sums = _sums(state, pool.sums, lambda: cpu_pool_readings(state))
+    return pool.sums
+
+
+def _device_sums(state: State, device: DeviceState) -> Sums:
+    sums = _sums(state, device.sums, lambda: allocators_on(state, device))
+    if sums is not device.sums or sums.reading is not device.reading:
+        sums.reading, sums.total = device.reading, process_total(state, device) or 0
+        device.sums = sums
+    return sums
+
+
+def _remember_run(state: State, place: str, sums: Sums, spike: int) -> None:
+    """The newest run's own part of the *sums* of one GPU or the CPU pool."""
+    if (run := state.run) and run.going:
+        in_use, pool = sums.run.in_use + spike, sums.run.pool
+        run.held[place] = in_use, max(in_use, pool or 0), max(in_use, pool or 0, sums.total)
+        run.curve.add(state.now - run.started, tuple(map(max, zip(*run.held.values(), strict=True))))

@@ -1,0 +1,20 @@
+"""The handlers of the fold, by class of event."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tfmemtop import events
+from tfmemtop.state.model import State
+
+E = TypeVar("E", bound=events.Event)
+HANDLERS: dict[type[events.Event], Callable[[State, Any], None]] = {}
+
+
+def folds(kind: type[E]) -> Callable[[Callable[[State, E], None]], Callable[[State, E], None]]:
+    """Makes a function the handler of a class of events: it takes each event of the class into the state."""
+
+    def register(handler: Callable[[State, E], None]) -> Callable[[State, E], None]:
+        HANDLERS[kind] = handler
+        return handler
+
+    return register

@@ -1,0 +1,42 @@
+"""What is beyond bounds: it is left out of the state, and a notice says so."""
+
+from tfmemtop import events
+from tfmemtop.events import Level, NoticeKind
+from tfmemtop.state.lookup import hooked_of
+from tfmemtop.state.model import DEVICES_KEPT, NOTICES_KEPT, PROCESSES_KEPT, Hooked, State
+
+
+def tell(
+    state: State,
+    key: str,
+    kind: NoticeKind,
+    level: Level = Level.WARNING,
+    *,
+    detail: str = "",
+    about: int | None = None,
+    count: int | None = None,
+) -> None:
+    """Add a notice, of which only the newest are kept."""
+    if key not in state.notices and len(state.notices) > NOTICES_KEPT:
+        return
+    notice = events.Notice(t=state.now, key=key, level=level, kind=kind, detail=detail, about=about, count=count)
+    state.notices[key] = notice
+
+
+def device_told_by(state: State, pid: int, device: str) -> Hooked | None:
+    """What our agent told of process *pid*, if it may tell of *device*: nobody has devices without end."""
+    hooked = hooked_of(state, pid)
+    if hooked is None or device in hooked.devices:
+        return hooked
+    if len(hooked.devices) < DEVICES_KEPT:
+        hooked.devices.add(device)
+        return hooked
+    tell(state, "left-out-devices", NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES_KEPT)
+    return None
+
+
+def room_for(state: State, pid: int) -> bool:
+    if pid in state.processes or len(state.processes) < PROCESSES_KEPT:
+        return True
+    tell(state, "left-out-processes", NoticeKind.PROCESSES_LEFT_OUT, count=PROCESSES_KEPT)
+    return False

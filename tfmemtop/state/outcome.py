@@ -1,0 +1,64 @@
+"""What became of a session, of which only the end is looked at: for the list of sessions. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tfmemtop import events
+from tfmemtop.ending import Ending
+from tfmemtop.events.device_names import is_pinned
+
+TOLD_BY = (events.Run, events.RunEnd, events.Allocator)
+"""The events that :func:`outcome` needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The last run of a session: its number and how it ended.
+
+    ``peak_in_use`` is the highest of all runs on one device in bytes, where known.
+    """
+
+    run: int | None = None
+    ending: Ending | None = None
+    peak_in_use: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFigures:
+    """A session. ``path``, and ``size`` in bytes, are those of its recording, ``None`` if there is none.
+
+    Times are in seconds, ``started`` since 1970. A session is ``going`` as long as it can be attached to, or its
+    recording is written.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    started: float
+    duration_s: float
+    going: bool
+    last: Outcome
+    path: str | None = None
+    size: int | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether its script has not ended."""
+        return self.going and self.last.ending is None
+
+
+def outcome(stream: Iterable[events.Event]) -> Outcome:
+    """What came of the session in *stream*, of which the events in :data:`TOLD_BY` are enough."""
+    run: int | None = None
+    ending: Ending | None = None
+    peak: int | None = None
+    for event in stream:
+        match event:
+            case events.Run():
+                run, ending = event.run, None
+            case events.RunEnd():
+                run, ending = event.run, event.ending
+            case events.Allocator() if not is_pinned(event.device):
+                peak = max((size for size in (peak, event.in_use, event.peak) if size is not None), default=None)
+            case _:
+                pass
+    return Outcome(run, ending, peak)

@@ -1,0 +1,128 @@
+"""A row for every process and GPU: its figures are worked out when they are asked for.
+
+Of thousands of processes a screen shows some thirty. The others are only counted, and sorted by one figure.
+"""
+
+from tfmemtop import events
+from tfmemtop.events.device_names import is_pinned
+from tfmemtop.state.lookup import device_of, pool_use
+from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.model import ProcessState, State
+from tfmemtop.state.program import command_and_program
+
+
+class ProcessRow:
+    """A process on one GPU (or on none); unknown figures are ``None``. Sizes in bytes, shares in percent.
+
+    It shows the state as it is now: to be asked before the next event.
+    """
+
+    __slots__ = ("_process", "_share", "_state", "gpu", "pid")
+
+    def __init__(self, state: State, process: ProcessState, gpu: int | None) -> None:
+        self.pid = process.seen.pid
+        self.gpu = gpu
+        self._state = state
+        self._process = process
+        self._share = state.devices[gpu].by_pid[self.pid] if gpu is not None else None
+
+    @property
+    def ppid(self) -> int:
+        return self._process.seen.ppid
+
+    @property
+    def user(self) -> str:
+        return self._process.seen.user
+
+    @property
+    def gpu_memory(self) -> int | None:
+        return self._share.used if self._share else None
+
+    @property
+    def sm(self) -> int | None:
+        return self._share.sm if self._share else None
+
+    @property
+    def bandwidth(self) -> int | None:
+        return self._share.bandwidth if self._share else None
+
+    @property
+    def cpu(self) -> float | None:
+        return None if self._process.gone else self._process.cpu
+
+    @property
+    def rss(self) -> int | None:
+        return self._process.rss
+
+    @property
+    def in_use(self) -> int | None:
+        return pool_use(readings)[0] if (readings := self._readings()) else None
+
+    @property
+    def pool(self) -> int | None:
+        return pool_use(readings)[1] if (readings := self._readings()) else None
+
+    @property
+    def peak(self) -> int | None:
+        return sum(reading.peak or 0 for reading in readings) if (readings := self._readings()) else None
+
+    @property
+    def elapsed_s(self) -> float | None:
+        """Since its start."""
+        began, session = self._process.seen.started, self._state.session
+        return (session.started if session else 0.0) + self._state.now - began if began else None
+
+    @property
+    def command(self) -> str:
+        return command_and_program(self._process)[0]
+
+    @property
+    def program(self) -> str:
+        """What tells it from others: the command without its folders and Python."""
+        return command_and_program(self._process)[1]
+
+    @property
+    def of_run(self) -> bool:
+        """Whether it belongs to the newest run."""
+        run = self._state.run
+        return run is not None and self._process.seen.run == run.run
+
+    @property
+    def hooked(self) -> bool:
+        return self._process.hooked is not None
+
+    @property
+    def gone(self) -> bool:
+        return self._process.gone
+
+    @property
+    def hook_absence(self) -> events.HookAbsence | None:
+        return self._process.seen.hook_absence
+
+    def _readings(self) -> list[events.Allocator]:
+        """On a GPU's row those on that GPU; on a row without one all that the process's devices have."""
+        hooked = self._process.hooked
+        return [
+            reading
+            for logical, reading in (hooked.allocators.items() if hooked else ())
+            if not is_pinned(logical) and (self.gpu is None or self._lies_here(logical))
+        ]
+
+    def _lies_here(self, logical: str) -> bool:
+        card = device_of(self._state, self.pid, logical)
+        return card is not None and card.info.index == self.gpu
+
+
+@once_per_revision
+def processes(state: State) -> list[ProcessRow]:
+    """A row for every process and GPU it holds memory on; for those of the run also without a GPU."""
+    on_gpu: dict[int, list[int | None]] = {}
+    for index, device in state.devices.items():
+        for pid in device.by_pid:
+            on_gpu.setdefault(pid, []).append(index)
+    nowhere: list[int | None] = [None]
+    return [
+        ProcessRow(state, process, index)
+        for pid, process in state.processes.items()
+        for index in on_gpu.get(pid, nowhere)
+    ]

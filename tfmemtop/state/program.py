@@ -1,0 +1,46 @@
+"""What of a command line tells one program from another."""
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from tfmemtop.state.model import ProcessState
+
+_PYTHON = re.compile(r"(python|pypy)[0-9.]*(-dbg|d|t|w)?(\.exe)?")
+_MODULE_OR_CODE = re.compile(r"-[bBdEiIOPqRsSuvx]*([mc])(.*)", re.DOTALL)
+_WITH_A_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+"""Options of Python whose value is the next word."""
+
+
+def command_and_program(process: ProcessState) -> tuple[str, str]:
+    """The command line of *process*, and what of it :func:`program` leaves; worked out once for what was seen."""
+    seen = process.seen
+    if process.words is None or process.words[0] is not seen:
+        process.words = seen, " ".join(seen.command), " ".join(program(seen.command))
+    return process.words[1:]
+
+
+def program(command: Sequence[str]) -> list[str]:
+    """*command* without the folders of its program, and without the Python that runs a script.
+
+    ``/opt/venv/bin/python3 -u /home/ada/train.py 8`` is ``train.py 8``, ``python -m pkg`` is ``-m pkg``. A Python
+    that runs no script keeps its own name.
+    """
+    if not command:
+        return []
+    first, *rest = command
+    name = PurePath(first).name or first
+    if not _PYTHON.fullmatch(name):
+        return [name, *rest]
+    at = 0
+    while at < len(rest):
+        word = rest[at]
+        if found := _MODULE_OR_CODE.fullmatch(word):
+            kind, joined = found.groups()
+            return [f"-{kind}", *([joined] if joined else []), *rest[at + 1 :]]
+        if word == "-":
+            return [name, *rest]
+        if not word.startswith("-"):
+            return [PurePath(word).name or word, *rest[at + 1 :]]
+        at += 2 if word in _WITH_A_VALUE else 1
+    return [name, *rest]

@@ -1,0 +1,65 @@
+"""Processes summed by user. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tfmemtop.state.process_rows import ProcessRow
+
+
+@dataclass(slots=True)
+class Sum:
+    """A sum of figures of which some may be unknown: ``total`` is ``None`` if all are, ``partial`` if only some are."""
+
+    total: float | None = None
+    partial: bool = False
+    _any_unknown: bool = False
+
+    def add(self, value: float | None) -> None:
+        """Take one more figure in."""
+        if value is None:
+            self._any_unknown = True
+        else:
+            self.total = (self.total or 0) + value
+        self.partial = self._any_unknown and self.total is not None
+
+
+@dataclass(slots=True)
+class UserRow:
+    """What all processes of ``user`` hold: sums over them; bytes, percent of an SM and of one core.
+
+    ``ended`` more have ended and hold nothing.
+    """
+
+    user: str
+    processes: int = 0
+    ended: int = 0
+    gpus: set[int] = field(default_factory=set)
+    gpu_memory: Sum = field(default_factory=Sum)
+    sm: Sum = field(default_factory=Sum)
+    cpu: Sum = field(default_factory=Sum)
+    rss: Sum = field(default_factory=Sum)
+    in_use: Sum = field(default_factory=Sum)
+
+
+def users(rows: Iterable[ProcessRow]) -> list[UserRow]:
+    """The users of *rows*, who holds most GPU memory first; processes that have ended hold nothing."""
+    found: dict[str, UserRow] = {}
+    seen: set[int] = set()
+    for row in rows:
+        user = found.setdefault(row.user, UserRow(row.user))
+        if row.gone:
+            user.ended += row.pid not in seen
+            seen.add(row.pid)
+            continue
+        if row.gpu is not None:
+            user.gpus.add(row.gpu)
+            user.gpu_memory.add(row.gpu_memory)
+            user.sm.add(row.sm)
+        if row.in_use is not None:
+            user.in_use.add(row.in_use)
+        if row.pid not in seen:  # a process on several GPUs has a row on each
+            seen.add(row.pid)
+            user.processes += 1
+            user.cpu.add(row.cpu)
+            user.rss.add(row.rss)
+    return sorted(found.values(), key=lambda user: (-(user.gpu_memory.total or 0), -(user.rss.total or 0), user.user))

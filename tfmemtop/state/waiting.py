@@ -1,0 +1,99 @@
+"""What there is to wait for before a run has figures of its pools, or why it will have none. Pure."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from tfmemtop import events
+from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.model import Hooked, State
+
+SETTLED_S = 5.0
+"""After TensorFlow has made its devices, pools are read within a second; what is not there by then is not coming."""
+
+_BFC_ON_CPU = "TF_CPU_ALLOCATOR_USE_BFC"
+
+
+class Stage(Enum):
+    """How far the newest run is on its way to a pool, the furthest of its processes; and ends without one."""
+
+    NO_RUN = auto()
+    NOT_IMPORTED = auto()  # no process has begun to import TensorFlow
+    NOT_INSIDE = auto()  # the hook is kept out of every process
+    IMPORTING = auto()
+    IMPORTED = auto()  # the devices are made at the first operation
+    REFUSED = auto()  # TensorFlow raised an error in place of making its devices
+    MADE = auto()  # its devices are there, and no pool has been read yet
+    NO_POOL = auto()  # TensorFlow computes on the CPU, which allocates by malloc
+
+
+_BY_PROGRESS = (Stage.IMPORTING, Stage.IMPORTED, Stage.REFUSED, Stage.MADE, Stage.NO_POOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """``since_s`` ago (none where not known) the run came to that stage; ``tensorflow`` is its version, once known.
+
+    ``over``: the run has ended, so that nothing more comes. ``pool_chosen``: the user gave the CPU a pool. ``absence``
+    says what keeps the hook out.
+    """
+
+    stage: Stage
+    since_s: float | None = None
+    tensorflow: str | None = None
+    over: bool = False
+    pool_chosen: bool = False
+    absence: events.HookAbsence | None = None
+
+
+@once_per_revision
+def waiting(state: State) -> Waiting | None:
+    """What the newest run waits for; ``None`` where figures of a pool are there."""
+    run = state.run
+    if run is None:
+        return Waiting(Stage.NO_RUN)
+    mine = [process for process in state.processes.values() if process.seen.run == run.run]
+    inside = [process.hooked for process in mine if process.hooked]
+    hooked = [one for one in inside if not one.ended] or inside
+    if any(one.allocators for one in inside):
+        return None
+    chosen, over = _gives_cpu_a_pool(run.settings.environment) or _chosen(state), run.ended is not None
+    if not hooked:
+        absence = next((process.seen.hook_absence for process in mine if process.seen.hook_absence), None)
+        stage = Stage.NOT_INSIDE if absence else Stage.NOT_IMPORTED
+        return Waiting(stage, None if over else state.now - run.started, None, over, chosen, absence)
+    furthest = max(hooked, key=lambda one: _BY_PROGRESS.index(_stage(state, one)))
+    stage = _stage(state, furthest)
+    made = furthest.initialised
+    since = made.t if made else furthest.hello.t
+    return Waiting(stage, None if over else max(0.0, state.now - since), furthest.hello.tensorflow, over, chosen)
+
+
+def _stage(state: State, hooked: Hooked) -> Stage:
+    made = hooked.initialised
+    if made is not None and made.error:
+        return Stage.REFUSED
+    if made is not None and not hooked.effective:
+        # Where the driver has a GPU, TensorFlow may have one whose pool cannot be read yet.
+        at_once = not state.devices and not _gives_cpu_a_pool(made.variables)
+        return Stage.NO_POOL if at_once or _should_be_known(state, hooked, made) else Stage.MADE
+    if made is not None or hooked.effective:
+        return Stage.MADE
+    return Stage.IMPORTED if hooked.hello.tensorflow else Stage.IMPORTING
+
+
+def _should_be_known(state: State, hooked: Hooked, made: events.Initialised) -> bool:
+    going_on = hooked.probe is not None and hooked.probe.state in ("building", "built", "loading")
+    return not going_on and state.now >= made.t + SETTLED_S
+
+
+def _chosen(state: State) -> bool:
+    """Whether the user gave TensorFlow's CPU device a pool by tfmemtop's own settings."""
+    settings = state.run.settings if state.run else None
+    if settings is None:
+        return False
+    alone = not state.devices and (settings.memory_limit is not None or settings.allocator == "bfc")
+    return settings.cpu_pool is not None or alone
+
+
+def _gives_cpu_a_pool(variables: dict[str, str]) -> bool:
+    return variables.get(_BFC_ON_CPU, "").lower() in ("true", "1")

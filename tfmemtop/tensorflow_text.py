@@ -1,0 +1,128 @@
+"""What TensorFlow writes, in exceptions and to the terminal: the one place that knows its wording.
+
+The hook knows three phrases more, in ``agent/exhausted.py``: it cannot import this.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+CALLED_TOO_LATE = "cannot be modified after being initialized"
+"""An error of a call that sets how devices are made, once they are made."""
+
+GROWTH_BESIDE_LIMIT = "when virtual devices configured"
+"""An error of ``set_memory_growth`` where the GPU has a logical device configuration."""
+
+NO_SUCH_DEVICE = "Unrecognized device"
+"""An error of calls that name a device which is not one of ``list_physical_devices``."""
+
+GROWTH_DIFFERS = "Memory growth cannot differ between GPU devices"
+"""An error in place of devices."""
+
+GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
+GROWTH_VARIABLE_IGNORED = f"{GROWTH_VARIABLE} environment variable is set but could not be parsed"
+NO_LIBRARIES = "Cannot dlopen some GPU libraries"
+NO_CUDA = "failed call to cuInit"
+"""Of CUDA's driver."""
+
+_NOT_LOADED = re.compile(r"Could not load dynamic library '([^'\s]{1,80})'")
+
+_RAN_OUT_ANYHOW = ("ran out of memory trying to allocate", "OOM when allocating", "failed to allocate memory")
+_RAN_OUT = re.compile(
+    r"Allocator \(([^)\s]{1,64})\) ran out of memory trying to allocate (?:"
+    r"\S{1,20} \(rounded to (\d{1,18})\)\s?requested by op ([^\s:]{1,200})"
+    r"|(\d[\d.]{0,15})(B|[KMGT]iB) with freed_by_count=\d+\. The caller indicates that this is not a failure)"
+)
+_RAN_OUT_END = re.compile("requested by op|this is not a failure")
+_LINE = 400  # characters, of which a chunk of output may hold only the last
+_UNITS = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))}
+
+_TENSOR = re.compile(r"with shape\[([\d,]*)\](?: and type (\w+))?")
+_BYTES = re.compile(r"allocat\w+ (\d+)(?: bytes|\.|$)")
+_DEVICE = re.compile(r"(?<!device_)/(?:job:\S*?/)?device:([A-Z]+:\d+)(?= by allocator)|on device ordinal (\d+)")
+_OPERATION = re.compile(r"\[Op:(\w+)\]")
+_NODE = re.compile(r"\{\{node ([^}]+)\}\}")
+
+_SIZES = {"double": 8, "complex64": 8, "complex128": 16, "half": 2, "bool": 1, "float": 4, "string": 24}
+_WIDTH = re.compile(r"(?:float|bfloat|q?u?int)(\d{1,4})")
+
+_LARGEST, _DIGITS, _MOST_EXTENTS = 1 << 63, 20, 256
+
+
+class Exhausted(NamedTuple):
+    """A failed allocation; ``requested`` is bytes. ``None`` where the message does not say."""
+
+    device: str | None
+    requested: int | None
+    operation: str | None
+    shape: list[int] | None = None
+    dtype: str | None = None
+
+
+def parse_exhausted(message: str) -> Exhausted:
+    """What the *message* of an exception says of an allocation that failed."""
+    device, tensor, plain = _DEVICE.search(message), _TENSOR.search(message), _BYTES.search(message)
+    operation = _OPERATION.search(message) or _NODE.search(message)
+    requested = _tensor_bytes(tensor[1], tensor[2]) if tensor else _product([1, plain[1]]) if plain else None
+    place = None if device is None else device[1] or f"GPU:{device[2]}"
+    shape = _extents(tensor[1]) if tensor else None
+    return Exhausted(place, requested, operation[1] if operation else None, shape, tensor[2] if tensor else None)
+
+
+def _tensor_bytes(shape: str, dtype: str | None) -> int | None:
+    width = _WIDTH.fullmatch(dtype or "")
+    size = _SIZES.get(dtype or "", max(1, int(width[1]) // 8) if width else None)
+    return None if size is None else _product([size, *filter(None, shape.split(","))])
+
+
+def _extents(shape: str) -> list[int] | None:
+    extents = [_product([1, extent]) for extent in shape.split(",") if extent]
+    known = [extent for extent in extents if extent is not None]
+    return known if len(known) == len(extents) <= _MOST_EXTENTS else None
+
+
+def _product(factors: list[int | str]) -> int | None:
+    """``None`` for a size that does not fit 64 bits, which no allocator was asked for."""
+    product = 1
+    for factor in factors:
+        product *= int(factor) if len(str(factor)) < _DIGITS else _LARGEST
+        if product >= _LARGEST:
+            return None
+    return product
+
+
+class RanOut(NamedTuple):
+    """A line about an allocator that found no room for ``size`` bytes.
+
+    ``harmless`` if that was scratch memory, which TensorFlow can do without. TensorFlow then names no operation,
+    and writes the size with two decimals only.
+    """
+
+    allocator: str
+    size: int
+    operation: str | None = None
+    harmless: bool = False
+
+
+def lines_of_exhaustion(before: str, text: str) -> Iterator[RanOut]:
+    """The lines about allocators that end in *text*, which was written behind *before*."""
+    if _RAN_OUT_END.search(text):
+        before = before[-_LINE:]
+        for found in _RAN_OUT.finditer(before + text):
+            if found.end() <= len(before):
+                continue
+            allocator, size, operation, scratch, unit = found.groups()
+            if size is not None:
+                yield RanOut(allocator, int(size), operation)
+            else:
+                yield RanOut(allocator, int(float(scratch) * _UNITS[unit]), harmless=True)
+
+
+def tells_exhaustion(output: str) -> bool:
+    """Whether the script's *output* says that a pool ran out, in any of TensorFlow's ways."""
+    return any(phrase in output for phrase in _RAN_OUT_ANYHOW)
+
+
+def libraries_not_loaded(output: str) -> list[str]:
+    """The libraries that TensorFlow wrote it could not load, each once."""
+    return list(dict.fromkeys(_NOT_LOADED.findall(output)))

@@ -1,0 +1,1 @@
+"""Figures in, lines out: bars, graphs, maps, text. Pure."""

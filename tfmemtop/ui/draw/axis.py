@@ -1,0 +1,53 @@
+"""The line under a graph: labels in a rule, the more important ones first where room lacks."""
+
+import re
+from functools import lru_cache
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.palette import DIM, LIMIT, PLAIN, RULE, Glyphs
+
+GUTTER = 8
+"""Cells at the left of a graph for its scale's figures."""
+
+Places = tuple[tuple[int, str], ...]
+"""Where a label may stand, as its first cell, and how it is written there; the first that has room is taken."""
+
+_STYLES = {" ": RULE, "t": PLAIN, "!": LIMIT}
+_RUN = re.compile(r"(.)\1*")
+
+
+@lru_cache(maxsize=256)
+def _labelled(cells: int, rule: str, labels: tuple[tuple[str, Places], ...]) -> tuple[Segment, ...]:
+    line, taken = list(rule * cells), [" "] * cells
+    for style, places in labels:
+        for at, text in places:
+            end = at + cell_len(text)
+            if at >= 0 and end <= cells and not "".join(taken[max(0, at - 1) : end + 1]).strip():
+                line[at:end], taken[at:end] = text, style * (end - at)
+                break
+    text = "".join(line)
+    return tuple(Segment(text[run.start() : run.end()], _STYLES[run[1]]) for run in _RUN.finditer("".join(taken)))
+
+
+def axis(cells: int, plain: list[Places], alarming: list[Places], glyphs: Glyphs, *, gutter: bool = True) -> Line:
+    """*cells* of a rule with labels, the *alarming* ones first, after the gutter where there is one."""
+    labels = tuple(("!", places) for places in alarming) + tuple(("t", places) for places in plain)
+    corner = "+" if glyphs.ascii else "└"
+    left = [Segment(f"{'0':>6} ", DIM), Segment(corner, RULE)] if gutter else []
+    return [*left, *_labelled(cells, glyphs.rule, labels)]
+
+
+def beside(at: int, tick: str, name: str, *, left: bool = False) -> Places:
+    """*name* at the right of its *tick* in cell *at*; or, with *left*, at its left; else the tick alone."""
+    before = (at - len(name) - 1, f" {name}{tick}")
+    return ((at, f"{tick}{name} "), *([before] if left else []), (at, tick))
+
+
+def figures(figure: str, style: Style, glyphs: Glyphs) -> Line:
+    """What stands left of a row: its figure, if it has one, and the line of the scale."""
+    line, tick = ("|", "+") if glyphs.ascii else ("│", "┤")
+    return [Segment(f"{figure:>6} ", style), Segment(tick if figure else line, RULE)]

@@ -1,0 +1,187 @@
+"""The stacked memory bar of a device, and the legend that names its layers."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from rich.segment import Segment
+from rich.style import Style
+
+from tfmemtop.state.views import NEARLY_FULL_PERCENT, DevicePanel
+from tfmemtop.ui.draw.lines import Line, fit, segments, width_of
+from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, LIMIT, NEARLY_FULL, PEAK, PLAIN, Glyphs
+from tfmemtop.units import UNKNOWN, format_bytes, format_short
+from tfmemtop.words.devices import layer_name, note
+
+EIGHTHS = "▏▎▍▌▋▊▉"
+_LIMIT_MARK = LIMIT + Style(bold=True)
+_DROPPED_FIRST = ("free", "others", "rest")
+_GAP = "  "
+
+
+def apportion(sizes: Sequence[int], width: int, first: int = 0) -> list[int]:
+    """*width* cells shared out among *sizes*: their sum is *width* exactly (or 0, if all sizes are).
+
+    Borders are rounded cumulatively, so that no layer is further than one cell from its place; a
+    size above 0 gets at least one cell (the first one *first* cells) as long as there are enough,
+    the first ones before the last.
+    """
+    total = sum(sizes)
+    if total <= 0 or width <= 0:
+        return [0] * len(sizes)
+    least = [int(size > 0) for size in sizes]
+    least[0] = max(least[0], first)
+    ends = [(2 * end * width + total) // (2 * total) for end in accumulate(sizes)]
+    reached = 0
+    for index, need in enumerate(least):
+        reached = ends[index] = min(width, max(ends[index], reached + need))
+    if sum(least) <= width:
+        needed_after = 0
+        for index in range(len(ends) - 1, -1, -1):
+            ends[index] = min(ends[index], width - needed_after)
+            needed_after += least[index]
+    return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def bar(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
+    """*panel*'s layers side by side in *width* cells, frame included, with a mark at the limit.
+
+    What of the capacity no layer accounts for (the driver's reserve, or all, before the first
+    reading) stays blank; where the capacity is unknown the layers fill the bar.
+    """
+    inner = width - 2
+    if inner < 1:
+        return [Segment(" " * max(0, width))] if width > 0 else []
+    sizes = [max(0, layer.size) for layer in panel.layers]
+    total = max(panel.capacity or 0, sum(sizes))
+    kinds = [layer.kind for layer in panel.layers] + [""]
+    rest = total - sum(sizes)
+    if rest * inner < total and kinds[-2:-1] == ["free"]:
+        sizes[-1], rest = sizes[-1] + rest, 0  # less than a cell: no gap at the end of every bar
+    sizes.append(rest)
+    # The one solid layer can end within a cell: it takes the cell it ends in.
+    eighths = -(-sizes[0] * inner * 8 // total) if total and kinds[0] == "in_use" and not glyphs.ascii else 0
+    cells = apportion(sizes, inner, first=-(-eighths // 8))
+    texts = [glyphs.fill.get(kind, " ") * count for kind, count in zip(kinds, cells, strict=True)]
+    if eighths % 8 and len(texts[0]) > eighths // 8:
+        texts[0] = texts[0][:-1] + EIGHTHS[eighths % 8 - 1]
+    looks = _looks(panel)
+    parts = [(text, looks.get(kind, PLAIN)) for text, kind in zip(texts, kinds, strict=True)]
+    parts.append((" " * (inner - sum(map(len, texts))), PLAIN))
+    if panel.limit is not None and 0 <= panel.limit < total:
+        parts = _marked(parts, panel.limit * inner // total, glyphs.limit)
+    left, right = glyphs.ends
+    return [Segment(left, DIM), *segments(parts), Segment(right, DIM)]
+
+
+def _marked(parts: Sequence[tuple[str, Style]], at: int, mark: str) -> list[tuple[str, Style]]:
+    """*parts* with *mark* in place of the character number *at*."""
+    made: list[tuple[str, Style]] = []
+    begin = 0
+    for text, style in parts:
+        inside = at - begin
+        if 0 <= inside < len(text):
+            made += [(text[:inside], style), (mark, _LIMIT_MARK), (text[inside + 1 :], style)]
+        else:
+            made.append((text, style))
+        begin += len(text)
+    return made
+
+
+def usage(panel: DevicePanel) -> str:
+    """``2.8 of 140.4 GiB``, ``880.0 MiB of 140.4 GiB``, ``— of 140.4 GiB``."""
+    used, whole = format_bytes(panel.used), format_bytes(panel.capacity)
+    unit = " " + whole.rpartition(" ")[2]
+    return f"{used.removesuffix(unit)} of {whole}"
+
+
+def short_usage(panel: DevicePanel) -> str:
+    """``2.8/140.4G``, the narrow form of :func:`usage`."""
+    used, whole = format_short(panel.used), format_short(panel.capacity)
+    return f"{used[:-1] if used[-1:] == whole[-1:] != UNKNOWN else used}/{whole}"
+
+
+def legend(panel: DevicePanel, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+    """What the bar shows in words and sizes, in at most *rows* lines of at most *width* cells.
+
+    The allocators' limit and peak stand at the right; where room lacks, layers that the bar and
+    the total already tell are left out first.
+    """
+    looks = _looks(panel)
+    items: dict[str, Line] = {
+        layer.kind: _item(layer.kind, layer_name(layer), layer.size, looks, glyphs) for layer in panel.layers
+    }
+    marks: Line = []
+    if "in_use" in items:
+        if "cached" not in items:
+            items = {"in_use": items["in_use"], "cached": _item("cached", "cached", None, looks, glyphs), **items}
+        marks = segments(
+            [
+                *_of_limit(panel),
+                (f"limit {'' if panel.limit is None else glyphs.limit}", LIMIT),
+                (format_short(panel.limit), PLAIN),
+                (_GAP + "peak ", DIM),
+                (format_short(panel.peak), PEAK),
+            ]
+        )
+    for dropped in range(len(_DROPPED_FIRST) + 1):
+        kept = [item for kind, item in items.items() if kind not in _DROPPED_FIRST[:dropped]]
+        lines = _flow(kept, marks, width)
+        if len(lines) <= rows:
+            return lines
+    return lines[:rows]
+
+
+def _is_nearly_full(panel: DevicePanel) -> bool:
+    percent = panel.percent_of_limit
+    return percent is not None and percent >= NEARLY_FULL_PERCENT
+
+
+def _looks(panel: DevicePanel) -> dict[str, Style]:
+    """The styles of the layers: that of in use turns once the limit is nearly reached."""
+    return LAYER | {"in_use": NEARLY_FULL} if _is_nearly_full(panel) else LAYER
+
+
+def _of_limit(panel: DevicePanel) -> list[tuple[str, Style]]:
+    """``99% of``: what stands before the limit once that is nearly reached."""
+    return [(f"{panel.percent_of_limit}% of ", BOLD + NEARLY_FULL)] if _is_nearly_full(panel) else []
+
+
+def shared_legend(glyphs: Glyphs, width: int) -> Line:
+    """The layers' names alone, once for several bars."""
+    names = {"in_use": "in use", "cached": "cached", "rest": "context+outside", "others": "others", "free": "free"}
+    line: Line = [Segment(" ")]
+    for kind, name in [*names.items(), ("limit", "limit")]:
+        glyph, style = (glyphs.limit, LIMIT) if kind == "limit" else (glyphs.fill[kind], LAYER[kind])
+        item = [Segment(glyph, style), Segment(f" {name}{_GAP}", DIM)]
+        if width_of(line) + width_of(item) > width:
+            break
+        line += item
+    return line
+
+
+def note_line(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
+    """Why figures lack, cut to *width*."""
+    return [Segment(fit(f" {note(panel)}", width, glyphs), DIM)]
+
+
+def _item(kind: str, label: str, size: int | None, looks: dict[str, Style], glyphs: Glyphs) -> Line:
+    # Sizes keep their width, so that nothing jumps sideways while they change.
+    figure = f" {format_short(size):<6}"
+    emphasis = {"in_use": BOLD, "free": DIM}.get(kind, PLAIN)
+    return [Segment(glyphs.fill[kind], looks[kind]), Segment(f" {label}", DIM), Segment(figure, emphasis)]
+
+
+def _flow(items: Sequence[Line], marks: Line, width: int) -> list[Line]:
+    """*items* side by side, in as many lines as it takes, *marks* at the right end of the last."""
+    lines: list[Line] = [[Segment(" ")]]
+    for item in items:
+        if width_of(lines[-1]) > 1 and width_of(lines[-1]) + width_of(item) > width:
+            lines.append([Segment(" ")])
+        lines[-1] += [*item, Segment(_GAP)]
+    if marks:
+        room = width - width_of(lines[-1]) - width_of(marks) - 1
+        if room < 0:
+            lines.append([Segment(" "), *marks])
+        else:
+            lines[-1] += [Segment(" " * room), *marks]
+    return lines

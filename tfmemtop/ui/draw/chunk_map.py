@@ -1,0 +1,207 @@
+"""The map of a pool as lines: cells in, glyphs out. Pure.
+
+A cell is a slice of address space, drawn by how much of it is in use. Regions stand below each
+other, each with its figures on its left; all cells are of about one size, so that a region takes as
+much room as it has bytes. What is too much for the height is merged, never left out.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.segment import Segment
+from rich.style import Style
+
+from tfmemtop.state.pool_views import RegionView
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, LAYER, PLAIN, Glyphs
+from tfmemtop.units import format_duration, format_short
+
+_CODES = bytes([ord("0"), *[ord("1")] * 85, *[ord("2")] * 85, *[ord("3")] * 84, ord("4")])
+_RUNS = re.compile("0+|[12]+|[34]+")
+_STYLES = {"0": DIM, "1": LAYER["cached"], "2": LAYER["cached"], "3": LAYER["in_use"], "4": LAYER["in_use"]}
+_UNICODE, _ASCII = str.maketrans("01234", "·░▒▓█"), str.maketrans("01234", ".-+=#")
+_BORDER = DIM
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A row of the map: the part of a region from cell ``start`` to ``end``, after merging."""
+
+    region: int  # its index
+    cells: bytes
+    first: bool
+    offset: int  # bytes from the region's begin
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """All rows, of which some may be out of view; ``merged`` cells of the map are one on screen."""
+
+    rows: tuple[Placed, ...]
+    merged: int
+    cell_bytes: int  # of the largest region's
+
+
+def shades(glyphs: Glyphs) -> str:
+    """The five glyphs, from nothing in use to all."""
+    return "01234".translate(_ASCII if glyphs.ascii else _UNICODE)
+
+
+def merge(cells: bytes, count: int) -> bytes:
+    """Every *count* cells as one; all free and all in use stay what they are, and nothing else becomes them."""
+    if count <= 1:
+        return cells
+    merged = bytearray()
+    for start in range(0, len(cells), count):
+        part = cells[start : start + count]
+        total = sum(part)
+        merged.append(0 if not total else 255 if total == 255 * len(part) else min(254, max(1, total // len(part))))
+    return bytes(merged)
+
+
+def arrange(regions: Sequence[RegionView], width: int, height: int) -> Arranged:
+    """Rows of at most *width* cells for the *regions* that have any, in *height* rows where that can be had."""
+    width = max(1, width)
+    counts = [len(region.cells) for region in regions]
+    most = max([*counts, 1])
+    # Every region takes a row at least, so more of them than rows are scrolled, not squeezed further.
+    least = sum(1 for count in counts if count)
+    count = max(1, sum(counts) // (width * max(1, height, least)))
+    while count < most and _rows(counts, width, count) > max(height, least):
+        count += 1
+    rows: list[Placed] = []
+    for index, region in enumerate(regions):
+        cells = merge(region.cells, count)
+        for start in range(0, len(cells), width):
+            offset = region.size * start * count // len(region.cells)
+            rows.append(Placed(index, cells[start : start + width], start == 0, offset))
+    largest = max(regions, key=lambda region: len(region.cells), default=None)
+    cell_bytes = largest.size * count // len(largest.cells) if largest and largest.cells else 0
+    return Arranged(tuple(rows), count, cell_bytes)
+
+
+def _rows(counts: Sequence[int], width: int, count: int) -> int:
+    return sum(-(-count_ // (width * count)) for count_ in counts)
+
+
+def draw_cells(cells: bytes, glyphs: Glyphs) -> Line:
+    """A glyph for each of *cells*."""
+    codes = cells.translate(_CODES).decode("ascii")
+    table = _ASCII if glyphs.ascii else _UNICODE
+    return [Segment(run.translate(table), _STYLES[run[0]]) for run in _RUNS.findall(codes)]
+
+
+def label_width(width: int) -> int:
+    """Cells of the labels, in a map of *width* cells with its labels."""
+    return 38 if width >= 96 else 30 if width >= 54 else 12
+
+
+def heading(width: int) -> Line:
+    """The names of the labels' columns."""
+    labels = label_width(width)
+    text = f"{'':1}{'#':>3}  {'at':>6}  {'size':>6} {'full':>4} {'taken':>9}"
+    if labels < 38:
+        text = f"{'':1}{'#':>3}  {'size':>6} {'full':>4} {'taken':>9}" if labels > 12 else f"{'#':>4} {'size':>6}"
+    return [Segment(text.ljust(labels)[:width], DIM)]
+
+
+def draw(
+    regions: Sequence[RegionView],
+    arranged: Arranged,
+    width: int,
+    top: int,
+    height: int,
+    glyphs: Glyphs,
+    chosen: int | None,
+) -> list[Line]:
+    """Rows *top* to *top* + *height*, each exactly *width* cells; *chosen* is the index of a region."""
+    labels = label_width(width)
+    border = Segment("|" if glyphs.ascii else "▏", _BORDER)
+    lines: list[Line] = []
+    for row in arranged.rows[top : top + height]:
+        here = row.region == chosen
+        text = _label(regions[row.region], labels - 1, glyphs) if row.first else " " * (labels - 1)
+        if here and row.first:
+            text = (">" if glyphs.ascii else "▸") + text[1:]
+        style: Style = CHOSEN if here and row.first else BOLD if here else PLAIN
+        line: Line = [Segment(text, style), border, *draw_cells(row.cells, glyphs)]
+        lines.append(Segment.adjust_line_length(line, width))
+    return lines
+
+
+def _label(region: RegionView, width: int, glyphs: Glyphs) -> str:
+    taken = taken_at(region, glyphs)
+    full = f"{region.full}%"
+    number, size = region.number, format_short(region.size)
+    if width >= 37:
+        text = f" {number:>3}  {format_short(region.offset):>6}  {size:>6} {full:>4} {taken:>9}"
+    elif width >= 29:
+        text = f" {number:>3}  {size:>6} {full:>4} {taken:>9}"
+    else:
+        text = f"{number:>4} {size:>6}"
+    return text[:width].ljust(width)
+
+
+def taken_at(region: RegionView, glyphs: Glyphs) -> str:
+    """``00:12``, minutes and seconds since the run began; ``~`` before what is not sure."""
+    if region.taken_s is None:
+        return glyphs.dash
+    return ("" if region.sure else "~") + clock(region.taken_s)
+
+
+def clock(seconds: float) -> str:
+    """``00:12``, and from an hour on ``01:00:12``."""
+    return format_duration(seconds).removeprefix("00:")
+
+
+def strip(regions: Sequence[RegionView], width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """The whole pool as one run of cells over at most *height* lines of *width*, with a border between regions."""
+    shown = [region for region in regions if region.cells]
+    if not shown or width < 1 or height < 1:
+        return []
+    count, bordered = _merged(shown, width * height)
+    # "5" stands for the border, that all of it can be cut into lines at once.
+    parts = [merge(region.cells, count).translate(_CODES).decode("ascii") for region in shown]
+    text = ("5" if bordered else "").join(parts)[: width * height]
+    table = _ASCII if glyphs.ascii else _UNICODE
+    bar = Segment("|" if glyphs.ascii else "▏", PLAIN)
+    lines: list[Line] = []
+    for start in range(0, len(text), width):
+        line: Line = []
+        for index, piece in enumerate(text[start : start + width].split("5")):
+            line += [bar] if index else []
+            line += [Segment(run.translate(table), _STYLES[run[0]]) for run in _RUNS.findall(piece)]
+        lines.append(Segment.adjust_line_length(line, width))
+    return lines
+
+
+def strip_cell(regions: Sequence[RegionView], width: int, height: int) -> int:
+    """Bytes that a cell of :func:`strip` stands for in the largest region; 0 where nothing is drawn."""
+    shown = [region for region in regions if region.cells]
+    if not shown or width < 1 or height < 1:
+        return 0
+    largest = max(shown, key=lambda region: len(region.cells))
+    return largest.size * _merged(shown, width * height)[0] // len(largest.cells)
+
+
+def _merged(shown: Sequence[RegionView], room: int) -> tuple[int, bool]:
+    """How many cells of the map are one of *room* on the screen, and whether regions have borders there."""
+    borders = len(shown) - 1
+    bordered = borders * 4 < room
+    room -= borders if bordered else 0
+    count = max(1, sum(len(region.cells) for region in shown) // max(1, room))
+    while sum(-(-len(region.cells) // count) for region in shown) > room and count < 4096:
+        count += 1
+    return count, bordered
+
+
+def draw_zoomed(arranged: Arranged, width: int, top: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Rows of one region alone, each exactly *width* cells, with its distance from the region's begin before it."""
+    border = Segment("|" if glyphs.ascii else "▏", _BORDER)
+    return [
+        Segment.adjust_line_length(
+            [Segment(f"{'+' + format_short(row.offset):>8}", DIM), border, *draw_cells(row.cells, glyphs)], width
+        )
+        for row in arranged.rows[top : top + height]
+    ]

@@ -1,0 +1,259 @@
+"""The history graph of a device: a stacked area whose columns hold every peak.
+
+Columns of cells stand at multiples of their width in time: once complete they never change, are
+worked out once and from then on only move left. A frame costs the same however long the session.
+"""
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.segment import Segment
+from rich.style import Style
+
+from tfmemtop.state.history import History
+from tfmemtop.state.views import DevicePanel
+from tfmemtop.ui.draw.axis import GUTTER, Places, axis, beside, figures
+from tfmemtop.ui.draw.braille import STYLES, Moments, Painter
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.palette import DIM, LIMIT, PLAIN, Glyphs
+from tfmemtop.ui.draw.scale import Scale, Top, fitting
+from tfmemtop.ui.draw.window import Window
+from tfmemtop.units import format_short
+from tfmemtop.words import graphs as words
+
+_NO_GUTTER_BELOW = 32
+_LIMIT_CELLS = len(words.LIMIT) + 2
+_AFTER_A_RUN = 9  # cells that the name of a run takes
+_ASIDE = 7  # cells by which a label gives way to a more important one
+_RUN = re.compile(r"(.)\1*")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment to be marked, in session seconds, and its name."""
+
+    t: float
+    name: str
+
+
+class Graph:
+    """One device's graph, with what it need not work out again."""
+
+    def __init__(self, glyphs: Glyphs, braille: bool) -> None:
+        self._glyphs = glyphs
+        self._braille = braille and not glyphs.ascii
+        self._history: History | None = None
+        self._window: tuple[float, int, int | None] = (0.0, 0, None)  # seconds of a column, cells, a fixed first column
+        self._complete: deque[Moments] = deque()
+        self._highest: deque[tuple[int, int]] = deque()  # in use, and in all, of each of the complete columns
+        self._next = 0  # number of the first column that is not yet complete
+        self._top: Top | None = None
+        self._follows: Scale | None = None
+        self._painter: Painter | None = None
+        self._painted = 0  # number of the first column not yet painted
+        self._texts: list[str] = []  # the complete columns' rows, top first
+        self._codes: list[str] = []  # the styles of their cells
+        self._rows: dict[int, tuple[tuple[str, str, str], Line]] = {}  # the newest lines, with what they show
+        self._closed: tuple[object, ...] = ()  # what the lines of a graph to which nothing is added were drawn from
+        self._lines: list[Line] = []
+
+    def build(
+        self, panel: DevicePanel, window: Window, began: Sequence[Mark], scale: Scale, width: int, height: int
+    ) -> list[Line]:
+        """*height* lines of *width* cells: the area of *window*, over an axis that says what it shows.
+
+        *began* are the starts of runs. Fewer than two lines show nothing.
+        """
+        gutter = GUTTER if width >= _NO_GUTTER_BELOW else 0
+        cells, rows = width - gutter, height - 1
+        if cells < 1 or rows < 1:
+            return []
+        history = panel.whole.history if window.closed and panel.whole else panel.history
+        facts = panel.capacity, panel.last_limit, panel.ran_out
+        drawn_from = (window, tuple(began), scale, width, height, facts)
+        if window.closed and self._history is history and self._closed == drawn_from:
+            return self._lines
+        first, open_columns = self._follow(history, window, cells)
+        top = self._fit(panel, scale, open_columns)
+        places = {
+            name: frozenset(History.newest_column(window.column_s(cells), min(t, window.until)) for t in times)
+            for name, times in (("began", [mark.t for mark in began]), ("ran_out", panel.ran_out))
+        }
+        painter = Painter(
+            self._glyphs, self._braille, panel.kinds, rows, top.size, panel.last_limit, panel.nearly_full, **places
+        )
+        self._paint(painter)
+        note = _note(panel, top, self._peak(open_columns, -1), self._glyphs)
+        lines = self._area(painter, open_columns, cells, note, bool(gutter))
+        lines.append(self._axis(panel, window, began, scale, top, first, cells, bool(gutter)))
+        self._closed, self._lines = drawn_from, lines
+        return lines
+
+    def _follow(self, history: History, window: Window, cells: int) -> tuple[int, list[Moments]]:
+        """Take in the columns completed since the last frame; the window's first column, and those not complete."""
+        column_s, first = window.column_s(cells), window.first(cells)
+        width_s, span_s = column_s / 2, column_s * cells
+        moment = history.newest_column(width_s, window.until)
+        stop = min(moment // 2 + 1, first + cells)
+        complete = min(stop, history.complete_before(span_s, width_s, window.until) // 2)
+        key = column_s, cells, None if window.start is None else first
+        if self._history is not history or self._window != key or complete < self._next:
+            self._history, self._window, self._painter, self._follows = history, key, None, None
+            self._complete.clear()
+            self._highest.clear()
+            self._next = first
+        begin = max(self._next, first)
+        moments = history.read(span_s, width_s, begin * 2, stop * 2, window.start or 0.0)
+        if moment % 2 == 0 and moment // 2 + 1 == stop:
+            moments[-1] = None  # still to come
+        columns = list(zip(moments[::2], moments[1::2], strict=True))
+        count = max(0, complete - begin)
+        self._complete.extend(columns[:count])
+        self._highest.extend(map(_highest, columns[:count]))
+        self._next = begin + count
+        open_columns = columns[count:]
+        while len(self._complete) + len(open_columns) > cells:
+            self._complete.popleft()
+            self._highest.popleft()
+        return first, open_columns
+
+    def _peak(self, open_columns: Sequence[Moments], layer: int) -> int:
+        """The highest end of *layer* (0 in use, -1 all) that is drawn; bytes."""
+        newest = max((_highest(column)[layer] for column in open_columns), default=0)
+        return max(newest, max((highest[layer] for highest in self._highest), default=0))
+
+    def _fit(self, panel: DevicePanel, scale: Scale, open_columns: Sequence[Moments]) -> Top:
+        capacity = max(0, panel.capacity or 0) or None
+        known = self._top if self._top and self._top.whole == capacity else None
+        follows = Scale.AUTO if scale is Scale.PINNED else scale
+        if scale is Scale.WHOLE and capacity:
+            self._top = Top(capacity)
+        elif scale is not Scale.PINNED or known is None:
+            before = known if follows is self._follows else None
+            self._top = fitting(self._peak(open_columns, 0 if scale is Scale.IN_USE else -1), capacity, before)
+        self._follows = follows
+        assert self._top is not None
+        return self._top
+
+    def _paint(self, painter: Painter) -> None:
+        """Bring the rows of the complete columns up to date."""
+        if painter != self._painter:
+            self._painter, self._painted = painter, self._next - len(self._complete)
+            self._texts, self._codes = [""] * painter.rows, [""] * painter.rows
+        count = min(self._next - self._painted, len(self._complete))
+        fresh = [self._complete[index] for index in range(len(self._complete) - count, len(self._complete))]
+        columns = [painter.column(self._next - count + index, moments) for index, moments in enumerate(fresh)]
+        self._painted = self._next
+        if not columns:
+            return
+        keep = len(self._complete)
+        texts, codes = zip(*columns, strict=True)
+        for row, (text, code) in enumerate(zip(zip(*texts, strict=True), zip(*codes, strict=True), strict=True)):
+            self._texts[row] = (self._texts[row] + "".join(text))[-keep:]
+            self._codes[row] = (self._codes[row] + "".join(code))[-keep:]
+
+    def _area(
+        self, painter: Painter, open_columns: Sequence[Moments], cells: int, note: "_Note", gutter: bool
+    ) -> list[Line]:
+        newest = [painter.column(self._next + index, moments) for index, moments in enumerate(open_columns)]
+        blank, plain = painter.column(-1, (None, None))  # time to come
+        limit_row, lines = painter.limit_row, []
+        for row in range(painter.rows):
+            text = (self._texts[row] + "".join(column[row] for column, _ in newest))[-cells:]
+            codes = (self._codes[row] + "".join(column[row] for _, column in newest))[-cells:]
+            text += blank[row] * (cells - len(text))
+            codes += plain[row] * (cells - len(codes))
+            if row == limit_row and codes.startswith("l" * _LIMIT_CELLS):
+                text = f" {words.LIMIT} {text[_LIMIT_CELLS:]}"
+            elif row == 0:
+                text, codes = note.written(text, codes)
+            figure, style = self._figure(row, painter, limit_row) if gutter else ("", PLAIN)
+            shows = figure, text, codes
+            known = self._rows.get(row)
+            if known is None or known[0] != shows:
+                left = figures(figure, style, self._glyphs) if gutter else []
+                drawn = [Segment(text[run.start() : run.end()], STYLES[run[1]]) for run in _RUN.finditer(codes)]
+                known = self._rows[row] = shows, left + drawn
+            lines.append(known[1])
+        return lines
+
+    def _figure(self, row: int, painter: Painter, limit_row: int | None) -> tuple[str, Style]:
+        """What stands left of *row*: the top of the scale, its middle, the limit."""
+        if row == 0:
+            return format_short(painter.top), DIM
+        if row == limit_row:
+            return format_short(painter.limit), LIMIT
+        middle = painter.rows >= 7 and row == painter.rows // 2
+        return (format_short(painter.top // 2) if middle else ""), DIM
+
+    def _axis(
+        self,
+        panel: DevicePanel,
+        window: Window,
+        began: Sequence[Mark],
+        scale: Scale,
+        top: Top,
+        first: int,
+        cells: int,
+        gutter: bool,
+    ) -> Line:
+        """The line under the area: the time it spans, what its scale is, where runs began and memory ran out."""
+        glyphs = self._glyphs
+
+        def cell(t: float) -> int:
+            return History.newest_column(window.column_s(cells), t) - first
+
+        name = "" if scale in (Scale.AUTO, Scale.WHOLE) else scale.value
+        said = words.scale(top.whole, top.halvings, name)
+        right = cells - len(window.right) - 2
+        labels: list[Places] = [
+            ((right, f" {window.right} "),),
+            tuple((right - len(said) - 3 - aside, f" {said} ") for aside in range(0, cells, _ASIDE)),
+        ]
+        runs = [beside(cell(mark.t), glyphs.tick, mark.name, left=True) for mark in began]
+        left: list[Places] = [((1, f" {window.left} "), (_AFTER_A_RUN, f" {window.left} "))] if window.left else []
+        labels += [*left, *runs] if window.start is None else [*runs, *left]
+        failures = [beside(cell(t), glyphs.failed, words.OUT_OF_MEMORY, left=True) for t in panel.ran_out]
+        return axis(cells, labels, failures, glyphs, gutter=gutter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What lies above the top of the scale, in the first row: texts with the codes of their styles.
+
+    It stands where nothing is drawn; ``over`` if it says that what is drawn goes on above, and covers it.
+    """
+
+    parts: tuple[tuple[str, str], ...]
+    over: bool
+
+    def written(self, text: str, codes: str) -> tuple[str, str]:
+        """*text* and *codes* of a row, with the note at its right end, or else its left one."""
+        note = "".join(part for part, _ in self.parts)
+        style = "".join(code * len(part) for part, code in self.parts)
+        for at in (len(text) - len(note), 0) if note else ():
+            end = at + len(note)
+            if at >= 0 and end <= len(text) and (self.over or not codes[at:end].strip(" m")):
+                return text[:at] + note + text[end:], codes[:at] + style + codes[end:]
+        return text, codes
+
+
+def _note(panel: DevicePanel, top: Top, highest: int, glyphs: Glyphs) -> _Note:
+    if highest > top.size:
+        return _Note(((f"{glyphs.up} {words.reaches(highest)}", "n"),), over=True)
+    parts = []
+    if top.whole is not None and top.halvings:
+        if panel.last_limit is not None and top.size < panel.last_limit != top.whole:
+            parts.append((f"{glyphs.up} {words.above(words.LIMIT, panel.last_limit)}  ", "l"))
+        parts.append((f"{glyphs.up} {words.above(words.whole(panel), top.whole)}", "n"))
+    return _Note(tuple(parts), over=False)
+
+
+def _highest(column: Moments) -> tuple[int, int]:
+    left, right = column
+    if left is None or right is None:
+        sample = left or right
+        return (sample[0], sample[-1]) if sample else (0, 0)
+    return max(left[0], right[0]), max(left[-1], right[-1])

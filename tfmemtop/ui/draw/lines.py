@@ -1,0 +1,195 @@
+"""The base of every panel: lines of segments, of which only those that changed are drawn anew.
+
+Textual's ready widgets cost 36 to 48 ms an update of a 30-row table; drawing lines costs a tenth,
+and a monitor that runs all day beside a training must be frugal.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tfmemtop.charset import to_ascii
+from tfmemtop.state import State
+from tfmemtop.ui.draw.palette import ASCII, ERROR, PLAIN, RULE, TITLE, UNICODE, Glyphs
+from tfmemtop.words.failure import describe
+from tfmemtop.words.safe import safe
+
+Line = list[Segment]
+
+_CURSOR = Style(reverse=True)
+
+
+class Panel(Widget):
+    """A widget whose content is ``build``: lines for a width and a height, from the newest state."""
+
+    DEFAULT_CSS = "Panel { width: 1fr; height: 1fr; background: ansi_default; }"
+
+    def __init__(self, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.glyphs = glyphs
+        self.state = State()
+        self._lines: list[Line] = []
+        self._strips: list[Strip] = []
+        self._drawn: tuple[int, int] = (0, 0)
+
+    def build(self, width: int, height: int) -> list[Line]:
+        """The panel's lines, top first; fewer than *height* leave the rest blank."""
+        raise NotImplementedError(type(self).__name__)
+
+    def show(self, state: State) -> None:
+        """Take *state* as the newest; redraw what it changes. A hidden panel does nothing."""
+        self.state = state
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Build again, and draw the lines that differ."""
+        width, height = self.size
+        if not (self.is_mounted and self.display and width and height):
+            return
+        lines = self._built(width, height)
+        lines += [[]] * (height - len(lines))
+        if self._drawn != (width, height):
+            self._lines, self._drawn = [], (width, height)
+            self._strips = [Strip.blank(width)] * height
+        changed = []
+        for y, line in enumerate(lines):
+            if y >= len(self._lines) or line != self._lines[y]:
+                self._strips[y] = self._strip(line, width)
+                changed.append(Region(0, y, width, 1))
+        self._lines = lines
+        if changed:
+            self.refresh(*changed)
+
+    def _built(self, width: int, height: int) -> list[Line]:
+        try:
+            return self.build(width, height)[:height]
+        except Exception as error:  # whatever it is, the other panels live on
+            return [cannot_be_drawn("this panel", error, width)]
+
+    def _strip(self, line: Line, width: int) -> Strip:
+        if self.glyphs.ascii:
+            line = [Segment(to_ascii(text), style) for text, style, _ in line]
+        return Strip(line).adjust_cell_length(width)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of *crop*, through the app's filters. A panel has no border, padding or tint to be drawn."""
+        background = self.background_colors[1]
+        filters = self.get_line_filters()
+        strips = []
+        for y in crop.line_range:
+            strip = self.render_line(y)
+            for each in filters:
+                strip = strip.apply_filter(each, background)  # which a strip remembers
+            strips.append(strip)
+        if crop.column_span != (0, self.size.width):
+            strips = [strip.crop(*crop.column_span) for strip in strips]
+        return strips
+
+    def render_line(self, y: int) -> Strip:
+        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width)
+
+    def text_at(self, x: int, y: int) -> str:
+        """The text of the segment drawn at that cell; empty where there is none."""
+        start = 0
+        for segment in self._lines[y] if 0 <= y < len(self._lines) else []:
+            start += cell_len(segment.text)
+            if x < start:
+                return segment.text
+        return ""
+
+    def on_resize(self) -> None:
+        self.redraw()
+
+    def title_line(self, width: int, title: str, right: str = "", chosen: bool = False) -> Line:
+        """A rule across the panel with *title* on its left and *right* on its right."""
+        title, right = safe(title), safe(right)
+        rule = self.glyphs.rule
+        left = f" {fit(title, max(4, width - 4), self.glyphs)} "
+        room = width - 2 - cell_len(left) - (cell_len(right) + 3 if right else 0)
+        if right and room < 1:
+            right, room = "", width - 2 - cell_len(left)
+        line = [Segment(rule * 2, RULE), Segment(left, TITLE + Style(reverse=True) if chosen else TITLE)]
+        line.append(Segment(rule * max(0, room), RULE))
+        if right:
+            line += [Segment(f" {right} ", PLAIN), Segment(rule, RULE)]
+        return line
+
+
+def fit(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
+    """*text*, made safe, in at most *width* cells, its end replaced by an ellipsis where it is longer."""
+    text = safe(text)
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(0, width - 1)).rstrip() + glyphs.ellipsis if width > 0 else ""
+
+
+def cut(line: Line, width: int, glyphs: Glyphs = UNICODE) -> Line:
+    """*line* in at most *width* cells, its end replaced by an ellipsis where it is longer."""
+    kept: Line = []
+    room = width
+    for at, segment in enumerate(line):
+        taken = cell_len(segment.text)
+        last = at == len(line) - 1
+        if taken > room or (taken == room and not last):
+            return [*kept, Segment(fit(segment.text + glyphs.ellipsis, room, glyphs), segment.style)]
+        kept.append(segment)
+        room -= taken
+    return kept
+
+
+def wrapped(line: Line, width: int) -> list[Line]:
+    """*line* in pieces of at most *width* cells; at least one, which may be empty."""
+    total = width_of(line)
+    if total <= width:
+        return [line]
+    edges = [*range(width, total, width), total]
+    return [list(piece) for piece in Segment.divide(line, edges)]
+
+
+def with_cursor(line: Line, x: int) -> Line:
+    """*line* with a terminal's cursor over cell *x*, which may lie beyond its end."""
+    padded = [*line, Segment(" " * (x + 1))]
+    start = end = 0
+    for character in "".join(segment.text for segment in padded):
+        # An accent has no cell of its own, a wide character has two: the cursor covers it whole.
+        start, end = end, end + cell_len(character)
+        if end > x:
+            break
+    total = sum(segment.cell_length for segment in padded)
+    before, under, after = Segment.divide(padded, [start, end, total])
+    return [*before, *(Segment(segment.text, (segment.style or Style()) + _CURSOR) for segment in under), *after]
+
+
+def cannot_be_drawn(what: str, error: Exception, width: int) -> Line:
+    """The line in place of *what* raised *error* while it was drawn."""
+    return [Segment(fit(f"{what} cannot be drawn: {describe(error)}", width), ERROR)]
+
+
+def segments(parts: Iterable[tuple[str, Style]]) -> Line:
+    """Segments of *parts*, empty ones left out."""
+    return [Segment(text, style) for text, style in parts if text]
+
+
+def width_of(line: Sequence[Segment]) -> int:
+    """Cells that *line* takes."""
+    return sum(cell_len(segment.text) for segment in line)
+
+
+__all__ = [
+    "ASCII",
+    "UNICODE",
+    "Line",
+    "Panel",
+    "cannot_be_drawn",
+    "cut",
+    "fit",
+    "segments",
+    "width_of",
+    "with_cursor",
+    "wrapped",
+]

@@ -1,0 +1,222 @@
+"""What stands around a pool's map: its figures, chunks by size, the biggest, how it grew. Pure."""
+
+from collections.abc import Callable, Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+
+from tfmemtop import events
+from tfmemtop.state.pool_views import Growth, PoolMap, RegionView, percent
+from tfmemtop.ui.draw.chunk_map import Arranged, clock, shades, taken_at
+from tfmemtop.ui.draw.lines import Line, fit, segments, width_of
+from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING, Glyphs
+from tfmemtop.units import format_bytes, format_count, format_short
+
+Section = tuple[str, list[Line]]
+"""A title, and lines of which the first are the most telling."""
+
+_BADLY_CUT = 0.5  # share of the free bytes outside the largest free chunk
+
+
+def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: int) -> list[Line]:
+    """The pool in figures, in at most *rows* lines of at most *width*; what does not fit is left out from the end."""
+    cut = round(100 * view.fragmentation)
+    items: list[Line] = [
+        _item("pool", format_bytes(view.pool), BOLD),
+        _item("in use", format_bytes(view.in_use), LAYER["in_use"]),
+        _item("cached", format_bytes(view.cached), LAYER["cached"]),
+        _item("largest free", format_bytes(view.largest_free)),
+        _item("fragmentation", f"{cut}%", _how_cut(view)),
+        _item("chunks", f"{format_count(view.chunks)} ({format_count(view.chunks_in_use)} in use)"),
+    ]
+    if view.regions_found > len(view.regions):
+        items.append(_item("regions", f"{view.regions_found}, the first {len(view.regions)} shown", WARNING))
+    else:
+        items.append(_item("regions", str(view.regions_found)))
+    if reading is not None:
+        items.append(_item("limit", format_bytes(reading.limit)))
+        items.append(_item("peak in use", format_bytes(reading.peak)))
+        if reading.peak_pool is not None:
+            items.append(_item("peak pool", format_bytes(reading.peak_pool)))
+        if reading.allocations is not None:
+            items.append(_item("allocations", format_count(reading.allocations)))
+    return _flow(items, width)[:rows]
+
+
+def inside(view: PoolMap, reading: events.Allocator | None, width: int, glyphs: Glyphs) -> list[Line]:
+    """One line of what a map tells beyond the allocator's own figures."""
+    cut = _item("fragmented", f"{round(100 * view.fragmentation)}%", _how_cut(view))
+    items = [_item("largest free", format_short(view.largest_free)), cut]
+    if reading is not None and reading.peak_pool is not None:
+        items.append(_item("peak pool", format_short(reading.peak_pool)))
+    if reading is not None and reading.allocations is not None:
+        items.append(_item("allocations", format_count(reading.allocations)))
+    items.append(_item("chunks", format_count(view.chunks)))
+    return _flow(items, width, "  ")[:1]
+
+
+def shades_legend(cell_bytes: int, glyphs: Glyphs) -> Line:
+    """What the glyphs mean, and how much a cell stands for."""
+    none, light, medium, dense, full = list(shades(glyphs))
+    return segments(
+        [
+            (f" {full}", LAYER["in_use"]),
+            (" in use ", DIM),
+            (dense, LAYER["in_use"]),
+            (medium + light, LAYER["cached"]),
+            (" partly ", DIM),
+            (none, DIM),
+            (" free", DIM),
+            (f"   a cell is {format_short(cell_bytes)}", DIM),
+        ]
+    )
+
+
+def legend(view: PoolMap, arranged: Arranged, width: int, glyphs: Glyphs) -> Line:
+    """What the glyphs mean, and how the map comes about."""
+    line = shades_legend(arranged.cell_bytes, glyphs)
+    more = ""
+    if view.cost_us is not None:
+        cost = duration(view.cost_us)
+        more = f"   read in {cost}"
+        if view.pace_s is not None:
+            more += f", every {view.pace_s:.1f} s"
+            more += " (slower, as reading takes long)" if view.pace_s > 1.5 else ""
+    if more and width_of(line) + len(more) <= width:
+        line.append(Segment(more, DIM))
+    return line
+
+
+def duration(microseconds: int) -> str:
+    """``135 µs``, ``3.0 ms``, ``1.2 s``."""
+    if microseconds < 1000:
+        return f"{microseconds} µs"
+    return f"{microseconds / 1e3:.1f} ms" if microseconds < 1_000_000 else f"{microseconds / 1e6:.1f} s"
+
+
+def region_line(region: RegionView, width: int, glyphs: Glyphs) -> Line:
+    """One region in a sentence."""
+    taken = "when it was taken is not known" if region.taken_s is None else f"taken at {taken_at(region, glyphs)}"
+    text = (
+        f" region {region.number} at {format_short(region.offset)}, {taken}, {format_short(region.size)}, "
+        f"{region.full}% full"
+    )
+    more = f", {_count(region.chunks, 'chunk')}, {region.chunks_in_use} in use, at address {region.address:#x}"
+    return [Segment(text[:width], BOLD), Segment(fit(more, width - len(text), glyphs), DIM)]
+
+
+def sections(view: PoolMap, width: int, glyphs: Glyphs) -> list[Section]:
+    """The tables beside the map, each line at most *width*."""
+    return [
+        ("Number of chunks by size", _sizes(view, width, glyphs)),
+        ("Biggest chunks in use", _biggest(view, width, glyphs)),
+        ("How the pool grew", _growths(view.growths, width, glyphs)),
+    ]
+
+
+def stack(found: Sequence[Section], width: int, height: int, title: Callable[[int, str], Line]) -> list[Line]:
+    """*found* below each other in *height* lines, the room shared out evenly among those that want it."""
+    found = [(name, lines) for name, lines in found if lines]
+    # A title alone tells nothing.
+    found = found[: max(0, height // 3)]
+    room = height - len(found)
+    given = [0] * len(found)
+    while room > 0 and any(give < len(lines) for give, (_, lines) in zip(given, found, strict=True)):
+        for index, (_, lines) in enumerate(found):
+            if room > 0 and given[index] < len(lines):
+                given[index] += 1
+                room -= 1
+    result: list[Line] = []
+    for give, (name, lines) in zip(given, found, strict=True):
+        result += [title(width, name), *lines[:give]]
+    return result
+
+
+def side_title(width: int, name: str) -> Line:
+    """A table's title."""
+    return [Segment(f" {name}"[:width], TITLE)]
+
+
+def _item(name: str, value: str, style: Style = PLAIN) -> Line:
+    return [Segment(f"{name} ", DIM), Segment(value, style)]
+
+
+def _how_cut(view: PoolMap) -> Style:
+    return WARNING if view.fragmentation >= _BADLY_CUT else PLAIN
+
+
+def _flow(items: Sequence[Line], width: int, between: str = "   ") -> list[Line]:
+    lines: list[Line] = [[Segment(" ")]]
+    for item in items:
+        gap = Segment(between) if len(lines[-1]) > 1 else Segment("")
+        if width_of([*lines[-1], gap, *item]) > width and len(lines[-1]) > 1:
+            lines.append([Segment(" ")])
+            gap = Segment("")
+        lines[-1] += [gap, *item]
+    return lines
+
+
+def _sizes(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
+    rows = view.sizes
+    if not rows:
+        return []
+    most = max(max(row.in_use for row in rows), 1)
+    free_bytes = any(row.free for row in rows)
+    room = max(3, width - 9 - 8 - (18 if free_bytes else 0))
+    full = shades(glyphs)[4]
+    head = f" {'from':>6}  {'in use':<{room + 7}}" + (f" {'free':>6} {'free bytes':>10}" if free_bytes else "")
+    lines: list[Line] = [[Segment(head[:width], DIM)]]
+    # The largest first: where room lacks, those that hold the least go.
+    for row in reversed(rows):
+        bar = full * (max(1, row.in_use * room // most) if row.in_use else 0)
+        line = [
+            Segment(f" {format_short(row.size):>6}  "),
+            Segment(f"{bar:<{room}}", LAYER["in_use"]),
+            Segment(f"{row.in_use or '':>7}"),
+        ]
+        if free_bytes and row.free:
+            # BFC's last bin does not tell how large its chunks are.
+            least = (">=" if glyphs.ascii else "≥") if row.free_above else ""
+            free = f" {least + format_short(row.free_bytes):>10}"
+            line += [Segment(f" {row.free:>6}"), Segment(free, LAYER["cached"])]
+        lines.append(line)
+    return lines
+
+
+def _biggest(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
+    if not view.biggest:
+        return []
+    places = [f"#{one.region} +{format_short(one.offset)}" if one.region is not None else "" for one in view.biggest]
+    # Without room for the places, what was asked goes: it is the size less the waste.
+    asked = width >= 31 + max(map(len, places))
+    heads = f" {'size':>7} " + (f"{'asked':>7} " if asked else "")
+    lines: list[Line] = [[Segment(f"{heads}{'waste':>12}  region"[:width], DIM)]]
+    for chunk, where in zip(view.biggest, places, strict=True):
+        share = percent(chunk.waste, chunk.size)
+        waste = f"{format_short(chunk.waste)} {share:>2}%" if chunk.waste else glyphs.dash
+        head = f" {format_short(chunk.size):>7} " + (f"{format_short(chunk.requested):>7} " if asked else "")
+        line = segments([(head, PLAIN), (f"{waste:>12}", WARNING if share >= 10 else DIM)])
+        lines.append([*line, Segment(fit(f"  {where}", max(0, width - width_of(line)), glyphs), DIM)])
+    return lines
+
+
+def _growths(growths: Sequence[Growth], width: int, glyphs: Glyphs) -> list[Line]:
+    """Newest first."""
+    if not growths:
+        return []
+    full = " full" if width >= 29 + len("#100, 100% full") else ""
+    heads = f" {'at':>9} {'took':>8} {'pool':>7}  "
+    lines: list[Line] = [[Segment(f"{heads}{'now' if full else 'now full'}"[:width], DIM)]]
+    for growth in reversed(growths):
+        sign = "+" if growth.change >= 0 else "-"
+        tenth = f"{growth.at_s % 1:.1f}"[1:] if growth.at_s % 1 < 0.95 else ".9"
+        now = f"#{growth.region}, {growth.full}%{full}" if growth.region is not None else ""
+        now = "given back" if growth.change < 0 else now
+        text = f" {clock(growth.at_s) + tenth:>9} {sign + format_short(abs(growth.change)):>8}"
+        text += f" {format_short(growth.after):>7}  "
+        lines.append([Segment(text[:width]), Segment(fit(now, max(0, width - len(text)), glyphs), DIM)])
+    return lines
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")

@@ -1,0 +1,290 @@
+"""All that is known of one process, as lines. Pure."""
+
+from datetime import datetime
+
+from rich.segment import Segment
+from rich.style import Style
+
+from tfmemtop import events
+from tfmemtop.settings import masked
+from tfmemtop.state import State
+from tfmemtop.state.breakdown import breakdowns
+from tfmemtop.state.holdings import TENSORS, holdings, largest
+from tfmemtop.state.model import Hooked, ProcessState
+from tfmemtop.state.process_rows import ProcessRow, processes
+from tfmemtop.state.views import AllocatorRow, allocators
+from tfmemtop.ui.draw import breakdown
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.draw.text import chop, exactly, wrap
+from tfmemtop.units import UNKNOWN, format_bytes, format_duration
+from tfmemtop.words import process as process_words
+from tfmemtop.words.account import in_use, others_say, why_they_differ
+from tfmemtop.words.breakdown import heading
+from tfmemtop.words.devices import shares_missing
+from tfmemtop.words.hook_absence import reason_text, remedy_text
+from tfmemtop.words.requests import call_text, settled_text
+from tfmemtop.words.safe import safe
+
+_FIRST = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "KERAS_", "PYTHON", "LD_LIBRARY_PATH")
+"""What steers TensorFlow stands before the rest of an environment."""
+
+_LABEL = 14
+"""Cells of the labels on the left."""
+
+
+def describe(
+    state: State, pid: int, width: int, can_look: bool = False, replay: bool = False, *, glyphs: Glyphs = UNICODE
+) -> list[Line]:
+    """All that is known of process *pid*, in lines of at most *width* cells.
+
+    With *can_look*, a line tells of the key that has live tensors looked for. In a *replay* nothing more is read.
+    """
+    process = state.processes.get(pid)
+    if process is None:
+        return _told(process_words.has_ended(pid), width)
+    page = _Page(width)
+    rows = [row for row in processes(state) if row.pid == pid]
+    shown = _breakdowns(page, state, pid, glyphs)
+    _holdings(page, state, pid, shown)
+    if process.hooked:
+        _look(page, process.hooked, can_look)
+    _who(page, state, process, rows)
+    _gpus(page, state, rows)
+    if process.hooked:
+        _allocators(page, [row for row in allocators(state) if row.pid == pid])
+        _largest(page, process.hooked)
+        _settings(page, process.hooked)
+        _out_of_memory(page, process.hooked)
+    _hook(page, process)
+    environment = state.environments.get(pid)
+    if environment is None and replay:
+        page.heading("Environment")
+        page.text(process_words.ENVIRONMENT_NOT_RECORDED, DIM)
+    else:
+        _environment(page, environment, process.gone)
+    return page.lines
+
+
+class _Page:
+    """Lines under headings, labels on the left."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.lines: list[Line] = []
+
+    def heading(self, text: str) -> None:
+        if self.lines:
+            self.lines.append([])
+        self.lines.append([Segment(text, TITLE)])
+
+    def fact(self, label: str, text: str | None, style: Style = PLAIN) -> None:
+        shown = UNKNOWN if text is None else safe(text)
+        for index, part in enumerate(wrap(shown, self.width - _LABEL)):
+            head = Segment(exactly(label if index == 0 else "", _LABEL), DIM)
+            self.lines.append([head, Segment(part, style)])
+
+    def text(self, text: str, style: Style = PLAIN, indent: str = "") -> None:
+        self.lines += _told(text, self.width, style, indent)
+
+    def verbatim(self, text: str, style: Style = PLAIN) -> None:
+        """*text* with all its blanks."""
+        self.lines += [[Segment(line, style)] for line in chop(text, self.width, "    ")]
+
+
+def _told(text: str, width: int, style: Style = PLAIN, indent: str = "") -> list[Line]:
+    return [[Segment(line, style)] for line in wrap(text, width, indent)]
+
+
+def _breakdowns(page: _Page, state: State, pid: int, glyphs: Glyphs) -> set[str]:
+    """Bar, table and what other tools say, for each device; the logical devices that this has told of."""
+    told: set[str] = set()
+    for found in breakdowns(state, pid):
+        page.heading(heading(found))
+        page.lines += breakdown.lines(found, page.width, glyphs)
+        told |= {held.device for held in found.held}
+        if found.account is None:
+            continue
+        for name, words in others_say(found.account):
+            page.fact(name, words)
+        if sentence := why_they_differ(found.account):
+            page.text(sentence, DIM)
+    return told
+
+
+def _holdings(page: _Page, state: State, pid: int, told: set[str]) -> None:
+    """What is in use on devices that have no pool to account for."""
+    for held in holdings(state, pid):
+        if held.device in told:
+            continue
+        page.heading(f"What is in use on {held.device}")
+        for label, figure, meaning in in_use(held):
+            page.fact(label, f"{figure:>11}" + (f"  {meaning}" if meaning else ""))
+
+
+def _look(page: _Page, hooked: Hooked, can_look: bool) -> None:
+    look = hooked.look
+    if look is not None and look.unseen:
+        page.text(f"Live tensors: {look.unseen}", WARNING)
+    if not can_look or not hooked.allocators:
+        return
+    if look is None or look.cost_us is None:
+        page.text(process_words.FIRST_LOOK, DIM)
+    else:
+        page.text(process_words.look_again(look.cost_us / 1000), DIM)
+
+
+def _largest(page: _Page, hooked: Hooked) -> None:
+    found = largest(hooked)
+    if not found:
+        return
+    with_tensors = any(one.kind == TENSORS for one in found)
+    page.heading("The largest variables and live tensors" if with_tensors else "The largest variables")
+    for one in found:
+        shape = ", ".join(str(extent) for extent in one.shape)
+        size = exactly(f"{format_bytes(one.bytes):>11}", _LABEL)
+        name = one.name if one.kind != TENSORS else f"tensor {one.name}" if one.name else "unnamed tensor"
+        page.verbatim(f"{size}{name}  [{shape}] {one.dtype} on {one.device}")
+
+
+def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow]) -> None:
+    seen = process.seen
+    hello = process.hooked.hello if process.hooked else None
+    page.heading("Process")
+    page.fact("command", " ".join(seen.command) or None, BOLD)
+    page.fact("user", seen.user or None)
+    if seen.started:
+        started = datetime.fromtimestamp(seen.started).strftime("%Y-%m-%d %H:%M:%S")
+        elapsed = next((row.elapsed_s for row in rows if row.elapsed_s is not None and not row.gone), None)
+        page.fact("started", started + (f", {format_duration(elapsed)} ago" if elapsed is not None else ""))
+    if process.gone:
+        page.fact("state", process_words.LAST_FIGURES, WARNING)
+    parent = state.processes.get(seen.ppid)
+    page.fact("parent", f"{seen.ppid}" + (f"  {' '.join(parent.seen.command)}" if parent else ""))
+    if seen.run is not None:
+        page.fact("run", f"{seen.run}")
+    page.fact("host memory", format_bytes(process.rss))
+    if hello:
+        page.fact("Python", f"{hello.python}  {hello.executable}")
+        where = f"  {hello.tensorflow_path}" if hello.tensorflow_path else ""
+        page.fact("TensorFlow", (hello.tensorflow or "not imported to the end yet") + where)
+
+
+def _gpus(page: _Page, state: State, rows: list[ProcessRow]) -> None:
+    held = [row for row in rows if row.gpu is not None]
+    missing = {
+        f"GPU {index}": shares_missing(device.reading.processes_missing)
+        for index, device in state.devices.items()
+        if device.reading and device.reading.processes_missing
+    }
+    if not held and not missing:
+        return
+    page.heading("On the GPUs")
+    for row in held:
+        shares = [f"{format_bytes(row.gpu_memory)} held"]
+        shares += [f"SM {row.sm} %"] if row.sm is not None else []
+        shares += [f"memory bandwidth {row.bandwidth} %"] if row.bandwidth is not None else []
+        page.fact(f"GPU {row.gpu}", ", ".join(shares))
+    for name, reason in missing.items():
+        page.fact(name, f"no figures for single processes: {reason}", WARNING)
+
+
+def _allocators(page: _Page, rows: list[AllocatorRow]) -> None:
+    if not rows:
+        return
+    page.heading("TensorFlow's allocators")
+    for row in rows:
+        place = f" on GPU {row.gpu}" if row.gpu is not None else ""
+        page.fact(row.device, f"{row.allocator or 'allocator unknown'}{place}" + (", ended" if row.ended else ""))
+        figures = [
+            ("in use", row.in_use),
+            ("cached", row.cached),
+            ("pool", row.pool),
+            ("peak", row.peak),
+            ("limit", row.limit),
+        ]
+        page.fact("", ", ".join(f"{name} {format_bytes(value)}" for name, value in figures))
+
+
+def _settings(page: _Page, hooked: Hooked) -> None:
+    page.heading("What the script asked for")
+    if not hooked.requested:
+        page.text(process_words.NO_REQUESTS, DIM)
+    for asked in hooked.requested:
+        page.text(call_text(asked), BOLD, "  ")
+        page.text(f"  {asked.file}:{asked.line}", DIM, "  ")
+        if asked.error:
+            page.text(f"  raised {asked.error}", ERROR, "  ")
+    page.heading("What took effect")
+    made = hooked.initialised
+    if made:
+        page.fact("refused at" if made.error else "made by", (f"{made.file}:{made.line}" if made.file else None))
+        if made.code:
+            page.fact("", made.code, DIM)
+        if made.error:
+            page.fact("", made.error, ERROR)
+        for index, (name, value) in enumerate(sorted(made.variables.items())):
+            page.fact("" if index else "under", f"{name}={masked(name, value)}")
+    elif hooked.effective:
+        page.fact("made by", "not known", DIM)
+    if not hooked.effective and not (made and made.error):
+        page.text(process_words.NOT_SETTLED, DIM)
+    for device, effect in sorted(hooked.effective.items()):
+        words = [
+            "growth " + (UNKNOWN if effect.growth is None else "on" if effect.growth else "off"),
+            f"limit {format_bytes(effect.limit)}",
+            effect.allocator or "allocator unknown",
+        ]
+        page.fact(device, ", ".join(words))
+        for settled in effect.settled:
+            page.fact("", f"set by tfmemtop: {settled_text(settled)}", WARNING)
+
+
+def _out_of_memory(page: _Page, hooked: Hooked) -> None:
+    if not hooked.out_of_memory:
+        return
+    page.heading("Out of memory")
+    for failure in hooked.out_of_memory:
+        page.text(process_words.failed_allocation(failure), ERROR)
+        page.text("  " + failure.message, PLAIN, "  ")
+
+
+def _hook(page: _Page, process: ProcessState) -> None:
+    seen, hooked = process.seen, process.hooked
+    if hooked and not hooked.ended and not hooked.dropped:
+        return
+    page.heading("The hook")
+    if hooked and hooked.ended:
+        page.text(process_words.HOOK_ENDED if process.gone else process_words.HOOK_LOST)
+    if hooked and hooked.dropped:
+        page.text(process_words.readings_left_out(hooked.dropped))
+    if hooked:
+        return
+    if seen.hook_absence:
+        page.text(f"Not inside this process: {reason_text(seen.hook_absence)}.", WARNING)
+        page.text(remedy_text(seen.hook_absence))
+    elif seen.run is None:
+        for sentence in process_words.NOT_OURS:
+            page.text(sentence, DIM)
+    else:
+        page.text(process_words.NOT_IMPORTED, DIM)
+
+
+def _environment(page: _Page, environment: events.Environment | None, gone: bool) -> None:
+    page.heading("Environment")
+    if environment is None:
+        page.text(process_words.ENVIRONMENT_GONE if gone else process_words.ENVIRONMENT_AWAITED, DIM)
+        return
+    if environment.error:
+        page.text(process_words.environment_unread(environment.error), WARNING)
+    elif not environment.variables:
+        page.text(process_words.ENVIRONMENT_EMPTY, DIM)
+    names = sorted(environment.variables)
+    steering = [name for name in names if name.startswith(_FIRST)]
+    for name in steering:
+        page.verbatim(f"{name}={masked(name, environment.variables[name])}", BOLD)
+    if steering and len(steering) < len(names):
+        page.lines.append([])
+    for name in names:
+        if not name.startswith(_FIRST):
+            page.verbatim(f"{name}={masked(name, environment.variables[name])}")

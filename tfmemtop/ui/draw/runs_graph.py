@@ -1,0 +1,131 @@
+"""Two runs in one graph: each a line of its own colour, of its own kind and with its own mark.
+
+In Braille the first is drawn through and the second broken, so that they stay apart in one colour
+and where one covers the other. With ASCII a line is made of its mark.
+"""
+
+import re
+from itertools import pairwise
+
+from rich.segment import Segment
+from rich.style import Style
+
+from tfmemtop.state.overlay import Overlay, Trace
+from tfmemtop.ui.draw.axis import GUTTER, Places, axis, beside, figures
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.palette import DIM, PLAIN, RUNS, Glyphs
+from tfmemtop.ui.draw.scale import Top, fitting
+from tfmemtop.units import format_short
+from tfmemtop.words import graphs as words
+
+_DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left, right; bottom up
+_MARK_EVERY = 14  # cells
+_BOTH = "@"  # where lines meet that are made of marks
+_SAME = re.compile(r"(.)\1*")
+
+
+def samples(width: int) -> int:
+    """How many columns an overlay needs for a graph *width* cells wide."""
+    return max(1, width - GUTTER) * 2
+
+
+def swatch(which: int, glyphs: Glyphs) -> str:
+    """A piece of the line of the first (0) or the second run, for the legend; three cells."""
+    mark = glyphs.runs[which]
+    return mark * 3 if glyphs.ascii else f"─{mark}─" if which == 0 else f"╌{mark}╌"
+
+
+def draw(overlay: Overlay, capacity: int | None, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """*height* lines of *width* cells, the last one the axis; of an overlay with :func:`samples` columns.
+
+    The scale goes from 0 to *capacity*, or to a half, a quarter, … of it that holds all runs.
+    """
+    cells, rows = width - GUTTER, height - 1
+    if cells < 1 or rows < 1:
+        return []
+    top = fitting(max((trace.peak for trace in overlay.traces), default=0), capacity)
+    canvas = _Canvas(cells, rows, top.size, glyphs)
+    for which, trace in enumerate(overlay.traces):
+        canvas.line(which, trace)
+    for which, trace in enumerate(overlay.traces):
+        canvas.marks(which, trace)
+    lines = [_figures(row, rows, top.size, glyphs) + canvas.row(row) for row in range(rows)]
+    return [*lines, _axis(overlay, top, cells, glyphs)]
+
+
+class _Canvas:
+    """Cells with the dots, or the marks, of both runs."""
+
+    def __init__(self, cells: int, rows: int, top: int, glyphs: Glyphs) -> None:
+        self._cells, self._rows, self._top, self._glyphs = cells, rows, top, glyphs
+        self._bits = [[[0] * cells for _ in range(rows)] for _ in range(2)]  # by run, row from the top, cell
+        self._mark: dict[tuple[int, int], int] = {}
+
+    def _dot(self, size: int, of: int) -> int:
+        """Which of *of* dots, from the bottom, stands for *size* bytes."""
+        return min(of - 1, size * of // (self._top + 1))
+
+    def line(self, which: int, trace: Trace) -> None:
+        """From reading to reading, jumps drawn through."""
+        dots = [None if size is None else self._dot(size, self._rows * 4) for size in trace.heights[: self._cells * 2]]
+        for column, (before, dot) in enumerate(pairwise([None, *dots])):
+            if dot is None:
+                continue
+            jump = before is not None and abs(dot - before) > 1
+            if which == 1 and not jump and column // 2 % 2 and not self._glyphs.ascii:
+                continue  # the gaps of a broken line
+            low, high = (min(before, dot), max(before, dot)) if jump and before is not None else (dot, dot)
+            for each in range(low, high + 1):
+                self._bits[which][self._rows - 1 - each // 4][column // 2] |= _DOTS[column % 2][each % 4]
+
+    def marks(self, which: int, trace: Trace) -> None:
+        """Now and then along the line, each run's at other places; and at its end."""
+        known = [column for column, size in enumerate(trace.heights[: self._cells * 2]) if size is not None]
+        for column in known:
+            cell, size = column // 2, trace.heights[column]
+            here = cell % _MARK_EVERY == (3, 3 + _MARK_EVERY // 2)[which] and column < known[-1] - 8
+            if size is not None and column % 2 == 0 and (here or column >= known[-1] - 1):
+                self._mark[self._rows - 1 - self._dot(size, self._rows * 4) // 4, cell] = which
+
+    def row(self, row: int) -> Line:
+        """One line of cells as segments."""
+        text, codes = [], []
+        for cell in range(self._cells):
+            first, second = self._bits[0][row][cell], self._bits[1][row][cell]
+            owner = 2 if not (first or second) else int(bool(second))
+            if (mark := self._mark.get((row, cell))) is not None and not (self._glyphs.ascii and first and second):
+                text.append(self._glyphs.runs[mark])
+                owner = mark
+            elif owner == 2:
+                text.append(" ")
+            elif self._glyphs.ascii:
+                text.append(_BOTH if first and second else self._glyphs.runs[owner])
+            else:
+                text.append(chr(0x2800 | first | second))
+            codes.append(str(owner))
+        styles: tuple[Style, ...] = (*RUNS, PLAIN)
+        line = "".join(text)
+        return [Segment(line[m.start() : m.end()], styles[int(m[1])]) for m in _SAME.finditer("".join(codes))]
+
+
+def _figures(row: int, rows: int, top: int, glyphs: Glyphs) -> Line:
+    figure = format_short(top) if row == 0 else format_short(top // 2) if rows >= 7 and row == rows // 2 else ""
+    return figures(figure, DIM, glyphs)
+
+
+def _axis(overlay: Overlay, top: Top, cells: int, glyphs: Glyphs) -> Line:
+    span, scale = words.span(overlay.span_s), words.scale(top.whole, top.halvings)
+    right = cells - len(span) - 2
+    ends: list[Places] = [
+        beside(
+            min(cells - 1, int(trace.ended_s / overlay.span_s * cells)),
+            glyphs.tick,
+            words.run_ended(trace.run),
+            left=True,
+        )
+        for trace in overlay.traces
+        if trace.ended_s is not None
+    ]
+    since: Places = ((1, f" {words.SINCE_START} "),)
+    scales: Places = ((right - len(scale) - 3, f" {scale} "), (len(words.SINCE_START) + 4, f" {scale} "))
+    return axis(cells, [((right, f" {span} "),), *ends, since, scales], [], glyphs)

@@ -1,0 +1,84 @@
+"""Text made fit for the screen: harmless, wrapped, cut. Pure."""
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from tfmemtop.words.safe import safe
+
+LONGEST = 8192
+"""Characters of one text that are shown over several lines: a screen full, at the least."""
+
+
+def wrap(text: str, width: int, indent: str = "") -> list[str]:
+    """*text*, made safe, in lines of at most *width* cells, broken at blanks; later lines begin with *indent*.
+
+    Blanks before the text stay. Words longer than a line are broken where it ends. At least one line.
+    """
+    room = max(2, width)  # a wide character takes two
+    if room - cell_len(indent) < 2:
+        indent = ""
+    inner = room - cell_len(indent)
+    text = safe(_shortened(text))
+    lines: list[str] = []
+    line = text[: len(text) - len(text.lstrip(" "))][: room - 2]
+    for word in text.split():
+        joined = f"{line} {word}" if line.strip() else line + word
+        if cell_len(joined) <= room:
+            line = joined
+            continue
+        if line.strip():
+            lines.append(line)
+            line = indent
+            if cell_len(line + word) <= room:
+                line += word
+                continue
+        first, *rest = chop_cells(word, room - cell_len(line)) or [""]
+        line += first
+        for piece in [chunk for part in rest for chunk in chop_cells(part, inner)]:
+            lines.append(line)
+            line = indent + piece
+    return [*lines, line]
+
+
+def wrap_code(line: str, width: int) -> list[str]:
+    """A *line* of code, made safe, in lines of at most *width* cells, broken at blanks and indented below its own."""
+    line = safe(line)
+    if cell_len(line) <= width:
+        return [line]
+    return wrap(line, width, " " * (len(line) - len(line.lstrip(" ")) + 4))
+
+
+def chop(text: str, width: int, indent: str = "") -> list[str]:
+    """*text*, made safe, in lines of at most *width* cells, each but the last full; later ones begin with *indent*."""
+    text = safe(_shortened(text))
+    first = (chop_cells(text, max(2, width)) or [""])[0]
+    rest = chop_cells(text[len(first) :], max(2, width - cell_len(indent)))
+    return [first, *(indent + part for part in rest)]
+
+
+def _shortened(text: str) -> str:
+    """*text* itself, unless it is longer than anybody reads."""
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+def cut_left(text: str, cells: int) -> str:
+    """*text* without its first *cells* cells; a blank stands for half of a wide character."""
+    if cells <= 0:
+        return text
+    total = cell_len(text)
+    if total <= cells:
+        return ""
+    if text.isascii():
+        return text[cells:]
+    gone = 0
+    for position, character in enumerate(text):
+        if gone >= cells and cell_len(character):
+            return " " * (gone - cells) + text[position:]
+        gone += cell_len(character)
+    return " " * max(0, gone - cells)
+
+
+def exactly(text: str, width: int) -> str:
+    """*text* padded or cut to *width* cells."""
+    if text.isascii():
+        return text[:width].ljust(width)
+    return set_cell_size(text, width)

@@ -1,0 +1,123 @@
+"""What TensorFlow's allocators hold, what was asked for, and what took effect."""
+
+from collections.abc import Callable
+from pathlib import PurePath
+
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from tfmemtop.state import State
+from tfmemtop.state.lookup import of_run
+from tfmemtop.state.pool_views import PoolKey, PoolMap, pool_map, without_library
+from tfmemtop.state.views import AllocatorRow, allocators
+from tfmemtop.state.waiting import waiting
+from tfmemtop.ui.draw import chunk_map, map_figures
+from tfmemtop.ui.draw.allocator_table import allocator_table
+from tfmemtop.ui.draw.lines import Line, Panel, cut, fit
+from tfmemtop.ui.draw.palette import DIM, GOOD, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.panels.key_bar import KeyBar
+from tfmemtop.words.no_map import refusal_text, remedy_text, why_text
+from tfmemtop.words.requests import call_text
+from tfmemtop.words.waiting import way
+
+_MAP_TITLED = 3
+"""Lines from which on a map has a title among them."""
+_WAITING_MOST = 2
+"""Lines of what is waited for."""
+
+
+class AllocatorPanel(Panel):
+    """A line for each logical device; below, a map of one pool, and the script's own requests, newest last."""
+
+    def __init__(
+        self, chosen: Callable[[], PoolKey | None], *, glyphs: Glyphs = UNICODE, id: str | None = None
+    ) -> None:
+        """*chosen* gives the pool whose map is shown."""
+        super().__init__(glyphs=glyphs, id=id)
+        self._chosen = chosen
+        self.map_rows = 0
+        """Lines that there is room for, for a map."""
+
+    def on_click(self) -> None:
+        """A click opens the map."""
+        if self.map_rows:
+            self.post_message(KeyBar.Pressed("screen.map"))
+
+    def build(self, width: int, height: int) -> list[Line]:
+        self.map_rows = 0
+        rows = allocators(self.state)
+        lines: list[Line] = [self.title_line(width, self._title(rows))]
+        if not rows:
+            return lines + self._waiting(self.state, width)
+        requests = self._requests(width)
+        # Where there is little room the rows come first, then one allocator's map beside them.
+        lines += allocator_table(rows, width, min(height - 1, max(4, height * 2 // 3)), self.glyphs)
+        room = height - len(lines)
+        # The script's own words are told last, but keep a third of the room.
+        kept = 0 if not requests or room < 2 else min(len(requests) + 1, max(2, room // 3))
+        lines += self._inside(width, room - kept)
+        room = height - len(lines)
+        if requests and room >= 2:
+            lines.append([Segment(" the script asked for", DIM)])
+            lines += requests[-(room - 1) :]
+        return lines
+
+    def wanted_height(self, state: State, width: int) -> int | None:
+        """Lines that it has something for; ``None`` where a map can take any number."""
+        return None if allocators(state) else 1 + len(self._waiting(state, width))
+
+    def _inside(self, width: int, room: int) -> list[Line]:
+        """What the probe knows of the chosen pool, in at most *room* lines; else what keeps it from knowing."""
+        key = self._chosen()
+        process = self.state.processes.get(key[0]) if key else None
+        if key is None or process is None or process.hooked is None or room < 1:
+            return []
+        if told := without_library(key[0], process.hooked):
+            # A second line only where the remedy would be cut off.
+            text = f"{why_text(told)}. {remedy_text(told)}".rstrip(" .")
+            return [[Segment(" " + line, DIM)] for line in wrap(text, width - 1)[: min(2, room)]]
+        self.map_rows = max(0, room - 1)
+        view = pool_map(self.state, key)
+        if view is None:
+            pool = process.hooked.pools.get(key[1])
+            missing = refusal_text(pool.map) if pool and pool.map else ""
+            return [[Segment(" " + fit(f"no map: {missing}", width - 1, self.glyphs), DIM)]] if missing else []
+        lines = map_figures.inside(view, process.hooked.allocators.get(key[1]), width, self.glyphs)[:room]
+        if room - len(lines) >= _MAP_TITLED:
+            lines.append(self._map_title(view, key[1], width, room - len(lines) - 1))
+        return lines + chunk_map.strip(view.regions, width, room - len(lines), self.glyphs)
+
+    def _map_title(self, view: PoolMap, device: str, width: int, height: int) -> Line:
+        cell = chunk_map.strip_cell(view.regions, width, height)
+        return cut([Segment(f" Map of {device} "), *map_figures.shades_legend(cell, self.glyphs)], width, self.glyphs)
+
+    @staticmethod
+    def _title(rows: list[AllocatorRow]) -> str:
+        return f"Allocators {len(rows)}" if rows else "Allocators"
+
+    def _requests(self, width: int) -> list[Line]:
+        lines: list[Line] = []
+        for pid, process in self.state.processes.items():
+            if not (process.hooked and of_run(self.state, pid)):
+                continue
+            for request in process.hooked.requested:
+                where = f" {PurePath(request.file).name}:{request.line} "
+                mark, style = ("!", WARNING) if request.error else (" ", GOOD)
+                asked = call_text(request) + (f"  {request.error}" if request.error else "")
+                text = fit(asked, width - cell_len(where) - 2, self.glyphs)
+                lines.append([Segment(mark, style), Segment(where, DIM), Segment(text)])
+        return lines
+
+    def _waiting(self, state: State, width: int) -> list[Line]:
+        waits = waiting(state)
+        if waits is None:
+            return []
+        done, now, coming = way(waits)
+        now_lines = wrap(now, max(10, width - 4))[:_WAITING_MOST]
+        lines: list[Line] = [[Segment(f" {self.glyphs.ended} ", DIM), Segment(text, DIM)] for text in done]
+        lines += [
+            [Segment(f" {'  ' if at else self.glyphs.running + ' '}", GOOD), Segment(text)]
+            for at, text in enumerate(now_lines)
+        ]
+        return lines + [[Segment(f" {self.glyphs.dot} {text}", DIM)] for text in coming]

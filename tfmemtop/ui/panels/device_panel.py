@@ -1,0 +1,261 @@
+"""The panel of the devices: who holds the memory of each GPU, or of TensorFlow's CPU pool.
+
+With room each device has a title, a bar, a legend and a graph; with less the graphs shrink, then
+the devices stand beside each other where the screen is wide, then the graphs go, then the legends
+become one; with little each device is a line, and with less these scroll.
+"""
+
+from itertools import zip_longest
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual import events
+
+from tfmemtop.state import State
+from tfmemtop.state.host_view import host_panel
+from tfmemtop.state.views import DevicePanel, panels
+from tfmemtop.state.waiting import waiting
+from tfmemtop.ui.draw.bar import bar, legend, note_line, shared_legend, short_usage, usage
+from tfmemtop.ui.draw.graph import Graph, Mark
+from tfmemtop.ui.draw.layout import GAP, GRAPH_LEAST, WORDS_MOST, Layout, device_layout, devices_wanted
+from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
+from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
+from tfmemtop.ui.draw.scale import Scale
+from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.draw.window import FIRST, SPANS, newest, whole, young
+from tfmemtop.words import waiting as waiting_words
+from tfmemtop.words.devices import activity, note, title
+from tfmemtop.words.graphs import run_began
+from tfmemtop.words.safe import safe
+
+_BAR_LEAST, _BAR_LIKED = 4, 16  # cells
+_SEPARATOR = " · "
+
+
+class DevicesPanel(Panel):
+    """All devices, one above the other."""
+
+    def __init__(
+        self, *, glyphs: Glyphs = UNICODE, color: bool = True, steers: bool = False, id: str | None = None
+    ) -> None:
+        """*steers*: the keys for the next run do something here."""
+        super().__init__(glyphs=glyphs, id=id)
+        self._span: int | None = None
+        self._whole_going = False
+        self._scrolls_after: int | None = None  # the run that has ended, where its user wants the newest again
+        self.scale = Scale.AUTO
+        self._color = color
+        self._steers = steers
+        self._graphs: dict[str, Graph] = {}
+        self._offset = 0
+
+    @property
+    def span(self) -> int:
+        """Index of the graphs' span: the user's choice, else five minutes."""
+        return FIRST if self._span is None else self._span
+
+    @property
+    def whole(self) -> bool:
+        """Whether the graphs show the whole run: as the user wishes; once it has ended, unless the user does not."""
+        run = self.state.run
+        return self._whole_going if run is None or run.going else self._scrolls_after != run.run
+
+    def toggle_whole(self) -> None:
+        """Show the whole run, or the newest again."""
+        run = self.state.run
+        if run is None or run.going:
+            self._whole_going = not self._whole_going
+        else:
+            self._scrolls_after = run.run if self.whole else None
+        self.redraw()
+
+    def cycle_span(self, step: int) -> None:
+        """Let the graphs span the next longer (+1) or shorter (-1) time; beyond the ends nothing changes.
+
+        Where they show the whole run they come back to the newest.
+        """
+        if self.whole:
+            self.toggle_whole()
+            return
+        self._span = min(max(0, self.span + step), len(SPANS) - 1)
+        self.redraw()
+
+    def next_scale(self) -> None:
+        """Scale the graphs by the next of :class:`Scale`."""
+        scales = list(Scale)
+        self.scale = scales[(scales.index(self.scale) + 1) % len(scales)]
+        self.redraw()
+
+    def scroll_lines(self, count: int) -> None:
+        """Scroll by *count* devices, where not all have room."""
+        self._offset = max(0, self._offset + count)
+        self.redraw()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.scroll_lines(1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.scroll_lines(-1)
+
+    def wanted_height(self, state: State, width: int, available: int) -> int:
+        """How many of *available* lines serve the devices of *state* well; the rest is better used elsewhere."""
+        shown = panels(state)
+        if not shown:
+            return len(self._without_gpu(state, width, available))
+        layout, columns = device_layout(len(shown), width, available)
+        words = 0
+        if layout is Layout.GRAPH:  # elsewhere each device has the lines that it has, whatever there is to say
+            words = max((len(self._words(panel, _widths(width, columns)[0], WORDS_MOST)) for panel in shown), default=0)
+        return devices_wanted(len(shown), width, words, available)
+
+    def build(self, width: int, height: int) -> list[Line]:
+        shown = panels(self.state)
+        for key in self._graphs.keys() - {panel.key for panel in shown}:
+            del self._graphs[key]
+        layout, columns = device_layout(len(shown), width, height)
+        if not shown:
+            lines = [_exactly(line, width) for line in self._without_gpu(self.state, width, height)]
+        elif layout is Layout.LINE:
+            lines = self._a_line_each(shown, width, height)
+        else:
+            lines = self._stacked(shown, layout, columns, width, height)
+        return lines[:height]
+
+    def _without_gpu(self, state: State, width: int, height: int) -> list[Line]:
+        """What is waited for where there is no GPU, or why nothing comes, in at most *height* lines."""
+        answer, waits = state.notices.get("nvml"), waiting(state)
+        texts = waiting_words.without_gpu(waits, self._steers) if answer and waits else ()
+        told = [wrap(text, width - 2) for text in texts] or [[]]
+        fitting = [lines for lines in told if len(lines) <= min(height - 1, WORDS_MOST)] or told[-1:]
+        host = self._host(state, width) if answer else []
+        if 1 + len(host) + len(fitting[0]) > height:
+            host = []
+        right = "" if not host else waiting_words.HOST_MEMORY
+        title = self.title_line(width, waiting_words.heading(answer), right)
+        return [title, *host, *([Segment(f" {line}")] for line in fitting[0])][:height]
+
+    def _host(self, state: State, width: int) -> list[Line]:
+        """Bar and legend of the host's memory, of which a script takes all of its own where there is no pool."""
+        panel = host_panel(state)
+        room = cell_len(usage(panel)) if panel else 0
+        if panel is None or width < room + _BAR_LIKED:
+            return []
+        drawn = [Segment(" "), *bar(panel, width - room - 3, self.glyphs), Segment(f" {usage(panel)} ", BOLD)]
+        return [drawn, *legend(panel, width, 1, self.glyphs)]
+
+    def _stacked(self, shown: list[DevicePanel], layout: Layout, columns: int, width: int, height: int) -> list[Line]:
+        room = max(cell_len(usage(panel)) for panel in shown)
+        widths = _widths(width, columns)
+        stacked = -(-len(shown) // columns)
+        lines: list[Line] = []
+        for row in range(stacked):
+            # Each device has an even share of the height, the last ones what does not divide.
+            share = (row + 1) * height // stacked - len(lines)
+            beside = shown[row * columns : (row + 1) * columns]
+            drawn = [
+                self._device(panel, layout, room, wide, share) for panel, wide in zip(beside, widths, strict=False)
+            ]
+            lines += _beside(drawn, widths)
+        if layout is Layout.BAR:
+            lines.append(_exactly(shared_legend(self.glyphs, width), width))
+        return lines
+
+    def _device(self, panel: DevicePanel, layout: Layout, room: int, width: int, height: int) -> list[Line]:
+        """One device in at most *height* lines, *room* cells for its usage, as wide as that of the widest."""
+        head = [self.title_line(width, title(panel), _SEPARATOR.join(activity(panel)))]
+        if width >= room + _BAR_LEAST:
+            drawn = bar(panel, width - room - 3, self.glyphs)
+            head.append([Segment(" "), *drawn, Segment(f" {usage(panel):>{room}} ", BOLD)])
+        else:
+            head.append(bar(panel, width, self.glyphs))
+        if layout is Layout.GRAPH:
+            head += self._words(panel, width, min(WORDS_MOST, height - 2 - GRAPH_LEAST))
+        elif layout is Layout.LEGEND:
+            head += self._words(panel, width, 1)
+        lines = [_exactly(line, width) for line in head]
+        return lines + self._graph(panel, width, height - len(head)) if layout is Layout.GRAPH else lines
+
+    def _words(self, panel: DevicePanel, width: int, rows: int) -> list[Line]:
+        """Legend and note, in at most *rows* lines; with one line the note only where there is no legend."""
+        lacking = [note_line(panel, width, self.glyphs)] if note(panel) and (rows > 1 or not panel.layers) else []
+        return (legend(panel, width, rows - len(lacking), self.glyphs) if panel.layers else []) + lacking
+
+    def _graph(self, panel: DevicePanel, width: int, height: int) -> list[Line]:
+        graph = self._graphs.get(panel.key)
+        if graph is None:
+            graph = self._graphs[panel.key] = Graph(self.glyphs, braille=self._color)
+        began = [Mark(run.started, run_began(run.run)) for run in self.state.runs]
+        now = self.state.now
+        window = newest(self.span, now)
+        if self.whole and panel.whole:
+            window = whole(panel.whole, now)
+        elif self._span is None and now <= window.span_s:
+            window = young(now)
+        # One column stays free on either side, as beside the bar.
+        drawn = graph.build(panel, window, began, self.scale, width - 2, height)
+        return [[Segment(" "), *line, Segment(" ")] for line in drawn]
+
+    def _a_line_each(self, shown: list[DevicePanel], width: int, height: int) -> list[Line]:
+        titled = height > 1
+        rows = min(len(shown), height - titled)
+        self._offset = min(self._offset, len(shown) - rows)
+        above, below = self._offset, len(shown) - rows - self._offset
+        hidden = [f"{self.glyphs.up} {above} more"] * (above > 0) + [f"{self.glyphs.more} {below} more"] * (below > 0)
+        lines = [self.title_line(width, "GPUs", "  ".join(hidden))] if titled else []
+        names = [safe(title(panel).replace("NVIDIA ", "")) for panel in shown]
+        name_room = min(max(map(cell_len, names)), max(5, width // 4))
+        usages = [short_usage(panel) for panel in shown]
+        usage_room = max(map(cell_len, usages))
+        free = width - name_room - usage_room - 4
+        facts = _columns([activity(panel) or (note(panel),) for panel in shown], free - _BAR_LIKED)
+        for index in range(above, above + rows):
+            panel = shown[index]
+            name = set_cell_size(fit(names[index], name_room, self.glyphs), name_room)
+            room = free - cell_len(facts[index])
+            line = [Segment(f" {name} ", PLAIN)]
+            line += bar(panel, room, self.glyphs) if room >= _BAR_LEAST else [Segment(" " * max(0, room))]
+            lines.append([*line, Segment(f" {usages[index]:>{usage_room}} ", BOLD), Segment(facts[index], DIM)])
+        if height >= len(lines) + 1:
+            lines.append(shared_legend(self.glyphs, width))
+        return [_exactly(line, width) for line in lines]
+
+
+def _widths(width: int, columns: int) -> list[int]:
+    """Cells of each of *columns* beside each other, which fill *width* with the gaps between them."""
+    room = width - GAP * (columns - 1)
+    return [(index + 1) * room // columns - index * room // columns for index in range(columns)]
+
+
+def _beside(blocks: list[list[Line]], widths: list[int]) -> list[Line]:
+    """*blocks* beside each other, of lines as wide as their columns; where one is missing or shorter it is blank."""
+    if len(widths) == 1:
+        return blocks[0]
+    lines: list[Line] = []
+    for parts in zip_longest(*blocks, *[[]] * (len(widths) - len(blocks)), fillvalue=[]):
+        line: Line = []
+        for index, (part, wide) in enumerate(zip(parts, widths, strict=True)):
+            line += [Segment(" " * GAP)] * (index > 0) + (part or [Segment(" " * wide)])
+        lines.append(line)
+    return lines
+
+
+def _columns(facts: list[tuple[str, ...]], room: int) -> list[str]:
+    """The facts of each device in one text, in columns, all equally wide: as many as have *room*."""
+    for chosen in (facts, [(row[0], row[-1]) for row in facts], [row[:1] for row in facts]):
+        columns = list(zip_longest(*chosen, fillvalue=""))
+        widths = [max(map(cell_len, column)) for column in columns]
+        if sum(widths) + 2 * len(widths) <= room:
+            rows = zip(*columns, strict=True)
+            return ["".join(f" {_padded(fact, wide)} " for fact, wide in zip(row, widths, strict=True)) for row in rows]
+    return [""] * len(facts)
+
+
+def _padded(fact: str, width: int) -> str:
+    """*fact* in *width* cells, its figure at the right: ``util   5%``."""
+    missing = " " * (width - cell_len(fact))
+    word, space, figure = fact.partition(" ")
+    return missing + fact if fact[:1].isdigit() else word + missing + space + figure
+
+
+def _exactly(line: Line, width: int) -> Line:
+    return line if width_of(line) == width else Segment.adjust_line_length(line, width)

@@ -1,0 +1,125 @@
+"""The first line: what runs, how it stands, its settings, and those of the next run."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from tfmemtop.session.session import Session
+from tfmemtop.state.views import RunStatus, run_status
+from tfmemtop.state.waiting import waiting
+from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, TITLE, UNICODE, WARNING, Glyphs
+from tfmemtop.units import format_duration, format_rate
+from tfmemtop.words.panels import WAITS
+from tfmemtop.words.safe import safe
+from tfmemtop.words.settings import changes, in_effect
+from tfmemtop.words.waiting import in_short
+
+_PHASES: dict[str, tuple[str, Style]] = {
+    "running": ("running", GOOD),
+    "stopping": ("stopping", WARNING),
+    "releasing": ("waiting for its memory", WARNING),
+    "ended": ("ended", DIM),
+}
+
+_PROGRAM_CELLS = 30
+"""Cells that the program's name and arguments keep while anything else may still go."""
+_PROGRAM_LEAST = 4
+
+
+class Header(Panel):
+    """One line."""
+
+    DEFAULT_CSS = "Header { height: 1; }"
+
+    def __init__(self, session: Session, *, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(glyphs=glyphs)
+        self.session = session
+
+    def build(self, width: int, height: int) -> list[Line]:
+        status = run_status(self.state)
+        brand: Line = [Segment(" tfmemtop ", TITLE)]
+        marks: Line = [Segment(f" {mark} ", WARNING + Style(reverse=True)) for mark in self._marks()]
+        clock: Line = [Segment(f" {self._clock()} ", DIM)]
+        if status is None:
+            return [self._spread([*brand, *marks, Segment("  every process on the GPUs", PLAIN)], clock, width)]
+        name = safe(status.program)
+        run, pace = self._run(status), self._pace(status)
+        settings = self._line(in_effect(status.settings), PLAIN)
+        upcoming = self._line(self._changes(), KEY, "  next: ")
+        # What does not fit goes, the least telling first; the program's end goes last.
+        wanted = min(cell_len(name), _PROGRAM_CELLS)
+        for part in (brand, clock, pace, settings):
+            if wanted <= self._room(width, brand, marks, run, pace, settings, upcoming, clock):
+                break
+            part.clear()
+        room = self._room(width, brand, marks, run, pace, settings, upcoming, clock)
+        if room < wanted:
+            run = self._run(status, short=True)
+            room = self._room(width, marks, run, upcoming)
+        program: Line = [Segment(f" {fit(name, max(_PROGRAM_LEAST, room), self.glyphs)}  ", BOLD)]
+        return [self._spread([*brand, *marks, *program, *run, *pace, *settings, *upcoming], clock, width)]
+
+    @staticmethod
+    def _room(width: int, *parts: Line) -> int:
+        """Cells left for the program's name, with the blanks around it and before a clock."""
+        return width - 3 - sum(map(width_of, parts)) - (1 if parts[-1] else 0)
+
+    def _marks(self) -> Iterator[str]:
+        """What is special about this screen."""
+        session = self.session
+        if session.replay:
+            yield "REPLAY"
+        elif session.readonly:
+            yield "READ-ONLY"
+        if (search := session.fitting.search) and search.going:
+            yield f"FIT try {search.number} of {search.plan.tries}"
+        if session.frozen:
+            yield "FROZEN: Z goes on"
+        run = self.state.run
+        if session.may_change and run and run.going and run.reads_terminal is not None:
+            yield WAITS
+        if session.engine_gone:
+            yield "ENGINE GONE"
+
+    def _changes(self) -> list[str]:
+        """How the next run would differ from the newest."""
+        run, upcoming = self.state.run, self.session.next
+        return changes(upcoming.argv, upcoming.settings, run.argv, run.settings) if run and upcoming else []
+
+    def _run(self, status: RunStatus, short: bool = False) -> Line:
+        word, style = _PHASES[status.phase]
+        glyph = self.glyphs.ended if status.phase == "ended" else self.glyphs.running
+        if status.phase == "ended" and (run := self.state.run) and (run.exit_code or run.signal is not None):
+            style = ERROR
+        line = [Segment(f"run {status.run} ", PLAIN), Segment(glyph if short else f"{glyph} {word}", style)]
+        if status.kill_in_s is not None:
+            line.append(Segment(f", killed in {status.kill_in_s:.0f} s", WARNING))
+        return [*line, Segment(f" {format_duration(status.elapsed_s)}", PLAIN)]
+
+    def _pace(self, status: RunStatus) -> Line:
+        """Steps a second; before there are any, what is waited for."""
+        if status.pace is None:
+            waits = waiting(self.state)
+            text = in_short(waits) if waits else ""
+            return [Segment(f" {self.glyphs.dot} {text}", DIM)] if text else []
+        rate = status.pace.whole if status.phase == "ended" else status.pace.recent
+        return [Segment(f" {self.glyphs.dot} {format_rate(rate)} {status.pace.unit}/s", PLAIN)] if rate else []
+
+    def _line(self, words: Sequence[str], style: Style, before: str = "  ") -> Line:
+        text = safe(f" {self.glyphs.dot} ".join(words))
+        return [Segment(before), Segment(text, style)] if text else []
+
+    def _clock(self) -> str:
+        session = self.state.session
+        if session is None:
+            return ""
+        return time.strftime("%H:%M:%S", time.localtime(session.started + self.state.now))
+
+    @staticmethod
+    def _spread(left: Line, right: Line, width: int) -> Line:
+        gap = width - width_of(left) - width_of(right)
+        return [*left, Segment(" " * gap), *right] if gap >= 0 else left

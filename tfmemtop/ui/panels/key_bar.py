@@ -1,0 +1,128 @@
+"""The last line: the keys. A click on one presses it."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual import events as textual_events
+from textual.message import Message
+from textual.widget import Widget
+
+from tfmemtop.ui.draw.lines import Line, Panel, width_of
+from tfmemtop.ui.draw.palette import KEY, Glyphs
+from tfmemtop.ui.keys import Key
+
+Hints = Sequence[tuple[str, str]]
+"""Keys and what they do."""
+
+
+class KeyBar(Panel):
+    """One line of keys and their words; on a narrow screen those that are needed least are left out.
+
+    While keys have another meaning, as when one types, *instead* gives those that then matter.
+    """
+
+    DEFAULT_CSS = "KeyBar { height: 1; }"
+
+    class Pressed(Message):
+        """A key of the bar was clicked; *action* is what it does."""
+
+        def __init__(self, action: str) -> None:
+            super().__init__()
+            self.action = action
+
+    def __init__(self, keys: Sequence[Key], *, glyphs: Glyphs, instead: Callable[[], Hints] = tuple) -> None:
+        super().__init__(glyphs=glyphs)
+        self.keys = keys
+        self._instead = instead
+        self._spots: tuple[tuple[int, int, str], ...] = ()
+
+    def build(self, width: int, height: int) -> list[Line]:
+        if hints := self._instead():
+            self._spots = ()
+            return [hint_line(hints, width)]
+        keys = list(self.keys)
+        while keys and self._width(keys) > width:
+            keys.remove(max(keys, key=lambda key: key.rank))
+        line: Line = [Segment(" ")]
+        spots = []
+        x = 1
+        for key in keys:
+            word = key.footer
+            taken = len(key.shown) + 1 + len(word)
+            spots.append((x, x + taken, key.action))
+            line += [Segment(key.shown, KEY), Segment(f" {word}  ")]
+            x += taken + 2
+        self._spots = tuple(spots)
+        return [line]
+
+    @staticmethod
+    def _width(keys: Sequence[Key]) -> int:
+        return sum(len(key.shown) + len(key.footer) + 3 for key in keys) - 1
+
+    def on_click(self, click: textual_events.Click) -> None:
+        press_hint(self, self._instead(), click.x - 1)
+        for start, end, action in self._spots:
+            if start <= click.x < end:
+                self.post_message(self.Pressed(action))
+
+
+class HintLine(Panel):
+    """The last line of another screen than the main one: its keys and their words, as many as fit."""
+
+    DEFAULT_CSS = "HintLine { height: 1; }"
+
+    def __init__(self, hints: Callable[[], Hints], *, glyphs: Glyphs) -> None:
+        super().__init__(glyphs=glyphs)
+        self._hints = hints
+
+    def build(self, width: int, height: int) -> list[Line]:
+        return [hint_line(self._hints(), width)]
+
+    def on_click(self, click: textual_events.Click) -> None:
+        press_hint(self, self._hints(), click.x - 1)
+
+
+def hint_line(hints: Hints, width: int) -> Line:
+    """*hints*, as many as fit into *width* cells; one without a key is a remark."""
+    line: Line = [Segment(" ")]
+    for key, word in hints:
+        more = [Segment(key, KEY), Segment(f" {word}  ".removeprefix("" if key else " "))]
+        if width_of(line) + width_of(more) > width + 2:
+            break
+        line += more
+    return line
+
+
+_NAMES = {
+    **{"Esc": "escape", "Enter": "enter", "Space": "space", "Tab": "tab", "Home": "home", "End": "end"},
+    **{"Ctrl-U": "ctrl+u", "Ctrl-]": "ctrl+right_square_bracket", "F1": "f1"},
+}
+"""Textual's names of keys, by what stands on the screen; a letter is its own."""
+
+_BRACKETED = re.compile(r"\[(.{1,6})\]")
+
+
+def press_hint(widget: Widget, hints: Hints, x: int) -> None:
+    """Press the first key of that one of *hints* which is drawn at cell *x*, if it is one key and not a direction."""
+    start = 0
+    for key, word in hints:
+        end = start + cell_len(key) + 1 + cell_len(word)
+        first = key.partition(" ")[0]
+        if start <= x < end:
+            _press(widget, first)
+        start = end + 2
+
+
+def press_bracketed(panel: Panel, click: textual_events.Click) -> bool:
+    """Press the key in brackets where *panel* was clicked, as in ``[L] set a limit``; False if there is none."""
+    found = _BRACKETED.fullmatch(panel.text_at(click.x, click.y).strip())
+    return found is not None and _press(panel, found[1])
+
+
+def _press(widget: Widget, shown: str) -> bool:
+    name = _NAMES.get(shown) or (shown if len(shown) == 1 and shown.isalnum() and shown.isascii() else None)
+    if name:
+        widget.app.post_message(textual_events.Key(name, name if len(name) == 1 else None))
+    return name is not None

@@ -1,0 +1,366 @@
+"""The script's own output, as a terminal shows it; and a way to type into it when it asks."""
+
+import time
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.timer import Timer
+
+from tfmemtop.state import State
+from tfmemtop.state.model import OutputChunk
+from tfmemtop.ui.draw.lines import Line, Panel, with_cursor, wrapped
+from tfmemtop.ui.draw.palette import DIM, RULE, UNICODE, Glyphs
+from tfmemtop.ui.panels.key_bar import Hints
+from tfmemtop.ui.panels.output_search_prompt import SearchPrompt
+from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.terminal.keystrokes import encode, encode_paste
+from tfmemtop.units import format_bytes
+from tfmemtop.words import keys, panels, refusals
+
+if TYPE_CHECKING:
+    from tfmemtop.ui.terminal.emulator import TerminalScreen
+
+_FRAME_S = 0.02
+_FRAME_MOST = 64 * 1024  # characters taken for what that is enough for, until it has been measured
+_FRAME_LEAST = 64  # enough for what costs most, and for a measurement
+_CLOCK_S = 1e-5
+_BEHIND = 8  # frames' worth of output that may wait; where there is more, all but the newest is left out
+_CATCH_UP_S = 0.1
+_LINE = 1024  # characters in which the end of a line is looked for
+_WHEEL_LINES = 3
+_BEYOND = 1_000_000  # lines: more than there are, so that the first is reached
+_SHORTEST_PATH = 12
+_FEW = 2  # rows
+_TWICE_S = 0.5  # between two escapes that belong together
+
+
+class OutputPanel(Panel, can_focus=True):
+    """A terminal of the size that the script has been given, with scroll-back.
+
+    It follows the end unless scrolled. Nothing typed reaches the script before typing has been
+    begun, with Enter or ``i``; ``can_type`` is false where nothing may be sent. ``frame_s`` is the CPU time
+    that a frame may spend on new output.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,i", "type", "type to the script", show=False),
+        Binding("up", "scroll(1)", "scroll up", show=False),
+        Binding("down", "scroll(-1)", "scroll down", show=False),
+        Binding("pageup", "page(1)", "a page up", show=False),
+        Binding("pagedown", "page(-1)", "a page down", show=False),
+        Binding("home", "to_start", "to the oldest line", show=False),
+        Binding("end", "to_end", "follow the end", show=False),
+        Binding("slash", "search", "search", show=False),
+        Binding("n", "next_match(1)", "the next match", show=False),
+        Binding("N", "next_match(-1)", "the match before", show=False),
+        Binding("escape", "end_search", "end the search", show=False),
+    ]
+
+    class Typed(Message):
+        """The user typed *text* for the script."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self, *, can_type: bool = True, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
+        super().__init__(glyphs=glyphs, id=id)
+        self.can_type = can_type
+        self.typing = False
+        self.frame_s = _FRAME_S
+        self._room = (80, 24)
+        self._search = SearchPrompt(self)
+        self._escaped_at = float("-inf")
+        self._catching_up: Timer | None = None
+        self._affordable = _FRAME_MOST  # characters that a frame has time for
+        self._begin()
+
+    def _begin(self) -> None:
+        self._terminal: TerminalScreen | None = None
+        self._search.forget()
+        self._next = 0  # number of the chunk that comes next, or of which a part has been taken
+        self._at = 0  # characters of it that have been taken
+        self._left_out = 0  # bytes before it, of which nothing has been said yet
+        self._unseen = False  # whether there were more, nobody knows how many
+        self._run: int | None = None
+        self.scrolled = 0  # lines scrolled back
+        self._seen_off = 0
+
+    @property
+    def terminal(self) -> "TerminalScreen":
+        """What the script has drawn. Loaded here: a screen without a script does without it."""
+        if self._terminal is None:
+            from tfmemtop.ui.terminal.emulator import TerminalScreen
+
+            self._terminal = TerminalScreen(*self._terminal_size())
+        return self._terminal
+
+    @property
+    def rows(self) -> int:
+        """How many lines of it are shown, at least 1."""
+        return max(1, self._room[1])
+
+    def _terminal_size(self) -> tuple[int, int]:
+        # What the script has been told decides; the room here is what it may be told.
+        told = self.state.terminal
+        return (max(1, told.columns), max(1, told.rows)) if told else self._room
+
+    @property
+    def mode(self) -> Hints:
+        """The keys of what is typed now, if anything is."""
+        return keys.TYPING if self.typing else keys.SEARCHING if self._search.open else ()
+
+    # What comes.
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is output for which no frame has had time yet."""
+        return self._next < self.state.output_count
+
+    def show(self, state: State) -> None:
+        if state is not self.state:
+            self.state = state  # a replay has gone back
+            self._begin()
+        self.redraw()
+
+    def build(self, width: int, height: int) -> list[Line]:
+        rows = height - 1
+        if rows < 1:
+            return [self._title(width)]
+        self._room = (width, rows)
+        if (self.terminal.columns, self.terminal.rows) != self._terminal_size():
+            self.terminal.resize(*self._terminal_size())
+        self._take()
+        if self.typing and not self._accepts():
+            self._end_typing()
+        wraps = self.terminal.columns > width and not self.typing
+        most = self.terminal.most(rows)
+        above = max(0, self.scrolled - most)
+        self.scrolled = min(self.scrolled, most)
+        # A line that is still empty need not take one of few.
+        last = self.scrolled or int(not self.typing and most > 0 and rows <= _FEW and not self.terminal.lines(0, 1)[0])
+        lines = self.terminal.lines(last, rows)
+        if not self.state.output_count and not self.typing:
+            over = self.state.run is not None and self.state.run.ended is not None
+            return [self._title(width), [Segment(f" {panels.no_output(over, self.can_type)}"[:width], DIM)]]
+        lines = self._search.marked(lines, self.terminal.number(last, rows))
+        if wraps:
+            lines = self._wrapped(lines, width, rows, above)
+        if self.typing and (cursor := self.terminal.cursor(self.scrolled, rows)):
+            x, y = cursor
+            lines[y:] = [with_cursor(lines[y] if y < len(lines) else [], x), *lines[y + 1 :]]
+        return [self._title(width), *lines]
+
+    def _wrapped(self, lines: list[Line], width: int, rows: int, above: int) -> list[Line]:
+        """The end of *lines* in *rows* of at most *width*: a recorded terminal may have been wider than this panel.
+
+        *above*: by how many rows it is scrolled further up than lines go, to where the first of them begins.
+        """
+        whole = [part for line in lines for part in wrapped(line, width)]
+        while len(whole) > rows and not whole[-1]:
+            whole.pop()  # below what has been written there is room
+        above = min(above, max(0, len(whole) - rows))
+        self.scrolled += above
+        return whole[max(0, len(whole) - rows - above) :][:rows]
+
+    def _take(self) -> None:
+        """Feed the terminal what is new, as much of it as a frame has time for."""
+        chunks = [chunk for chunk in self.state.output if chunk.number >= self._next] if self.behind else []
+        if chunks and chunks[0].number > self._next:
+            self._at = 0  # what was left of that one has gone
+        waiting = sum(len(chunk.text) for chunk in chunks) - self._at
+        # A screen shows the newest, however much a script prints.
+        leave = waiting - self._affordable if waiting > _BEHIND * self._affordable else 0
+        taken, begun = 0, time.thread_time()
+        for chunk in chunks:
+            if not self._at:
+                self._begin_chunk(chunk)
+            if leave > 0:
+                leave -= self._leave_out(chunk, leave)
+            if self._at < len(chunk.text):
+                self._say_what_is_left_out()
+                count = self.terminal.feed(chunk.text[self._at :], begun + self.frame_s)
+                self._at += count
+                taken += count
+            if self._at < len(chunk.text):
+                break
+            self._next, self._at = chunk.number + 1, 0
+        self._measure(taken, time.thread_time() - begun)
+        if self.scrolled:
+            # Scrolled back, the same lines stay in sight while others come.
+            self.scrolled = max(0, self.scrolled + self.terminal.scrolled_off - self._seen_off)
+        self._seen_off = self.terminal.scrolled_off
+        if self._catching_up:
+            self._catching_up.stop()
+        self._catching_up = self.set_timer(_CATCH_UP_S, self.redraw) if self.behind else None
+
+    def _measure(self, taken: int, spent_s: float) -> None:
+        """Learn what a frame has time for; one slow frame alone, such as the first, tells little."""
+        if spent_s >= self.frame_s:
+            self._affordable = max(taken, self._affordable // 4, _FRAME_LEAST)
+        elif taken >= _FRAME_LEAST:
+            enough = int(taken * self.frame_s / max(spent_s, _CLOCK_S))
+            self._affordable = min(max(enough, self._affordable), _FRAME_MOST)
+
+    def _begin_chunk(self, chunk: OutputChunk) -> None:
+        if self._run is not None and chunk.run != self._run:
+            self._say_what_is_left_out()
+            self.terminal.rule(self._rule(f"run {chunk.run}"))
+        self._left_out += chunk.skipped
+        self._unseen |= chunk.number > self._next
+        self._run, self._next = chunk.run, chunk.number
+
+    def _leave_out(self, chunk: OutputChunk, count: int) -> int:
+        """Pass over *count* characters of *chunk*, and what remains of the line there; how many that were."""
+        end = min(self._at + count, len(chunk.text))
+        end = chunk.text.find("\n", end, end + _LINE) + 1 or end
+        passed = chunk.text[self._at : end]
+        self._at = end
+        self._left_out += len(passed.encode(errors="replace"))
+        return len(passed)
+
+    def _say_what_is_left_out(self) -> None:
+        if self._left_out or self._unseen:
+            size = "earlier output" if self._unseen else format_bytes(self._left_out)
+            self.terminal.note(f"{self.glyphs.ellipsis} {panels.left_out(size, self._path())}")
+        self._left_out, self._unseen = 0, False
+
+    def _rule(self, text: str) -> Line:
+        dash = self.glyphs.rule
+        return [Segment(f"{dash * 2} {text} {dash * 2}", RULE)]
+
+    def _path(self) -> str:
+        session = self.state.session
+        return (session.output_path or "") if session else ""
+
+    # What is shown about it.
+
+    def _title(self, width: int) -> Line:
+        room = width - 16
+        waits = self._accepts() and self.state.run is not None and self.state.run.reads_terminal is not None
+        if self.typing:
+            right = _first_fit(room, *panels.TYPING)
+        elif searched := self._search.title(room, self.glyphs):
+            right = _first_fit(room, *searched)
+        elif waits:
+            right = _first_fit(room, *panels.WAITS_FOR_INPUT)
+        elif self.scrolled:
+            lines = f"{self.scrolled} line{'s' * (self.scrolled != 1)}"
+            right = _first_fit(room, f"scrolled {lines} {self.glyphs.more}", f"{lines} {self.glyphs.more}")
+        else:
+            asks = panels.OUTPUT_KEYS[self._accepts()] if self.has_focus else ""
+            path = self._path()
+            if path and (short := room - cell_len(asks) - 2 * bool(asks)) >= _SHORTEST_PATH:
+                # Its end is what tells it from others.
+                path = path if len(path) <= short else self.glyphs.ellipsis + path[1 - short :]
+                right = f"{asks}  {path}".strip()
+            else:
+                right = asks
+        return self.title_line(width, "Output", right, chosen=self.has_focus)
+
+    # Scrolling.
+
+    def action_scroll(self, lines: int) -> None:
+        self.scrolled = max(0, self.scrolled + lines)
+        self.redraw()
+
+    def action_page(self, pages: int) -> None:
+        self.action_scroll(pages * max(1, self._room[1] - 1))
+
+    def action_to_start(self) -> None:
+        self.action_scroll(self.terminal.most(self._room[1]) + _BEYOND)
+
+    def action_to_end(self) -> None:
+        self.action_scroll(-self.scrolled)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.action_scroll(_WHEEL_LINES)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.action_scroll(-_WHEEL_LINES)
+
+    # Searching.
+
+    def action_search(self) -> None:
+        """Take the keys and type what to look for: Enter keeps it, Esc ends the search."""
+        self._search.begin()
+
+    def action_next_match(self, step: int) -> None:
+        """Go to the next line with what is looked for, or to the one before."""
+        self._search.next_match(step)
+
+    def action_end_search(self) -> None:
+        """Look for nothing any more; what is seen stays."""
+        self._search.end()
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        return self.typing or self._search.consumes(character)
+
+    # Typing.
+
+    def _accepts(self) -> bool:
+        run = self.state.run
+        return self.can_type and run is not None and run.going
+
+    def action_type(self) -> None:
+        """Begin to type to the script, if there is one to take it."""
+        if self._accepts():
+            self.typing, self._search.open = True, False
+            self.scrolled = 0
+            self.post_message(Changed())
+            self.redraw()
+        else:
+            self.notify(refusals.NOTHING_READS if self.can_type else refusals.NOTHING_IS_SENT)
+
+    def _end_typing(self) -> None:
+        if self.typing:
+            self.post_message(Changed())
+        self.typing = False
+        self._escaped_at = float("-inf")
+        self.redraw()
+
+    def on_key(self, event: events.Key) -> None:
+        if self._search.open:
+            self._search.press(event)
+        if not self.typing:
+            return
+        # Every key is the script's now: none may reach a binding, be it a panel's or the app's.
+        event.stop()
+        event.prevent_default()
+        now = time.monotonic()
+        if event.key == "ctrl+right_square_bracket" or (event.key == "escape" and now - self._escaped_at < _TWICE_S):
+            self._end_typing()
+            return
+        self._escaped_at = now if event.key == "escape" else float("-inf")
+        self._send(encode(event.key, event.character, self.terminal.application_cursor))
+
+    def on_paste(self, event: events.Paste) -> None:
+        if self._search.open:
+            event.stop()
+            self._search.paste(event.text)
+        elif self.typing:
+            event.stop()
+            self._send(encode_paste(event.text, self.terminal.bracketed_paste))
+
+    def _send(self, text: str | None) -> None:
+        if text:
+            self.scrolled = 0
+            self.post_message(self.Typed(text))
+
+    def on_focus(self) -> None:
+        self.redraw()
+
+    def on_blur(self) -> None:
+        if self._search.open:
+            self._search.keep()
+        self._end_typing()
+
+
+def _first_fit(width: int, *texts: str) -> str:
+    return next((text for text in texts if cell_len(text) <= width), texts[-1])

@@ -1,0 +1,392 @@
+"""The process table: every process on the GPUs or of the run, with the keys of htop and nvitop."""
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events as textual_events
+from textual.binding import Binding, BindingType
+from textual.geometry import clamp
+from textual.message import Message
+
+from tfmemtop.state import State
+from tfmemtop.state.process_rows import ProcessRow, processes
+from tfmemtop.state.users import UserRow, users
+from tfmemtop.state.waiting import waiting
+from tfmemtop.ui.draw.lines import Line, Panel, fit
+from tfmemtop.ui.draw.palette import DIM, UNICODE, Glyphs
+from tfmemtop.ui.panels.key_bar import Hints
+from tfmemtop.ui.panels.process_rows import (
+    Cursor,
+    Layout,
+    Order,
+    Placed,
+    RowKey,
+    header,
+    lay_out,
+    matching,
+    row_line,
+    sort,
+    tree,
+)
+from tfmemtop.ui.panels.user_rows import user_lines
+from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.words import panels
+from tfmemtop.words.devices import shares_missing
+from tfmemtop.words.keys import COLUMN_KEYS, FILTERING, ORDER_KEYS
+from tfmemtop.words.refusals import HAS_ENDED
+from tfmemtop.words.safe import safe
+
+_TOP = 2
+"""Lines above the first row: title and header."""
+_CUT_STEP = 8
+_CUT_MOST = 4096
+
+
+class ProcessTable(Panel, can_focus=True):
+    """The table. It asks for details and signals by messages, and itself does nothing to a process."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home", "edge(-1)", show=False),
+        Binding("end", "edge(1)", show=False),
+        Binding("left", "cut(-1)", "command to the left", show=False),
+        Binding("right", "cut(1)", "command to the right", show=False),
+        Binding("full_stop,f6", "sort(1)", "sort by the next column", show=False),
+        Binding("comma", "sort(-1)", "sort by the column before", show=False),
+        Binding("I", "invert", "invert the order", show=False),
+        Binding("o", "order", "sort by the column of the next key", show=False),
+        Binding("u", "users", "sum by user", show=False),
+        Binding("slash,f4", "filter", "filter", show=False),
+        Binding("f5,t", "tree", "tree", show=False),
+        Binding("space", "tag", "tag", show=False),
+        Binding("U", "untag", "untag all", show=False),
+        Binding("enter", "details", "details", show=False),
+        Binding("f9,k", "signal", "send a signal", show=False),
+        Binding("escape", "clear", "clear filter and tags", show=False),
+    ]
+
+    class Details(Message):
+        """The user wants to know all about process *pid*."""
+
+        def __init__(self, pid: int) -> None:
+            super().__init__()
+            self.pid = pid
+
+    class Signal(Message):
+        """The user wants to send a signal to *pids*: the tagged ones, or the selected one."""
+
+        def __init__(self, pids: list[int]) -> None:
+            super().__init__()
+            self.pids = pids
+
+    def __init__(self, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
+        super().__init__(glyphs=glyphs, id=id)
+        self.order = Order()
+        self.wanted = ""  # the filter
+        self.typing = False  # whether keys go into the filter
+        self.as_tree = False
+        self.by_user = False
+        self._user = 0  # the one that is chosen
+        self._ordering = False  # whether the next key names a column
+        self.tagged: set[int] = set()
+        self._rows: list[ProcessRow] | None = None  # of the newest state; None until they are needed
+        self._placed: list[Placed] | None = None  # those in view order
+        self._chosen: RowKey | None = None  # None: the first row, whichever that is
+        self._index = 0
+        self._top = 0
+        self._follow = True  # keep the selected row in view; off while the wheel looks elsewhere
+        self._cut = 0
+        self._layout = Layout(())
+
+    # What is shown
+
+    @property
+    def rows(self) -> list[ProcessRow]:
+        """All rows of the newest state, before sorting and filter."""
+        if self._rows is None:
+            self._rows = processes(self.state)
+        return self._rows
+
+    @property
+    def placed(self) -> list[Placed]:
+        """The rows as they stand in the table: filtered, sorted, perhaps as a tree."""
+        if self._placed is None:
+            rows = sort(matching(self.rows, self.wanted), self.order)
+            self._placed = tree(rows, self.glyphs) if self.as_tree else [Placed(row) for row in rows]
+            self._find_chosen()
+        return self._placed
+
+    @property
+    def mode(self) -> Hints:
+        """The keys of the filter while it is typed, and of the columns while one is chosen to sort by."""
+        return FILTERING if self.typing else COLUMN_KEYS if self._ordering else ()
+
+    @property
+    def selected(self) -> ProcessRow | None:
+        """The row the cursor is on."""
+        placed = self.placed
+        return placed[self._index].row if placed else None
+
+    def show(self, state: State) -> None:
+        self._rows = self._placed = None
+        super().show(state)
+
+    def build(self, width: int, height: int) -> list[Line]:
+        if self.by_user:
+            return self._build_users(width, height)
+        placed = self.placed
+        self._layout = lay_out(width, bool(self.state.devices), waiting(self.state) is None)
+        room = max(0, height - _TOP)
+        self._keep_in_view(len(placed), room)
+        lines = [self._title(width, len(placed)), header(self._layout, width, self.order, self._cut)]
+        for index in range(self._top, min(len(placed), self._top + room)):
+            item = placed[index]
+            cursor: Cursor = "none" if index != self._index else "here" if self.has_focus else "elsewhere"
+            tagged = item.row.pid in self.tagged
+            lines.append(row_line(item, self._layout, self.glyphs, cursor=cursor, tagged=tagged, cut=self._cut))
+        if not placed:
+            lines.append([Segment(fit(f"   {self._why_empty()}", width, self.glyphs), DIM)])
+        return lines
+
+    @property
+    def users(self) -> list[UserRow]:
+        """All users of the newest state, with the sums over their processes."""
+        return users(self.rows)
+
+    def _build_users(self, width: int, height: int) -> list[Line]:
+        found = self.users
+        self._user = clamp(self._user, 0, max(0, len(found) - 1))
+        self._top = max(0, self._user - max(1, height - _TOP) + 1)
+        title = self.title_line(width, f"Users {len(found)}", panels.BY_USER, chosen=self.has_focus)
+        chosen = self._user if self.has_focus else -1
+        return [title, *user_lines(found, width, height - 1, self._top, chosen, self.glyphs)]
+
+    def _title(self, width: int, shown: int) -> Line:
+        count = str(len(self.rows)) if shown == len(self.rows) else f"{shown} of {len(self.rows)}"
+        parts = []
+        self.tagged &= {row.pid for row in self.rows}
+        if self.tagged:
+            parts.append(f"{len(self.tagged)} tagged")
+        if self.as_tree:
+            parts.append("tree")
+        parts.append(f"sort {self.order.column} {self.glyphs.down if self.order.falling else self.glyphs.up}")
+        title = f"Processes {count}"
+        if self.typing or self.wanted:
+            wanted = safe(self.wanted)
+            # While it is typed its end must stay in view, whatever else has to go.
+            taken = len(title) + 16 + (0 if self.typing else sum(len(part) + 3 for part in parts))
+            if self.typing:
+                tail = wanted[-max(4, width - taken) :]
+                parts = [f"filter: {tail}{self.glyphs.limit}"]
+            else:
+                parts.append("filter: " + fit(wanted, max(4, width - taken), self.glyphs))
+        return self.title_line(width, title, f" {self.glyphs.dot} ".join(parts), chosen=self.has_focus)
+
+    def _why_empty(self) -> str:
+        if self.rows:
+            return panels.no_match(safe(self.wanted))
+        missing = [d.reading.processes_missing for d in self.state.devices.values() if d.reading]
+        reason = next((shares_missing(one) for one in missing if one), None)
+        return safe(reason) if reason else panels.NO_GPU_PROCESS if self.state.devices else panels.NO_PROCESS
+
+    # The cursor
+
+    def _find_chosen(self) -> None:
+        """Put the index where the chosen row is now; one that has gone leaves it to its neighbour."""
+        assert self._placed is not None
+        keys = [item.key for item in self._placed]
+        if self._chosen is None:
+            self._index = 0
+            return
+        if self._chosen in keys:
+            self._index = keys.index(self._chosen)
+            return
+        # A process shows up on its GPU a moment after it was seen: the pid counts before the place.
+        same = next((i for i, (pid, _) in enumerate(keys) if pid == self._chosen[0]), None)
+        self._index = same if same is not None else clamp(self._index, 0, max(0, len(keys) - 1))
+        self._chosen = keys[self._index] if keys else self._chosen
+
+    def _keep_in_view(self, count: int, room: int) -> None:
+        if self._follow:
+            self._top = clamp(self._top, self._index - max(1, room) + 1, self._index)
+        self._top = clamp(self._top, 0, max(0, count - room))
+
+    def _select(self, index: int) -> None:
+        if self.by_user:
+            self._user = clamp(index, 0, max(0, len(self.users) - 1))
+        elif self.placed:
+            self._index = clamp(index, 0, len(self.placed) - 1)
+            self._chosen = self.placed[self._index].key
+        self._follow = True
+        self.redraw()
+
+    def _rearranged(self) -> None:
+        self._placed = None
+        self._follow = True
+        self.redraw()
+
+    def action_move(self, count: int) -> None:
+        self._select((self._user if self.by_user else self._index) + count)
+
+    def action_page(self, count: int) -> None:
+        self._select((self._user if self.by_user else self._index) + count * max(1, self.size.height - _TOP - 1))
+
+    def action_edge(self, side: int) -> None:
+        self._select(len(self.rows) if side > 0 else 0)
+
+    def action_cut(self, count: int) -> None:
+        self._cut = clamp(self._cut + count * _CUT_STEP, 0, _CUT_MOST)
+        self.redraw()
+
+    # Order, filter, tree, tags
+
+    def action_sort(self, count: int) -> None:
+        self.order = self.order.step(count)
+        self._rearranged()
+
+    def action_invert(self) -> None:
+        self.order = self.order.by(self.order.column)
+        self._rearranged()
+
+    def action_order(self) -> None:
+        """The next key names the column to sort by, its capital the other direction; as in nvitop."""
+        self._ordering = True
+        self.post_message(Changed())
+
+    def _order_by(self, key: str) -> None:
+        self._ordering = False
+        column = ORDER_KEYS.get(key.lower())
+        if column:
+            self.by_user = False
+            self.order = Order(column, inverted=key.isupper())
+            self._rearranged()
+        self.post_message(Changed())
+
+    def action_users(self) -> None:
+        """Sum by user, or show the processes again."""
+        self.by_user = not self.by_user
+        self._user = self._top = 0
+        self._rearranged()
+
+    def action_tree(self) -> None:
+        self.as_tree = not self.as_tree
+        self._rearranged()
+
+    def action_filter(self) -> None:
+        """Take the keys and type a filter: Enter keeps it, Esc clears it."""
+        self.focus()
+        self.typing = True
+        self.redraw()
+        self.post_message(Changed())
+
+    def action_tag(self) -> None:
+        if self.by_user:
+            return
+        if row := self.selected:
+            self.tagged ^= {row.pid}
+            self._select(self._index + 1)
+
+    def action_untag(self) -> None:
+        self.tagged.clear()
+        self.redraw()
+
+    def action_clear(self) -> None:
+        """Clear the filter, or if there is none, the tags."""
+        if self.by_user:
+            self.action_users()
+        elif self.wanted:
+            self._set_filter("")
+        else:
+            self.action_untag()
+
+    def _set_filter(self, text: str) -> None:
+        self.wanted = text
+        self._rearranged()
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        return (self.typing or self._ordering) and character is not None and character.isprintable()
+
+    def on_key(self, event: textual_events.Key) -> None:
+        if self._ordering:
+            self._order_by(event.character or "")
+            event.stop()
+            event.prevent_default()
+        if not self.typing:
+            return
+        if event.key in ("enter", "escape"):
+            self.typing = False
+            self._set_filter(self.wanted if event.key == "enter" else "")
+            self.post_message(Changed())
+        elif event.key in ("backspace", "ctrl+h"):
+            self._set_filter(self.wanted[:-1])
+        elif event.key == "ctrl+u":
+            self._set_filter("")
+        elif event.character and event.is_printable:
+            self._set_filter(self.wanted + event.character)
+        else:
+            return  # arrows and the like still move in what is found
+        event.stop()
+        event.prevent_default()
+
+    def on_paste(self, event: textual_events.Paste) -> None:
+        if self.typing:
+            event.stop()
+            self._set_filter(self.wanted + safe(event.text.strip()))
+
+    def on_focus(self) -> None:
+        self.redraw()
+
+    def on_blur(self) -> None:
+        if self.typing or self._ordering:
+            self.post_message(Changed())
+        self.typing = self._ordering = False
+        self.redraw()
+
+    # What is asked of the app
+
+    def action_details(self) -> None:
+        """All about the selected process; of a user, the processes."""
+        if self.by_user:
+            if found := self.users[self._user : self._user + 1]:
+                self.action_users()
+                self._set_filter(found[0].user)
+        elif row := self.selected:
+            self.post_message(self.Details(row.pid))
+
+    def action_signal(self) -> None:
+        if self.by_user:
+            return
+        ended = {row.pid for row in self.rows if row.gone}
+        pids = sorted(self.tagged) if self.tagged else [row.pid] if (row := self.selected) else []
+        alive = [pid for pid in pids if pid not in ended]
+        if alive:
+            self.post_message(self.Signal(alive))
+        elif pids:
+            self.notify(HAS_ENDED, timeout=3)
+
+    # The mouse
+
+    def on_click(self, click: textual_events.Click) -> None:
+        if click.y == 1 and not self.by_user and (column := self._layout.at(click.x)):
+            self.order = self.order.by(column.name)
+            self._rearranged()
+        index = self._top + click.y - _TOP
+        if click.y >= _TOP and index < (len(self.users) if self.by_user else len(self.placed)):
+            self._select(index)
+            if click.chain == 2:
+                self.action_details()
+
+    def on_mouse_scroll_down(self, event: textual_events.MouseScrollDown) -> None:
+        self._look(event, 3)
+
+    def on_mouse_scroll_up(self, event: textual_events.MouseScrollUp) -> None:
+        self._look(event, -3)
+
+    def _look(self, event: textual_events.MouseEvent, count: int) -> None:
+        event.stop()
+        self._follow = False
+        self._top += count
+        self.redraw()

@@ -1,0 +1,76 @@
+"""Where a replay is: one line with its speed, its time and what can be done."""
+
+from textual import events
+
+from tfmemtop.session.replay import ReplaySource
+from tfmemtop.ui.draw.lines import Line, Panel, segments, width_of
+from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, RULE, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.keys import on_the_key
+from tfmemtop.ui.panels.key_bar import KeyBar
+from tfmemtop.units import format_duration
+from tfmemtop.words.keys import play_word
+
+_SHORTEST_TRACK = 10
+_KEYS = (
+    (", .", "step", "step(1)"),
+    ("← →", "5 s", "seek(5.0)"),
+    ("Home End", "seek", "seek_edge(1)"),
+    ("< >", "speed", "speed(1)"),
+)
+"""What stands on the keys, their word, and what a click on them does."""
+
+
+class ReplayBar(Panel):
+    """A player's bar over a :class:`ReplaySource`; a click on its track seeks, one on a key presses it."""
+
+    DEFAULT_CSS = "ReplayBar { height: 1; }"
+
+    def __init__(self, source: ReplaySource, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
+        super().__init__(glyphs=glyphs, id=id)
+        self.source = source
+        self._track = range(0)  # columns
+        self._spots: list[tuple[int, int, str]] = []
+
+    def build(self, width: int, height: int) -> list[Line]:
+        source = self.source
+        playing, paused = (">", "||") if self.glyphs.ascii else ("▶", "▮▮")
+        left = segments(
+            (
+                (f" {paused if source.paused else playing} {source.speed:g}× ", BOLD),
+                (f"{format_duration(source.position_s)} ", PLAIN),
+            )
+        )
+        right = segments([(f" {format_duration(source.length_s)}", PLAIN)])
+        if source.seeking and source.position_s > 0:
+            right += segments([(f"  seeking {100 * source.folded_s / source.position_s:.0f}%", WARNING)])
+        elif source.at_end:
+            right += segments([("  at the end", DIM)])
+        if source.damaged:
+            lines = f"{source.damaged} damaged line{'s' * (source.damaged != 1)} left out"
+            right += segments([(f"  {lines}", WARNING)])
+        spots: list[tuple[int, int, str]] = []  # first and last cell, counted from where `right` begins
+        for key, word, action in (("Space", play_word(paused=source.paused, at_end=source.at_end), "play"), *_KEYS):
+            more = segments([("  ", PLAIN), (on_the_key(key, self.glyphs), KEY), (f" {word}", PLAIN)])
+            if width_of(left) + _SHORTEST_TRACK + width_of(right) + width_of(more) <= width:
+                spots.append((width_of(right) + 2, width_of(right) + width_of(more), action))
+                right += more
+        begin = width - width_of(right)
+        self._spots = [(begin + first, begin + last, action) for first, last, action in spots]
+        start = width_of(left)
+        self._track = range(start, max(start, width - width_of(right) - 1))
+        share = min(1.0, source.position_s / source.length_s) if source.length_s else 1.0
+        return [[*left, *self._draw_track(len(self._track), share), *right]]
+
+    def _draw_track(self, width: int, share: float) -> Line:
+        if width < 1:
+            return []
+        at = round(share * (width - 1))
+        done, mark, rest = ("=", "o", "-") if self.glyphs.ascii else ("━", "●", "─")
+        return segments([(done * at, GOOD), (mark, BOLD), (rest * (width - 1 - at), RULE)])
+
+    def on_click(self, event: events.Click) -> None:
+        if event.x in self._track and len(self._track) > 1:
+            self.source.seek(self.source.length_s * (event.x - self._track.start) / (len(self._track) - 1))
+        for first, last, action in self._spots:
+            if first <= event.x < last:
+                self.post_message(KeyBar.Pressed(action))

@@ -1,0 +1,90 @@
+"""Processes summed by user, as lines. Pure."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from rich.segment import Segment
+
+from tfmemtop.state.users import Sum, UserRow
+from tfmemtop.ui.draw.lines import Line, fit
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, LAYER, Glyphs
+from tfmemtop.ui.draw.text import exactly
+from tfmemtop.units import UNKNOWN, format_short
+from tfmemtop.words.safe import safe
+
+_USER = 12  # cells
+
+
+class _Column(NamedTuple):
+    name: str
+    width: int
+    text: Callable[[UserRow], str]
+    rank: int  # how early it goes where there is little room, the highest first
+
+
+_COLUMNS = (
+    _Column("PROCESSES", 9, lambda user: _processes(user), 1),
+    _Column("GPUS", 7, lambda user: _gpus(user.gpus), 3),
+    _Column("GPU-MEM", 8, lambda user: _figure(user.gpu_memory, _bytes), 0),
+    _Column("%SM", 6, lambda user: _figure(user.sm, _whole), 4),
+    _Column("%CPU", 7, lambda user: _figure(user.cpu, _whole), 5),
+    _Column("HOST-MEM", 8, lambda user: _figure(user.rss, _bytes), 2),
+    _Column("TF-USE", 8, lambda user: _figure(user.in_use, _bytes), 1),
+)
+_BAR_LEAST = 8
+
+
+def user_lines(found: Sequence[UserRow], width: int, height: int, top: int, chosen: int, glyphs: Glyphs) -> list[Line]:
+    """A heading and rows *top* and on in *height* lines, each with a bar of its share of all that users hold."""
+    columns = list(_COLUMNS)
+    while len(columns) > 1 and _taken(columns) > width:
+        columns.remove(max(columns, key=lambda column: column.rank))
+    room = width - _taken(columns) - 2
+    head = exactly(" USER", _USER + 2) + "".join(f"{column.name:>{column.width}} " for column in columns)
+    lines: list[Line] = [[Segment(exactly(head, width), BOLD)]]
+    whole = sum(user.gpu_memory.total or 0 for user in found)
+    for index, user in enumerate(found[top : top + max(0, height - 1)], top):
+        name = exactly(fit(safe(user.user) or UNKNOWN, _USER, glyphs), _USER)
+        figures = "".join(f"{column.text(user):>{column.width}} " for column in columns)
+        line = [Segment(f" {name} "), Segment(figures)]
+        if room >= _BAR_LEAST and whole:
+            cells = round((user.gpu_memory.total or 0) / whole * room)
+            line.append(Segment(" " + glyphs.fill["others"] * cells, LAYER["others"]))
+        if index == chosen:
+            text = "".join(segment.text for segment in line)
+            line = [Segment(exactly(text, width), CHOSEN)]
+        lines.append(line)
+    return lines
+
+
+def _taken(columns: Sequence[_Column]) -> int:
+    return 2 + _USER + sum(column.width + 1 for column in columns)
+
+
+def _processes(user: UserRow) -> str:
+    """Those that go on; if there is none, those that have ended."""
+    return str(user.processes) if user.processes else f"{user.ended} ended"
+
+
+def _figure(found: Sum, text: Callable[[float], str]) -> str:
+    """A sum of which some parts are unknown is at least that."""
+    return UNKNOWN if found.total is None else (">" if found.partial else "") + text(found.total)
+
+
+def _bytes(value: float) -> str:
+    return format_short(int(value))
+
+
+def _whole(value: float) -> str:
+    return f"{value:.0f}"
+
+
+def _gpus(indices: set[int]) -> str:
+    """``0,1``, ``0-7``, and where there is no room for that how many."""
+    listed = sorted(indices)
+    if not listed:
+        return UNKNOWN
+    if len(listed) > 2 and listed[-1] - listed[0] == len(listed) - 1:
+        return f"{listed[0]}-{listed[-1]}"
+    text = ",".join(map(str, listed))
+    return text if len(text) <= 7 else f"{len(listed)}"

@@ -1,0 +1,120 @@
+"""Findings: what holds now, most serious first, each with what helps."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+
+from tfmemtop.rules import findings
+from tfmemtop.rules.finding import Severity
+from tfmemtop.rules.grouping import Group, grouped
+from tfmemtop.rules.remedy import Remedy
+from tfmemtop.state import State
+from tfmemtop.ui.draw.lines import Line, Panel, width_of
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, PLAIN, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.draw.remedies import remedy_line, remedy_lines
+from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.panels.key_bar import KeyBar, press_bracketed
+from tfmemtop.words.findings.groups import say_group
+from tfmemtop.words.safe import safe
+
+MARKS = {Severity.ERROR: ("!", ERROR), Severity.WARNING: ("!", WARNING), Severity.INFO: ("i", GOOD)}
+_WRAPPED = 200  # texts whose lines are kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What is drawn of a group of findings."""
+
+    severity: Severity
+    headline: str
+    figures: str
+    remedies: tuple[Remedy, ...]
+
+
+class WhyPanel(Panel):
+    """A title and the findings, wrapped, those alike on many devices as one; what is not shown is counted."""
+
+    def __init__(self, *, glyphs: Glyphs = UNICODE, steers: bool = True, id: str | None = None) -> None:
+        """*steers*: whether keys may change anything for the script."""
+        super().__init__(glyphs=glyphs, id=id)
+        self._steers = steers
+        self._wrapped: dict[tuple[_Words, int], list[Line]] = {}
+
+    def on_click(self, click: events.Click) -> None:
+        """A key in brackets is pressed; a click anywhere else explains."""
+        if not press_bracketed(self, click):
+            self.post_message(KeyBar.Pressed("why"))
+
+    def build(self, width: int, height: int) -> list[Line]:
+        rows: list[Line] = []
+        found = findings(self.state)
+        hidden = len(found)
+        for group in grouped(found):
+            room = height - 1 - len(rows)
+            lines = next((lines for lines in self._ever_shorter(group, width) if len(lines) <= room), None)
+            # Those after it matter less: they do not take its place. The first is shown even if it is cut.
+            if lines is None and rows:
+                break
+            lines = lines or self._rows(group, width)
+            hidden -= 1
+            rows += lines
+        more = f"W: {hidden} more {self.glyphs.more}" if hidden else "W explains" if rows else ""
+        return [self.title_line(width, "Why", more), *rows]
+
+    def wanted_height(self, state: State, width: int) -> int:
+        """Lines that all findings take, with the title; 0 if there is none."""
+        groups = grouped(findings(state))
+        return 1 + sum(len(self._rows(group, width)) for group in groups) if groups and width else 0
+
+    def _ever_shorter(self, group: Group, width: int) -> Iterator[list[Line]]:
+        """The lines of *group*: all, without the figures, the headline alone."""
+        yield self._rows(group, width)
+        yield self._rows(group, width, figures=False)
+        yield self._rows(group, width, figures=False, remedies=False)
+
+    def _rows(self, group: Group, width: int, *, figures: bool = True, remedies: bool = True) -> list[Line]:
+        """The lines of *group*, wrapped once for as long as its words stay."""
+        said = say_group(group)
+        helps = group.remedies if remedies else ()
+        words = _Words(group.first.severity, said.headline, said.figures if figures else "", helps)
+        known = self._wrapped.get((words, width))
+        if known is None:
+            if len(self._wrapped) > _WRAPPED:
+                self._wrapped.clear()
+            known = self._wrapped[words, width] = self._wrap(words, width)
+        return known
+
+    def _wrap(self, words: _Words, width: int) -> list[Line]:
+        mark, style = MARKS[words.severity]
+        room = max(10, width - 4)
+        rows = finding_lines(words.headline, words.figures, room, headline_style(words.severity))
+        rows = [[Segment("   "), *line] for line in rows]
+        rows[0][0] = Segment(f" {mark} ", style)
+        remedy = remedy_line(words.remedies, steers=self._steers)
+        if remedy and width_of(rows[-1]) + width_of(remedy) + 2 <= width:
+            rows[-1] = [*rows[-1], Segment("  "), *remedy]
+        else:
+            lines = remedy_lines(words.remedies, room, self.glyphs, steers=self._steers)
+            rows += [[Segment("   "), *line] for line in lines]
+        return rows
+
+
+def headline_style(severity: Severity) -> Style:
+    """What is only told for information does not shout."""
+    return PLAIN if severity is Severity.INFO else BOLD
+
+
+def finding_lines(headline: str, figures: str, width: int, style: Style) -> list[Line]:
+    """A headline in its *style* and the figures after it, dim, in lines of at most *width* cells."""
+    lines: list[Line] = [[Segment(line, style)] for line in wrap(headline, width)]
+    beside, room = "", width - width_of(lines[-1])
+    words = safe(figures).split()
+    while words and cell_len(f"{beside} {words[0]}") <= room:
+        beside += f" {words.pop(0)}"
+    if beside:
+        lines[-1].append(Segment(beside, DIM))
+    return [*lines, *([Segment(line, DIM)] for line in (wrap(" ".join(words), width) if words else ()))]

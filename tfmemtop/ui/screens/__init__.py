@@ -1,0 +1,1 @@
+"""What opens over the main screen: dialogs, and screens of their own."""

@@ -1,0 +1,231 @@
+"""The base of all dialogs: a centred box on the screen below, its keys on the last line, Esc closes.
+
+Nothing blinks or moves. The box takes the room its lines need, at most nine tenths of the
+terminal; what does not fit scrolls.
+"""
+
+from typing import Any, ClassVar, Generic, TypeVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.geometry import clamp
+from textual.screen import ModalScreen
+from textual.widget import Widget
+
+from tfmemtop.ui.draw.lines import Line, Panel, cannot_be_drawn
+from tfmemtop.ui.draw.palette import DIM, KEY, UNICODE, Glyphs
+from tfmemtop.ui.panels.key_bar import press_hint
+from tfmemtop.ui.screens.drawn import Drawn
+from tfmemtop.words.safe import safe
+
+T = TypeVar("T")
+
+Hint = tuple[str, str]
+"""A key and what it does: ``("Enter", "send")``."""
+
+_CHROME = 4
+"""Columns of the border and of the blanks beside it."""
+
+
+class Dialog(Drawn, ModalScreen[T], Generic[T]):
+    """A modal box. A subclass gives its lines with :meth:`body` and closes with ``dismiss(result)``."""
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; }
+    Dialog > Vertical {
+        background: ansi_default;
+        color: ansi_default;
+        border: solid ansi_cyan;
+        border-title-color: ansi_cyan;
+        border-title-style: bold;
+        padding: 0 1;
+    }
+    Dialog.-ascii > Vertical { border: ascii ansi_cyan; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # Ctrl-C leaves the dialog and nothing else: it must never reach another process.
+        Binding("escape,ctrl+c", "cancel", "close", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("S", "app.picture", show=False),
+        Binding("home", "edge(-1)", show=False),
+        Binding("end", "edge(1)", show=False),
+    ]
+
+    def __init__(self, title: str, *, glyphs: Glyphs = UNICODE, width: int = 76) -> None:
+        super().__init__(classes="-ascii" if glyphs.ascii else "")
+        self.glyphs = glyphs
+        self.top = 0  # the first line shown
+        self.lines: list[Line] = []
+        self._heading = safe(title)
+        self._width = width
+        self._text = _Body(self)
+        self._hints = _Hints(self)
+
+    def body(self, width: int) -> list[Line]:
+        """The dialog's lines, none wider than *width* cells."""
+        raise NotImplementedError(type(self).__name__)
+
+    def hints(self) -> list[Hint]:
+        """The keys on the last line."""
+        return [("Esc", "close")]
+
+    def fields(self) -> list[Widget]:
+        """Widgets that stand below the lines, each one line high."""
+        return []
+
+    def kept_in_view(self) -> int | None:
+        """The index of a line that scrolling must keep visible."""
+        return None
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as box:
+            box.border_title = Content(self._heading)
+            yield self._text
+            yield from self.fields()
+            yield self._hints
+
+    def on_mount(self) -> None:
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self.redraw()
+
+    @property
+    def heading(self) -> str:
+        """The title in the border."""
+        return self._heading
+
+    @heading.setter
+    def heading(self, text: str) -> None:
+        self._heading = safe(text)
+        if self.is_mounted:
+            self.query_one(Vertical).border_title = Content(self._heading)
+
+    def redraw(self) -> None:
+        """Take the lines anew from :meth:`body`, fit the box to them and draw what changed."""
+        box = next(iter(self.query(Vertical)), None)
+        if not self.is_mounted or box is None:  # not there yet, or about to go
+            return
+        columns, rows = self.app.size
+        outer = max(_CHROME + 8, min(self._width, columns * 9 // 10))
+        try:
+            self.lines = self.body(outer - _CHROME)
+            kept = self.kept_in_view()
+        except Exception as error:  # the screen below lives on
+            self.lines, kept = [cannot_be_drawn("this dialog", error, outer - _CHROME)], None
+        fixed = 2 + 2 + len(self.fields())  # border; a blank line and the hints
+        height = clamp(len(self.lines) + fixed, fixed + 1, max(fixed + 1, rows * 9 // 10))
+        if (outer, height) != self._fitted:
+            self._fitted = (outer, height)
+            box.styles.width, box.styles.height = outer, height
+        self._page = height - fixed
+        self._scroll(kept)
+        self._text.redraw()
+        self._hints.redraw()
+
+    def follow(self) -> None:
+        """Draw anew, with the line of :meth:`kept_in_view` in view, wherever it was scrolled to."""
+        self._follow = True
+        self.redraw()
+
+    _follow = True
+    _page = 1
+    _fitted = (0, 0)
+
+    def _scroll(self, kept: int | None = None) -> None:
+        if kept is not None and self._follow:
+            self.top = clamp(self.top, kept - self._page + 1, kept)
+        self.top = clamp(self.top, 0, max(0, len(self.lines) - self._page))
+
+    def scroll_lines(self, count: int) -> None:
+        """Scroll by *count* lines, down if it is positive; what was kept in view may go out of it."""
+        self._follow = False
+        self.top += count
+        self._scroll()
+        self._text.redraw()
+        self._hints.redraw()
+
+    @property
+    def hidden(self) -> tuple[int, int]:
+        """How many lines are out of view, above and below."""
+        return self.top, max(0, len(self.lines) - self.top - self._page)
+
+    def pressed(self, line: int) -> None:
+        """The line of that index was clicked."""
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+    def action_move(self, count: int) -> None:
+        self.scroll_lines(count)
+
+    def action_page(self, count: int) -> None:
+        self.scroll_lines(count * max(1, self._page - 1))
+
+    def action_edge(self, side: int) -> None:
+        self.scroll_lines(side * len(self.lines))
+
+
+class _Body(Panel):
+    """The part of the dialog's lines that is in view."""
+
+    def __init__(self, dialog: "Dialog[Any]") -> None:
+        super().__init__(glyphs=dialog.glyphs)
+        self._dialog = dialog
+
+    def build(self, width: int, height: int) -> list[Line]:
+        return self._dialog.lines[self._dialog.top : self._dialog.top + height]
+
+    def on_click(self, click: events.Click) -> None:
+        self._dialog.pressed(self._dialog.top + click.y)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self._dialog.scroll_lines(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self._dialog.scroll_lines(-3)
+
+
+class _Hints(Panel):
+    """How much is out of view, and the dialog's keys; the last of them give way where they do not fit."""
+
+    DEFAULT_CSS = "_Hints { height: 2; }"
+
+    def __init__(self, dialog: "Dialog[Any]") -> None:
+        super().__init__(glyphs=dialog.glyphs)
+        self._dialog = dialog
+
+    def build(self, width: int, height: int) -> list[Line]:
+        line: Line = []
+        left = width
+        for key, meaning in self._dialog.hints():
+            left -= cell_len(key) + cell_len(meaning) + 3
+            if left < -2:
+                break
+            line += [Segment(key, KEY), Segment(f" {meaning}  ")]
+        return [self._hidden(), line]
+
+    def on_click(self, click: events.Click) -> None:
+        """A click on a key presses it."""
+        if click.y == 1:
+            click.stop()
+            press_hint(self, self._dialog.hints(), click.x)
+
+    def _hidden(self) -> Line:
+        above, below = self._dialog.hidden
+        parts = []
+        if below:
+            parts.append(f"{self.glyphs.down} {below} more below")
+        if above:
+            parts.append(f"{self.glyphs.up} {above} above")
+        return [Segment("  ".join(parts), DIM)] if parts else []

@@ -1,0 +1,22 @@
+"""What the app knows of a screen: it can be drawn from a state, and may need a pool's map."""
+
+from textual.message import Message
+
+from tfmemtop.events import MapWanted
+from tfmemtop.state import State
+
+
+class Changed(Message):
+    """The user has changed what is to be seen: the app draws anew."""
+
+
+class Drawn:
+    """Base of every screen and dialog."""
+
+    def refresh_state(self, state: State) -> None:
+        """Draw *state*, the newest one."""
+
+    @property
+    def wish(self) -> MapWanted | None:
+        """The map that the engine is to read while this screen is on top."""
+        return None

@@ -1,0 +1,114 @@
+"""F1: the keys and the legend, and behind them the pages of the manual."""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+
+from tfmemtop.help import topic, topics
+from tfmemtop.ui.draw.chunk_map import shades
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.palette import BOLD, KEY, LAYER, PLAIN, UNICODE, Glyphs
+from tfmemtop.ui.draw.text import exactly, wrap
+from tfmemtop.ui.keys import Key, on_the_key
+from tfmemtop.ui.screens.dialog import Dialog, Hint
+from tfmemtop.words import keys as words
+
+_GROUPS = (
+    ("run", "The script"),
+    ("screen", "The screen"),
+    ("replay", "The replay"),
+    ("processes", "Processes"),
+    ("output", "Output, when it is chosen with Tab"),
+    ("map", "Inside the pool"),
+)
+_FIRST = "tfmemtop: keys and words"
+_LEFT = 9
+"""Cells of the keys with the blank after them, at the least."""
+
+
+class HelpDialog(Dialog[None]):
+    """Its first page is made from the keys of this session; the others are those of ``tfmemtop help``."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,tab", "turn(1)", show=False, priority=True),
+        Binding("left,shift+tab", "turn(-1)", show=False, priority=True),
+        Binding("q,f1,h,question_mark", "cancel", show=False),
+    ]
+
+    def __init__(
+        self, keys: Sequence[Key], *, replay: bool = False, signals: bool = True, glyphs: Glyphs = UNICODE
+    ) -> None:
+        """*keys* are those of this session: of a *replay*, or of a screen that may send *signals* or may not."""
+        super().__init__(_FIRST, glyphs=glyphs, width=92)
+        self._keys = keys
+        self._of_panels = {
+            "processes": words.table_keys(replay=replay, signals=signals),
+            "output": words.output_keys(typing=signals),
+            "map": words.map_keys(replay=replay),
+        }
+        self._pages = ("", *topics())  # the first one has no name
+        self._page_shown = 0
+
+    def hints(self) -> list[Hint]:
+        arrows = "Left Right" if self.glyphs.ascii else "← →"
+        following = self._pages[(self._page_shown + 1) % len(self._pages)] or "keys"
+        return [("Esc", "close"), (arrows, f"turn the page; next: {following}")]
+
+    def action_turn(self, step: int) -> None:
+        """Show the next page, or the one before."""
+        self._page_shown = (self._page_shown + step) % len(self._pages)
+        name = self._pages[self._page_shown]
+        self.heading = f"tfmemtop help {name}" if name else _FIRST
+        self.top = 0
+        self.redraw()
+
+    def body(self, width: int) -> list[Line]:
+        name = self._pages[self._page_shown]
+        if not name:
+            return self._keys_and_words(width)
+        # Markdown takes longer to load than all of Textual that a screen needs.
+        from tfmemtop.ui.draw.markdown import markdown
+
+        return markdown(topic(name), width)
+
+    def _keys_and_words(self, width: int) -> list[Line]:
+        lines: list[Line] = []
+        for group, title in _GROUPS:
+            rows = [(key.shown, key.help) for key in self._keys if key.group == group]
+            rows += self._of_panels.get(group, ())
+            rows = [(on_the_key(shown, self.glyphs), meaning) for shown, meaning in rows]
+            if rows:
+                lines.append([Segment(title, BOLD)])
+                lines += _rows(rows, width, KEY)
+        marks, graph = (
+            [(getattr(self.glyphs, name, name), meaning) for name, meaning in rows]
+            for rows in (words.MARKS, words.GRAPH)
+        )
+        lines += [[], [Segment("Columns of the processes", BOLD)], *_rows(words.COLUMNS, width, PLAIN)]
+        lines += [[], [Segment("Marks before a process", BOLD)], *_rows(marks, width, PLAIN)]
+        lines += [[], [Segment("Signs in a graph", BOLD)], *_rows(graph, width, PLAIN)]
+        lines += [[], [Segment("Words", BOLD)]]
+        for kind, word, meaning in words.LAYERS:
+            first, *rest = _rows([(word, meaning)], width - 3, PLAIN)
+            lines.append([Segment(f"  {self.glyphs.fill[kind] * 2} ", LAYER[kind]), *first[1:]])
+            lines += [[Segment("   "), *line] for line in rest]
+        none, light, medium, dense, full = list(shades(self.glyphs))
+        small_map = words.SMALL_MAP.format(none=none, light=light, medium=medium, dense=dense, full=full)
+        lines += [[Segment(f"  {line}")] for text in (small_map, words.UNKNOWN) for line in wrap(text, width - 2)]
+        return lines
+
+
+def _rows(rows: Iterable[tuple[str, str]], width: int, style: Style) -> list[Line]:
+    """Each of *rows*: what stands on the left in *style*, and beside it what it means, in as many lines as it takes."""
+    lines: list[Line] = []
+    rows = list(rows)
+    column = max(_LEFT, *(cell_len(left) + 1 for left, _ in rows))
+    for left, meaning in rows:
+        first, *rest = wrap(meaning, width - column - 2)
+        lines.append([Segment("  "), Segment(exactly(left, column), style), Segment(first)])
+        lines += [[Segment(" " * (column + 2)), Segment(line)] for line in rest]
+    return lines

@@ -1,0 +1,214 @@
+"""The main screen: its panels, how they share the room, and the keys that change what they show."""
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widget import Widget
+
+from tfmemtop import events
+from tfmemtop.session.session import Session
+from tfmemtop.state import State
+from tfmemtop.state.pool_views import PoolKey, choose, living
+from tfmemtop.state.process_rows import processes
+from tfmemtop.state.views import panels
+from tfmemtop.ui.choices import Choices
+from tfmemtop.ui.draw.layout import AROUND, Heights, arrange, output_size, without_empty
+from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.draw.scale import Scale
+from tfmemtop.ui.keys import Key
+from tfmemtop.ui.map_wishes import PACE_S
+from tfmemtop.ui.panels.allocator_panel import AllocatorPanel
+from tfmemtop.ui.panels.device_panel import DevicesPanel
+from tfmemtop.ui.panels.header import Header
+from tfmemtop.ui.panels.key_bar import Hints, KeyBar
+from tfmemtop.ui.panels.output_panel import OutputPanel
+from tfmemtop.ui.panels.process_rows import COLUMNS, Order
+from tfmemtop.ui.panels.process_table import ProcessTable
+from tfmemtop.ui.panels.replay_bar import ReplayBar
+from tfmemtop.ui.panels.why_panel import WhyPanel
+from tfmemtop.ui.screens.drawn import Changed, Drawn
+from tfmemtop.ui.terminal_size import TerminalSize
+
+
+class MainScreen(Drawn, Screen[None]):
+    """Lays the panels out and draws them. Keys of the whole app are the app's."""
+
+    DEFAULT_CSS = """
+    MainScreen #lower { layout: horizontal; }
+    MainScreen #allocators { margin-right: 1; }
+    """
+
+    def __init__(self, session: Session, keys: Sequence[Key], *, glyphs: Glyphs, color: bool) -> None:
+        """*keys* are those of the last line."""
+        super().__init__()
+        self.session = session
+        self.glyphs = glyphs
+        self._shown = {"output": True, "allocators": True}
+        self._terminal_size = TerminalSize()
+        self.header = Header(session, glyphs=glyphs)
+        self.devices = DevicesPanel(glyphs=glyphs, color=color, steers=session.may_change, id="devices")
+        self.table = ProcessTable(glyphs=glyphs, id="processes")
+        self.allocators = AllocatorPanel(self._pool, glyphs=glyphs, id="allocators")
+        self.output = OutputPanel(can_type=session.may_change, glyphs=glyphs, id="output")
+        self.why = WhyPanel(glyphs=glyphs, steers=session.may_change, id="why")
+        self.lower = Container(self.allocators, self.output, id="lower")
+        self.replay_bar = ReplayBar(session.replay, glyphs=glyphs) if session.replay else None
+        self.key_bar = KeyBar(keys, glyphs=glyphs, instead=lambda: self.mode)
+
+    def chosen(self) -> Choices:
+        """What of all that can be remembered the user has now."""
+        order = self.table.order
+        scale = self.devices.scale.remembered.value
+        return Choices(scale=scale, sort=order.column, inverted=order.inverted, **self._shown)
+
+    def choose(self, choices: Choices) -> None:
+        """Be as the user left the screen before; a scale or a column that there is no more is passed over."""
+        self._shown = {"output": choices.output, "allocators": choices.allocators}
+        if choices.scale in [scale.value for scale in Scale]:
+            self.devices.scale = Scale(choices.scale)
+        if choices.sort in [column.name for column in COLUMNS]:
+            self.table.order = Order(choices.sort, choices.inverted)
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield self.devices
+        yield self.table
+        yield self.lower
+        yield self.why
+        if self.replay_bar:
+            yield self.replay_bar
+        yield self.key_bar
+
+    def on_mount(self) -> None:
+        self.table.focus()
+
+    # What is shown.
+
+    def refresh_state(self, state: State) -> None:
+        try:
+            self._arrange(state)
+        finally:  # what cannot be laid out anew is drawn as it lies
+            for panel in (self.header, self.devices, self.table, self.allocators, self.why, self.key_bar):
+                panel.show(state)
+            if self.replay_bar:
+                self.replay_bar.show(state)
+
+    @property
+    def mode(self) -> Hints:
+        """The keys of what is typed now, if anything is."""
+        return self.output.mode or self.table.mode
+
+    def draw_output(self) -> None:
+        """Draw the script's newest output and nothing else; also while another screen covers this one."""
+        self.output.show(self.session.state)
+
+    @property
+    def wish(self) -> events.MapWanted | None:
+        pool = self._pool()
+        if pool and self.allocators.display and self.allocators.map_rows and living(self.session.state, pool):
+            return events.MapWanted(pid=pool[0], device=pool[1], pace_s=PACE_S)
+        return None
+
+    def _pool(self) -> PoolKey | None:
+        """The pool whose map is shown: that of the process under the cursor, else the first."""
+        selected = self.table.selected
+        return choose(self.session.state, selected.pid if selected else None)
+
+    def _arrange(self, state: State) -> None:
+        width, height = self.app.size
+        has_run = state.run is not None
+
+        def devices_wanted(lines: int) -> int:
+            return self.devices.wanted_height(state, width, lines)
+
+        heights = arrange(
+            width,
+            height - AROUND - (1 if self.replay_bar else 0),
+            devices_wanted=devices_wanted,
+            devices=len(panels(state)),
+            processes=len(processes(state)),
+            why_wanted=self.why.wanted_height(state, width),
+            allocators=has_run and self._shown["allocators"],
+            output=has_run and self._shown["output"],
+        )
+        if heights.output and self.session.may_change:
+            arranged = (self.app.size, *self._shown.values())
+            size = self._terminal_size.told(state, output_size(width, heights), arranged)
+            if size:
+                self.session.send(events.Resize(columns=size[0], rows=size[1]))
+        self._give_room(
+            without_empty(
+                heights,
+                allocators=self.allocators.wanted_height(state, output_size(width, heights)[0]),
+                output=self.output.has_focus or state.output_count > 0,
+                devices_wanted=devices_wanted,
+            )
+        )
+
+    def _give_room(self, heights: Heights) -> None:
+        lower = heights.allocators if heights.side_by_side else heights.allocators + heights.output
+        for widget, lines in (
+            (self.devices, heights.devices),
+            (self.table, heights.processes),
+            (self.lower, lower),
+            (self.why, heights.why),
+            (self.allocators, heights.allocators),
+            (self.output, heights.output),
+        ):
+            _set_height(widget, lines)
+        direction = "horizontal" if heights.side_by_side else "vertical"
+        if str(self.lower.styles.layout) != f"<{direction}>":
+            self.lower.styles.layout = direction
+
+    # What keys do.
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Nobody types where nothing may be changed."""
+        return action != "type" or self.session.may_change
+
+    def action_type(self) -> None:
+        self._shown["output"] = True
+        self.refresh_state(self.session.state)
+        self.output.focus()
+        self.output.action_type()
+
+    def action_map(self) -> None:
+        from tfmemtop.ui.screens.map_screen import MapScreen
+
+        self.app.push_screen(MapScreen(self.session, self._pool(), glyphs=self.glyphs), self._back)
+
+    def _back(self, _: None) -> None:
+        self.post_message(Changed())
+
+    def action_toggle_output(self) -> None:
+        self._toggle("output")
+
+    def action_toggle_allocators(self) -> None:
+        self._toggle("allocators")
+
+    def _toggle(self, name: str) -> None:
+        self._shown[name] = not self._shown[name]
+        self.post_message(Changed())
+
+    def action_span(self, step: int) -> None:
+        self.devices.cycle_span(step)
+
+    def action_whole(self) -> None:
+        self.devices.toggle_whole()
+
+    def action_scale(self) -> None:
+        self.devices.next_scale()
+
+    def action_filter(self) -> None:
+        self.table.action_filter()
+
+
+def _set_height(widget: Widget, lines: int) -> None:
+    """Give *widget* that many lines, none hides it; touch its styles only if that changes them."""
+    if widget.display != (lines > 0):
+        widget.display = lines > 0
+    height = widget.styles.height
+    if lines > 0 and (height is None or height.value != lines or not height.is_cells):
+        widget.styles.height = lines

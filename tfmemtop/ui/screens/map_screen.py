@@ -1,0 +1,316 @@
+"""M: a full screen for the inside of one pool: its address space, what is in it, how it grew."""
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events as textual_events
+from textual.binding import Binding, BindingType
+from textual.geometry import clamp
+
+from tfmemtop import events
+from tfmemtop.session.session import Session
+from tfmemtop.state import State
+from tfmemtop.state.pool_views import PoolKey, PoolMap, choose, exhausted, living, place, pool_map, pools, why_no_map
+from tfmemtop.ui.draw import chunk_map, map_figures
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, UNICODE, Glyphs
+from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.map_wishes import PACE_S
+from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel
+from tfmemtop.words.no_map import remedy_text, why_text
+from tfmemtop.words.panels import EMPTY_POOL, NO_POOL
+
+_SIDE, _SIDE_FROM = 46, 112  # cells of the tables beside the map, and from how many on they stand there
+
+
+class MapPanel(MovedPanel):
+    """The map with its figures. ``key`` is the pool it shows; it keeps to the newest state."""
+
+    def __init__(self, state: State, key: PoolKey | None, *, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(glyphs=glyphs)
+        self.key = key
+        self.zoom: int | None = None  # address of the one region shown
+        # Show the map of when an allocation failed. In a process that has ended, that is most likely looked for.
+        self.moment = key is not None and not living(state, key) and exhausted(state, key) is not None
+        self.chosen: int | None = None  # address of the region under the cursor
+        self.view: PoolMap | None = None
+        self._trouble: Exception | None = None  # why there is none
+        self._top = 0
+        self._follow = True
+        self._page = 1
+        self._spots: dict[int, int] = {}  # index of a region by line
+
+    def show(self, state: State) -> None:
+        self.state = state
+        known = pools(state)
+        if self.key not in known:
+            # The next run's pool takes the place of the one before.
+            self.key = next((key for key in known if self.key and key[1] == self.key[1]), choose(state))
+            self.zoom, self.moment = None, False
+        self.look()
+
+    def look(self) -> None:
+        """Take the newest view of what is to be seen, and draw it."""
+        self.view, self._trouble = None, None
+        try:
+            self._find()
+        except Exception as error:
+            self._trouble = error  # told where the panel is drawn
+        self.redraw()
+
+    def _find(self) -> None:
+        if self.key is not None:
+            moment = self.moment and exhausted(self.state, self.key) is not None
+            self.view = pool_map(self.state, self.key, zoom=self.zoom, out_of_memory=moment)
+            if self.view and self.zoom is not None and self._zoomed(self.view) is None:
+                self.zoom = None  # it has been given back
+                self.view = pool_map(self.state, self.key, out_of_memory=moment)
+
+    @staticmethod
+    def _index(view: PoolMap, address: int | None) -> int | None:
+        return next((i for i, region in enumerate(view.regions) if region.address == address), None)
+
+    def _zoomed(self, view: PoolMap) -> int | None:
+        return self._index(view, self.zoom)
+
+    @property
+    def at(self) -> int:
+        """The index of the region under the cursor, the largest to begin with."""
+        view = self.view
+        if view is None or not view.regions:
+            return 0
+        index = self._index(view, self.zoom if self.zoom is not None else self.chosen)
+        if index is None:
+            index = max(range(len(view.regions)), key=lambda i: view.regions[i].size)
+        return index
+
+    def build(self, width: int, height: int) -> list[Line]:
+        if self._trouble is not None:
+            raise self._trouble
+        self._spots = {}
+        lines = [self.title_line(width, self._title(), self._right(), chosen=False)]
+        view = self.view
+        if view is None or not view.regions:
+            return lines + self._without(width, view)
+        assert self.key is not None
+        hooked = self.state.processes[self.key[0]].hooked
+        reading = hooked.allocators.get(self.key[1]) if hooked else None
+        lines += map_figures.figures(view, None if view.exhausted else reading, width, 2)
+        beside = width >= _SIDE_FROM
+        map_width = width - _SIDE if beside else width
+        room = height - len(lines) - 1
+        below = 0 if beside or room < 14 else room * 2 // 5
+        rows = max(1, room - below - 2)
+        labels = 0 if self.zoom is not None else chunk_map.label_width(map_width)
+        offsets = 9 if self.zoom is not None else 0
+        arranged = chunk_map.arrange(view.regions, map_width - labels - offsets, rows)
+        lines.append(map_figures.legend(view, arranged, width, self.glyphs))
+        body = self._map(view, arranged, map_width, rows, len(lines))
+        body.append(map_figures.region_line(view.regions[self.at], map_width, self.glyphs))
+        tables = map_figures.sections(view, (_SIDE if beside else width // 2) - 1, self.glyphs)
+        if beside:
+            return lines + self._beside(body, tables, map_width, height - len(lines))
+        return lines + body + (self._below(tables, width, below) if below else [])
+
+    def _map(self, view: PoolMap, arranged: chunk_map.Arranged, width: int, rows: int, above: int) -> list[Line]:
+        """The column heads or the zoom's, and *rows* of cells."""
+        self._page = rows
+        count, chosen = len(arranged.rows), self.at
+        if self._follow and self.zoom is None:
+            places = [index for index, row in enumerate(arranged.rows) if row.region == chosen]
+            if places:
+                self._top = clamp(self._top, min(places[-1] - rows + 1, places[0]), places[0])
+        self._top = clamp(self._top, 0, max(0, count - rows))
+        shown = arranged.rows[self._top : self._top + rows]
+        for line, row in enumerate(shown, above + 1):
+            self._spots[line] = row.region
+        if self.zoom is not None:
+            head: Line = [Segment(f"{'offset':>8}", DIM)]
+            drawn = chunk_map.draw_zoomed(arranged, width, self._top, rows, self.glyphs)
+        else:
+            head = chunk_map.heading(width)
+            drawn = chunk_map.draw(view.regions, arranged, width, self._top, rows, self.glyphs, chosen)
+        if count > rows:
+            head = [*head, Segment(f"  rows {self._top + 1} to {self._top + len(shown)} of {count}", DIM)]
+        head = Segment.adjust_line_length(head, width)
+        return [head, *drawn, *[[Segment(" " * width)]] * (rows - len(drawn))]
+
+    def _beside(self, body: list[Line], tables: list[map_figures.Section], width: int, height: int) -> list[Line]:
+        side = map_figures.stack(tables, _SIDE - 1, height, map_figures.side_title)
+        border = Segment("|" if self.glyphs.ascii else "│", RULE)
+        joined = []
+        for index in range(max(len(body), min(height, len(side)))):
+            left = body[index] if index < len(body) else []
+            right = side[index] if index < len(side) else []
+            joined.append([*Segment.adjust_line_length(left, width), border, *right])
+        return joined
+
+    def _below(self, tables: list[map_figures.Section], width: int, height: int) -> list[Line]:
+        """Two columns: the first table, and the others."""
+        half = width // 2
+        left = map_figures.stack(tables[:1], half - 1, height, map_figures.side_title)
+        right = map_figures.stack(tables[1:], half - 1, height, map_figures.side_title)
+        border = Segment("|" if self.glyphs.ascii else "│", RULE)
+        lines = []
+        for index in range(max(len(left), len(right))):
+            first = left[index] if index < len(left) else []
+            second = right[index] if index < len(right) else []
+            lines.append([*Segment.adjust_line_length(first, half), border, *second])
+        return lines
+
+    def _title(self) -> str:
+        if self.key is None:
+            return "Inside the pool"
+        process = self.state.processes.get(self.key[0])
+        reading = process.hooked.allocators.get(self.key[1]) if process and process.hooked else None
+        name = f", {reading.allocator}" if reading and reading.allocator else ""
+        title = f"Pool of {place(self.state, self.key)}{name}, process {self.key[0]}"
+        return title + (f", region {self.at + 1} alone" if self.view and self.zoom is not None else "")
+
+    def _right(self) -> str:
+        if self.view is None:
+            return ""
+        at = chunk_map.clock(self.view.at_s)
+        if self.view.exhausted:
+            return f"when an allocation failed, {at}"
+        assert self.key is not None
+        return f"as of {at}" if living(self.state, self.key) else f"as it was last, at {at}"
+
+    def _without(self, width: int, view: PoolMap | None) -> list[Line]:
+        """Why there is nothing to see."""
+        if self.key is None:
+            text, remedy = NO_POOL, ""
+        elif view is not None:
+            text, remedy = EMPTY_POOL, ""
+        else:
+            reason = why_no_map(self.state, self.key)
+            text, remedy = why_text(reason), remedy_text(reason)
+        lines: list[Line] = [[]]
+        for told, style in ((f"No map: {text}", BOLD), (remedy, KEY)):
+            lines += [[Segment(f"  {line}", style)] for line in (wrap(told, width - 4) if told else [])]
+        return lines
+
+    # What keys and the mouse do.
+
+    def move(self, count: int) -> None:
+        """Go to another region; in a region, scroll."""
+        self._follow = True
+        view = self.view
+        if self.zoom is not None:
+            self.scroll_rows(count)
+        elif view and view.regions:
+            self.chosen = view.regions[clamp(self.at + count, 0, len(view.regions) - 1)].address
+            self.redraw()
+
+    def page(self, count: int) -> None:
+        """Go on by what fits on the screen."""
+        self.move(count * max(1, self._page - 1))
+
+    def scroll_rows(self, count: int) -> None:
+        """Look elsewhere; the cursor stays."""
+        self._follow = False
+        self._top = max(0, self._top + count)
+        self.redraw()
+
+    def enter(self) -> None:
+        """Look at the region under the cursor alone, or at all again."""
+        if self.zoom is None and self.view and self.view.regions:
+            self.chosen = self.zoom = self.view.regions[self.at].address
+            self._top = 0
+        else:
+            self.leave()
+        self.look()
+
+    def leave(self) -> bool:
+        """Back to all regions; false if they are all shown."""
+        if self.zoom is None:
+            return False
+        self.zoom, self._top, self._follow = None, 0, True
+        self.look()
+        return True
+
+    def other(self, step: int) -> None:
+        """The next pool, or the one before."""
+        known = pools(self.state)
+        if known:
+            at = known.index(self.key) if self.key in known else 0
+            self.key = known[(at + step) % len(known)]
+            self.zoom, self.chosen, self.moment, self._top = None, None, False, 0
+            self.look()
+
+    def on_click(self, click: textual_events.Click) -> None:
+        index = self._spots.get(click.y)
+        if index is not None and self.view and self.zoom is None:
+            self.chosen = self.view.regions[index].address
+            self.redraw()
+
+    def on_mouse_scroll_down(self, event: textual_events.MouseScrollDown) -> None:
+        event.stop()
+        self.scroll_rows(3)
+
+    def on_mouse_scroll_up(self, event: textual_events.MouseScrollUp) -> None:
+        event.stop()
+        self.scroll_rows(-3)
+
+
+class MapScreen(FullScreen[MapPanel]):
+    """The screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "back", show=False),
+        Binding("M,q", "close", show=False),
+        Binding("enter,z", "zoom", show=False),
+        Binding("tab,right", "other(1)", show=False, priority=False),
+        Binding("shift+tab,left", "other(-1)", show=False),
+        Binding("o", "moment", show=False),
+    ]
+
+    def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs) -> None:
+        super().__init__(session, MapPanel(session.state, key, glyphs=glyphs))
+
+    @property
+    def wish(self) -> events.MapWanted | None:
+        key = self.panel.key
+        if key is None or self.panel.moment or not living(self.session.state, key):
+            return None
+        return events.MapWanted(pid=key[0], device=key[1], pace_s=PACE_S, region=self.panel.zoom)
+
+    def hints(self) -> list[tuple[str, str]]:
+        panel = self.panel
+        arrows = f"{panel.glyphs.up}{panel.glyphs.down}"
+        hints = [("Esc", "back")]
+        hints += [(arrows, "region"), ("Enter", "zoom")] if panel.zoom is None else [(arrows, "scroll")]
+        known = pools(panel.state)
+        if len(known) > 1 and panel.key in known:
+            pid, device = known[(known.index(panel.key) + 1) % len(known)]
+            hints.append(("Tab", device + (f" of {pid}" if pid != panel.key[0] else "")))
+        if panel.key is not None and exhausted(panel.state, panel.key):
+            hints.append(("o", "now" if panel.moment else "as memory ran out"))
+        if self.session.may_change:
+            hints += [("L", "limit"), ("A", "allocator"), ("R", "relaunch")]
+        return [*hints, ("F1", "help")]
+
+    def _changed(self) -> None:
+        self.post_message(Changed())
+
+    def action_back(self) -> None:
+        if self.panel.leave():
+            self._changed()
+        else:
+            self.action_close()
+
+    def action_zoom(self) -> None:
+        self.panel.enter()
+        self._changed()
+
+    def action_other(self, step: int) -> None:
+        self.panel.other(step)
+        self._changed()
+
+    def action_moment(self) -> None:
+        if self.panel.key is not None and exhausted(self.panel.state, self.panel.key):
+            self.panel.moment = not self.panel.moment
+            self.panel.zoom = None
+            self.panel.look()
+            self._changed()

@@ -1,0 +1,63 @@
+"""The dialogs that change the next run: each closes with the next run as it then is."""
+
+from tfmemtop.rules.fitting import suggested_limits
+from tfmemtop.session.next_run import NextRun, whole_memory
+from tfmemtop.state import State
+from tfmemtop.state.views import host_memory
+from tfmemtop.suggested import Basis, SuggestedLimit
+from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.screens.dialog import InputDialog
+from tfmemtop.words import dialogs
+from tfmemtop.words.devices import limited_memory
+from tfmemtop.words.limits import typed
+
+_GPUS_LISTED = 16
+
+
+def limit_dialog(
+    state: State, upcoming: NextRun, fitted: SuggestedLimit | None, glyphs: Glyphs
+) -> InputDialog[NextRun]:
+    """A limit, typed or picked. After an allocation failed, one stands there. *fitted* is what a search has found."""
+    suggested = suggested_limits(state, upcoming.settings, upcoming.argv)
+    if fitted:
+        suggested = [fitted, *(one for one in suggested if not one.is_guess)]
+    memory = None if state.devices else limited_memory(host_memory(state))
+    suggestions = dialogs.limit_suggestions(suggested, memory)
+    ran_out = (
+        any(limit.basis is Basis.FAILED_REQUEST for limit in suggested)
+        and upcoming.settings.memory_limit == state.runs[-1].settings.memory_limit
+    )
+    limit = upcoming.settings.memory_limit
+    return InputDialog(
+        dialogs.LIMIT,
+        text=[dialogs.limit_prompt(bool(state.devices), whole_memory(state, upcoming.settings))],
+        value=suggestions[0][0] if ran_out else "" if limit is None else typed(limit),
+        read=lambda text: upcoming.with_limit(text, state),
+        suggestions=suggestions,
+        glyphs=glyphs,
+    )
+
+
+def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRun]:
+    """Which GPUs the next run may see."""
+    gpus = upcoming.settings.gpus
+    each = [(str(index), dialogs.only_gpu(device.info.name)) for index, device in state.devices.items()]
+    return InputDialog(
+        dialogs.GPUS,
+        text=[dialogs.GPUS_PROMPT],
+        value="" if gpus is None else ",".join(map(str, gpus)) or "none",
+        read=lambda text: upcoming.with_gpus(text, state),
+        suggestions=[("", dialogs.GPUS_AS_SCRIPT), *each[:_GPUS_LISTED], ("none", dialogs.GPUS_NONE)],
+        glyphs=glyphs,
+    )
+
+
+def command_line_dialog(upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRun]:
+    """Command line and environment."""
+    return InputDialog(
+        dialogs.COMMAND_LINE,
+        text=[dialogs.COMMAND_LINE_PROMPT],
+        value=upcoming.command_line(),
+        read=upcoming.with_command_line,
+        glyphs=glyphs,
+    )

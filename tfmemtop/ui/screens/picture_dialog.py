@@ -1,0 +1,65 @@
+"""S: the picture of the screen, as it was when the key was pressed, into a file."""
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from textual.color import Color
+from textual.strip import Strip
+
+from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.draw.picture import picture
+from tfmemtop.ui.gate import Gate
+from tfmemtop.ui.screens.dialog import InputDialog
+from tfmemtop.words import dialogs
+
+_SVG, _TEXT = ".svg", ".txt"
+
+
+def picture_dialog(strips: Sequence[Strip], columns: int, glyphs: Glyphs) -> InputDialog[Path]:
+    """Asks for the file's name, whose end says whether it is to be SVG or text; closes with the file written."""
+    name = time.strftime("tfmemtop-%Y%m%d-%H%M%S")
+    seen = [Strip(Gate().apply(list(strip), Color(0, 0, 0))) for strip in strips]
+
+    def read(text: str) -> Path:
+        path = Path(text.strip()).expanduser()
+        if path.suffix.lower() == _SVG:
+            content = picture(seen, columns)
+        elif path.suffix.lower() == _TEXT:
+            content = "".join(strip.text.rstrip() + "\n" for strip in seen)
+        else:
+            raise ValueError(dialogs.PICTURE_SUFFIX)
+        _write(path, content)
+        return path.absolute()
+
+    return InputDialog(
+        dialogs.PICTURE,
+        text=[dialogs.PICTURE_PROMPT],
+        value=name + _SVG,
+        read=read,
+        suggestions=[(name + _SVG, dialogs.PICTURE_SVG), (name + _TEXT, dialogs.PICTURE_TEXT)],
+        glyphs=glyphs,
+    )
+
+
+def _write(path: Path, content: str) -> None:
+    """Write a new file that only its owner may read.
+
+    Raises:
+        ValueError: there is one of that name, or it cannot be written.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise ValueError(dialogs.file_exists(str(path))) from None
+    except OSError as error:
+        raise ValueError(dialogs.file_refused(str(path), error.strerror or str(error))) from error
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 (a descriptor)
+            file.write(content)
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink()  # half a picture is none
+        raise ValueError(dialogs.file_refused(str(path), error.strerror or str(error))) from error

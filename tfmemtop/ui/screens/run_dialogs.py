@@ -1,0 +1,45 @@
+"""Questions about a run that is still running: whether it is to end for the next one, or for quitting."""
+
+from enum import Enum
+
+from tfmemtop.session.next_run import NextRun
+from tfmemtop.session.session import GRACE_S
+from tfmemtop.state import State
+from tfmemtop.state.model import RunState
+from tfmemtop.state.process_rows import processes
+from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.screens.dialog import Option, OptionsDialog
+from tfmemtop.words import dialogs
+from tfmemtop.words.settings import SCRIPTS_OWN, chosen
+
+
+class Leaving(Enum):
+    """What becomes of the script when the user quits."""
+
+    LEAVE = "leave it running"
+    STOP = "stop it"
+    STAY = "stay"
+
+
+def relaunch_dialog(state: State, run: RunState, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:
+    """Whether *run* is to end so that *upcoming* can start."""
+    alive = sum(1 for row in processes(state) if row.of_run and not row.gone)
+    settings = chosen(upcoming.settings) or [SCRIPTS_OWN]
+    options = [
+        Option("relaunch", value=True, description=dialogs.relaunch_ends(run.run, alive, settings), key="r"),
+        Option("stay", value=False, description=dialogs.STAYS, key="n"),
+    ]
+    return OptionsDialog(dialogs.relaunch(run.run), options, text=[dialogs.relaunch_how(GRACE_S)], glyphs=glyphs)
+
+
+def leave_dialog(state: State, glyphs: Glyphs) -> OptionsDialog[Leaving]:
+    """What becomes of the script."""
+    session = state.session
+    kept = [dialogs.output_kept(session.output_path)] if session and session.output_path else []
+    described = {
+        Leaving.LEAVE: ("l", dialogs.attach(session.id if session else "")),
+        Leaving.STOP: ("s", dialogs.stop(GRACE_S)),
+        Leaving.STAY: ("n", dialogs.LEAVE_STAY),
+    }
+    options = [Option(choice.value, choice, told, key) for choice, (key, told) in described.items()]
+    return OptionsDialog(dialogs.LEAVE, options, text=kept, glyphs=glyphs)

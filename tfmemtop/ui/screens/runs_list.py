@@ -1,0 +1,106 @@
+"""The rows of the runs: figures, settings, how each ended; and what two of them differ in. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from rich.segment import Segment
+
+from tfmemtop.state.figures import RunFigures
+from tfmemtop.state.program import program
+from tfmemtop.ui.draw.lines import Line, fit
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, PLAIN, RUNS, WARNING, Glyphs
+from tfmemtop.ui.draw.runs_graph import swatch
+from tfmemtop.ui.draw.text import exactly, wrap
+from tfmemtop.units import UNKNOWN, format_duration, format_rate, format_short
+from tfmemtop.words.comparison import differing, settings
+from tfmemtop.words.counting import counted
+from tfmemtop.words.endings import ending
+
+_LEFT = 4  # cells of the mark and the blanks beside it
+_WORDS_LEAST = 24
+_END_FROM = 40
+"""Cells for words from which on the settings leave some of them to how a run ended."""
+
+
+class _Column(NamedTuple):
+    heading: str
+    width: int
+    text: Callable[[RunFigures], str]
+    rank: int  # how early it goes where there is little room, the highest first
+
+
+_COLUMNS = (
+    _Column("RUN", 3, lambda run: str(run.run), 0),
+    _Column("DURATION", 9, lambda run: format_duration(run.duration_s), 1),
+    _Column("FIRST STEP", 10, lambda run: _or_dash(run.first_step_s, format_duration), 5),
+    _Column("STEPS/S", 7, lambda run: _or_dash(run.steps_per_s, format_rate), 2),
+    _Column("PEAK", 7, lambda run: format_short(run.peak_in_use), 0),
+    _Column("POOL", 7, lambda run: format_short(run.peak_pool), 0),
+    _Column("PROCESS", 7, lambda run: format_short(run.peak_process_total), 0),
+    _Column("FRAGM", 5, lambda run: _or_dash(run.fragmentation, lambda share: f"{share:.0%}"), 4),
+)
+
+
+def rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """A heading, and a row for each run; *marks* has 0 or 1 for those laid over, *chosen* is an index."""
+    columns = list(_COLUMNS)
+    while len(columns) > 4 and width - _taken(columns) < _WORDS_LEAST:
+        columns.remove(max(columns, key=lambda column: column.rank))
+    room = max(0, width - _taken(columns))
+    share = room if room < _END_FROM else max(_WORDS_LEAST, room * 3 // 5)
+    figures = " ".join(f"{column.heading:>{column.width}}" for column in columns)
+    words = exactly("SETTINGS", share) + ("HOW IT ENDED" if share < room else "")
+    lines: list[Line] = [[Segment(exactly(f"{'':{_LEFT}}{figures}  {words}", width), BOLD)]]
+    for index, run in enumerate(runs):
+        here = index == chosen
+        mark = marks.get(run.run)
+        text = " ".join(f"{column.text(run):>{column.width}}" for column in columns)
+        told = fit(settings(run, glyphs.dot), share - 2, glyphs)
+        line = [
+            Segment(" "),
+            Segment(" " if mark is None else glyphs.runs[mark], PLAIN if mark is None else RUNS[mark]),
+            Segment(f"  {text}  "),
+            Segment(exactly(told, share), DIM),
+        ]
+        if share < room:
+            end = exactly(fit(end_words(run), room - share, glyphs), room - share)
+            line.append(Segment(end, GOOD if run.good else WARNING))
+        lines.append([Segment(segment.text, CHOSEN) for segment in line] if here else line)
+    return lines
+
+
+def _taken(columns: Sequence[_Column]) -> int:
+    return _LEFT + sum(column.width + 1 for column in columns) + 1
+
+
+def _or_dash(value: float | None, text: Callable[[float], str]) -> str:
+    return UNKNOWN if value is None else text(value)
+
+
+def end_words(run: RunFigures) -> str:
+    """How it ended, and whether memory ran out."""
+    return ending(run.ending) + (f", out of memory ×{run.out_of_memory}" if run.out_of_memory else "")
+
+
+def at_length(run: RunFigures, width: int, glyphs: Glyphs) -> list[str]:
+    """All that is told of one run in words."""
+    words = [settings(run, glyphs.dot)]
+    if run.first_step_s is not None:
+        words = [*words, f"first step after {format_duration(run.first_step_s)}"]
+    if run.steps is not None:
+        rate = "" if run.steps_per_s is None else f", {format_rate(run.steps_per_s)} a second"
+        words = [*words, counted(run.steps, run.unit.rstrip("s")) + rate]
+    told = f" {glyphs.dot} ".join([*words, end_words(run), " ".join(program(run.argv))])
+    return wrap(f"Run {run.run}: {told}", max(10, width))
+
+
+def legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
+    """A line for each run laid over: its mark, what it was otherwise than the other, and its peak."""
+    lines: list[Line] = []
+    for which, run in enumerate(runs):
+        others = runs[1 - which] if len(runs) > 1 else None
+        words = f" {glyphs.dot} ".join([*differing(run, others), f"at most {peaks[which]}"])
+        left = f"run {run.run}  "
+        told = fit(words, max(4, width - 5 - len(left)), glyphs)
+        lines.append([Segment(f" {swatch(which, glyphs)} ", RUNS[which]), Segment(left, BOLD), Segment(told)])
+    return lines

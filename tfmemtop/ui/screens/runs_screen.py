@@ -1,0 +1,201 @@
+"""H: the runs of this session, two of them laid over one another, and the difference in words."""
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events as textual_events
+from textual.binding import Binding, BindingType
+from textual.geometry import clamp
+
+from tfmemtop.session.session import Session
+from tfmemtop.state.figures import RunFigures, figures
+from tfmemtop.state.model import RunState
+from tfmemtop.state.overlay import Measure, measures, overlay
+from tfmemtop.ui.draw import runs_graph
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
+from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.screens import runs_list
+from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel
+from tfmemtop.units import UNKNOWN, format_bytes
+from tfmemtop.words import panels
+from tfmemtop.words.comparison import name, sentences
+
+_LIST_LEAST = 2
+_ONE_LINE_FROM = 160
+
+
+class RunsPanel(MovedPanel):
+    """The list, the graph and the words. Two runs are laid over: those picked, else the newest two."""
+
+    def __init__(self, *, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(glyphs=glyphs)
+        self.picked: list[int] = []  # runs, the one picked last at the end
+        self._chosen: int | None = None  # the run under the cursor, once it has been moved
+        self._measure: Measure | None = None
+        self._top = 0
+        self._page = 1
+        self._spots = range(0)  # lines of the rows
+
+    # What is shown.
+
+    @property
+    def at(self) -> int:
+        """The index of the run under the cursor: the newest until it is moved."""
+        runs = self.state.runs
+        return next((i for i, run in enumerate(runs) if run.run == self._chosen), len(runs) - 1)
+
+    @property
+    def pair(self) -> list[RunState]:
+        """The runs laid over one another, the earlier first; only one while there is no other."""
+        runs = self.state.runs
+        wanted = [run for run in runs if run.run in self.picked]
+        # With one picked, what it is held against is the newest; with none, the newest and the one before.
+        others = [run for run in reversed(runs) if run not in wanted]
+        return sorted((wanted + others)[:2], key=lambda run: run.run)
+
+    @property
+    def measure(self) -> Measure | None:
+        """What the graph shows; ``None`` while nothing is known."""
+        known = measures(self.pair)
+        return self._measure if self._measure in known else next(iter(known), None)
+
+    @property
+    def next_measure(self) -> Measure | None:
+        """What it could show in its place; ``None`` if there is nothing else."""
+        known = measures(self.pair)
+        if len(known) < 2 or self.measure is None:
+            return None
+        return known[(known.index(self.measure) + 1) % len(known)]
+
+    def build(self, width: int, height: int) -> list[Line]:
+        runs = self.state.runs
+        lines = [self.title_line(width, "Runs of this session", f"{len(runs)} run{'s' * (len(runs) != 1)}")]
+        self._spots = range(0)
+        if not runs:
+            return [*lines, [], [Segment(f"  {panels.NO_RUN}", DIM)]]
+        found = [figures(run, self.state.now) for run in runs]
+        laid_over = self.pair
+        pair = [found[runs.index(run)] for run in laid_over]
+        legend = runs_list.legend(pair, self._peaks(laid_over), width, self.glyphs)
+        words = self._words(pair, width)
+        length = 1 if width >= _ONE_LINE_FROM else 2
+        room = height - 3 - length - len(legend) - len(words)
+        lines += self._list(found, pair, width, max(_LIST_LEAST, room * 2 // 5))
+        told = runs_list.at_length(found[self.at], width - 2, self.glyphs)
+        lines += [[Segment(" " + line, DIM)] for line in [*told, *[""] * length][:length]]
+        measure = self.measure
+        title = " and ".join(name(run) for run in pair) + (f": {measure.words}" if measure else "")
+        lines.append(self.title_line(width, title[:1].upper() + title[1:]))
+        lines += self._graph(laid_over, width, max(0, height - len(lines) - len(legend) - len(words)))
+        return lines + legend + words
+
+    def _list(self, found: list[RunFigures], pair: list[RunFigures], width: int, most: int) -> list[Line]:
+        """The heading and as many rows as there is room for, the one under the cursor among them."""
+        marks = {run.run: which for which, run in enumerate(pair)}
+        heading, *rows = runs_list.rows(found, marks, self.at, width, self.glyphs)
+        self._page = min(len(rows), most)
+        self._top = clamp(self._top, max(0, self.at - self._page + 1), min(self.at, len(rows) - self._page))
+        self._spots = range(2, 2 + self._page)
+        return [heading, *rows[self._top : self._top + self._page]]
+
+    def _graph(self, pair: list[RunState], width: int, height: int) -> list[Line]:
+        measure = self.measure
+        if measure is None:
+            return ([[Segment(f"  {panels.no_curve(len(pair))}", DIM)]] + [[]] * height)[:height]
+        laid = overlay(pair, measure, self.state.now, runs_graph.samples(width))
+        return runs_graph.draw(laid, self._capacity(), width, height, self.glyphs)
+
+    def _capacity(self) -> int | None:
+        """What no run can hold more of: the largest GPU's memory, where there is one."""
+        totals = [device.info.total for device in self.state.devices.values()]
+        return max((total for total in totals if total is not None), default=None)
+
+    def _peaks(self, pair: list[RunState]) -> list[str]:
+        measure = self.measure
+        return [format_bytes(measure.peak(run)) if measure else UNKNOWN for run in pair]
+
+    def _words(self, pair: list[RunFigures], width: int) -> list[Line]:
+        if len(pair) < 2:
+            return [[Segment(f" {part}", DIM)] for part in wrap(panels.ONE_RUN, max(10, width - 2))]
+        lines: list[Line] = []
+        empty = [name(run) for run in pair if not (run.peak_in_use or run.peak_process_total)]
+        told = [panels.nothing_seen(" and ".join(empty))] if empty else sentences(*pair)
+        for index, sentence in enumerate(told):
+            style = PLAIN if index else BOLD
+            lines += [[Segment(f" {part}", style)] for part in wrap(sentence, max(10, width - 2))]
+        return lines
+
+    # What keys and the mouse do.
+
+    def move(self, count: int) -> None:
+        """Go to another run."""
+        if runs := self.state.runs:
+            self._chosen = runs[clamp(self.at + count, 0, len(runs) - 1)].run
+            self.redraw()
+
+    def page(self, count: int) -> None:
+        """Go on by what fits on the screen."""
+        self.move(count * max(1, self._page - 1))
+
+    def pick(self) -> None:
+        """Lay the run under the cursor over another, or no longer; of three picked the first goes."""
+        if runs := self.state.runs:
+            number = runs[self.at].run
+            if number in self.picked:
+                self.picked.remove(number)
+            else:
+                self.picked = [*self.picked, number][-2:]
+            self.redraw()
+
+    def change_measure(self) -> None:
+        """Show the next of: process total, pool, in use; as far as they are known."""
+        self._measure = self.next_measure or self._measure
+        self.redraw()
+
+    def on_click(self, click: textual_events.Click) -> None:
+        if click.y in self._spots:
+            self._chosen = self.state.runs[self._top + click.y - self._spots.start].run
+            self.pick()
+
+    def on_mouse_scroll_down(self, event: textual_events.MouseScrollDown) -> None:
+        event.stop()
+        self.move(1)
+
+    def on_mouse_scroll_up(self, event: textual_events.MouseScrollUp) -> None:
+        event.stop()
+        self.move(-1)
+
+
+class RunsScreen(FullScreen[RunsPanel]):
+    """The screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c,H,q", "close", show=False),
+        Binding("space,enter", "pick", show=False),
+        Binding("m", "measure", show=False),
+    ]
+
+    def __init__(self, session: Session, *, glyphs: Glyphs) -> None:
+        super().__init__(session, RunsPanel(glyphs=glyphs))
+
+    def hints(self) -> list[tuple[str, str]]:
+        panel = self.panel
+        hints = [("Esc", "back")]
+        if len(panel.state.runs) > 1:
+            # In a replay Space plays, as everywhere.
+            pick = "Enter" if self.session.replay else "Space"
+            hints += [(f"{panel.glyphs.up}{panel.glyphs.down}", "run"), (pick, "lay over")]
+        if (measure := panel.next_measure) is not None:
+            hints.append(("m", measure.words))
+        if self.session.may_change:
+            hints += [("R", "relaunch"), ("G", "growth"), ("L", "limit"), ("A", "allocator")]
+        return [*hints, ("F1", "help")]
+
+    def action_pick(self) -> None:
+        self.panel.pick()
+        self.keys.redraw()
+
+    def action_measure(self) -> None:
+        self.panel.change_measure()
+        self.keys.redraw()

@@ -1,0 +1,125 @@
+"""F: asks what to search for, shows how the search for the smallest limit gets on, and what it has found."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.screen import ModalScreen
+
+from tfmemtop.fit.plan import SECONDS, TRIES
+from tfmemtop.fit.session import SessionFit
+from tfmemtop.fit.watch import Goal
+from tfmemtop.session.next_run import NextRun
+from tfmemtop.session.session import Session
+from tfmemtop.state.model import RunState
+from tfmemtop.state.steps import pace
+from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.sturdy import SturdyApp
+from tfmemtop.words import refusals
+from tfmemtop.words.dialogs import whose_limit
+from tfmemtop.words.searching import OVER, suggestions
+
+if TYPE_CHECKING:
+    from tfmemtop.ui.screens.dialog import Suggestion
+    from tfmemtop.ui.screens.fit_dialogs import Answer
+
+
+class SearchKeys:
+    """The dialogs of a search, on the app's screen."""
+
+    def __init__(self, app: SturdyApp, session: Session, *, glyphs: Glyphs, relaunch: Callable[[], None]) -> None:
+        """*relaunch* starts the next run, once the user has seen what ends for it."""
+        self._app = app
+        self._session = session
+        self._glyphs = glyphs
+        self._relaunch = relaunch
+        self._going = False  # as far as the user has been told
+
+    def pressed(self) -> None:
+        """Ask for a search, or show the one there is."""
+        if refusal := self._refusal():
+            self._app.notify(refusal)
+        elif self._session.fitting.search is not None:
+            self._show(self._session.fitting.search)
+        else:
+            self._ask()
+
+    def look(self) -> None:
+        """Show what was found, if the search has come to its end since the last look."""
+        fitting = self._session.fitting
+        over, self._going = self._going and not fitting.going, fitting.going
+        if not over or fitting.search is None:
+            return
+        from tfmemtop.ui.screens.fit_dialogs import FitDialog
+
+        stack = self._app.screen_stack
+        if any(isinstance(screen, FitDialog) for screen in stack):
+            self._app.post_message(Changed())
+        elif any(isinstance(screen, ModalScreen) for screen in stack):
+            self._app.notify(OVER)
+        else:
+            self._show(fitting.search)
+
+    def _refusal(self) -> str:
+        """Why the key does nothing; empty if it does."""
+        session = self._session
+        if session.engine_gone:
+            return refusals.FIT_WITHOUT_ENGINE
+        return refusals.FIT_WITHOUT_SCRIPT if session.state.run is None else ""
+
+    def _ask(self) -> None:
+        from tfmemtop.ui.screens.fit_dialogs import Asked, AskFit
+
+        session, upcoming, run = self._session, self._session.next, self._session.state.run
+        if upcoming is None:
+            return
+        try:
+            plan = session.plan(upcoming, Goal(SECONDS), TRIES)
+        except ValueError as error:
+            self._app.notify(refusals.fit_impossible(str(error)))
+            return
+        asked = Asked(
+            running=f"Run {run.run}" if run and run.going else "",
+            of=whose_limit(plan.on_gpu),
+            growth=plan.settings.growth if plan.on_gpu else None,
+        )
+
+        def done(answer: tuple[Goal, int] | None) -> None:
+            if answer is not None:
+                session.fitting.begin(session.plan(upcoming, *answer), upcoming, run.run if run else 0)
+                self._begun()
+
+        found = _suggestions(run, session.state.now)
+        self._app.push_screen(AskFit(asked, value=found[0][0], suggestions=found, glyphs=self._glyphs), done)
+
+    def _begun(self) -> None:
+        self._going = True
+        if search := self._session.fitting.search:
+            self._app.post_message(Changed())
+            self._show(search)
+
+    def _stop(self) -> None:
+        self._session.fitting.stop()
+        self.look()
+
+    def _show(self, search: SessionFit) -> None:
+        from tfmemtop.ui.screens.fit_dialogs import Answer, FitDialog
+
+        session = self._session
+
+        def done(answer: "Answer | None") -> None:
+            if answer is Answer.GO_ON:
+                session.fitting.go_on(session.state.run.run if session.state.run else 0)
+                self._begun()
+            elif answer is Answer.NEW:
+                self._ask()
+            elif answer is Answer.RELAUNCH and (found := search.plan.suggested(search.search)) is not None:
+                session.choose(NextRun(tuple(search.plan.command), search.plan.settings_of(found.size)))
+                self._relaunch()
+
+        self._app.push_screen(FitDialog(search, stop=self._stop, glyphs=self._glyphs), done)
+
+
+def _suggestions(run: RunState | None, now: float) -> "list[Suggestion]":
+    steps = pace(run.steps, now) if run and run.steps else None
+    return suggestions(SECONDS, TRIES, steps.whole if steps else None)

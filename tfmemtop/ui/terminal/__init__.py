@@ -1,0 +1,1 @@
+"""The script's terminal: what it has written, as lines."""

@@ -1,0 +1,204 @@
+"""Two runs side by side: their figures, and the difference in words. Pure."""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from tfmemtop.state.common import Basis, Common, Part, common
+from tfmemtop.state.figures import RunFigures
+from tfmemtop.state.program import program
+from tfmemtop.units import UNKNOWN, format_bytes, format_duration, format_rate, shown_difference
+from tfmemtop.words.counting import counted, spoken
+from tfmemtop.words.endings import ending
+from tfmemtop.words.settings import SCRIPTS_OWN, in_effect
+
+NOTEWORTHY = 0.02
+"""Differences below this share count as none: a run hardly ever repeats to the byte."""
+
+_SAME = "same"
+
+N = TypeVar("N", int, float)
+
+
+class Row(NamedTuple):
+    """One figure of two runs as text, and how the second differs; empty where that says nothing."""
+
+    label: str
+    first: str
+    second: str
+    difference: str
+
+
+def name(run: RunFigures) -> str:
+    """``run.jsonl run 2``, or ``run 2`` for a run of this session."""
+    return run.name or f"run {run.run}"
+
+
+def command(run: RunFigures) -> str:
+    """The run's command line, as it is shown."""
+    return " ".join(run.argv)
+
+
+def settings(run: RunFigures, dot: str = "·") -> str:
+    """The run's settings in one line."""
+    return f" {dot} ".join(_settings(run)) or SCRIPTS_OWN
+
+
+def rows(first: RunFigures, second: RunFigures) -> list[Row]:
+    """Every figure of the two, first to second; those of unequal runs differ only in what both have done."""
+    both = common(first, second)
+    whole = both.basis is Basis.WHOLE
+    found = [
+        Row("settings", settings(first), settings(second), ""),
+        _row("duration", first.duration_s, second.duration_s, format_duration, _seconds if whole else _nothing),
+        *_peaks(first, second, _bytes if whole or both.basis is Basis.TOO_SHORT else _nothing),
+        _row("first step after", first.first_step_s, second.first_step_s, format_duration, _seconds),
+    ]
+    unit = first.unit if first.steps is not None else second.unit
+    alike = whole and first.unit == second.unit and first.argv == second.argv
+    paces = first.steps_per_s, second.steps_per_s
+    found.append(_row(f"{unit} per second", *paces, format_rate, _pace if alike else _nothing))
+    found.append(_row("fragmentation", first.fragmentation, second.fragmentation, "{:.0%}".format, _nothing))
+    found.append(Row("out of memory", str(first.out_of_memory), str(second.out_of_memory), ""))
+    found.append(Row("end", ending(first.ending), ending(second.ending), ""))
+    return found + _rows_in_common(both)
+
+
+def _rows_in_common(both: Common) -> list[Row]:
+    if both.basis not in (Basis.STEPS, Basis.SECONDS):
+        return []
+    a, b = both.first, both.second
+    found = [Row(f"in the {_how_much(both)}{_since(both)}", "", "", "")]
+    if both.basis is Basis.STEPS:
+        found.append(_row("  time for them", a.span_s, b.span_s, format_duration, _seconds))
+    found += [row._replace(label=f"  {row.label}") for row in _peaks(a, b, _bytes)]
+    if both.basis is Basis.STEPS:
+        found.append(_row(f"  {both.unit} per second", a.steps_per_s, b.steps_per_s, format_rate, _pace))
+    return found
+
+
+def _how_much(both: Common) -> str:
+    """``first 2,400 steps``, ``first 27 s``."""
+    if both.basis is Basis.STEPS:
+        return f"first {counted(both.steps or 0, both.unit.rstrip('s'))}"
+    return f"first {spoken(min(both.first.span_s, both.second.span_s))}"
+
+
+def _since(both: Common) -> str:
+    return " after memory was first held" if both.basis is Basis.SECONDS else ""
+
+
+def _peaks(a: RunFigures | Part, b: RunFigures | Part, difference: Callable[[int, int], str]) -> list[Row]:
+    return [
+        _row("peak in use", a.peak_in_use, b.peak_in_use, format_bytes, difference),
+        _row("peak pool", a.peak_pool, b.peak_pool, format_bytes, difference),
+        _row("peak process", a.peak_process_total, b.peak_process_total, format_bytes, difference),
+    ]
+
+
+def _row(label: str, a: N | None, b: N | None, shown: Callable[[N], str], difference: Callable[[N, N], str]) -> Row:
+    texts = [UNKNOWN if value is None else shown(value) for value in (a, b)]
+    return Row(label, texts[0], texts[1], "" if a is None or b is None else difference(a, b))
+
+
+def sentences(first: RunFigures, second: RunFigures) -> list[str]:
+    """How the second run differs from the first, in what both have done; says so where it does not."""
+    both = common(first, second)
+    settings_of_second = ", ".join(differing(second, first, commands=False))
+    if both.basis is Basis.NOTHING:
+        found = [f"{settings_of_second}: nothing can be compared, since memory was not read in both."]
+    else:
+        figures = ", ".join(_figures(both, first.argv == second.argv))
+        found = [f"{settings_of_second}{_over(both)}: {figures}."]
+    if both.basis is Basis.TOO_SHORT:
+        found.append("The runs are too short to be compared over the same time.")
+    if second.out_of_memory != first.out_of_memory:
+        found.append(f"Out-of-memory errors: {second.out_of_memory}, before {first.out_of_memory}.")
+    if both.basis is Basis.WHOLE:
+        longer = int(second.duration_s) - int(first.duration_s)
+        if abs(longer) > max(1.0, first.duration_s * NOTEWORTHY):
+            found.append(f"It took {spoken(abs(longer))} {'longer' if longer > 0 else 'less'}.")
+    else:
+        found.append(f"The runs are unequal: {_end(second)}; {_end(first)}.")
+    if first.argv != second.argv:
+        commands = (" ".join(program(run.argv)) for run in (second, first))
+        found.append(f"The commands differ: {'; before: '.join(commands)}.")
+    return found
+
+
+def _over(both: Common) -> str:
+    if both.basis is Basis.WHOLE:
+        return ""
+    if both.basis is Basis.TOO_SHORT:
+        return ", over the whole runs"
+    return f", over the {_how_much(both)} of each{_since(both)}"
+
+
+def _end(run: RunFigures) -> str:
+    how = "goes on" if run.ending is None else ending(run.ending)
+    steps = "" if run.steps is None else f" and {counted(run.steps, run.unit.rstrip('s'))}"
+    return f"{name(run)} {how} after {spoken(run.duration_s)}{steps}"
+
+
+def differing(run: RunFigures, other: RunFigures | None, commands: bool = True) -> list[str]:
+    """The settings of *run* that *other* does not have, and with *commands* its arguments; all if there is no other."""
+    words = _settings(run)
+    if other is None:
+        return words or [SCRIPTS_OWN]
+    others = _settings(other)
+    found = [word for word in words if word not in others]
+    if commands and run.argv != other.argv:
+        found.append(" ".join(word for word in run.argv if word not in other.argv) or "fewer arguments")
+    if found:
+        return found
+    dropped = [word for word in others if word not in words]
+    return [f"without {', '.join(dropped)}" if dropped else "the same settings"]
+
+
+def _settings(run: RunFigures) -> list[str]:
+    return in_effect(run.settings, usual=False)
+
+
+def _figures(both: Common, same_command: bool) -> list[str]:
+    first, second = both.first, both.second
+    held = _more(first.peak_process_total, second.peak_process_total, "held") or _more(
+        first.peak_pool, second.peak_pool, "in the pool"
+    )
+    use = _more(first.peak_in_use, second.peak_in_use, "in use at the peak")
+    read = [run.peak_in_use is not None or run.peak_process_total is not None for run in (first, second)]
+    same = "no noteworthy difference in memory" if all(read) else "memory was not read in both"
+    found = [text for text in (held, use) if text] or [same]
+    if same_command and first.steps_per_s and second.steps_per_s:
+        pace = _pace(first.steps_per_s, second.steps_per_s)
+        found += [pace] if pace != _SAME else []
+    return found
+
+
+def _more(a: int | None, b: int | None, what: str) -> str:
+    if a is None or b is None or abs(b - a) <= max(a, b) * NOTEWORTHY:
+        return ""
+    difference = shown_difference(a, b)
+    return f"{difference} {'more' if b > a else 'less'} {what}" if difference else ""
+
+
+def _bytes(a: int, b: int) -> str:
+    difference = shown_difference(a, b)
+    return ("+" if b > a else "-") + difference if difference else _SAME
+
+
+def _seconds(a: float, b: float) -> str:
+    """Of the whole seconds that are shown."""
+    difference = int(b) - int(a)
+    return "" if not difference else ("+" if difference > 0 else "-") + spoken(abs(difference))
+
+
+def _pace(a: float, b: float) -> str:
+    """Of the rates that are shown, since others would contradict them."""
+    a, b = float(format_rate(a)), float(format_rate(b))
+    if not a or not b or abs(b - a) <= a * NOTEWORTHY:
+        return _SAME
+    return f"{b / a - 1:.0%} faster" if b > a else f"{1 - b / a:.0%} slower"
+
+
+def _nothing(a: object, b: object) -> str:
+    """Figures of unequal work are not compared."""
+    return ""

@@ -1,0 +1,123 @@
+"""GPUs and the CPU pool: how they are called, what they do, and why figures of theirs lack."""
+
+from tfmemtop import events
+from tfmemtop.events import SharesMissing, WhyLacking
+from tfmemtop.state.views import DevicePanel, HostMemory, Layer, Share
+from tfmemtop.units import format_bytes
+
+_SHARES = {
+    Share.IN_USE: "in use",
+    Share.CACHED: "cached",
+    Share.CONTEXT_AND_OUTSIDE: "context+outside",
+    Share.REST_OF_PROCESS: "rest of process",
+    Share.SCRIPT: "script",
+    Share.OTHERS: "others",
+    Share.REST_AND_OTHERS: "rest+others",
+    Share.PROCESSES: "processes",
+    Share.FREE: "free",
+}
+
+
+def layer_name(layer: Layer) -> str:
+    """``in use``, ``context+outside``, ``host+others``."""
+    return ("host+" if layer.host else "") + _SHARES[layer.share]
+
+
+def title(panel: DevicePanel) -> str:
+    """``GPU 0 NVIDIA H200``, ``CPU pool``."""
+    gpu = panel.gpu
+    if gpu is None:
+        return "CPU pool" + (", as it was when its process ended" if panel.ended else "")
+    return f"GPU {gpu.index} {gpu.name}" + (" MIG" if gpu.mig and "MIG" not in gpu.name else "")
+
+
+def activity(panel: DevicePanel) -> tuple[str, ...]:
+    """``util 45%``, ``mem 22%``, ``269 W``, ``42 °C``; of the CPU pool how busy the host is."""
+    if panel.host is not None:
+        busy = () if panel.host.cpu is None else (f"host CPU {panel.host.cpu:.0f}%",)
+        return busy + _limited_use(panel.host)
+    return () if panel.reading is None else _gpu_activity(panel.reading)
+
+
+def _gpu_activity(reading: events.DeviceReading) -> tuple[str, ...]:
+    figures = (
+        None if reading.utilisation is None else f"util {reading.utilisation}%",
+        None if reading.bandwidth is None else f"mem {reading.bandwidth}%",
+        None if reading.power_w is None else f"{reading.power_w:.0f} W",
+        None if reading.temperature_c is None else f"{reading.temperature_c} °C",
+    )
+    return tuple(figure for figure in figures if figure)
+
+
+def note(panel: DevicePanel) -> str:
+    """Why figures of a GPU lack; empty where none does."""
+    if panel.gpu is None:
+        return ""
+    return "; ".join(notes(panel.reading)) if panel.reading else "no reading yet"
+
+
+_SHARES_MISSING = {
+    SharesMissing.NOT_TOLD: "the driver does not report memory per process here",
+    SharesMissing.NAMES_NONE: "the driver names no process for the memory in use",
+    SharesMissing.MIG: "the card is divided (MIG), and the driver reports memory per process to root only",
+    SharesMissing.WSL: "under WSL the driver does not report memory per process",
+    SharesMissing.VGPU: "in a virtual machine with a vGPU the driver does not report memory per process",
+    SharesMissing.DRIVER_TOO_OLD: "this driver is too old to report memory per process",
+    SharesMissing.USER_FORBIDDEN: "the driver does not report memory per process to this user",
+    SharesMissing.NOT_TOLD_IN_CONTAINER: "the driver does not report memory per process in this container",
+    SharesMissing.NUMBERED_OTHERWISE: "the driver numbers processes differently from this container, so which of them "
+    "are here is unknown",
+}
+
+
+def shares_missing(reason: SharesMissing) -> str:
+    """Why a GPU's memory is not known by process, as one clause."""
+    return _SHARES_MISSING[reason]
+
+
+def notes(reading: events.DeviceReading) -> list[str]:
+    """Why figures of a GPU lack, and whose others are."""
+    missing = reading.processes_missing
+    found = [shares_missing(missing) if missing else None]
+    found += [_OF_HOST] if reading.of_host else []
+    found += [*map(_lacking, reading.lacking), reading.remark]
+    if reading.outside is not None:
+        found.insert(1, f"processes outside this container hold {format_bytes(reading.outside)}")
+    return [text for text in found if text]
+
+
+_OF_HOST = "this GPU has no memory of its own: used and free are the host's"
+
+_LACKING = {
+    WhyLacking.NOT_REPORTED: "the driver does not report {} here",
+    WhyLacking.NOT_OF_A_PART: "the driver does not report {} of a part of a card (MIG)",
+    WhyLacking.NOT_FOR_USER: "the driver does not report {} to this user",
+    WhyLacking.OLD_DRIVER: "this driver is too old to report {}",
+    WhyLacking.CARD_LOST: "the card is lost, so there is no {}",
+    WhyLacking.FAILED: "the driver failed to report {}",
+    WhyLacking.IMPOSSIBLE: "the driver reports what cannot be, so it is not shown: {}",
+}
+
+_NAMED = 4
+
+
+def _lacking(lacking: events.Lacking) -> str:
+    more = len(lacking.figures) - _NAMED
+    names = ", ".join(lacking.figures[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return _LACKING[lacking.why].format(names)
+
+
+def limited_memory(host: HostMemory) -> str | None:
+    """Whose the host memory is and how much: ``the container's 16.0 GiB``; ``None`` if it is the machine's."""
+    if host.owner == "machine":
+        return None
+    owner = "control group" if host.owner == "cgroup" else host.owner
+    return f"the {owner}'s {format_bytes(host.total)}"
+
+
+def _limited_use(host: HostMemory) -> tuple[str, ...]:
+    """``3.0 of the container's 16.0 GiB``."""
+    whole = limited_memory(host)
+    if whole is None:
+        return ()
+    return (f"{format_bytes(host.used).removesuffix(' ' + whole.rpartition(' ')[2])} of {whole}",)

@@ -1,0 +1,95 @@
+"""What the screen's dialogs ask, and what each answer does."""
+
+from collections.abc import Sequence
+
+from tfmemtop.suggested import SuggestedLimit
+from tfmemtop.units import format_bytes
+from tfmemtop.words.limits import basis, typed
+
+COPIED = "Copied, if the terminal lets programs set the clipboard."
+
+LIMIT = "Memory limit of the next run"
+LIMIT_AS_SCRIPT = "as the script says"
+GPUS = "GPUs the next run may see"
+GPUS_PROMPT = "Numbers as on this screen, in the order that TensorFlow should use: 0,2"
+GPUS_AS_SCRIPT = "as the script and its environment say"
+GPUS_NONE = "hide every GPU"
+COMMAND_LINE = "Command line of the next run"
+COMMAND_LINE_PROMPT = "Variables may stand before the command: BATCH=64 python train.py --epochs 3"
+
+PICTURE = "The picture of the screen"
+PICTURE_PROMPT = "The name of a new file. Its ending sets the format: .svg or .txt"
+PICTURE_SVG = "in colour, for a browser"
+PICTURE_TEXT = "plain text"
+PICTURE_SUFFIX = "End the name in .svg for a picture, or in .txt for text."
+
+STAYS = "let it run"
+LEAVE = "The script is still running"
+LEAVE_STAY = "go on watching"
+
+
+def whose_limit(on_gpu: bool) -> str:
+    """What a memory limit applies to."""
+    return "each GPU" if on_gpu else "the CPU pool"
+
+
+def limit_prompt(on_gpu: bool, whole: int | None) -> str:
+    """How to type a limit; *whole* is the memory there is, in bytes."""
+    return f"For {whose_limit(on_gpu)}, of {format_bytes(whole)}: a size such as 4G or 3500M, or 50%"
+
+
+def limit_suggestions(suggested: Sequence[SuggestedLimit], memory: str | None) -> list[tuple[str, str]]:
+    """Limits worth picking, as text to type and why; *memory* names what a share is of, if not all that there is."""
+    picks = [("50%", f"half of {memory or 'the memory there is'}"), ("25%", "a quarter of it"), ("", LIMIT_AS_SCRIPT)]
+    return [(typed(limit.size), basis(limit)) for limit in suggested] + picks
+
+
+def file_exists(name: str) -> str:
+    """A file of that name is there, and stays as it is."""
+    return f"{name} exists already. Choose another name."
+
+
+def file_refused(name: str, reason: str) -> str:
+    """The system does not let the file be written."""
+    return f"{name} cannot be written: {reason}."
+
+
+def picture_written(name: str) -> str:
+    """Where the picture of the screen is."""
+    return f"The picture is in {name}"
+
+
+def only_gpu(name: str) -> str:
+    """The choice of one GPU."""
+    return f"only {name}"
+
+
+def relaunch(run: int) -> str:
+    """The title of the question whether *run* is to end for the next one."""
+    return f"Run {run} is still running"
+
+
+def relaunch_ends(run: int, processes: int, settings: Sequence[str]) -> str:
+    """What relaunching does to *run*, which has that many *processes*; *settings* are the next run's."""
+    count = f"{processes} process" + ("" if processes == 1 else "es")
+    return f"end it ({count}), then start run {run + 1} with {' · '.join(settings)}"
+
+
+def relaunch_how(grace_s: float) -> str:
+    """How a run is ended."""
+    return f"It gets TERM, then KILL after {grace_s:.0f} s."
+
+
+def output_kept(path: str) -> str:
+    """Where the script's output can be read later."""
+    return f"Its output is kept in {path}"
+
+
+def attach(session: str) -> str:
+    """How to come back to a script that is left running."""
+    return f"tfmemtop attach {session} brings the screen back"
+
+
+def stop(grace_s: float) -> str:
+    """What stopping does."""
+    return f"TERM, then KILL after {grace_s:.0f} s; then quit"

@@ -1,0 +1,49 @@
+"""What is said of the run itself, and of the watching."""
+
+from tfmemtop.rules.ending import MemoryHeld, MemoryReleasing, RunEnded
+from tfmemtop.rules.finding import RuleFailed
+from tfmemtop.rules.notices import HookAbsent, Noticed
+from tfmemtop.words import notices
+from tfmemtop.words.counting import sentence, spoken
+from tfmemtop.words.endings import ending, still_held
+from tfmemtop.words.failure import describe
+from tfmemtop.words.findings.saying import Said, say
+from tfmemtop.words.hook_absence import reason_text
+
+_FINAL = "Showing its final state."
+
+
+@say.register
+def _(found: RunEnded) -> Said:
+    after = f"after {spoken(found.took_s)}"
+    if found.stopped:
+        return Said(f"tfmemtop ended run {found.run} {after}.", figures=_FINAL)
+    return Said(f"Run {found.run} {ending(found.how)} {after}.", figures=_FINAL)
+
+
+@say.register
+def _(found: MemoryReleasing) -> Said:
+    return Said(f"Run {found.run} has ended.", figures="tfmemtop waits until its GPU memory is free.")
+
+
+@say.register
+def _(found: MemoryHeld) -> Said:
+    return Said(
+        f"Run {found.run} has ended, but not all of its memory is free.", figures=f"{sentence(still_held(found.held))}."
+    )
+
+
+@say.register
+def _(found: Noticed) -> Said:
+    return Said(f"{sentence(notices.say(found.notice).text)}.")
+
+
+@say.register
+def _(found: HookAbsent) -> Said:
+    why = reason_text(found.why)
+    return Said(f"Process {found.pid} uses TensorFlow without the hook: {why}.", figures="It is watched from outside.")
+
+
+@say.register
+def _(found: RuleFailed) -> Said:
+    return Said(f"One of tfmemtop's own rules, {found.rule}, has failed: {describe(found.error)}.")

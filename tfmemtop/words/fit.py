@@ -1,0 +1,202 @@
+"""What is said of a search for a limit: a line a try, and at the end what to set. Pure."""
+
+from collections.abc import Sequence
+
+from tfmemtop.events import HookAbsence
+from tfmemtop.fit.search import Outcome, Result, Search, Tried
+from tfmemtop.fit.session import Phase, SessionFit
+from tfmemtop.fit.stopped import Stopped, Why
+from tfmemtop.fit.watch import Goal, Progress, Stage
+from tfmemtop.suggested import SuggestedLimit
+from tfmemtop.units import MIB, UNKNOWN, format_bytes
+from tfmemtop.words.counting import counted
+from tfmemtop.words.endings import ending, still_held
+from tfmemtop.words.hook_absence import reason_text
+from tfmemtop.words.limits import IN_THE_SCRIPT, code, command_line
+
+NOTEWORTHY = 0.02
+"""Differences in speed below this share count as none: a run hardly ever repeats that closely."""
+
+
+def limit_words(limit: int | None) -> str:
+    """How a try is called."""
+    return "no limit" if limit is None else f"limit {format_bytes(limit)}"
+
+
+def goal_text(goal: Goal) -> str:
+    """``Goal: 30 s after TensorFlow's first allocation``, ``Goal: 200 steps``."""
+    if goal.steps is not None:
+        return f"Goal: {counted(goal.steps, 'step')}"
+    return f"Goal: {goal.seconds or 0:g} s after TensorFlow's first allocation"
+
+
+def outcome(how: Outcome) -> str:
+    """How a try went."""
+    if how.result is Result.REACHED:
+        return "passed"
+    if how.result is Result.FINISHED:
+        return "passed: it ran to its end"
+    if how.result is Result.INTERRUPTED:
+        return "interrupted"
+    if how.result is Result.UNUSED:
+        return f"TensorFlow was not seen to use {how.kind} memory"
+    if how.result is Result.TOO_SLOW:
+        return f"too slow: {how.steps} steps of a tf.function in {how.seconds:.0f} s"
+    if how.result is Result.OUT_OF_MEMORY:
+        return "out of memory" + (f", asking for {format_bytes(how.requested)}" if how.requested else "")
+    return ending(how.ending) + (", out of memory" if how.complained else "")
+
+
+def result(tried: Tried) -> str:
+    """How a try went, for the line that has begun with its limit."""
+    text = f"{outcome(tried.how)} ({tried.duration_s:.0f} s)"
+    if tried.peak_in_use is not None:
+        text += f"; peak in use {format_bytes(tried.peak_in_use)}, pool {format_bytes(tried.pool)}"
+    return text + (f"; {speed_words(tried)}" if tried.speed is not None else "")
+
+
+def progress(fit: SessionFit) -> str:
+    """How far the try under way has got."""
+    if fit.phase is Phase.STARTING:
+        return "waiting until the memory of the run before is free"
+    if fit.phase is Phase.RUNNING:
+        return _so_far(fit.progress)
+    return "ending" if fit.phase is Phase.ENDING else ""
+
+
+def _so_far(made: Progress) -> str:
+    if made.stage is Stage.BEFORE_USE:
+        return "waiting for TensorFlow's first allocation"
+    if made.stage is Stage.REACHED:
+        return "far enough; waiting for allocations that may still be pending"
+    if made.goal.steps is not None:
+        return f"{made.steps} of {made.goal.steps} steps"
+    return f"{made.seconds:.0f} of {made.goal.seconds or 0:g} s"
+
+
+def stopped_words(stopped: Stopped) -> str:
+    """Why a search was stopped before its end."""
+    if stopped.why is Why.MEMORY_HELD:
+        why = f": {still_held(stopped.held)}" if stopped.held else ""
+        return f"the next try would not have had all the memory{why}"
+    if stopped.why is Why.NOT_STARTED:
+        return f"not relaunched: {stopped.detail}"
+    return {
+        Why.INTERRUPTED: "interrupted",
+        Why.OTHER_RUN: "another run was started meanwhile",
+        Why.RUN_ENDED: "the run was ended by hand",
+        Why.ENGINE_GONE: "the engine has ended",
+    }[stopped.why]
+
+
+def speed_words(tried: Tried) -> str:
+    """``12.3 steps/s``; a dash where it is not known."""
+    if tried.speed is None:
+        return UNKNOWN
+    return f"{tried.speed:.0f} {tried.speed_unit}" if tried.speed >= 100 else f"{tried.speed:.3g} {tried.speed_unit}"
+
+
+def from_the_largest(tried: Sequence[Tried]) -> list[Tried]:
+    """*tried* in the order of :func:`table`."""
+    return sorted(tried, key=lambda one: -(one.limit or 1 << 62))
+
+
+def table(tried: Sequence[Tried], *, pools: bool = True) -> list[str]:
+    """A heading, and all tries from the largest limit down, each with its speed and how that compares with the first.
+
+    *pools*: with how large the pool became.
+    """
+    first = tried[0]
+    lines = [("LIMIT", "PEAK IN USE", "POOL", "SPEED", "", "RESULT")]
+    lines += [
+        (
+            "none" if one.limit is None else format_bytes(one.limit),
+            format_bytes(one.peak_in_use),
+            format_bytes(one.pool),
+            speed_words(one),
+            "" if one is first else _against(one, first),
+            outcome(one.how),
+        )
+        for one in from_the_largest(tried)
+    ]
+    widths = [max(len(line[column]) for line in lines) for column in range(5)]
+    if not pools:
+        widths[2] = 0
+    return [
+        "  ".join(
+            [
+                *(cell.rjust(width) for cell, width in zip(line, widths, strict=False) if width),
+                line[5],
+            ]
+        )
+        for line in lines
+    ]
+
+
+def _against(tried: Tried, first: Tried) -> str:
+    if tried.speed is None or first.speed is None or tried.speed_unit != first.speed_unit:
+        return ""
+    change = tried.speed / first.speed - 1
+    return "as fast" if abs(change) < NOTEWORTHY else f"{change:+.0%}"
+
+
+def finding(search: Search) -> list[str]:
+    """What was found, or why nothing was; and why the limit differs from the peak, where it does."""
+    first, limit, below = search.tried[0], search.limit, search.failed_below
+    if limit is None:
+        return [_nothing_found(search)]
+    lines = [f"The smallest limit that worked: {format_bytes(limit)}."]
+    lines[0] += f" {format_bytes(below)} did not." if below is not None else " Nothing smaller was tried."
+    if not search.settled:
+        lines[0] += " More tries would narrow it down further."
+    peak = first.peak_in_use or 0
+    if limit > peak + MIB and below is not None and below >= peak:
+        lines.append(
+            f"It is {format_bytes(limit - peak)} above the first try's peak in use: a growing pool takes memory region "
+            "by region, regions never merge, and a tensor needs one free chunk within a region."
+        )
+    elif limit < peak:
+        lines.append(
+            f"It is {format_bytes(peak - limit)} below the first try's peak in use: when there is room to spare, the "
+            "allocator hands out larger chunks than were asked for."
+        )
+    return lines
+
+
+def conclusion(search: Search, stopped: Stopped | None, hint: HookAbsence | None) -> list[str]:
+    """:func:`finding`, with why the search was *stopped* before its end and why the hook is absent (*hint*), if so."""
+    said = finding(search) if search.tried else ["Nothing was found: no try was completed."]
+    if stopped:
+        said.append(f"The search was not completed: {stopped_words(stopped)}.")
+    if hint:
+        said.append(f"The hook could not get into the script: {reason_text(hint)}.")
+    return said
+
+
+def _nothing_found(search: Search) -> str:
+    first = search.tried[0]
+    if not first.passed:
+        if first.limit is not None:
+            return f"Nothing was found: the largest limit to try, {format_bytes(first.limit)}, was not enough."
+        return f"Nothing was found: the script does not pass without a limit either ({outcome(first.how)})."
+    if first.peak_in_use is None:
+        return "Nothing was found: the script showed no TensorFlow allocator that a limit could act on."
+    if search.has_next():
+        return "Nothing was found: the search was ended before any limit had worked."
+    tries = f"{len(search.tried)} {'try' if len(search.tried) == 1 else 'tries'}"
+    return f"Nothing was found in {tries}: no limit has worked yet; more tries may help."
+
+
+def advice(suggested: SuggestedLimit | None, command: Sequence[str]) -> list[str]:
+    """The setting to use, as an option of tfmemtop and as lines of code; empty if none was found."""
+    if suggested is None:
+        return []
+    return [
+        f"With a margin: {format_bytes(suggested.size)}.",
+        "",
+        f"  {command_line(suggested, command)}",
+        "",
+        IN_THE_SCRIPT,
+        "",
+        *(f"  {line}" for line in code(suggested)),
+    ]

@@ -1,0 +1,123 @@
+"""What the first page of the help says, apart from the table of keys that the bindings are made from."""
+
+Rows = tuple[tuple[str, str], ...]
+"""What stands on the left, and what it does or is."""
+
+
+def table_keys(*, replay: bool, signals: bool) -> Rows:
+    """The keys of the process table. A *replay* has other uses for some; without *signals* none can be sent."""
+    rows = [
+        ("↑ ↓", "choose a process"),
+        ("Enter", "its details: memory, settings asked for and in effect, environment"),
+    ]
+    if signals:
+        rows += [("k F9", "send it a signal; asks first"), ("Space", "tag it, to signal several; U untags all")]
+    rows += [
+        ("t F5", "as a tree"),
+        ("F6" if replay else ", . F6", "sort by another column; I inverts"),
+        ("o n/p/u/g/…", "sort by GPU, PID, USER, GPU-MEM, …, in capitals the other way round"),
+        ("u", "sum by user; Enter shows the processes of one"),
+    ]
+    if not replay:
+        rows.append(("← →", "move the command, if it is too long to be seen"))
+    return tuple(rows)
+
+
+def map_keys(*, replay: bool) -> Rows:
+    """The keys of the map of a pool."""
+    return (
+        ("↑ ↓", "choose a region of the pool"),
+        ("Enter z", "look at it alone; Esc goes back"),
+        ("Tab" if replay else "Tab ← →", "another device or process"),
+        ("o", "the map of the moment when an allocation failed, or of now"),
+    )
+
+
+def output_keys(*, typing: bool) -> Rows:
+    """The keys of the script's output; with *typing*, those too that send something to it."""
+    rows = [
+        ("↑ ↓", "scroll; End follows the end again"),
+        ("/", "search; n goes to the next match, N to the one before, Esc ends the search"),
+    ]
+    return tuple(rows + [("Enter", "type into the script's terminal, as i does")] * typing)
+
+
+COLUMNS: Rows = (
+    ("GPU-MEM", "memory of the process on the GPU, as the driver counts it"),
+    ("%SM", "share of the time in which it computed on the GPU"),
+    ("%GMBW", "share of the time in which it read or wrote GPU memory"),
+    ("%CPU", "100 is one core"),
+    ("HOST-MEM", "memory of the process in RAM"),
+    ("TF-USE", "bytes that TensorFlow's allocators have handed out"),
+    ("TF-POOL", "bytes that these allocators have taken from the device"),
+    ("PEAK", "the highest TF-USE so far"),
+    ("TIME", "since the process started"),
+)
+"""The columns of the process table that do not explain themselves."""
+
+MARKS: Rows = (
+    ("running", "tfmemtop sees inside this process"),
+    ("dot", "a process of the run that has not imported TensorFlow"),
+    ("ended", "it has ended; the figures are the last ones"),
+    ("!", "tfmemtop cannot see inside; Enter says why"),
+    ("+", "tagged"),
+)
+"""Marks before a process, as the palette calls them or as they are; what each means."""
+
+GRAPH: Rows = (
+    ("scale", "what part of the card the graph shows; only the whole card can fill it"),
+    ("up", "the limit, or the end of the card, lies above the graph"),
+    ("tick", "a run starts here"),
+    ("failed", "an allocation fails here: out of memory"),
+    ("ground", "memory is held, but too little to have a height"),
+)
+"""What stands in a graph, as the palette calls it or as it is; what each means."""
+
+LAYERS = (
+    ("in_use", "in use", "bytes that TensorFlow's allocator has handed out, by chunk"),
+    ("cached", "cached", "held by the allocator's pool, unused, not given back"),
+    ("rest", "rest", "the process's CUDA context, library workspaces, kernels; and cached, if unknown"),
+    ("others", "others", "other processes on the card"),
+    ("free", "free", "the device's own free memory"),
+)
+"""Kind of layer, its name in the legend, what it is."""
+
+SMALL_MAP = (
+    "The small map under an allocator's figures shows the pool's address space. Each cell is a slice of it: "
+    "{none} unused, {light} {medium} {dense} partly in use, {full} all in use."
+)
+
+UNKNOWN = "— stands for a value that cannot be known. Sizes are KiB-based: 1G is 1.0 GiB."
+
+TYPING = (("Ctrl-]", "stop typing"), ("", "Ctrl-C and all else go to the script"))
+"""While keys go to the script's terminal: keys and what they do."""
+
+SEARCHING = (("Enter", "keep; then n next, N before"), ("Esc", "end the search"), ("Ctrl-U", "empty it"))
+"""While one types what is looked for in the output."""
+
+FILTERING = (("Enter", "keep the filter"), ("Esc", "clear it"), ("Ctrl-U", "empty it"))
+"""While a filter is typed."""
+
+
+def play_word(*, paused: bool, at_end: bool) -> str:
+    """What the key that pauses a replay does now."""
+    return "play again" if at_end else "play" if paused else "pause"
+
+
+ORDER_KEYS = {
+    "n": "GPU",
+    "p": "PID",
+    "u": "USER",
+    "g": "GPU-MEM",
+    "s": "%SM",
+    "b": "%GMBW",
+    "c": "%CPU",
+    "m": "HOST-MEM",
+    "f": "TF-USE",
+    "l": "TF-POOL",
+    "k": "PEAK",
+    "t": "TIME",
+}
+"""After ``o``: a key, and the column that the processes are then sorted by. Those that nvitop has mean the same."""
+
+COLUMN_KEYS = tuple(ORDER_KEYS.items())

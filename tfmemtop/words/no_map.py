@@ -1,0 +1,51 @@
+"""Why a pool has no map, and what brings one."""
+
+from tfmemtop.events import MemoryMap
+from tfmemtop.state.pool_views import Missing, NoMap
+
+_LIBRARY = "the probe, which reads pools from inside,"
+
+_STATES = {
+    "building": f"{_LIBRARY} is being built",
+    "built": "the probe waits for TensorFlow's devices",
+    "loading": f"{_LIBRARY} is being loaded",
+    "unavailable": f"{_LIBRARY} cannot be built here",
+    "failed": f"{_LIBRARY} failed",
+}
+
+
+def why_text(why: NoMap) -> str:
+    """One clause, without a full stop."""
+    match why.reason:
+        case Missing.PROCESS_FORGOTTEN:
+            return f"nothing is known of process {why.pid} any more"
+        case Missing.MAP_REFUSED:
+            return refusal_text(why.refusal) if why.refusal else ""
+        case Missing.NO_LIBRARY:
+            return _no_library(why)
+        case Missing.PUBLIC_FIGURES_ONLY:
+            return why.without.text if why.without else ""
+        case Missing.NOT_STARTED:
+            return f"{_LIBRARY} is not in this process yet"
+        case Missing.ENDED:
+            return "the process ended before its map was read"
+        case Missing.NOT_READ_YET:
+            return "no map has been read yet"
+
+
+def refusal_text(event: MemoryMap) -> str:
+    """Why *event* has no map; empty where it has one."""
+    if event.missing and event.of_copy:
+        return f"what was read of this pool without the probe makes no map: {event.missing}"
+    return event.missing or ""
+
+
+def remedy_text(why: NoMap) -> str:
+    """What helps; empty where nothing is known to."""
+    return why.library.remedy if why.library else ""
+
+
+def _no_library(why: NoMap) -> str:
+    parts = [(why.library.text or _STATES.get(why.library.state, "")) if why.library else ""]
+    parts += [why.without.text] if why.without else []
+    return "; ".join(part for part in parts if part)

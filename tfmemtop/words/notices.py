@@ -1,0 +1,104 @@
+"""What a notice says, and what helps. Pure."""
+
+from typing import NamedTuple
+
+from tfmemtop.events import Notice, NoticeKind
+
+K = NoticeKind
+
+
+class Said(NamedTuple):
+    """Two sentences without a full stop; the second may be empty."""
+
+    text: str
+    remedy: str = ""
+
+    @property
+    def line(self) -> str:
+        """Both in one line."""
+        return f"{self.text}; {self.remedy}" if self.remedy else self.text
+
+
+def say(notice: Notice) -> Said:
+    """The words for *notice*."""
+    if notice.kind is K.TEXT:
+        return Said(notice.detail, notice.remedy)
+    return say_kind(notice.kind, notice.detail, notice.about, notice.count)
+
+
+def say_kind(kind: NoticeKind | None, detail: str = "", about: int | None = None, count: int | None = None) -> Said:
+    """The words for a notice of that kind; none for one that takes another back."""
+    if kind is None:
+        return Said("")
+    if kind is K.ENGINE_GONE:
+        return Said(_engine_gone(about, detail), "[q] quits")
+    text, remedy = _SAID[kind]
+    return Said(text.format(about=about, count=count, detail=detail), remedy)
+
+
+def _engine_gone(pid: int | None, output: str) -> str:
+    text = "the engine has ended unexpectedly; these are the last figures that it read"
+    if pid is None:
+        return text
+    where = f", and its output goes to {output}" if output else ""
+    return f"{text}. The script, process {pid}, goes on{where}"
+
+
+_SAID: dict[NoticeKind, tuple[str, str]] = {
+    K.NO_DRIVER: (
+        "no NVIDIA driver here, so no GPU is shown",
+        "if there is a GPU, install its driver; in a container, start it with --gpus all",
+    ),
+    K.DRIVER_MISMATCH: (
+        "the NVIDIA driver's library does not fit the loaded kernel module, so the GPUs cannot be read",
+        "the driver was updated while in use: restart the machine, or reload the nvidia modules",
+    ),
+    K.DRIVER_FORBIDDEN: ("no permission to talk to the NVIDIA driver", "check who may open /dev/nvidiactl"),
+    K.DRIVER_FAILED: ("the GPUs cannot be read: {detail}", "see what nvidia-smi says"),
+    K.DRIVER_SILENT: ("the NVIDIA driver does not answer", "see the kernel's log; a restart may be needed"),
+    K.GPU_LOST: (
+        "GPU {about} is lost: the driver no longer reaches it",
+        "see the kernel's log for an Xid; reset the card or restart the machine",
+    ),
+    K.GPUS_UNREAD: ("reading the GPUs has failed and is tried again: {detail}", ""),
+    K.PROCESSES_UNREAD: ("reading the processes has failed and is tried again: {detail}", ""),
+    K.PROCESSES_RENUMBERED: (
+        "the driver's process numbers are not those of this container, so which processes are here is unknown",
+        "start the container with --pid=host",
+    ),
+    K.PROCESSES_HIDDEN: (
+        "the driver lists processes that cannot be seen here, so their owners are unknown",
+        "where /proc is mounted with hidepid, root sees them",
+    ),
+    K.OUTPUT_FILE_MISSING: ("the script's output is not kept in a file", "make room in your home"),
+    K.OUTPUT_FILE_FAILED: (
+        "the script's output is not kept in a file: {detail}",
+        "make room on the disk; the screen still shows the output",
+    ),
+    K.INPUT_LOST: ("the script does not read its input, so what was typed is lost", ""),
+    K.RECORDING_ENDED: ("the recording has ended: {detail}", "the run goes on"),
+    K.SESSION_UNRECORDED: ("this session is not recorded any further: {detail}", "the run goes on"),
+    K.ALERT_FAILED: ("the command {detail!r} has ended with exit code {about}", ""),
+    K.ALERT_NOT_STARTED: ("the command for --on-end or --on-oom cannot be started: {detail}", ""),
+    K.LAST_READINGS_LOST: ("the last readings are lost: {detail}", ""),
+    K.NOT_RELAUNCHED: ("not relaunched: {detail}", ""),
+    K.ENDING_FAILED: ("ending the run has failed: {detail}", ""),
+    K.SIGNAL_FAILED: ("the signal was not sent: {detail}", ""),
+    K.HOOK_OF_OTHER_USER: ("user {about} tried to report as a hook and was refused", ""),
+    K.HOOK_TOO_OFTEN: ("process {about} connects too often as a hook and was refused", ""),
+    K.HOOKS_WAIT: (
+        "no file descriptor is left for the hooks of more processes; they are read once others have ended",
+        "a higher limit: ulimit -n",
+    ),
+    K.HOOK_FAILED: ("a part of the hook failed in process {about}; the script goes on: {detail}", ""),
+    K.DUMPS_OFF: ("the state of a pool that runs out will be unknown: {detail}", ""),
+    K.DUMP_UNREAD: ("the state of the pool that ran out is unknown: {detail}", ""),
+    K.READER_OF_OTHER_USER: ("another user tried to look at this session and was refused", ""),
+    K.COMMAND_UNREAD: ("a screen sent a command that cannot be read: {detail}", ""),
+    K.READER_SLOW: ("this screen could not keep up: {count} readings left out", ""),
+    K.EVENTS_UNREAD: ("{count} messages of the engine could not be read by this screen and were left out", ""),
+    K.EVENT_LEFT_OUT: ("a reading could not be taken in: {detail}", ""),
+    K.DEVICES_LEFT_OUT: ("process {about} names more than {count} devices; the others are left out", ""),
+    K.PROCESSES_LEFT_OUT: ("there are more than {count} processes; the others are left out", ""),
+    K.NOTICES_LEFT_OUT: ("there are more than {count} notices; the newest are kept", ""),
+}

@@ -1,0 +1,60 @@
+"""What the screen's panels say where there is nothing to show yet, and what stands beside their figures."""
+
+NO_PROCESS = "no process"
+NO_GPU_PROCESS = "no process holds GPU memory"
+
+BY_USER = "Enter shows the processes of one, u all of them"
+
+TYPING = ("typing: Ctrl-] or Esc Esc ends", "typing, ends: Ctrl-]", "Ctrl-] ends")
+"""While keys go to the script: the first that fits."""
+
+WAITS = "WAITS FOR INPUT"
+WAITS_FOR_INPUT = ("the script waits for input: i types", "waits for input: i types", "i types")
+"""While a process of the run reads from its terminal: the first that fits."""
+
+OUTPUT_KEYS = ("/ searches", "i types  / searches")
+"""The keys of the output where nothing may be typed, and where something may."""
+
+NO_POOL = "no pool is known: TensorFlow has not made one in a process that tfmemtop started"
+EMPTY_POOL = "the pool is empty: TensorFlow has taken no memory for it yet"
+
+NO_RUN = "No script has been started: tfmemtop only watches."
+ONE_RUN = "There is one run so far. The next one is drawn over it here, whatever its settings are."
+
+
+def no_match(wanted: str) -> str:
+    """A filter hides every process."""
+    return f"no process matches {wanted!r}; Esc clears the filter"
+
+
+def searched(wanted: str, place: int, found: int) -> tuple[str, str]:
+    """What is looked for in the output, at which of the matches that is, and the keys: in full, and shorter."""
+    where = f"{place} of {found}" if found else "no match"
+    return f"/{wanted}  {where}  n next  N before  Esc ends", f"/{wanted}  {where}"
+
+
+def left_out(amount: str, path: str) -> str:
+    """Output that is not shown; *path* is the file that has all of it, empty if there is none."""
+    return f"{amount} left out" + (f", see {path}" if path else "")
+
+
+def no_curve(runs: int) -> str:
+    """Of *runs* runs no memory is known yet."""
+    return "no memory of these runs is known yet" if runs > 1 else "no memory of this run is known yet"
+
+
+def nothing_seen(names: str) -> str:
+    """Of the runs called *names* no memory was seen."""
+    return f"No memory has been seen of {names} yet."
+
+
+def more_allocators(count: int) -> str:
+    """Allocators that there is no line for."""
+    return f"{count} more"
+
+
+def no_output(over: bool, live: bool) -> str:
+    """The script has printed nothing; of a recording, or a watched run, it may also have gone elsewhere."""
+    if not live:
+        return "no output is recorded" if over else "no output is recorded so far"
+    return "no output" if over else "no output yet"

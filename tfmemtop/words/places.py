@@ -1,0 +1,51 @@
+"""How devices and lines of the script are called. Pure."""
+
+from collections.abc import Hashable, Iterable
+from pathlib import PurePath
+from typing import TypeVar
+
+from tfmemtop.rules.callsite import Callsite
+from tfmemtop.rules.finding import Place
+
+K = TypeVar("K", bound=Hashable)
+
+_A_RANGE = 3  # from so many on
+
+
+def place_name(place: Place) -> str:
+    """``GPU 0``; ``GPU:1 on GPU 0`` and ``GPU 0, process 200`` where there are several; ``CPU pool``."""
+    return _device(place) + (f", process {place.pid}" if place.pid is not None else "")
+
+
+def _device(place: Place) -> str:
+    if place.on_cpu:
+        return "CPU pool"
+    if place.gpu is None:
+        return place.device or "a GPU"
+    return f"{place.device} on GPU {place.gpu}" if place.shared else f"GPU {place.gpu}"
+
+
+def gpus(numbers: Iterable[int]) -> str:
+    """``GPU 0 to 7``, ``GPU 0, 2, 5``."""
+    ordered = sorted(numbers)
+    if len(ordered) >= _A_RANGE and ordered[-1] - ordered[0] == len(ordered) - 1:
+        return f"GPU {ordered[0]} to {ordered[-1]}"
+    return f"GPU {', '.join(map(str, ordered))}"
+
+
+def alike_gpus(told: Iterable[tuple[int, K]]) -> list[tuple[K, list[int]]]:
+    """What is told of GPUs, each thing once, with the numbers of those it holds for."""
+    numbers: dict[K, list[int]] = {}
+    for index, thing in told:
+        numbers.setdefault(thing, []).append(index)
+    return list(numbers.items())
+
+
+def line_of(site: Callsite) -> str:
+    """``train.py:12``"""
+    return f"{PurePath(site.file).name}:{site.line}" if site.file else "the script"
+
+
+def line_with_code(site: Callsite) -> str:
+    """``train.py:12 (x = tf.ones(3))``"""
+    return line_of(site) + (f" ({site.code})" if site.code else "")

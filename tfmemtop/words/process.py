@@ -1,0 +1,55 @@
+"""What the screen says about one process, apart from its figures."""
+
+from collections.abc import Sequence
+
+from tfmemtop.events import OutOfMemory
+from tfmemtop.units import format_bytes
+
+NO_REQUESTS = "Nothing so far: no call that sets growth, logical devices or visible devices."
+NOT_SETTLED = "Not settled yet: TensorFlow initialises its devices at the first operation."
+LAST_FIGURES = "ended; the figures are the last ones read"
+
+HOOK_ENDED = "It has ended with the process."
+HOOK_LOST = "It is gone; no more allocator readings come."
+NOT_OURS: Sequence[str] = (
+    "Not inside: tfmemtop did not start this process, and sees it from outside only.",
+    "Start it as tfmemtop -- COMMAND to see its allocators and settings.",
+)
+NOT_IMPORTED = "Nothing was received from it: this process has not imported TensorFlow so far."
+
+ENVIRONMENT_GONE = "The process has ended; its environment can no longer be read."
+ENVIRONMENT_AWAITED = "being read …"
+ENVIRONMENT_NOT_RECORDED = "It is not in this recording."
+ENVIRONMENT_EMPTY = "It is empty."
+
+FIRST_LOOK = (
+    "[T] also looks for live tensors, among all of Python's objects. This pauses the script, usually for 50 to 200 ms."
+)
+
+
+def has_ended(pid: int) -> str:
+    """Nothing is known of process *pid* any more."""
+    return f"Process {pid} has ended."
+
+
+def look_again(cost_ms: float) -> str:
+    """What another look for live tensors costs, by the last one."""
+    return f"[T] looks for live tensors again. The last look paused the script for {cost_ms:.0f} ms."
+
+
+def readings_left_out(count: int) -> str:
+    """The hook dropped readings."""
+    return f"{count} readings were left out, so that the script did not have to wait."
+
+
+def environment_unread(error: str) -> str:
+    """Why the environment cannot be shown."""
+    return f"It could not be read: {error.rstrip('.')}."
+
+
+def failed_allocation(failure: OutOfMemory) -> str:
+    """What was asked for when memory ran out."""
+    asked = [f"asked for {format_bytes(failure.requested)}"] if failure.requested is not None else []
+    asked += [f"by {failure.operation}"] if failure.operation else []
+    asked += [f"on {failure.device}"] if failure.device else []
+    return ", ".join(asked) or "an allocation failed for good"

@@ -1,0 +1,29 @@
+"""Why a key on the screen does nothing now: one or two sentences, ``[K]`` naming another key."""
+
+GROWTH_NEEDS_GPU = "Growth is a setting for GPUs, and this machine has none. [L] limits the CPU pool."
+NO_GPU_TO_CHOOSE = "This machine has no GPU to choose."
+NOTHING_TO_RELAUNCH = "There is no script to relaunch: tfmemtop only watches."
+SEARCH_GOES_ON = "A search for the smallest limit is under way. [F] shows it and can stop it."
+NOTHING_READS = "No script is running that could read what is typed."
+NOTHING_IS_SENT = "Nothing can be typed here: this screen changes nothing."
+HAS_ENDED = "This process has already ended."
+
+FIT_WITHOUT_ENGINE = "The engine has gone. Nothing can be started any more."
+FIT_WITHOUT_SCRIPT = "There is no script to find a limit for: tfmemtop only watches."
+
+
+def no_change(*, replay: bool) -> str:
+    """A key would change the script or a process, and the screen is a replay or read-only."""
+    if replay:
+        return "This is a recording: nothing in it can be changed."
+    return "This screen is read-only (--readonly): no key changes the script or a process."
+
+
+def fit_impossible(reason: str) -> str:
+    """A search would tell nothing under the settings of the next run."""
+    return f"{reason}. [A] changes it for the next run."
+
+
+def not_remembered(error: OSError) -> str:
+    """The user's choices on the screen could not be written."""
+    return f"what you chose on the screen is not remembered: {error.strerror or error}"

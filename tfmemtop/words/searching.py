@@ -1,0 +1,36 @@
+"""What the screen says about a search for the smallest limit."""
+
+TITLE = "Find the smallest memory limit that works"
+RESULT = "The smallest memory limit that works"
+OVER = "The search for the smallest limit is over. [F] shows what it found."
+
+_WORTH_COUNTING = 10  # steps
+
+
+def what_is_done(of: str, growth: str | None, running: str) -> list[str]:
+    """What a search does, before it begins. *of* is what is limited; *running* is the run that ends for it, if any."""
+    with_growth = f" and growth {growth}" if growth else ""
+    what = (
+        f"The script is started again and again, each time with another limit for {of}{with_growth}; the first time "
+        "without one. Each try is ended as soon as it has got far enough or has failed. The last one is ended too: "
+        "then nothing runs until you relaunch."
+    )
+    goal = "How far it has to get, counted from TensorFlow's first allocation, and in how many tries:"
+    return [what, *([f"{running} is ended first."] if running else []), goal]
+
+
+def suggestions(seconds: float, tries: int, steps_per_s: float | None) -> list[tuple[str, str]]:
+    """Goals to pick from: the text to type, and what it means. *seconds* and *tries* are the usual ones.
+
+    *steps_per_s* is the script's pace, ``None`` if it is not known.
+    """
+    found = [
+        (f"{seconds:g} s, {tries} tries", "what is usual"),
+        (f"2 min, {tries} tries", "if memory still grows after half a minute"),
+    ]
+    count = round((steps_per_s or 0) * seconds, -1)
+    if count >= _WORTH_COUNTING:
+        found.append((f"{count:.0f} steps, {tries} tries", f"about what this script makes in {seconds:g} s"))
+    else:
+        found.append((f"200 steps, {tries} tries", "of its busiest tf.function, or of Keras"))
+    return found

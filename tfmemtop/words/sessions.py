@@ -1,0 +1,39 @@
+"""The list of sessions in words. Pure."""
+
+import shlex
+import time
+
+from tfmemtop.state.outcome import SessionFigures
+from tfmemtop.state.program import program
+from tfmemtop.units import format_bytes, format_duration
+from tfmemtop.words.counting import counted
+from tfmemtop.words.endings import RUNNING, UNSEEN, ending
+
+HEADINGS = ("SESSION", "STARTED", "DURATION", "PEAK", "RECORDING", "COMMAND", "END")
+NONE = "no session is known yet; start one: tfmemtop -- COMMAND…"
+
+
+def cells(session: SessionFigures) -> tuple[str, ...]:
+    """What stands under the :data:`HEADINGS`. Times are those of this machine's time zone."""
+    return (
+        session.name,
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(session.started)),
+        format_duration(session.duration_s),
+        format_bytes(session.last.peak_in_use),
+        format_bytes(session.size),
+        shlex.join(program(session.command)) if session.command else "(watching only)",
+        end(session),
+    )
+
+
+def end(session: SessionFigures) -> str:
+    """How its last run ended, and the number of its runs if there were several."""
+    if not session.command:
+        return RUNNING if session.going else ""
+    how = RUNNING if session.running else ending(session.last.ending) if session.last.ending else UNSEEN
+    return how if (session.last.run or 0) < 2 else f"{how}; {counted(session.last.run or 0, 'run')}"
+
+
+def more(count: int) -> str:
+    """What is said if older sessions are not listed."""
+    return f"{counted(count, 'older session')} not listed; --all lists them"

@@ -1,0 +1,75 @@
+"""Settings as short words. Pure."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tfmemtop.settings import Settings, masked
+from tfmemtop.state.in_effect import InEffect
+from tfmemtop.units import format_bytes
+
+SCRIPTS_OWN = "the script's own settings"
+"""What is said where the user chose nothing."""
+
+
+def chosen(settings: Settings) -> list[str]:
+    """What the user chose, in a fixed order: ``["growth on", "limit 4.0 GiB"]``; empty if nothing."""
+    words = []
+    if settings.growth:
+        words.append(f"growth {settings.growth}")
+    if settings.memory_limit is not None:
+        words.append(f"limit {format_bytes(settings.memory_limit)}")
+    if settings.allocator:
+        words.append(settings.allocator)
+    if settings.gpus is not None:
+        words.append(_gpus(settings.gpus))
+    if settings.cpu_pool is not None:
+        words.append(f"CPU pool {format_bytes(settings.cpu_pool)}")
+    return words + [f"{name}={masked(name, value)}" for name, value in sorted(settings.environment.items())]
+
+
+def in_effect(effect: InEffect, *, usual: bool = True) -> list[str]:
+    """What TensorFlow does, and what else the user chose; before TensorFlow says so, what the user chose.
+
+    Without *usual* the allocator is named only where it is not TensorFlow's usual one.
+    """
+    if not effect.settled:
+        return chosen(effect.chosen)
+    words = []
+    if effect.growths:
+        words.append("growth differs" if len(effect.growths) > 1 else _growth(True in effect.growths))
+    if effect.limits:
+        words.append("limit " + " + ".join(map(format_bytes, effect.limits)))
+    # A pool on the CPU that the user chose is told beside GPUs only: without them it is the limit.
+    cpu_pool = effect.chosen.cpu_pool if effect.on_gpu else None
+    told = {"growth": None, "memory_limit": None, "allocator": None, "cpu_pool": cpu_pool}
+    words += [name for name in effect.allocators if usual or name != "bfc"]
+    return words + chosen(msgspec.structs.replace(effect.chosen, **told))
+
+
+def changes(argv: Sequence[str], new: Settings, argv_before: Sequence[str], old: Settings) -> list[str]:
+    """How a run of *argv* with *new* settings differs from one of *argv_before* with *old* ones; empty if nowhere."""
+    words = []
+    if new.growth != old.growth:
+        words.append(f"growth {new.growth or 'as the script says'}")
+    if new.memory_limit != old.memory_limit:
+        words.append(f"limit {format_bytes(new.memory_limit)}" if new.memory_limit else "limit as the script says")
+    if new.cpu_pool != old.cpu_pool and new.cpu_pool:
+        words.append(f"CPU pool {format_bytes(new.cpu_pool)}")
+    if new.allocator != old.allocator:
+        words.append(new.allocator or "allocator as the script says")
+    if new.gpus != old.gpus:
+        words.append("all GPUs" if new.gpus is None else _gpus(new.gpus))
+    if new.environment != old.environment:
+        words.append("other environment")
+    if list(argv) != list(argv_before):
+        words.append("other arguments")
+    return words
+
+
+def _growth(on: bool) -> str:
+    return "growth on" if on else "growth off"
+
+
+def _gpus(indices: Sequence[int]) -> str:
+    return "GPUs " + ",".join(map(str, indices)) if indices else "no GPU"

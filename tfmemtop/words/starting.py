@@ -1,0 +1,25 @@
+"""Why a script or its engine could not be started, in one line. Pure."""
+
+from tfmemtop.engine.process.unstarted import Unstarted, Why
+
+_TEXTS = {
+    Why.NO_COMMAND: "no command to start",
+    Why.NOT_FOUND: "{name}: command not found",
+    Why.NO_FILE: "{name}: no such file",
+    Why.IS_DIRECTORY: "{name}: is a directory",
+    Why.NOT_EXECUTABLE: "{name}: not executable",
+    Why.NO_INTERPRETER: "{name}: the interpreter named in its first line is not there",
+    Why.SYSTEM: "{name}: {detail}",
+    Why.SPAWN: "{name}: cannot be started: {detail}",
+    Why.DRIVER_SILENT: "the NVIDIA driver does not answer: the settings cannot be checked",
+    Why.REFUSED: "{detail}",
+    Why.ENGINE_FAILED: "the engine cannot be started: {detail}",
+}
+
+
+def start_text(unstarted: Unstarted) -> str:
+    """One line, without a full stop; it holds text from outside."""
+    text = _TEXTS[unstarted.why].format(name=unstarted.name, detail=unstarted.detail or "it ended")
+    if unstarted.output_path is not None:
+        text += f"; if the command runs, what it prints is in {unstarted.output_path}"
+    return text

@@ -1,0 +1,72 @@
+"""What a run comes to, in two lines at most. Pure."""
+
+import signal
+import textwrap
+from collections.abc import Iterator
+
+from tfmemtop.rules.verdict import Unread, Verdict
+from tfmemtop.units import format_bytes
+from tfmemtop.words.endings import UNSEEN, ending
+from tfmemtop.words.findings import say
+from tfmemtop.words.safe import safe
+
+_STOPPED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Somebody wanted the run to end."""
+
+WIDTH = 96
+LINES = 2
+
+
+def say_verdict(verdict: Verdict) -> str:
+    """The fullest way to say it that fits into two lines of 96 characters."""
+    for text in (safe(" ".join(way.split())) for way in _ways(verdict)):
+        if len(textwrap.wrap(text, WIDTH)) <= LINES:
+            return text
+    return textwrap.shorten(text, WIDTH * LINES - LINES, placeholder=" …")
+
+
+def _ways(verdict: Verdict) -> Iterator[str]:
+    """The fullest first."""
+    first = say(verdict.first).headline if verdict.first is not None else _nothing(verdict)
+    if not verdict.explained:
+        ended = f"Run {verdict.run} {ending(verdict.how)}" if verdict.how else f"Run {verdict.run}: {UNSEEN}"
+        yield f"{ended}. {_held(verdict)} {first}"
+        if verdict.peaks.in_use is not None:
+            yield f"{ended}. At most {format_bytes(verdict.peaks.in_use)} were in use{_on_one(verdict)}. {first}"
+        yield f"{ended}. {first}"
+    yield first
+
+
+def _on_one(verdict: Verdict) -> str:
+    return " on a GPU" if verdict.peaks.several else ""
+
+
+_UNREAD = {
+    Unread.NO_TENSORFLOW: "No process was seen to use TensorFlow.",
+    Unread.NO_CPU_POOL: "On the CPU tfmemtop reads TensorFlow's memory only in a BFC pool: add --cpu-pool SIZE.",
+    Unread.UNKNOWN: "No memory of TensorFlow was read.",
+}
+
+
+def _nothing(verdict: Verdict) -> str:
+    if verdict.unread is not None:
+        return ""
+    if verdict.how is not None and verdict.how.good:
+        return "Nothing needs to be changed."
+    stopped = verdict.how is None or verdict.how.signal in _STOPPED
+    return "Up to then nothing needed a change." if stopped else "Its memory does not explain that."
+
+
+def _held(verdict: Verdict) -> str:
+    peaks = verdict.peaks
+    if verdict.unread is not None:
+        return _UNREAD[verdict.unread]
+    held = ""
+    if peaks.process_total:
+        held = f"It held up to {format_bytes(peaks.process_total)} {'on a GPU' if peaks.several else 'of the GPU'}"
+    if peaks.in_use is None:
+        return f"{held}."
+    use = f"at most {format_bytes(peaks.in_use)} were in use"
+    if peaks.pool is not None:
+        use += f" in a pool of {format_bytes(peaks.pool)}"
+    return f"{held}; {use}." if held else f"{use[0].upper()}{use[1:]}."

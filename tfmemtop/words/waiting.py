@@ -1,0 +1,106 @@
+"""What the newest run waits for before its memory can be shown, and why there is none to show. Pure."""
+
+from tfmemtop.events import Notice, NoticeKind
+from tfmemtop.state.waiting import Stage, Waiting
+from tfmemtop.words.counting import spoken
+from tfmemtop.words.hook_absence import reason_text
+
+ASKED = "GPUs"
+"""The title until the driver has answered."""
+
+HOST_MEMORY = "the host's memory"
+"""Beside the title, where a bar of it stands below."""
+
+
+def heading(answer: Notice | None) -> str:
+    """The title where no GPU is shown, by the driver's *answer*."""
+    if answer is None or answer.kind is None:
+        return ASKED
+    return "No GPU" if answer.kind is NoticeKind.NO_DRIVER else "GPUs cannot be read"
+
+
+def stage(waits: Waiting) -> str:
+    """What is waited for, in one sentence."""
+    tensorflow = f"TensorFlow {waits.tensorflow}" if waits.tensorflow else "TensorFlow"
+    match waits.stage:
+        case Stage.NO_RUN:
+            return "No script has been started."
+        case Stage.NOT_IMPORTED if waits.over:
+            return "The script ended without importing TensorFlow."
+        case Stage.NOT_IMPORTED:
+            return "The script has not imported TensorFlow yet."
+        case Stage.NOT_INSIDE:
+            reason = f": {reason_text(waits.absence)}" if waits.absence else ""
+            return f"tfmemtop cannot see inside the script{reason}."
+        case Stage.IMPORTING if waits.over:
+            return "The script ended while it imported TensorFlow."
+        case Stage.IMPORTING:
+            return f"TensorFlow is being imported{_for(waits)}."
+        case Stage.IMPORTED if waits.over:
+            return f"The script imported {tensorflow} and ended before TensorFlow made its devices."
+        case Stage.IMPORTED:
+            return f"{tensorflow} is imported. It makes its devices at its first operation."
+        case Stage.REFUSED:
+            return f"{tensorflow} refused to make its devices."
+        case Stage.MADE if waits.over:
+            return f"{tensorflow} made its devices. The script ended before a pool was read."
+        case Stage.MADE:
+            return f"{tensorflow} has made its devices. Its pools are not read yet."
+        case Stage.NO_POOL:
+            verb = "computed" if waits.over else "computes"
+            took = "took" if waits.over else "takes"
+            return f"{tensorflow} {verb} on the CPU and {took} memory by malloc: there is no pool to see."
+
+
+_WAY = (
+    "the script is started",
+    "it imports TensorFlow",
+    "TensorFlow makes its devices at its first operation",
+    "their pools are read and shown here",
+)
+_REACHED = {Stage.NOT_IMPORTED: 1, Stage.IMPORTING: 1, Stage.IMPORTED: 2, Stage.MADE: 3}
+
+
+def way(waits: Waiting) -> tuple[list[str], str, list[str]]:
+    """The way to the first pool: what is done, what is waited for now, and what is to come."""
+    reached = _REACHED.get(waits.stage)
+    if reached is None or waits.over:
+        return [], stage(waits), []
+    return list(_WAY[:reached]), stage(waits), list(_WAY[reached + 1 :])
+
+
+_SHORT = {
+    Stage.NOT_IMPORTED: "TensorFlow not imported yet",
+    Stage.NOT_INSIDE: "not inside",
+    Stage.IMPORTING: "importing TensorFlow",
+    Stage.IMPORTED: "no operation yet",
+    Stage.MADE: "reading pools",
+    Stage.NO_POOL: "no pool on the CPU",
+}
+
+
+def in_short(waits: Waiting) -> str:
+    """The same beside a run that goes on, in a few words; empty where there is nothing to wait for."""
+    return "" if waits.over else _SHORT.get(waits.stage, "")
+
+
+def without_gpu(waits: Waiting, steers: bool) -> tuple[str, ...]:
+    """What is said where no GPU is shown, the longest text first; with *steers*, of the keys for the next run."""
+    if waits.stage is Stage.NO_RUN:
+        return ("TensorFlow's memory on the CPU is shown by: tfmemtop --cpu-pool 4G -- python train.py",)
+    told = stage(waits)
+    if waits.pool_chosen and waits.stage is not Stage.NO_POOL:
+        return (told,)
+    keys = " [L] gives one to the next run, [R] starts it." if steers else ""
+    if waits.stage is Stage.NO_POOL:
+        long = f"{told} With tfmemtop --cpu-pool 4G there is one.{keys}"
+        return (long, "CPU, memory by malloc: no pool to see without --cpu-pool 4G" + (" or [L]." if steers else "."))
+    usual = (
+        "On the CPU it usually takes memory by malloc, without a pool to see; with tfmemtop --cpu-pool 4G it has one."
+    )
+    brief = "On the CPU: no pool to see without --cpu-pool 4G" + (" or [L]." if steers else ".")
+    return (f"{told} {usual}{keys}", f"{told} {brief}", brief)
+
+
+def _for(waits: Waiting) -> str:
+    return "" if waits.since_s is None or waits.since_s < 1 else f", for {spoken(waits.since_s)}"

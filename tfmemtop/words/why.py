@@ -1,0 +1,99 @@
+"""What a run's report says besides its verdict and the questions: the run, what was found, what to do. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tfmemtop.rules.grouping import Group, alike
+from tfmemtop.rules.remedy import Action
+from tfmemtop.rules.run_review import Held, RunReview
+from tfmemtop.rules.verdict import weighed
+from tfmemtop.state.program import program
+from tfmemtop.suggested import Basis, SuggestedLimit
+from tfmemtop.units import format_bytes
+from tfmemtop.words.counting import spoken
+from tfmemtop.words.endings import UNSEEN, ending
+from tfmemtop.words.findings.groups import group_text, say_group
+from tfmemtop.words.limits import amount, options
+from tfmemtop.words.paste import quoted
+from tfmemtop.words.places import alike_gpus, gpus
+from tfmemtop.words.remedies import SaidRemedy, said
+
+WHY, TO_DO, ALSO_FOUND = "Why", "What to do", "Also found"
+"""Titles of the report's parts."""
+
+_COMMAND = 60  # characters of a command line that still tell which it is
+
+
+def heading(seen: RunReview) -> str:
+    """The run in one sentence."""
+    run = seen.state.run
+    if run is None:
+        return "No script was started in this recording."
+    took = (run.ended if run.ended is not None else seen.state.now) - run.started
+    kinds = {index: (device.info.name, device.info.total) for index, device in seen.state.devices.items()}
+    cards = ", ".join(
+        f"{gpus(numbers)} {name} with {format_bytes(total)}" + (" each" if len(numbers) > 1 else "")
+        for (name, total), numbers in alike_gpus(kinds.items())
+    )
+    how = ending(run.ending) if run.ending else UNSEEN
+    return f"Run {run.run}, {_short(run.argv)}: {spoken(took)}, {how}; on {cards or 'a machine without a GPU'}."
+
+
+def _short(argv: Sequence[str]) -> str:
+    text = " ".join(" ".join(program(argv)).split())
+    return text if len(text) <= _COMMAND else text[:_COMMAND].rstrip() + " …"
+
+
+def earlier(run: int, path: str) -> str:
+    """The runs of recording *path* before *run*, and how to ask for them; empty if there is none."""
+    if run <= 1:
+        return ""
+    which = "Run 1 is" if run == 2 else "Runs 1 and 2 are" if run == 3 else f"Runs 1 to {run - 1} are"
+    return f"{which} in this recording too: tfmemtop why {quoted(f'{path}:{run - 1}')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A group of findings; ``when`` it held, ``text`` with what helps, and whether it is the weightiest."""
+
+    group: Group
+    when: str
+    text: str
+
+
+def told(seen: RunReview) -> list[Told]:
+    """What was found, those alike on many devices as one, the weightiest first."""
+    return [_told(times, seen.end) for times in alike(weighed(seen), lambda held: held.finding)]
+
+
+def _told(times: Sequence[Held], end: float) -> Told:
+    group = Group(tuple(held.finding for held in times))
+    first, last = min(held.first for held in times), max(held.last for held in times)
+    when = f"From {spoken(first)} on" if last >= end - 2 else f"From {spoken(first)} to {spoken(last)}"
+    helps = "; ".join(step.elsewhere for step in steps(group))
+    return Told(group, when, f"{when}: {group_text(group)}" + (f" What helps: {helps}." if helps else ""))
+
+
+def steps(group: Group, suggested: SuggestedLimit | None = None) -> list[SaidRemedy]:
+    """What can be done about it away from the screen, best first; with a limit that is *suggested* for the run."""
+    return [_sized(said(remedy), remedy.action, suggested) for remedy in group.remedies if not said(remedy).screen_only]
+
+
+def _sized(words: SaidRemedy, action: Action, suggested: SuggestedLimit | None) -> SaidRemedy:
+    if suggested is None:
+        return words
+    if action is Action.SET_LIMIT and not suggested.is_guess:
+        return SaidRemedy(f"{words.text} of {amount(suggested)}", options=options(suggested))
+    # Where the limit was too low, only what takes that into account is higher.
+    if action in (Action.RAISE_LIMIT, Action.ENLARGE_CPU_POOL) and suggested.basis is Basis.FAILED_REQUEST:
+        return SaidRemedy(f"{words.text}; {amount(suggested)} is a guess", options=options(suggested))
+    return words
+
+
+def reasons(told: Told) -> Iterator[str]:
+    """The paragraphs after a finding's headline."""
+    words = say_group(told.group)
+    if words.figures:
+        yield f"{told.when}: {words.figures}"
+    if words.explanation:
+        yield words.explanation
