@@ -89,7 +89,8 @@ def test_a_full_disk_costs_the_recording_not_the_run() -> None:
 
 def test_ctrl_c_reaches_the_script_once_and_its_answer_counts(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    script = "trap 'echo caught; exit 9' INT; echo ready; while :; do read line; done"
+    # bash acts on a signal between two commands: one that comes just before a read would wait for it to end.
+    script = "trap 'echo caught; exit 9' INT; echo ready; while :; do read -t 0.1 line; done"
     child = pexpect.spawn(
         PROGRAM, ["record", "-o", str(path), "--", "bash", "-c", script], encoding="utf-8", timeout=PATIENCE_S
     )
