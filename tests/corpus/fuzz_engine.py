@@ -28,6 +28,7 @@ from tfmemtop.events import (
     Signal,
     Stop,
     Unreadable,
+    Window,
     command_types,
     decode_command,
     event_types,
@@ -127,7 +128,7 @@ def hook(seed: int, count: int) -> tuple[list[str], str]:
     """*count* packets on many connections; troubles, and figures in words."""
     watched = Watched()
     chance = random.Random(seed)
-    packets = pool(union_of([*event_types(Origin.HOOK), Chunks]), chance, min(_POOL, count))
+    packets = pool(union_of([*event_types(Origin.HOOK), Chunks, Window]), chance, min(_POOL, count))
     good = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     good.connect(watched.hook_socket)
     good.send(json.dumps({"type": "hook", "ppid": 1, "argv": ["good"], "python": "3", "executable": "good"}).encode())

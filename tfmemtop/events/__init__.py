@@ -11,6 +11,7 @@ from tfmemtop.events.base import Event as Event
 from tfmemtop.events.base import Origin as Origin
 from tfmemtop.events.base import event_types as event_types
 from tfmemtop.events.commands import *
+from tfmemtop.events.decoding import PutDown as PutDown
 from tfmemtop.events.decoding import Unreadable as Unreadable
 from tfmemtop.events.decoding import decode_command as decode_command
 from tfmemtop.events.decoding import decode_event as decode_event
@@ -18,6 +19,7 @@ from tfmemtop.events.decoding import decode_from_hook as decode_from_hook
 from tfmemtop.events.decoding import decoder as decoder
 from tfmemtop.events.decoding import encode as encode
 from tfmemtop.events.decoding import union_of as union_of
+from tfmemtop.events.holders import *
 from tfmemtop.events.inside import *
 from tfmemtop.events.memory_map import *
 from tfmemtop.events.notice import *

@@ -83,3 +83,9 @@ class CensusNow(Command, tag="census_now", frozen=True):
 
     pid: Number
     tensors: bool = False
+
+
+class HoldersNow(Command, tag="holders_now", frozen=True):
+    """Ask for a window of allocations of a process: a :class:`Holders` event for each of its pools."""
+
+    pid: Number

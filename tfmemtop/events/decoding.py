@@ -3,15 +3,19 @@
 import functools
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from tfmemtop.events.base import Event, Origin, event_types
 from tfmemtop.events.commands import Command, command_types
+from tfmemtop.events.holders import Window
 from tfmemtop.events.memory_map import Chunks
 
 encode = msgspec.json.Encoder().encode
+
+PutDown: TypeAlias = Chunks | Window
+"""What a hook says that it has put into a file, for the engine to make events of."""
 
 T = TypeVar("T")
 
@@ -56,7 +60,7 @@ def decode_command(line: bytes) -> Command:
     return _command_decoder()(line)
 
 
-def decode_from_hook(packet: bytes, pid: int, t: float) -> Event | Chunks:
+def decode_from_hook(packet: bytes, pid: int, t: float) -> Event | PutDown:
     """What process *pid*, which the kernel vouches for, sent at *t* seconds of the session.
 
     Raises:
@@ -80,8 +84,8 @@ def _command_decoder() -> Callable[[bytes], Command]:
 
 
 @functools.cache
-def _hook_decoder() -> Callable[[bytes], Event | Chunks]:
-    return _decoder_of([*event_types(Origin.HOOK), Chunks])
+def _hook_decoder() -> Callable[[bytes], Event | PutDown]:
+    return _decoder_of([*event_types(Origin.HOOK), Chunks, Window])
 
 
 @functools.cache

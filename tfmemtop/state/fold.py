@@ -5,7 +5,8 @@ from typing import Literal
 from tfmemtop import events
 from tfmemtop.events import Level, NoticeKind
 from tfmemtop.events.device_names import is_cpu
-from tfmemtop.state import fold_memory as fold_memory  # which has handlers too
+from tfmemtop.state import fold_holders as fold_holders  # which has handlers too
+from tfmemtop.state import fold_memory as fold_memory  # likewise
 from tfmemtop.state.handlers import HANDLERS, folds
 from tfmemtop.state.left_out import device_told_by, room_for, tell
 from tfmemtop.state.lookup import (

@@ -19,6 +19,11 @@ GROWTHS_KEPT = 256
 RESTS_KEPT = 3
 COMPLAINTS_KEPT = 16
 FAILURES_KEPT = 16
+WINDOWS_KEPT = 4
+TRACE_PARTS_KEPT = 64
+LINES_KEPT = 4096
+"""Operations whose line in the script is known."""
+CLUSTERS_KEPT = 64
 RUNS_KEPT = 64
 """The newest: a run takes some 30 kB."""
 PROCESSES_KEPT = 20_000
@@ -39,6 +44,15 @@ class Pool:
     zoom: events.MemoryMap | None = None  # the newest of one region alone
     exhausted: events.MemoryMap | None = None  # as it was when an allocation failed
     growths: deque[events.PoolGrowth] = field(default_factory=lambda: deque(maxlen=GROWTHS_KEPT))
+
+
+@dataclass(slots=True)
+class Windows:
+    """Who allocated what in one pool: the first window of it, the newest ones, and all allocations from the start."""
+
+    first: events.Holders | None = None
+    newest: deque[events.Holders] = field(default_factory=lambda: deque(maxlen=WINDOWS_KEPT))
+    trace: deque[events.Trace] = field(default_factory=lambda: deque(maxlen=TRACE_PARTS_KEPT))
 
 
 @dataclass(slots=True)
@@ -110,6 +124,9 @@ class Hooked:
     allocators: dict[str, events.Allocator] = field(default_factory=dict)  # by logical device
     effective: dict[str, events.Effective] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
+    windows: dict[str, Windows] = field(default_factory=dict)
+    lines: dict[str, events.OperationLine] = field(default_factory=dict)  # by operation
+    clusters: dict[str, events.XlaCluster] = field(default_factory=dict)  # by name
     trends: dict[str, Trend] = field(default_factory=dict)
     host: Course = field(default_factory=Course)  # of the process's host memory
     contexts: dict[int, Context] = field(default_factory=dict)  # by NVML index

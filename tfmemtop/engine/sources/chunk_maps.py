@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tfmemtop.engine.sources.dump_format import Piece, condense
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Chunks, Event, HookEnd, MemoryMap
+from tfmemtop.events import Chunks, Event, HookEnd, MemoryMap, PutDown
 
 SUFFIX = ".chunks"
 
@@ -60,10 +60,11 @@ class ChunkMaps:
             self._publish(chunks, _maps(self._folder, chunks, self._stream.now()))
         self._clear()
 
-    def take(self, chunks: Chunks) -> None:
+    def take(self, chunks: PutDown) -> None:
         """A hook has put down what it read of a pool. What it put down there before is overwritten."""
-        self._newest[_key(chunks)] = chunks
-        self._arrived.set()
+        if isinstance(chunks, Chunks):
+            self._newest[_key(chunks)] = chunks
+            self._arrived.set()
 
     def _next(self) -> Chunks:
         return self._newest.pop(next(iter(self._newest)))

@@ -12,13 +12,14 @@ import msgspec
 from tfmemtop.engine.stream.sockets import peer
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
-    Chunks,
+    Event,
     Hook,
     HookEnd,
     HookError,
     NoticeKind,
     OutOfMemory,
     PoolGrowth,
+    PutDown,
     Unreadable,
     decode_from_hook,
 )
@@ -50,9 +51,9 @@ class Hooks:
     """All connected hooks. Each packet becomes an event, and the first bad one of a connection a HookError."""
 
     def __init__(
-        self, stream: Stream, listener: socket.socket, take_chunks: Callable[[Chunks], None] = lambda _: None
+        self, stream: Stream, listener: socket.socket, take_file: Callable[[PutDown], None] = lambda _: None
     ) -> None:
-        """*take_chunks* gets the one message that is for the engine and not for the stream."""
+        """*take_file* gets the messages that are for the engine and not for the stream."""
         self._stream = stream
         self._listener = listener
         self._connections: dict[int, _Connection] = {}  # by file descriptor
@@ -60,7 +61,7 @@ class Hooks:
         self._named = 0  # all of them
         self._pace_s = 0.0  # told to the hooks: the least time between two readings of an allocator
         self.seen: set[int] = set()  # processes whose hook has sent a greeting
-        self._take_chunks = take_chunks
+        self._take_file = take_file
 
     def begin(self) -> None:
         """Start to listen. Needs the running loop."""
@@ -168,8 +169,8 @@ class Hooks:
             return
         if not self._may_tell(connection.pid, getattr(event, "device", None)):
             return
-        if isinstance(event, Chunks):
-            self._take_chunks(event)
+        if not isinstance(event, Event):
+            self._take_file(event)
             return
         if isinstance(event, Hook):
             connection.introduced = True

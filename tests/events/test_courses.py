@@ -1,0 +1,60 @@
+"""Packed courses: what was packed is found again, and what is damaged is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfmemtop.events import Holding
+from tfmemtop.events.courses import (
+    FOREVER,
+    Allocated,
+    Freed,
+    Span,
+    numbers,
+    pack,
+    pack_spans,
+    pack_trace,
+    unpack_spans,
+    unpack_trace,
+)
+
+HOLDINGS = [Holding(None, None, "", "", 256, 256, 0)] * 3
+
+
+@given(st.lists(st.integers(0, 2**63 - 1)))
+def test_numbers(values: list[int]) -> None:
+    assert list(numbers(pack(values))) == values
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2**60), st.integers(-1, 99), st.integers(0, 99))))
+def test_spans(made: list[tuple[int, int, int, int]]) -> None:
+    spans = [Span(kind, at, begin, begin + life if life else FOREVER) for kind, at, begin, life in made]
+    spans.sort(key=lambda span: span.begin)
+    assert unpack_spans(pack_spans(spans), HOLDINGS) == spans
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2**40), st.none() | st.integers(0, 300)), min_size=1))
+def test_a_trace_in_two_parts(made: list[tuple[int, int, int | None]]) -> None:
+    first: list[Allocated | Freed] = [Allocated(*each) for each in made]
+    second: list[Allocated | Freed] = [Freed(3, number) for number in range(len(made))]
+    second += [Allocated(1, 5, None), Freed(2, len(made))]
+    packed = pack_trace(first), pack_trace(second, len(first))
+    assert (unpack_trace(packed[0]), unpack_trace(packed[1], len(first))) == (first, second)
+
+
+def test_a_trace_takes_few_bytes() -> None:
+    events: list[Allocated | Freed] = [Allocated(number % 5, 4096 * number, number % 300) for number in range(1000)]
+    freed: list[Allocated | Freed] = [Freed(number % 5, number) for number in range(1000)]
+    assert len(pack_trace([*events, *freed])) < 8 * 2000
+
+
+@pytest.mark.parametrize("packed", [b"\x80", b"\x01", pack([1, 7, 9, 0, 0, 0]), pack([0, 1, 0, 0, 0]), b"\xff" * 20])
+def test_damaged_spans(packed: bytes) -> None:
+    with pytest.raises(ValueError):
+        unpack_spans(packed, HOLDINGS)
+
+
+@pytest.mark.parametrize("packed", [b"\x00", b"\x00\x05", b"\x01\x00", b"\x80"])
+def test_damaged_traces(packed: bytes) -> None:
+    with pytest.raises(ValueError):
+        unpack_trace(packed)

@@ -1,0 +1,151 @@
+"""Packs the courses of windows and traces: many small whole numbers, each as few bytes as it needs.
+
+A number is written seven bits a byte, the lowest first; the eighth bit says that more follow.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tfmemtop.events.holders import Holding
+
+FOREVER = -1
+"""The end of an allocation that is not freed in the window or trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """An allocation of a window: in use from after event ``begin`` until event ``end``.
+
+    ``begin`` is -1 for what was there before. ``end`` is :data:`FOREVER` if it outlives the window.
+    """
+
+    holding: int  # its place in the event's list
+    address: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """An event of a trace: ``thread`` asks for ``requested`` bytes, for the operation at ``operation`` of the names.
+
+    ``operation`` is ``None`` if TensorFlow gave no name. Allocations are numbered in their order, from 0 on.
+    """
+
+    thread: int
+    requested: int
+    operation: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """An event of a trace: ``thread`` frees the allocation of that number."""
+
+    thread: int
+    allocation: int
+
+
+def numbers(packed: bytes) -> Iterator[int]:
+    """The numbers that were packed.
+
+    Raises:
+        ValueError: the last one is cut off, or one is larger than 70 bits.
+    """
+    number = shift = 0
+    for byte in packed:
+        number |= (byte & 0x7F) << shift
+        if byte & 0x80:
+            shift += 7
+            if shift > 63:
+                raise ValueError("a packed number is too large")
+        else:
+            yield number
+            number = shift = 0
+    if shift:
+        raise ValueError("a packed number is cut off")
+
+
+def pack(values: Iterable[int]) -> bytes:
+    """*values*, none of them negative, as bytes."""
+    packed = bytearray()
+    for value in values:
+        while value > 0x7F:
+            packed.append(value & 0x7F | 0x80)
+            value >>= 7
+        packed.append(value)
+    return bytes(packed)
+
+
+def pack_spans(spans: list[Span]) -> bytes:
+    """*spans*, in the order of their beginnings."""
+    addresses = sorted({span.address for span in spans})
+    place = {address: number for number, address in enumerate(addresses)}
+    values = [len(addresses), *(now - before for before, now in zip([0, *addresses], addresses, strict=False))]
+    begin = -1
+    for span in spans:
+        life = 0 if span.end == FOREVER else span.end - span.begin
+        values += span.holding, place[span.address], span.begin - begin, life
+        begin = span.begin
+    return pack(values)
+
+
+def unpack_spans(packed: bytes, holdings: list[Holding]) -> list[Span]:
+    """What :func:`pack_spans` packed.
+
+    Raises:
+        ValueError: it is not that, or names a holding that is not among *holdings*.
+    """
+    found = numbers(packed)
+    spans: list[Span] = []
+    try:
+        addresses, at = [], 0
+        for _ in range(next(found, 0)):
+            at += next(found)
+            addresses.append(at)
+        begin = -1
+        for holding in found:
+            place, later, life = next(found), next(found), next(found)
+            begin += later
+            if holding >= len(holdings):
+                raise ValueError("a span names no holding")
+            spans.append(Span(holding, addresses[place], begin, begin + life if life else FOREVER))
+    except (StopIteration, IndexError):
+        raise ValueError("packed spans are cut off") from None
+    return spans
+
+
+def pack_trace(events: Iterable[Allocated | Freed], allocations: int = 0) -> bytes:
+    """A part of a trace, *allocations* of which came in the parts before."""
+    values: list[int] = []
+    for event in events:
+        if isinstance(event, Allocated):
+            name = 0 if event.operation is None else event.operation + 1
+            values += event.thread << 1, event.requested, name
+            allocations += 1
+        else:
+            values += event.thread << 1 | 1, allocations - event.allocation - 1
+    return pack(values)
+
+
+def unpack_trace(packed: bytes, allocations: int = 0) -> list[Allocated | Freed]:
+    """What :func:`pack_trace` packed.
+
+    Raises:
+        ValueError: it is not that.
+    """
+    found = numbers(packed)
+    events: list[Allocated | Freed] = []
+    try:
+        for first in found:
+            if first & 1:
+                allocation = allocations - next(found) - 1
+                if allocation < 0:
+                    raise ValueError("a trace frees what it did not allocate")
+                events.append(Freed(first >> 1, allocation))
+            else:
+                requested, name = next(found), next(found)
+                events.append(Allocated(first >> 1, requested, name - 1 if name else None))
+                allocations += 1
+    except StopIteration:
+        raise ValueError("a packed trace is cut off") from None
+    return events

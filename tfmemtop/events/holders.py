@@ -1,0 +1,191 @@
+"""Who allocated what a pool has in use: windows of TensorFlow's own allocation events, and what lies in XLA's buffers.
+
+A **window** is a short time in which a process records its allocations. ``events/courses.py`` packs and unpacks the
+fields that are bytes.
+"""
+
+from enum import Enum
+from typing import Annotated
+
+import msgspec
+
+from tfmemtop.bounds import Few, Many, Name, Number, Seconds, Size, Some, Text
+from tfmemtop.events.base import Event, Origin
+from tfmemtop.events.keep import Latest, Newest
+
+
+class Opened(Enum):
+    """Why a window was opened."""
+
+    START = "start"  # from the making of the devices on
+    INTERVAL = "interval"
+    PEAK = "peak"  # the peak in use has risen
+    FINDING = "finding"
+    ASKED = "asked"
+    WAITING = "waiting"  # an allocation had failed and TensorFlow waited for room
+
+
+class Closed(Enum):
+    """Why a window ended."""
+
+    STEP = "step"  # a step was whole
+    TIME = "time"
+    EVENTS = "events"
+    PROFILER = "profiler"  # the script began to profile
+    EXIT = "exit"
+
+
+class Holding(msgspec.Struct, frozen=True, array_like=True):
+    """Allocations that are alike.
+
+    ``operation`` is the place in ``names`` of TensorFlow's name for the operation, ``None`` if it gave none or if the
+    allocation is older than what was recorded. ``shape`` is ``None`` if it is not known. ``region`` is TensorFlow's
+    word for what the memory is for: ``output``, ``temp``, ``persist``, ``dynamic``, or empty. ``requested`` bytes of a
+    chunk of ``size`` were asked for. ``window`` is the one in which it was allocated, 0 if in none.
+    """
+
+    operation: Number | None
+    shape: Annotated[list[Size], Few] | None
+    dtype: Name
+    region: Name
+    requested: Size
+    size: Size
+    window: Number
+
+
+class Holders(Event, tag="holders", frozen=True):
+    """The allocations of one window in one pool, each from its beginning to its end.
+
+    ``began`` and ``ended`` are seconds of the session. ``before`` is in use as the window began, ``peak`` its highest
+    in use, both as TensorFlow's allocator says, and ``peak_at`` the number of the event, from 0 on, that reached it.
+    A whole step of ``function`` lies in it if ``steps`` is at least 1. ``unknown`` bytes of the peak are of no span,
+    because ``lost`` events are missing or a chunk was not found.
+
+    ``spans`` has for each allocation its holding, its address, and the events at which it began and ended.
+    ``times`` has for each event the time since the one before, in µs.
+    """
+
+    origin = Origin.HOOK
+    keep = Newest(4, "pid", "device", first=True)
+
+    pid: Number
+    device: Name
+    window: Number  # counted from 1 in each process
+    opened: Opened
+    closed: Closed
+    began: Seconds
+    ended: Seconds
+    function: Text = ""
+    steps: Seconds | None = None
+    before: Size = 0
+    peak: Size = 0
+    peak_at: Size = 0
+    unknown: Size = 0
+    lost: Size = 0
+    names: Annotated[list[Text], Some] = msgspec.field(default_factory=list)
+    holdings: Annotated[list[Holding], Some] = msgspec.field(default_factory=list)
+    spans: Annotated[bytes, Many] = b""
+    times: Annotated[bytes, Many] = b""
+    cost_us: Size | None = None  # of the window, to the script
+    pace_s: Seconds | None = None  # time to the next one of itself
+    missing: Text | None = None  # why there are none
+
+
+class OperationLine(msgspec.Struct, frozen=True, array_like=True):
+    """Where the script makes an operation of a graph: the script's own ``file`` and ``line``, and its text."""
+
+    operation: Text
+    file: Text
+    line: Number
+    code: Text
+
+
+class OperationLines(Event, tag="operation_lines", frozen=True):
+    """The lines of the script that made operations of its graphs."""
+
+    origin = Origin.HOOK
+    keep = Newest(16, "pid")
+
+    pid: Number
+    lines: Annotated[list[OperationLine], Some]
+
+
+class Trace(Event, tag="trace", frozen=True):
+    """A part of all allocations of a process in one pool, in their order, from the making of the devices on.
+
+    ``part`` counts from 0; ``last`` is true of the last one. ``whole`` is false if the trace ended before the process
+    had made three steps. ``packed`` holds ``events`` of them; ``steps`` are the numbers of those events, from 0 on in
+    the whole trace, at which a step began. ``names`` are of operations that this part names first.
+    """
+
+    origin = Origin.HOOK
+    keep = Newest(64, "pid", "device")
+
+    pid: Number
+    device: Name
+    part: Number
+    last: bool
+    whole: bool
+    events: Size
+    lost: Size = 0
+    steps: Annotated[list[Size], Some] = msgspec.field(default_factory=list)
+    names: Annotated[list[Text], Some] = msgspec.field(default_factory=list)
+    packed: Annotated[bytes, Many] = b""
+
+
+class XlaValue(msgspec.Struct, frozen=True, array_like=True):
+    """A value in an XLA buffer: ``size`` bytes at ``offset``, needed from moment ``first`` of the schedule to ``last``.
+
+    ``instruction`` is XLA's name for it, ``operation`` TensorFlow's for what it computes, or empty.
+    """
+
+    instruction: Text
+    operation: Text
+    shape: Text  # with the type, as XLA writes it
+    offset: Size
+    size: Size
+    first: Size
+    last: Size
+    file: Text = ""
+    line: Number = 0
+
+
+class XlaCluster(Event, tag="xla_cluster", frozen=True):
+    """What lies in the temporary buffer of one compiled cluster, as XLA itself reports.
+
+    ``temporary`` is the buffer's size in bytes, ``schedule`` the number of moments, ``peak_at`` the one at which most
+    is needed, ``peak`` what then is. ``values`` are the largest, ``others`` bytes at the peak of those left out.
+    """
+
+    origin = Origin.HOOK
+    keep = Latest("pid", "name", most=64)
+
+    pid: Number
+    name: Text
+    temporary: Size = 0
+    schedule: Size = 0
+    peak: Size = 0
+    peak_at: Size = 0
+    others: Size = 0
+    values: Annotated[list[XlaValue], Some] = msgspec.field(default_factory=list)
+    missing: Text | None = None  # why its report cannot be read
+
+
+class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_only=True):
+    """A window lies in the session's folder, for the engine to make :class:`Holders` and :class:`Trace` of.
+
+    Hooks send it, but it is not an event: it is not published. The file is ``{pid}.{window}.window``, its first
+    ``bytes`` are written. ``probe/window.h`` describes its layout. ``pools`` are TensorFlow's logical devices by the
+    number that the file has for them. ``last`` is false while the window goes on and only its beginning is there.
+    """
+
+    pid: Number
+    window: Number
+    opened: Opened
+    closed: Closed | None
+    last: bool
+    bytes: Size
+    pools: Annotated[list[Name], Few]
+    function: Text = ""
+    cost_us: Size = 0
+    pace_s: Seconds | None = None

@@ -1,0 +1,42 @@
+"""The fold of who allocated what: windows, traces, the script's lines, and XLA's reports."""
+
+from tfmemtop import events
+from tfmemtop.state.handlers import folds
+from tfmemtop.state.left_out import device_told_by
+from tfmemtop.state.lookup import hooked_of
+from tfmemtop.state.model import CLUSTERS_KEPT, LINES_KEPT, State, Windows
+
+
+@folds(events.Holders)
+def _holders(state: State, event: events.Holders) -> None:
+    if hooked := device_told_by(state, event.pid, event.device):
+        windows = hooked.windows.setdefault(event.device, Windows())
+        if windows.first is None:
+            windows.first = event
+        windows.newest.append(event)
+
+
+@folds(events.Trace)
+def _trace(state: State, event: events.Trace) -> None:
+    if hooked := device_told_by(state, event.pid, event.device):
+        parts = hooked.windows.setdefault(event.device, Windows()).trace
+        if event.part == 0:
+            parts.clear()
+        parts.append(event)
+
+
+@folds(events.OperationLines)
+def _operation_lines(state: State, event: events.OperationLines) -> None:
+    if hooked := hooked_of(state, event.pid):
+        hooked.lines.update((line.operation, line) for line in event.lines)
+        while len(hooked.lines) > LINES_KEPT:
+            del hooked.lines[next(iter(hooked.lines))]
+
+
+@folds(events.XlaCluster)
+def _xla_cluster(state: State, event: events.XlaCluster) -> None:
+    if hooked := hooked_of(state, event.pid):
+        hooked.clusters.pop(event.name, None)
+        hooked.clusters[event.name] = event
+        while len(hooked.clusters) > CLUSTERS_KEPT:
+            del hooked.clusters[next(iter(hooked.clusters))]
