@@ -23,7 +23,7 @@ from tfmemtop import boot
 from tfmemtop.probe.cache import Cache, Library, cache_folder, cache_path, describe, digest_in
 
 SOURCE = Path(__file__).with_name("probe.cc")
-_SOURCES = (SOURCE, SOURCE.with_name("map.h"))
+_SOURCES = (SOURCE, *(SOURCE.with_name(name) for name in ("looking.h", "map.h", "recorder.h", "steps.h", "window.h")))
 
 _HEADER = "tensorflow/core/common_runtime/bfc_allocator.h"
 _LIBRARY = "libtensorflow_framework.so.2"
@@ -44,6 +44,7 @@ _LINK_FLAGS = (
 _ROOM = 1 << 20  # bytes of disk that a build and its library need at most
 _OTHERWISE = "name another compiler in CXX, or leave the probe out with --no-probe"
 _SAME = "built anew, it is the same"
+_OF_WINDOWS = r"(recorder|window|steps)\.h:|TraceMe|ProfilerLock"
 _LOCK = re.compile(r"mutable\s+[\w:]+\s+(\w+);\s+RegionManager\s+region_manager_")
 
 
@@ -183,6 +184,8 @@ def _compile(compiler: list[str], tensorflow: Path, draft: Path) -> Path:
             raise _no_room(draft.parent)
         if "TFMEMTOP_NO_GPU" not in defines and re.search("GPUProcessState|GpuIdManager", complaint):
             defines["TFMEMTOP_NO_GPU"] = "1"
+        elif "TFMEMTOP_NO_WINDOWS" not in defines and re.search(_OF_WINDOWS, complaint):
+            defines["TFMEMTOP_NO_WINDOWS"] = "1"
         elif "map.h:" not in complaint or not defines.pop("TFMEMTOP_POOL_LOCK", None):
             line = next((line for line in complaint.splitlines() if "error" in line or "undefined" in line), "")
             raise _CannotBuild(
