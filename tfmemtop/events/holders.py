@@ -161,17 +161,18 @@ class XlaMissing(Enum):
     USERS_FILE = "users_file"  # the user's flags are in a file, which is not changed; detail: its name
     SCRIPTS_FLAGS = "scripts_flags"  # the script has set XLA_FLAGS anew
     NO_FOLDER = "no_folder"  # detail: the error
-    TOO_MANY = "too_many"  # XLA wrote more than may lie there; detail: how much
+    TOO_MANY = "too_many"  # modules, of which the first were read; detail: how many
+    TOO_MUCH = "too_much"  # bytes were written before they could be read; detail: how many may be
 
 
 class XlaCluster(Event, tag="xla_cluster", frozen=True):
     """What lies in the temporary buffer of one compiled cluster, as XLA itself reports.
 
-    ``module`` is XLA's number for it in its process. ``temporary`` is the buffer's size in bytes, ``schedule`` the
-    number of moments, ``peak_at`` the one at which most of the buffer is needed, ``peak`` what then is. ``values``
-    are the largest at the peak and beside it, in the order of their offsets; ``others`` bytes at the peak are of those
-    left out. ``unshared`` bytes would be needed if no two values ever had the same place. ``course`` has for equal
-    parts of the schedule the most bytes that are needed in each.
+    ``module`` is XLA's number for it in its process, -1 where the process as a whole has no report. ``temporary`` is
+    the buffer's size in bytes, ``schedule`` the number of moments, ``peak_at`` the one at which most of the buffer is
+    needed, ``peak`` what then is. ``values`` are the largest at the peak and beside it, in the order of their offsets;
+    ``others`` bytes at the peak are of those left out. ``unshared`` bytes would be needed if no two values ever had
+    the same place. ``course`` has for equal parts of the schedule the most bytes that are needed in each.
 
     ``parameters``, ``outputs`` and ``constants`` are the bytes of the cluster's other allocations.
     """
