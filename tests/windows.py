@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tfmemtop import events
-from tfmemtop.events.courses import FOREVER, Span, pack, pack_spans
+from tfmemtop.events.courses import FOREVER, Span, pack, pack_holdings, pack_names, pack_spans
 
 ROUND = 256
 """Bytes; what BFC rounds a chunk up to."""
@@ -23,7 +23,7 @@ class Window:
     in_use: int = 0
     before: int = 0
     peak: int = 0
-    peak_at: int = 0
+    peak_at: int = -1
     top: int = 0x7F00_0000_0000
 
     def has(self, requested: int, operation: str = "", window: int = 0) -> int:
@@ -72,8 +72,8 @@ class Window:
             peak=self.peak + unknown,
             peak_at=self.peak_at,
             unknown=unknown,
-            names=self.names,
-            holdings=self.holdings,
+            names=pack_names(self.names),
+            holdings=pack_holdings(self.holdings),
             spans=pack_spans(self.spans),
             times=pack([100] * self.event),
         )

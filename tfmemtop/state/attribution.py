@@ -56,22 +56,22 @@ class Attribution:
     """The owner of each span of a window, by its place."""
 
     def __init__(self, window: events.Holders, hooked: Hooked) -> None:
-        self._window, self._hooked = window, hooked
-        course = unpacked(window)
+        self._hooked = hooked
+        self._course = course = unpacked(window)
         variables = known_variables(hooked, window.device)
         compiled = [value.operation for cluster in hooked.clusters.values() for value in cluster.values]
-        self._layers = Layers([*window.names, *compiled], [one.name for one in variables if one.kind != OPTIMIZER])
+        self._layers = Layers([*course.names, *compiled], [one.name for one in variables if one.kind != OPTIMIZER])
         self._clusters = {one.temporary: one for one in hooked.clusters.values() if one.temporary}
         self._opened: dict[str, list[tuple[Owner, int]]] = {}
-        plain = [(self._owner(holding, False), self._owner(holding, True)) for holding in window.holdings]
+        plain = [(self._owner(holding, False), self._owner(holding, True)) for holding in course.kinds]
         self.of = [
             plain[holding][plain[holding][0].kind is Kind.ACTIVATIONS and course.kept(place)]
             for place, holding in enumerate(course.holdings)
         ]
         self._before(course)
-        for place, variable in matched(course, window, variables, succeed=True):
+        for place, variable in matched(course, variables, succeed=True):
             self.of[place] = self._of_variable(self.of[place], variable)
-        for place, tensor in matched(course, window, known_tensors(hooked, window.device), succeed=False):
+        for place, tensor in matched(course, known_tensors(hooked, window.device), succeed=False):
             if not self.of[place].python_name:
                 self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=tensor.name)
 
@@ -117,8 +117,7 @@ class Attribution:
 
     def _owner(self, holding: events.Holding, kept: bool) -> Owner:
         shape = None if holding.shape is None else tuple(holding.shape)
-        names, number = self._window.names, holding.operation
-        operation = names[number] if number is not None and 0 <= number < len(names) else ""
+        operation = self._course.name(holding)
         kind, layer = self._kind(operation, holding.region) if operation else (Kind.UNKNOWN, "")
         cluster = self._clusters.get(holding.requested)
         if cluster is not None and (not operation or named(operation).phase is Phase.FUNCTION):

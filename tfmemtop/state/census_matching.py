@@ -44,9 +44,7 @@ def known_tensors(hooked: Hooked, device: str) -> list[Known]:
     return groups + [one for one in single if (one.shape, one.dtype) not in shapes]
 
 
-def matched(
-    course: Course, window: events.Holders, known: Iterable[Known], succeed: bool
-) -> Iterator[tuple[int, Known]]:
+def matched(course: Course, known: Iterable[Known], succeed: bool) -> Iterator[tuple[int, Known]]:
     """Pairs of a span's place and what it is: those of *known* that have a span of their size that lives on.
 
     With *succeed*, one that was allocated within the window has a predecessor too, that was freed in it.
@@ -58,19 +56,19 @@ def matched(
     living: dict[int, list[int]] = defaultdict(list)
     leaving: dict[int, list[int]] = defaultdict(list)
     for place, (holding, begin, end) in enumerate(zip(course.holdings, course.begins, course.ends, strict=True)):
-        requested = window.holdings[holding].requested
+        requested = course.kinds[holding].requested
         if requested in by_size:
             if end == FOREVER:
                 living[requested].append(place)
             elif begin < 0:
                 leaving[requested].append(place)
-    ranks = [_rank(window, holding) for holding in window.holdings]
+    ranks = [_rank(course.name(holding)) for holding in course.kinds]
     for size, places in living.items():
         free = sorted(places, key=lambda place: (course.begins[place] >= 0, ranks[course.holdings[place]], place))
         free = [place for place in free if ranks[course.holdings[place]] < _NEVER or not succeed]
         exact: dict[tuple[tuple[int, ...] | None, str], list[int]] = defaultdict(list)
         for place in reversed(free):
-            of_place = window.holdings[course.holdings[place]]
+            of_place = course.kinds[course.holdings[place]]
             if of_place.shape is not None and of_place.dtype:
                 exact[tuple(of_place.shape), of_place.dtype].append(place)
         taken: set[int] = set()
@@ -84,7 +82,7 @@ def matched(
             else:
                 later.append(one)
         nameless = [
-            place for place in free if place not in taken and window.holdings[course.holdings[place]].shape is None
+            place for place in free if place not in taken and course.kinds[course.holdings[place]].shape is None
         ]
         pairs += zip(nameless, later, strict=False)
         yield from pairs
@@ -95,12 +93,11 @@ def matched(
 _NEVER = 3
 
 
-def _rank(window: events.Holders, holding: events.Holding) -> int:
+def _rank(operation: str) -> int:
     """How likely it is that a chunk is a variable's, the likeliest first."""
-    number = holding.operation
-    if number is None or not 0 <= number < len(window.names):
+    if not operation:
         return 0
-    one = named(window.names[number])
+    one = named(operation)
     if one.phase is Phase.FUNCTION or not one.scopes or "Initializer" in one.scopes:
         return 0
     if one.phase is Phase.OPTIMIZER or one.base.startswith("Assign"):

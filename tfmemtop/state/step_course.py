@@ -5,8 +5,10 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import TypeVar
 
-from tfmemtop.events import Holders
-from tfmemtop.events.courses import FOREVER, numbers, unpack_spans
+import msgspec
+
+from tfmemtop.events import Holders, Holding
+from tfmemtop.events.courses import FOREVER, numbers, unpack_holdings, unpack_names, unpack_spans
 from tfmemtop.state.operation_names import Phase, named
 
 T = TypeVar("T")
@@ -36,32 +38,35 @@ class Course:
     """A window's allocations, unpacked.
 
     ``holdings``, ``addresses``, ``begins`` and ``ends`` have an entry for each; see :class:`events.courses.Span`.
+    ``kinds`` are what ``holdings`` has the places of, and ``names`` those of their operations.
     ``events`` is the number of events. ``backward`` are the events at which gradients were allocated, in their order.
     """
 
     def __init__(self, window: Holders) -> None:
         try:
-            spans = unpack_spans(window.spans, window.holdings)
-        except ValueError:
-            spans = []
+            self.names = unpack_names(window.names)
+            self.kinds = unpack_holdings(window.holdings)
+            spans = unpack_spans(window.spans, self.kinds)
+        except (ValueError, msgspec.MsgspecError):
+            self.names, self.kinds, spans = [], [], []
         self.holdings = [span.holding for span in spans]
         self.addresses = [span.address for span in spans]
         self.begins = [span.begin for span in spans]
         self.ends = [span.end for span in spans]
         self.events = max(1 + max(self.begins, default=-1), 1 + max(self.ends, default=-1), window.peak_at + 1)
-        self.sizes = [window.holdings[holding].size for holding in self.holdings]
-        of_gradients = [
-            holding.operation is not None
-            and holding.operation < len(window.names)
-            and named(window.names[holding.operation]).phase is Phase.BACKWARD
-            for holding in window.holdings
-        ]
+        self.sizes = [self.kinds[holding].size for holding in self.holdings]
+        of_gradients = [named(self.name(kind)).phase is Phase.BACKWARD for kind in self.kinds]
         self.backward = [
             begin for begin, holding in zip(self.begins, self.holdings, strict=True) if of_gradients[holding]
         ]
         self._ends: list[tuple[int, int]] | None = None
         self.nobodys = max(0, window.peak - self.held(window.peak_at))
         """Bytes of the peak that are in no span."""
+
+    def name(self, kind: Holding) -> str:
+        """TensorFlow's name of its operation; empty if it has none."""
+        number = kind.operation
+        return self.names[number] if number is not None and 0 <= number < len(self.names) else ""
 
     def alive(self, at: int) -> list[int]:
         """The places of the spans that are in use after event *at*."""
