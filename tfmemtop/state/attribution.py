@@ -42,7 +42,7 @@ class Owner:
     kept: bool = False
     python_name: str = ""
     line: events.OperationLine | None = None
-    cluster: str = ""  # whose temporary buffer it is
+    cluster: int | None = None  # the module whose temporary buffer it is
 
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
@@ -62,7 +62,7 @@ class Attribution:
         compiled = [value.operation for cluster in hooked.clusters.values() for value in cluster.values]
         self._layers = Layers([*course.names, *compiled], [one.name for one in variables if one.kind != OPTIMIZER])
         self._clusters = {one.temporary: one for one in hooked.clusters.values() if one.temporary}
-        self._opened: dict[str, list[tuple[Owner, int]]] = {}
+        self._opened: dict[int, list[tuple[Owner, int]]] = {}
         plain = [(self._owner(holding, False), self._owner(holding, True)) for holding in course.kinds]
         self.of = [
             plain[holding][plain[holding][0].kind is Kind.ACTIVATIONS and course.kept(place)]
@@ -78,14 +78,14 @@ class Attribution:
     def kinds_of(self, place: int, size: int) -> Iterator[tuple[Kind, int]]:
         """The *size* bytes of a span, by kind."""
         owner = self.of[place]
-        if owner.cluster:
+        if owner.cluster is not None:
             yield from ((opened.kind, bytes_) for opened, bytes_, _ in self.opened(owner, size, 1))
         else:
             yield owner.kind, size
 
     def opened(self, owner: Owner, size: int, count: int) -> Iterator[tuple[Owner, int, int]]:
         """*count* chunks of *owner* and *size* as owner, bytes, count: several where XLA says what lies in them."""
-        if not owner.cluster:
+        if owner.cluster is None:
             yield owner, size * count, count
             return
         if owner.cluster not in self._opened:
@@ -96,7 +96,7 @@ class Attribution:
                 left -= bytes_
                 yield value, bytes_ * count, count
         if left:
-            yield replace(owner, cluster=""), left * count, count
+            yield replace(owner, cluster=None), left * count, count
 
     def _before(self, course: Course) -> None:
         for place, owner in enumerate(self.of):
@@ -121,7 +121,7 @@ class Attribution:
         kind, layer = self._kind(operation, holding.region) if operation else (Kind.UNKNOWN, "")
         cluster = self._clusters.get(holding.requested)
         if cluster is not None and (not operation or named(operation).phase is Phase.FUNCTION):
-            return Owner(Kind.XLA, "", operation, shape, holding.dtype, holding.region, cluster=cluster.name)
+            return Owner(Kind.XLA, "", operation, shape, holding.dtype, holding.region, cluster=cluster.module)
         line, made = self._line(operation), _MADE.match(operation)
         name = made[1].partition("PartitionedCall/")[2] or made[1] if made else ""
         return Owner(kind, layer, operation, shape, holding.dtype, holding.region, kept, name, line)
