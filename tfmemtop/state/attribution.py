@@ -42,7 +42,7 @@ class Owner:
     kept: bool = False
     python_name: str = ""
     line: events.OperationLine | None = None
-    cluster: str = ""  # whose temporary buffer it is
+    cluster: int | None = None  # the module whose temporary buffer it is
 
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
@@ -63,7 +63,7 @@ class Attribution:
         compiled = [value.operation for cluster in hooked.clusters.values() for value in cluster.values]
         self._layers = Layers([*course.names, *compiled], [one.name for one in variables if one.kind != OPTIMIZER])
         self._clusters = {one.temporary: one for one in hooked.clusters.values() if one.temporary}
-        self._opened: dict[str, list[tuple[Owner, int]]] = {}
+        self._opened: dict[int, list[tuple[Owner, int]]] = {}
         plain = [self._owner(holding) for holding in course.kinds]
         kept = [replace(owner, kept=True) if owner.kind is Kind.ACTIVATIONS else None for owner in plain]
         self.of = [
@@ -79,14 +79,14 @@ class Attribution:
     def kinds_of(self, place: int) -> Iterator[tuple[Kind, int]]:
         """The bytes of a span, by kind."""
         owner, holding = self.of[place], self._course.kinds[self._course.holdings[place]]
-        if owner.cluster:
+        if owner.cluster is not None:
             yield from ((opened.kind, size) for opened, size, _, _ in self.opened(owner, holding, 1))
         else:
             yield owner.kind, holding.size
 
     def opened(self, owner: Owner, holding: events.Holding, count: int) -> Iterator[tuple[Owner, int, int, int]]:
         """*count* chunks of *owner* as owner, bytes, requested, count: several where XLA says what lies in them."""
-        if not owner.cluster:
+        if owner.cluster is None:
             yield owner, holding.size * count, holding.requested * count, count
             return
         if owner.cluster not in self._opened:
@@ -97,7 +97,7 @@ class Attribution:
                 left -= size
                 yield value, size * count, size * count, count
         if rest := left + holding.size - holding.requested:
-            yield replace(owner, cluster=""), rest * count, left * count, count
+            yield replace(owner, cluster=None), rest * count, left * count, count
 
     def _before(self, course: Course) -> None:
         for place, owner in enumerate(self.of):
@@ -122,7 +122,7 @@ class Attribution:
         kind, layer = self._kind(operation, holding.region) if operation else (Kind.UNKNOWN, "")
         cluster = self._clusters.get(holding.requested)
         if cluster is not None and (not operation or named(operation).phase is Phase.FUNCTION):
-            return Owner(Kind.XLA, "", operation, shape, holding.dtype, holding.region, cluster=cluster.name)
+            return Owner(Kind.XLA, "", operation, shape, holding.dtype, holding.region, cluster=cluster.module)
         line, made = self._line(operation), _MADE.match(operation)
         name = made[1].partition("PartitionedCall/")[2] or made[1] if made else ""
         return Owner(kind, layer, operation, shape, holding.dtype, holding.region, False, name, line)
