@@ -45,6 +45,7 @@ class MainScreen(Drawn, Screen[None]):
         super().__init__()
         self.session = session
         self.glyphs = glyphs
+        self._color = color
         self._shown = {"output": True, "allocators": True}
         self._terminal_size = TerminalSize()
         self.header = Header(session, glyphs=glyphs)
@@ -178,6 +179,12 @@ class MainScreen(Drawn, Screen[None]):
         from tfmemtop.ui.screens.map_screen import MapScreen
 
         self.app.push_screen(MapScreen(self.session, self._pool(), glyphs=self.glyphs), self._back)
+
+    def action_holders(self) -> None:
+        from tfmemtop.ui.screens.holders_screen import HoldersScreen
+
+        shown = HoldersScreen(self.session, self._pool(), glyphs=self.glyphs, color=self._color)
+        self.app.push_screen(shown, self._back)
 
     def _back(self, _: None) -> None:
         self.post_message(Changed())
