@@ -1,28 +1,34 @@
 """Views of who holds a pool: which windows there are, their rows with shares, and how two of them differ."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from tfmemtop import events
+from tfmemtop.events.courses import FOREVER
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Holder, Part, course, standing
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey, pools
-from tfmemtop.state.step_course import times_us, unpacked
+from tfmemtop.state.step_course import once_per_window, times_us, unpacked
 from tfmemtop.state.step_slices import ORDER, Slice, slices
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A holder with its share of all that stands there, 0 to 1; ``kind`` is that of most of its bytes."""
+    """A holder with its share of all that stands there, 0 to 1; ``kind`` is that of most of its bytes.
+
+    ``kinds`` are all of its kinds with their bytes, the largest first. ``mix`` are the same as they are stacked, each
+    with its upper end, of which the last is 1.
+    """
 
     name: str
     kind: Kind
     bytes: int
     count: int
     share: float
-    mix: tuple[tuple[Kind, float], ...] = ()  # its kinds as they are stacked, with the upper end of each, 0 to share
+    kinds: tuple[tuple[Kind, int], ...] = ()
+    mix: tuple[tuple[Kind, float], ...] = ()
     parts: tuple[Part, ...] = ()
 
 
@@ -31,7 +37,7 @@ _NOBODY = Row("", Kind.UNKNOWN, 0, 0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Who stands there after event ``at``: the bytes of ``rows`` and of ``unknown``, if there are any, are ``total``."""
+    """Who stands there after event ``at``: the bytes of ``rows`` and of ``unknown``, if any, are ``total``."""
 
     at: int
     at_us: int | None
@@ -40,10 +46,18 @@ class Listed:
     rows: tuple[Row, ...]
     unknown: Row | None
 
+    @property
+    def largest_share(self) -> float:
+        """Of the largest row."""
+        return max((row.share for row in (*self.rows, *([self.unknown] if self.unknown else []))), default=1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row of two windows; bytes and allocations, 0 where it is in one of them only."""
+    """A row of two windows; bytes and allocations, 0 where it is in one of them only.
+
+    ``part`` is the change without its sign, of the largest one, 0 to 1.
+    """
 
     name: str
     kind: Kind
@@ -51,6 +65,7 @@ class Change:
     after: int
     change: int
     count: int
+    part: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +129,8 @@ def listed(window: events.Holders, hooked: Hooked, by: By, at: int | None = None
     rows = tuple(_row(one, total) for one in stands.holders)
     unknown = None
     if stands.unknown:
-        nameless = Holder("", Kind.UNKNOWN, stands.unknown, sum(part.count for part in stands.nameless), stands.nameless)
-        unknown = _row(nameless, total)
+        count = sum(part.count for part in stands.nameless)
+        unknown = _row(Holder("", Kind.UNKNOWN, stands.unknown, count, stands.nameless), total)
     return Listed(stands.at, at_us(window, stands.at), stands.total, sum(row.bytes for row in rows), rows, unknown)
 
 
@@ -123,10 +138,13 @@ def _row(holder: Holder, total: int) -> Row:
     sizes: dict[Kind, int] = {}
     for part in holder.parts:
         sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
-    kinds = [kind for kind in ORDER if kind in sizes] or [holder.kind]
-    ends = accumulate(sizes.get(kind, holder.bytes) / total for kind in kinds)
-    mix = tuple(zip(kinds, ends, strict=True))
-    return Row(holder.name, holder.kind, holder.bytes, holder.count, holder.bytes / total, mix, holder.parts)
+    if missing_bytes := holder.bytes - sum(sizes.values()):  # of no part
+        sizes[holder.kind] = sizes.get(holder.kind, 0) + missing_bytes
+    stacked = [kind for kind in ORDER if kind in sizes]
+    ends = accumulate(sizes[kind] for kind in stacked)
+    mix = tuple((kind, end / max(1, holder.bytes)) for kind, end in zip(stacked, ends, strict=True))
+    kinds = tuple(sorted(sizes.items(), key=lambda one: -one[1]))
+    return Row(holder.name, holder.kind, holder.bytes, holder.count, holder.bytes / total, kinds, mix, holder.parts)
 
 
 def changes(first: Listed, second: Listed) -> list[Change]:
@@ -135,10 +153,12 @@ def changes(first: Listed, second: Listed) -> list[Change]:
     after = {_identity(row): row for row in _all(second)}
     found = []
     for identity in before | after:
-        one, other = before.get(identity), after.get(identity)
-        name, kind = (other or one or _NOBODY).name, (other or one or _NOBODY).kind
-        had, has = one.bytes if one else 0, other.bytes if other else 0
-        found.append(Change(name, kind, had, has, has - had, (other.count if other else 0) - (one.count if one else 0)))
+        one, other = before.get(identity, _NOBODY), after.get(identity, _NOBODY)
+        told = other if identity in after else one
+        change = other.bytes - one.bytes
+        found.append(Change(told.name, told.kind, one.bytes, other.bytes, change, other.count - one.count))
+    most = max((abs(row.change) for row in found), default=0) or 1
+    found = [replace(row, part=abs(row.change) / most) for row in found]
     return sorted(found, key=lambda row: (-abs(row.change), -row.after, row.name))
 
 
@@ -164,16 +184,22 @@ def at_us(window: events.Holders, at: int) -> int | None:
     return times[at] if at < len(times) else None
 
 
+@once_per_window
+def _events(window: events.Holders) -> dict[int, Happened]:
+    found = unpacked(window)
+    did: dict[int, Happened] = {}
+    for holding, size, begin, end in zip(found.holdings, found.sizes, found.begins, found.ends, strict=True):
+        operation = found.name(found.kinds[holding]) or None
+        did[begin] = Happened(operation, size)
+        if end != FOREVER:
+            did[end] = Happened(operation, -size)
+    did.pop(-1, None)
+    return did
+
+
 def happened(window: events.Holders, at: int) -> Happened | None:
     """What event *at* did; ``None`` if no span tells."""
-    found = unpacked(window)
-    for places, sign in ((found.begins, 1), (found.ends, -1)):
-        if at >= 0 and at in places:
-            place = places.index(at)
-            operation = window.holdings[found.holdings[place]].operation
-            known = operation is not None and operation < len(window.names)
-            return Happened(window.names[operation] if known else None, sign * found.sizes[place])
-    return None
+    return _events(window).get(at)
 
 
 def course_slices(window: events.Holders, hooked: Hooked, count: int) -> tuple[Slice, ...]:

@@ -99,7 +99,11 @@ class Faces:
         low = region.address + region.size * cell // count
         high = region.address + region.size * (cell + 1) // count
         found = [self._lies(group, number) for group in (0, 1) for number in self._numbers(group, low, high)]
-        return max(found, key=lambda one: (one.stays, min(high, one.address + one.size) - max(low, one.address)), default=None)
+
+        def within(one: Lies) -> tuple[bool, int]:
+            return one.stays, min(high, one.address + one.size) - max(low, one.address)
+
+        return max(found, key=within, default=None)
 
     def neighbours(self, region: RegionView, address: int) -> tuple[Lies | None, Lies | None]:
         """Who lies next below and next above a free *address* of *region* and stays there."""

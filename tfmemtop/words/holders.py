@@ -1,5 +1,8 @@
 """Who holds memory: kinds, groupings, why a window was opened, and why there is none."""
 
+import re
+from collections.abc import Sequence
+
 from tfmemtop.events import Closed, Opened
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By
@@ -45,12 +48,12 @@ _GROUPS = {
 }
 
 _OPENED = {
-    Opened.START: "the script began",
+    Opened.START: "as the script began",
     Opened.INTERVAL: "at its interval",
-    Opened.PEAK: "the peak in use rose",
-    Opened.FINDING: "a finding asked for it",
-    Opened.ASKED: "a key asked for it",
-    Opened.WAITING: "an allocation waited for room",
+    Opened.PEAK: "because the peak in use rose",
+    Opened.FINDING: "because a finding asked for it",
+    Opened.ASKED: "because a key asked for it",
+    Opened.WAITING: "because an allocation waited for room",
 }
 
 _CLOSED = {
@@ -71,6 +74,7 @@ WHAT_THIS_IS = (
     "This screen then shows who holds the memory at the peak of that step."
 )
 
+_CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
 _NAMELESS = {
     Kind.BEFORE: "before the window",
     Kind.UNKNOWN: "unknown",
@@ -127,9 +131,14 @@ def closed(why: Closed) -> str:
     return _CLOSED[why]
 
 
+def operation(name: str) -> str:
+    """TensorFlow's *name* of an operation without what all operations of a function begin with."""
+    return _CALL.sub("", name)
+
+
 def holder(name: str, of: Kind) -> str:
     """A row's name."""
-    return name or _NAMELESS.get(of, _KINDS[of])
+    return operation(name) or _NAMELESS.get(of, _KINDS[of])
 
 
 def unknown(lost: int, nameless: bool) -> str:
@@ -154,10 +163,10 @@ def window_name(number: int, of: int) -> str:
     return "first" if number == 0 else "newest" if number == of - 1 else f"window {number + 1}"
 
 
-def peak_notes(peak: int, operation: str | None, name: str) -> tuple[str, ...]:
-    """What stands at the peak of a step's drawing, the longest first."""
+def peak_notes(peak: int, operations: Sequence[str], name: str) -> tuple[str, ...]:
+    """What stands at the peak of a step's drawing, by its operation written in several lengths, the longest first."""
     size = f"{name + ': ' if name else ''}peak {format_bytes(peak)}"
-    return (*((f"{size} by {operation}",) if operation else ()), size)
+    return (*(f"{size}, made by {operation}" for operation in operations), size)
 
 
 def lost(events: int) -> str:

@@ -38,7 +38,7 @@ def holders_keys(*, replay: bool) -> Rows:
     rows = [
         ("↑ ↓", "choose a row; Enter opens its parts"),
         ("g", "group by layer, operation, kind, shape, line"),
-        ("[ ]" if replay else "← → [ ]", "go through the step: the rows are those of that moment; p goes back to the peak"),
+        ("[ ]" if replay else "← → [ ]", "go through the step; the rows are those of that moment; p goes to the peak"),
         ("c", "lay another window beside this one; again: the next one, then none"),
         ("v", "show the window before"),
     ]

@@ -13,11 +13,11 @@ from tfmemtop.ui.draw.lines import Line, cut, fit, width_of
 from tfmemtop.ui.draw.map_figures import duration
 from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, LETTER, PEAK, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import end_of
-from tfmemtop.units import format_bytes, format_count, format_short
+from tfmemtop.units import format_bytes, format_short
 from tfmemtop.words import holders as words
 from tfmemtop.words.safe import safe
 
-_OPERATION_MOST = 48
+_OPERATION_MOST = 60
 _GAP = "   "
 
 
@@ -28,15 +28,17 @@ def facts(
     items: list[Line] = [
         _item("peak", format_bytes(window.peak), glyphs, bold=True),
         _item("recorded at", clock(began), glyphs),
-        _item("because", words.opened(window.opened), glyphs),
+        _item("opened", words.opened(window.opened), glyphs),
     ]
     if made is not None and made.operation:
-        items.append(_item("peak made by", end_of(made.operation, _OPERATION_MOST, glyphs.ellipsis), glyphs))
+        items.append(
+            _item("peak made by", end_of(words.operation(made.operation), _OPERATION_MOST, glyphs.ellipsis), glyphs)
+        )
     if short := words.closed(window.closed):
         items.append([Segment(short, WARNING)])
     if window.function:
         items.append(_item("step of", safe(window.function), glyphs))
-    items.append(_item("before it", format_bytes(window.before), glyphs))
+    items.append(_item("in use before it", format_bytes(window.before), glyphs))
     if window.cost_us is not None:
         items.append(_item("cost the script", duration(window.cost_us), glyphs))
     if window.lost:
@@ -65,13 +67,14 @@ def legend(shown: Listed, width: int, glyphs: Glyphs) -> Line:
 def detail(row: Row, part: Part | None, width: int, glyphs: Glyphs) -> Line:
     """The chosen line at length: what its kind is, or the whole name of the operation and the script's line."""
     if part is None:
-        name = words.holder(row.name, row.kind)
-        said = words.KINDS[row.kind]
-        return cut(
-            [Segment(f" {end_of(name, max(8, width - len(said) - 4), glyphs.ellipsis)}", BOLD), Segment(f"  {said}", DIM)],
-            width,
-            glyphs,
-        )
+        said: Line = [Segment(f"  {words.KINDS[row.kind]}", DIM)]
+        if len(row.kinds) > 1:
+            said = []
+            for kind, size in row.kinds:
+                look = HOLDER[kind.value]
+                said += [Segment(f"  {words.kind(kind)}", look), Segment(f" {format_short(size)}", DIM)]
+        name = end_of(words.holder(row.name, row.kind), max(8, width - width_of(said) - 2), glyphs.ellipsis)
+        return cut([Segment(f" {name}", BOLD), *said], width, glyphs)
     code = ""
     if part.line:
         code = f"  {PurePath(part.line.file).name}:{part.line.line}  {part.line.code.strip()}"

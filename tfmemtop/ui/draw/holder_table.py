@@ -4,12 +4,11 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from rich.segment import Segment
-from rich.style import Style
 
-from tfmemtop.state.holder_views import Change, Listed, Row, change_of
 from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holder_views import Change, Listed, Row, change_of
 from tfmemtop.state.holders import By, Part
-from tfmemtop.ui.draw.lines import Line, fit
+from tfmemtop.ui.draw.lines import Line, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, HOLDER, LETTER, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import end_of, exactly
 from tfmemtop.units import format_count, format_short
@@ -17,8 +16,9 @@ from tfmemtop.words import holders as words
 from tfmemtop.words.safe import safe
 
 _KIND, _BYTES, _SHARE, _COUNT = 13, 8, 5, 6
-_BAR_MOST, _BAR_LEAST = 32, 6
-_NAME_LEAST, _NAME_MOST = 22, 60
+_BAR_MOST, _BAR_LEAST = 60, 6
+_NAME_LEAST = 22
+_NAME_MOST = {By.LAYER: 36, By.KIND: 36, By.SHAPE: 40, By.OPERATION: 70, By.LINE: 60}
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -35,7 +35,7 @@ def columns(by: By, width: int) -> Columns:
     """How *width* cells are shared."""
     kind = 0 if by is By.KIND else _KIND
     room = width - 2 - (kind + 1 if kind else 0) - _BYTES - 1 - _SHARE - _COUNT
-    name = min(_NAME_MOST, max(_NAME_LEAST, room - _BAR_MOST))
+    name = min(_NAME_MOST[by], max(_NAME_LEAST, room * 3 // 5))
     bar = min(_BAR_MOST, room - name - 1)
     if bar < _BAR_LEAST:
         return Columns(max(4, room), kind, 0) if room >= _NAME_LEAST - 8 else Columns(max(4, room + kind), 0, 0)
@@ -53,17 +53,26 @@ def heading(by: By, width: int) -> Line:
 
 
 def row_line(
-    row: Row, by: By, width: int, glyphs: Glyphs, *, letters: bool = False, chosen: bool = False, opened: bool = False
+    row: Row,
+    by: By,
+    most: float,
+    width: int,
+    glyphs: Glyphs,
+    *,
+    letters: bool = False,
+    chosen: bool = False,
+    opened: bool = False,
 ) -> Line:
-    """A holder in one line of *width* cells; with *letters* its bar is made of them."""
+    """A holder in one line of *width* cells. A share of *most* fills the bar; with *letters* it is made of them."""
     shape = columns(by, width)
     name = exactly(end_of(words.holder(row.name, row.kind), shape.name, glyphs.ellipsis), shape.name)
-    line: Line = [Segment(_mark(chosen, opened, glyphs), BOLD), Segment(name, CHOSEN if chosen else PLAIN), Segment(" ")]
+    line: Line = [Segment(_mark(chosen, opened, glyphs), BOLD), Segment(name, CHOSEN if chosen else PLAIN)]
+    line.append(Segment(" "))
     if shape.kind:
         line += [*kinds_label(row, shape.kind), Segment(" ")]
     line.append(Segment(f"{format_short(row.bytes):>{_BYTES}} ", BOLD))
     if shape.bar:
-        line += bar(row, shape.bar, letters=letters or glyphs.ascii)
+        line += bar(row, most, shape.bar, letters=letters or glyphs.ascii)
     line.append(Segment(f"{_percent(row.share):>{_SHARE}}"))
     line.append(Segment(f"{format_count(row.count) if row.count else '':>{_COUNT}}", DIM))
     return Segment.adjust_line_length(line, width)
@@ -71,14 +80,10 @@ def row_line(
 
 def kinds_label(row: Row, width: int) -> Line:
     """A row's kinds: the word of the only one, else the letters of all, that of most bytes first."""
-    kinds = [kind for kind, _ in row.mix]
-    if len(kinds) < 2:
+    if len(row.kinds) < 2:
         return kind_label(row.kind, width)
-    kinds = [row.kind, *(kind for kind in kinds if kind is not row.kind)][: width // 2]
-    line: Line = []
-    for kind in kinds:
-        line.append(Segment(f"{LETTER[kind.value]} ", HOLDER[kind.value] + BOLD))
-    return Segment.adjust_line_length(line, width)
+    letters = [Segment(f"{LETTER[kind.value]} ", HOLDER[kind.value] + BOLD) for kind, _ in row.kinds[: width // 2]]
+    return Segment.adjust_line_length(letters, width)
 
 
 def kind_label(kind: Kind, width: int) -> Line:
@@ -90,21 +95,19 @@ def kind_label(kind: Kind, width: int) -> Line:
     return [Segment(letter, look + BOLD), Segment(exactly(f" {words.kind(kind)}", width - 1), look)]
 
 
-def bar(row: Row, width: int, *, letters: bool) -> Line:
-    """A row's share of *width* cells by kind, its end to an eighth of a cell; padded."""
-    ends = [(kind, round(end * width)) for kind, end in row.mix]
+def bar(row: Row, most: float, width: int, *, letters: bool) -> Line:
+    """A row's share of *width* cells by kind, its end to an eighth of a cell; padded. A share of *most* fills it."""
+    eighths = max(1, round(row.share * width * 8 / max(most, row.share, 1e-9)))
+    cells = -(-eighths // 8)
     line: Line = []
     begin = 0
-    for kind, end in ends:
-        if end > begin:
-            glyph = LETTER[kind.value] if letters else "█"
-            line.append(Segment(glyph * (end - begin), HOLDER[kind.value]))
-            begin = end
-    if not letters and ends:
-        # The last cell tells how far it is filled.
-        eighths = max(1, round(row.share * width * 8))
-        whole, rest = divmod(eighths, 8)
-        line = [*_first(line, whole), *([Segment(_EIGHTHS[rest], HOLDER[ends[-1][0].value])] if rest else [])]
+    for kind, end in row.mix:
+        upto = max(begin, round(end * cells))
+        line.append(Segment((LETTER[kind.value] if letters else "█") * (upto - begin), HOLDER[kind.value]))
+        begin = upto
+    if not letters and eighths % 8:  # the last cell tells how far it is filled
+        last = row.mix[-1][0] if row.mix else row.kind
+        line = [*_first(line, eighths // 8), Segment(_EIGHTHS[eighths % 8], HOLDER[last.value])]
     return Segment.adjust_line_length(line, width)
 
 
@@ -144,7 +147,7 @@ def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -
         line.append(Segment(exactly(safe(part.region), region_cells) + " ", DIM))
     used = 4 + len(text) + shape_cells + 1 + (region_cells + 1 if region_cells else 0) + place_cells + 2
     room = max(4, width - used)
-    name = part.python_name or part.operation or words.NO_NAME
+    name = part.python_name or words.operation(part.operation) or words.NO_NAME
     line.append(Segment(exactly(end_of(name, room, glyphs.ellipsis), room) + "  "))
     line.append(Segment(exactly(end_of(place, place_cells, glyphs.ellipsis), place_cells), DIM))
     return Segment.adjust_line_length(line, width)
@@ -161,11 +164,13 @@ def change_heading(by: By, width: int, names: tuple[str, str]) -> Line:
     """The names of the columns of two windows."""
     name, kind = _change_columns(by, width)
     text = exactly(f"  {words.group(by).upper()}", 2 + name + 1) + (f"{'KIND':<{kind}} " if kind else "")
-    text += "".join(f"{exactly(one, 10):>11}" for one in names) + f"{'CHANGE':>10}{'COUNT':>7}"
+    text += "".join(f"{one.upper():>11}" for one in names) + f"{'CHANGE':>10}{'COUNT':>7}"
     return [Segment(exactly(text, width), DIM)]
 
 
-def change_line(row: Change, by: By, width: int, glyphs: Glyphs, *, chosen: bool = False) -> Line:
+def change_line(
+    row: Change, by: By, width: int, glyphs: Glyphs, *, letters: bool = False, chosen: bool = False
+) -> Line:
     """What differs between two windows, in one line of *width* cells."""
     name_cells, kind_cells = _change_columns(by, width)
     name = exactly(end_of(words.holder(row.name, row.kind), name_cells, glyphs.ellipsis), name_cells)
@@ -178,12 +183,16 @@ def change_line(row: Change, by: By, width: int, glyphs: Glyphs, *, chosen: bool
     look = WARNING if row.change > 0 else GOOD if row.change < 0 else DIM
     line.append(Segment(f"{signed(row.change):>10}", look))
     line.append(Segment(f"{row.count:+,}".rjust(7) if row.count else " " * 7, DIM))
+    room = min(_BAR_MOST, width - width_of(line) - 2)
+    if row.change and room >= _BAR_LEAST:
+        cells = max(1, round(room * row.part))
+        line.append(Segment("  " + (("+" if row.change > 0 else "-") if letters else "█") * cells, look))
     return Segment.adjust_line_length(line, width)
 
 
 def _change_columns(by: By, width: int) -> tuple[int, int]:
     kind = 0 if by is By.KIND else _KIND
-    return max(4, min(_NAME_MOST, width - 2 - 1 - (kind + 1 if kind else 0) - 39)), kind
+    return max(4, min(_NAME_MOST[by], width - 2 - 1 - (kind + 1 if kind else 0) - 39)), kind
 
 
 def signed(change: int) -> str:

@@ -131,7 +131,7 @@ def _area(slices: tuple[Slice, ...], top: int, rows: int, letters: bool) -> tupl
     """The rows' characters, top first, and for each cell the code of its look; capitals are of names."""
     units = rows if letters else rows * 4
     halves = [_layers(one, top, units) for one in slices]
-    columns = halves if letters else list(zip(halves[::2], [*halves[1::2], *halves[-1:]], strict=False))
+    columns = list(zip(halves[::2], [*halves[1::2], *halves[-1:]], strict=False))
     text: list[str] = []
     codes: list[str] = []
     for row in reversed(range(rows)):
@@ -139,7 +139,7 @@ def _area(slices: tuple[Slice, ...], top: int, rows: int, letters: bool) -> tupl
             looks = "".join(column[row : row + 1] or _BLANK for column in halves)
             text.append(looks.translate(_LETTERS))
         else:
-            cells = [_cell(left[row * 4 : row * 4 + 4], right[row * 4 : row * 4 + 4]) for left, right in columns]
+            cells = [_cell(*(half[row * 4 : row * 4 + 4] for half in column)) for column in columns]
             looks = "".join(code for _, code in cells)
             text.append("".join(character for character, _ in cells))
         codes.append(looks)

@@ -12,6 +12,7 @@ from tfmemtop import events
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import (
     Change,
+    Happened,
     Listed,
     Row,
     age_s,
@@ -30,15 +31,17 @@ from tfmemtop.state.no_holders import why_none
 from tfmemtop.state.pool_views import PoolKey, place
 from tfmemtop.state.step_slices import Slice
 from tfmemtop.ui.draw import holder_facts, holder_table, step_graph
+from tfmemtop.ui.draw.axis import GUTTER
 from tfmemtop.ui.draw.lines import Line
-from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, UNICODE, Glyphs
 from tfmemtop.ui.draw.map_figures import duration
+from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import end_of, wrap
 from tfmemtop.ui.screens.full_screen import MovedPanel
 from tfmemtop.words import holders as words
 
 _GRAPH_FROM, _GRAPH_LEAST, _GRAPH_MOST = 18, 6, 18  # lines of the panel from which there is a graph, and of that
 _BESIDE = 2  # cells between two graphs
+_NOTE_CELLS = (90, 60, 40, 28)
 _OPERATION_MOST = 44  # cells of an operation's name in a title
 
 T = TypeVar("T")
@@ -134,7 +137,8 @@ class HoldersPanel(MovedPanel):
         before = self.before
         shown = self.listed(window, None if before else self.at)
         began = since_run_s(self.state, self.key[0], window.began)
-        made = happened(window, window.peak_at)
+        # The drawing names the operation at the peak itself.
+        made = happened(window, window.peak_at) if height < _GRAPH_FROM or before else None
         lines += holder_facts.facts(window, made, began, width, 2 if height >= 30 else 1, self.glyphs)
         if height >= _GRAPH_FROM:
             rows = clamp((height - len(lines) - 5) * 2 // 5, _GRAPH_LEAST, _GRAPH_MOST)
@@ -178,7 +182,7 @@ class HoldersPanel(MovedPanel):
         # The older one stands at the left, on the same scale.
         first, second = sorted((window, before), key=lambda one: one.window)
         top = max(first.peak, second.peak)
-        left = (width - _BESIDE - step_graph.GUTTER) // 2 + step_graph.GUTTER
+        left = (width - _BESIDE - GUTTER) // 2 + GUTTER
         right = width - left - _BESIDE
         one = self._graph(first, top, left, height, gutter=True)
         other = self._graph(second, top, right, height, gutter=False)
@@ -201,9 +205,14 @@ class HoldersPanel(MovedPanel):
             whole_us=slices[-1].at_us if slices else 0,
             peak=window.peak_at,
             cursor=self.at if alone else None,
-            notes=words.peak_notes(window.peak, did.operation if did else None, number),
+            notes=words.peak_notes(window.peak, self._lengths(did), number),
         )
         return step_graph.draw(step, width, height, self.glyphs, letters=self._letters, gutter=gutter)
+
+    def _lengths(self, did: Happened | None) -> list[str]:
+        """The operation of an event, written in several lengths."""
+        name = words.operation(did.operation) if did and did.operation else ""
+        return [end_of(name, cells, self.glyphs.ellipsis) for cells in _NOTE_CELLS] if name else []
 
     # The table.
 
@@ -247,7 +256,7 @@ class HoldersPanel(MovedPanel):
                 continue
             row = holder_table.with_reason(entry.row, window.lost) if entry.unknown else entry.row
             looks = {"letters": self._letters, "chosen": index == at, "opened": entry.key in self._open}
-            lines.append(holder_table.row_line(row, self.by, width, self.glyphs, **looks))
+            lines.append(holder_table.row_line(row, self.by, shown.largest_share, width, self.glyphs, **looks))
         lines += [[]] * (height - len(lines) - 2)
         lines.append(holder_table.sum_line(shown, self.by, width))
         detail = holder_facts.detail(entries[at].row, entries[at].part, width, self.glyphs) if entries else []
@@ -263,7 +272,9 @@ class HoldersPanel(MovedPanel):
         """What the event under the cursor did; at the peak, which lines are in view."""
         did = happened(window, self.at) if self.at is not None else None
         if did is not None:
-            operation = end_of(did.operation, _OPERATION_MOST, self.glyphs.ellipsis) if did.operation else None
+            operation = (
+                end_of(words.operation(did.operation), _OPERATION_MOST, self.glyphs.ellipsis) if did.operation else None
+            )
             return words.happened(did.change, operation)
         return words.seen(seen.start + 1, seen.stop, count) if len(seen) < count else ""
 
@@ -278,10 +289,14 @@ class HoldersPanel(MovedPanel):
         right = words.seen(seen.start + 1, seen.stop, len(rows)) if len(seen) < len(rows) else ""
         lines = [self.title_line(width, words.changes_title(self.by), right)]
         lines.append(holder_table.change_heading(self.by, width, (names[0], names[1])))
-        for index in seen:
-            lines.append(holder_table.change_line(rows[index], self.by, width, self.glyphs, chosen=index == at))
+        lines += [
+            holder_table.change_line(
+                rows[index], self.by, width, self.glyphs, letters=self._letters, chosen=index == at
+            )
+            for index in seen
+        ]
         lines += [[]] * (height - len(lines) - 1)
-        return [*lines, holder_table.change_sum(self.listed(first), self.listed(second), self.by, width, self.glyphs)]
+        return [*lines, holder_table.change_sum(self.listed(first), self.listed(second), self.by, width)]
 
     # What keys and the mouse do.
 
@@ -347,11 +362,16 @@ class HoldersPanel(MovedPanel):
         if window is None or self.before is not None or not self._slices:
             return
         per_cell = 1 if self._letters else 2
-        event = window.peak_at if self.at is None else self.at
-        cell = step_graph.slice_at(self._slices, event) // per_cell
-        cells = -(-len(self._slices) // per_cell)
-        of_cell = self._slices[clamp(cell + step, 0, cells - 1) * per_cell :][:per_cell]
-        self.at = max(of_cell, key=lambda one: one.total).event
+        now = window.peak_at if self.at is None else self.at
+        cells = range(-(-len(self._slices) // per_cell))
+        cell = step_graph.slice_at(self._slices, now) // per_cell + step
+        while cell in cells:
+            highest = max(self._slices[cell * per_cell :][:per_cell], key=lambda one: one.total)
+            # A column in which nothing happened is as the one before it.
+            if (highest.event > now) == (step > 0) and highest.event != now:
+                self.at = None if highest.event == window.peak_at else highest.event
+                break
+            cell += step
         self.redraw()
 
     def to_peak(self) -> None:
@@ -395,8 +415,9 @@ class HoldersPanel(MovedPanel):
     def on_click(self, click: textual_events.Click) -> None:
         if click.y in self._graph_lines and self.before is None and self._slices:
             per_cell = 1 if self._letters else 2
-            at = clamp((click.x - step_graph.GUTTER) * per_cell, 0, len(self._slices) - 1)
-            self.at = max(self._slices[at : at + per_cell], key=lambda one: one.total).event
+            at = clamp((click.x - GUTTER) * per_cell, 0, len(self._slices) - 1)
+            event = max(self._slices[at : at + per_cell], key=lambda one: one.total).event
+            self.at = None if self.window is None or event == self.window.peak_at else event
             self.redraw()
             return
         keys = self._keys()
