@@ -51,20 +51,15 @@ _LOSS = re.compile(
 )
 _INPUT = re.compile(r"Iterator|OptionalFromValue|OptionalGetValue|MultiDeviceIterator|\w*Dataset|prefetch_|_Arg|_Recv")
 _NUMBER = re.compile(r"(.+)_\d+")
-_OPERATIONS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    abs add add_n argmax assign attention batchnorm bias_add cast clip_by_value concat convolution cond cumsum
-    depthwise div div_no_nan divide dot einsum equal exp expand_dims flatten floordiv floormod gather gelu greater
-    less log log_softmax logical_and logical_not logical_or matmul max maximum mean min minimum mod moments mul
-    multiply neg negative norm normalize not_equal ones ones_like pad pow prod random_normal random_uniform range
-    relu reshape reverse round rsqrt scatter select separable_conv2d shape sigmoid silu slice softmax softplus
-    split sqrt square squared_difference squeeze stack stateless_dropout stateless_random_normal
-    stateless_random_uniform stop_gradient strided_slice sub subtract sum swish tanh tensordot tile top_k
-    transpose truediv unstack where while zeros zeros_like
-    """,
-    )
+_OPERATIONS = re.compile(
+    r"abs|add|add_n|argmax|assign|attention|batchnorm|bias_add|cast|clip_by_value|concat|convolution|cond|"
+    r"cumsum|depthwise|div|div_no_nan|divide|dot|einsum|equal|exp|expand_dims|flatten|floordiv|floormod|gather|"
+    r"gelu|greater|less|log|log_softmax|logical_and|logical_not|logical_or|matmul|max|maximum|mean|min|minimum|"
+    r"mod|moments|mul|multiply|neg|negative|norm|normalize|not_equal|ones|ones_like|pad|pow|prod|random_normal|"
+    r"random_uniform|range|relu|reshape|reverse|round|rsqrt|scatter|select|separable_conv2d|shape|sigmoid|silu|"
+    r"slice|softmax|softplus|split|sqrt|square|squared_difference|squeeze|stack|stateless_dropout|"
+    r"stateless_random_normal|stateless_random_uniform|stop_gradient|strided_slice|sub|subtract|sum|swish|tanh|"
+    r"tensordot|tile|top_k|transpose|truediv|unstack|where|while|zeros|zeros_like"
 )
 """Scopes that functions of TensorFlow open for themselves, and operations that gradients have as their scope."""
 
@@ -105,9 +100,10 @@ def unnumbered(scope: str) -> str | None:
     return match[1] if match else None
 
 
+@lru_cache(maxsize=4096)
 def _of_tensorflow(scope: str) -> bool:
     """Whether TensorFlow itself, and not a layer, opens the scope of this name, its number left out."""
-    return scope in _OPERATIONS or scope.endswith("_grad")
+    return _OPERATIONS.fullmatch(scope) is not None or scope.endswith("_grad")
 
 
 class Layers:
