@@ -44,7 +44,7 @@ KEYS: tuple[Key, ...] = (
     Key("P", "P", "screen.toggle_allocators", "show or hide the allocators"),
     Key("left_square_bracket", "[", "screen.span(-1)", "graph: a shorter time"),
     Key("right_square_bracket", "]", "screen.span(1)", "graph: a longer time"),
-    Key("w", "w", "screen.whole", "graph: the whole run, or the newest minutes", "whole run", rank=8),
+    Key("w", "w", "screen.whole", "graph: the whole run, or the newest minutes", "whole", rank=8),
     Key("s", "s", "screen.scale", "graph: scale auto, pinned, whole card, by in use", "scale", rank=7),
     Key("S", "S", "picture", "write the picture of the screen into a file, as SVG or text"),
     Key("Z", "Z", "freeze", "freeze the screen, or let it go on"),

@@ -103,9 +103,9 @@ _HELPS = {
 
 def none_text(none: NoHolders) -> tuple[str, str]:
     """Why a pool has no window, and what helps; the latter may be empty."""
-    text = _LACKING[none.reason]
     if none.reason is Lacking.REFUSED:
         return f"There is no window: {none.told}.", ""
+    text = _LACKING[none.reason]
     if none.reason is Lacking.NO_PROBE:
         return f"{text}{f': {none.told}' if none.told else ''}.", none.remedy
     return text, _HELPS.get(none.reason, "")
@@ -143,9 +143,8 @@ def holder(name: str, of: Kind) -> str:
 
 def unknown(lost: int, nameless: bool) -> str:
     """What the row of unknown bytes is called, with the reason."""
-    if lost:
-        return f"unknown: {counted(lost, 'event')} lost"
-    return "unknown: no operation named" if nameless else "unknown: not recorded"
+    reasons = ["no name"] * nameless + [f"{counted(lost, 'event')} lost"] * (lost > 0)
+    return f"unknown: {', '.join(reasons or ['not recorded'])}"
 
 
 def title(place: str, pid: int) -> str:

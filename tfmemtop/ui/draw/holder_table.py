@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from rich.cells import cell_len
 from rich.segment import Segment
 
 from tfmemtop.state.attribution import Kind
@@ -135,7 +136,7 @@ def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -
     shape_cells = 24 if width >= 100 else 18
     region_cells = 8 if width >= 100 else 0
     place = f"{PurePath(part.line.file).name}:{part.line.line}" if part.line else ""
-    place_cells = 22 if width >= 120 else 14
+    place_cells = min(cell_len(place), 26 if width >= 120 else 16)
     times = "x" if glyphs.ascii else "×"
     text = f"{format_short(part.bytes):>{_BYTES}} {f'{times}{part.count}':<6}"
     line: Line = [
@@ -145,7 +146,7 @@ def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -
     ]
     if region_cells:
         line.append(Segment(exactly(safe(part.region), region_cells) + " ", DIM))
-    used = 4 + len(text) + shape_cells + 1 + (region_cells + 1 if region_cells else 0) + place_cells + 2
+    used = 4 + len(text) + shape_cells + 1 + (region_cells + 1 if region_cells else 0) + place_cells + 3
     room = max(4, width - used)
     name = part.python_name or words.operation(part.operation) or words.NO_NAME
     line.append(Segment(exactly(end_of(name, room, glyphs.ellipsis), room) + "  "))

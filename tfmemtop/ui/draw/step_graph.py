@@ -95,11 +95,6 @@ def _place(slices: Sequence[Slice], event: int) -> int:
     return next((at for at, slice_ in enumerate(slices) if event <= slice_.last), len(slices) - 1)
 
 
-def slice_at(slices: Sequence[Slice], event: int) -> int:
-    """Which of *slices* has *event* in it."""
-    return _place(slices, event)
-
-
 def _peak_note(notes: Sequence[str], peak: int, cells: int, glyphs: Glyphs) -> Line:
     """The mark over the peak, and beside it the longest of *notes* that fits."""
     right, left = cells - peak - 2, peak - 1

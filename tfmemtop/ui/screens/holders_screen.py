@@ -39,48 +39,49 @@ class HoldersScreen(FullScreen[HoldersPanel]):
         # A pool of the same process is shown in place of one of which nothing is known.
         if not windows(session.state, key):
             key = next((one for one in known if key and one[0] == key[0]), next(iter(known), key))
+        self._color = color
         super().__init__(session, HoldersPanel(session.state, key, glyphs=glyphs, color=color))
 
     @property
     def _can_ask(self) -> bool:
-        key = self.panel.key
+        key = self.panel.choice.key
         return self.session.may_change and key is not None and living(self.session.state, key)
 
     def hints(self) -> list[tuple[str, str]]:
-        panel = self.panel
-        known = windows(panel.state, panel.key)
+        panel, choice = self.panel, self.panel.choice
+        known = windows(panel.state, choice.key)
         hints = [("Esc", "back")]
         if known:
             arrows = "[ ]" if self.session.replay else "Left Right" if panel.glyphs.ascii else "← →"
             hints.append((f"{panel.glyphs.up}{panel.glyphs.down}", "row"))
-            hints.append(("g", f"by {words.group(panel.next_group)}"))
-            if panel.before is None:
+            hints.append(("g", f"by {words.group(choice.next_group)}"))
+            if choice.pair is None:
+                hints += [("p", "peak")] if choice.at is not None else []
                 hints += [("Enter", "parts"), (arrows, "moment")]
-                hints += [("p", "peak")] if panel.at is not None else []
             if len(known) > 1:
-                hints += [("c", "compare" if panel.before is None else "next, none"), ("v", "window")]
+                hints += [("c", "compare" if choice.pair is None else "next, none"), ("v", "window")]
         hints += [("n", "now")] if self._can_ask else []
         pools = pools_with_holders(panel.state)
-        if len(pools) > 1 and panel.key in pools:
-            pid, device = pools[(pools.index(panel.key) + 1) % len(pools)]
-            hints.append(("Tab", device + (f" of {pid}" if pid != panel.key[0] else "")))
+        if len(pools) > 1 and choice.key in pools:
+            pid, device = pools[(pools.index(choice.key) + 1) % len(pools)]
+            hints.append(("Tab", device + (f" of {pid}" if pid != choice.key[0] else "")))
         return [*hints, ("M", "map"), ("F1", "help")]
 
     def _changed(self) -> None:
         self.post_message(Changed())
 
     def action_back(self) -> None:
-        if self.panel.leave():
+        if self.panel.choice.leave():
             self._changed()
         else:
             self.action_close()
 
     def action_open(self) -> None:
-        self.panel.enter()
+        self.panel.choice.enter()
         self._changed()
 
     def action_regroup(self) -> None:
-        self.panel.regroup()
+        self.panel.choice.regroup()
         self._changed()
 
     def action_moment(self, step: int) -> None:
@@ -88,25 +89,32 @@ class HoldersScreen(FullScreen[HoldersPanel]):
         self._changed()
 
     def action_peak(self) -> None:
-        self.panel.to_peak()
+        self.panel.choice.to_peak()
         self._changed()
 
     def action_window(self) -> None:
-        self.panel.other_window()
+        self.panel.choice.other_window()
         self._changed()
 
     def action_compare(self) -> None:
-        if not self.panel.compare():
+        if not self.panel.choice.compare():
             self.app.notify(words.NOTHING_BESIDE, timeout=4)
         self._changed()
 
     def action_other(self, step: int) -> None:
-        self.panel.other(step)
+        self.panel.choice.other_pool(step)
         self._changed()
+
+    def action_map(self) -> None:
+        """The map of this pool, in place of this screen."""
+        from tfmemtop.ui.screens.map_screen import MapScreen
+
+        key, color = self.panel.choice.key, self._color
+        self.app.switch_screen(MapScreen(self.session, key, glyphs=self.panel.glyphs, color=color))
 
     def action_now(self) -> None:
         """Ask for a window of the process now, or say why none can be had."""
-        key = self.panel.key
+        key = self.panel.choice.key
         if self.session.replay is not None:
             self.app.notify(words.NOW_IN_REPLAY)
         elif not self.session.may_change:

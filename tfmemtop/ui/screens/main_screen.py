@@ -178,7 +178,7 @@ class MainScreen(Drawn, Screen[None]):
     def action_map(self) -> None:
         from tfmemtop.ui.screens.map_screen import MapScreen
 
-        self.app.push_screen(MapScreen(self.session, self._pool(), glyphs=self.glyphs), self._back)
+        self.app.push_screen(MapScreen(self.session, self._pool(), glyphs=self.glyphs, color=self._color), self._back)
 
     def action_holders(self) -> None:
         from tfmemtop.ui.screens.holders_screen import HoldersScreen

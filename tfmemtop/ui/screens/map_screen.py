@@ -266,7 +266,8 @@ class MapScreen(FullScreen[MapPanel]):
         Binding("o", "moment", show=False),
     ]
 
-    def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs) -> None:
+    def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs, color: bool = True) -> None:
+        self._color = color
         super().__init__(session, MapPanel(session.state, key, glyphs=glyphs))
 
     @property
@@ -289,10 +290,17 @@ class MapScreen(FullScreen[MapPanel]):
             hints.append(("o", "now" if panel.moment else "as memory ran out"))
         if self.session.may_change:
             hints += [("L", "limit"), ("A", "allocator"), ("R", "relaunch")]
-        return [*hints, ("F1", "help")]
+        return [*hints, ("B", "holders"), ("F1", "help")]
 
     def _changed(self) -> None:
         self.post_message(Changed())
+
+    def action_holders(self) -> None:
+        """Who holds this pool, in place of this screen."""
+        from tfmemtop.ui.screens.holders_screen import HoldersScreen
+
+        shown = HoldersScreen(self.session, self.panel.key, glyphs=self.panel.glyphs, color=self._color)
+        self.app.switch_screen(shown)
 
     def action_back(self) -> None:
         if self.panel.leave():
