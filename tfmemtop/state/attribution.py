@@ -42,13 +42,14 @@ class Owner:
     kept: bool = False
     python_name: str = ""
     line: events.OperationLine | None = None
-    cluster: str = ""  # whose temporary buffer it is
+    cluster: int | None = None  # the module whose temporary buffer it is
 
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
+_COLLECTIVE = re.compile(r"Collective|Nccl|AllReduce")
 _SLOT = re.compile(r"/(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*/Initializer/")
 _MADE = re.compile(r"(.*?)/Initializer/")
-_UPDATED = re.compile(r"update_(.+)")
+_UPDATED = re.compile(r"update_(.*\D.*)")
 _XLA_SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
 
 
@@ -62,11 +63,11 @@ class Attribution:
         compiled = [value.operation for cluster in hooked.clusters.values() for value in cluster.values]
         self._layers = Layers([*course.names, *compiled], [one.name for one in variables if one.kind != OPTIMIZER])
         self._clusters = {one.temporary: one for one in hooked.clusters.values() if one.temporary}
-        self._opened: dict[str, list[tuple[Owner, int]]] = {}
-        plain = [(self._owner(holding, False), self._owner(holding, True)) for holding in course.kinds]
+        self._opened: dict[int, list[tuple[Owner, int]]] = {}
+        plain = [self._owner(holding) for holding in course.kinds]
+        kept = [replace(owner, kept=True) if owner.kind is Kind.ACTIVATIONS else None for owner in plain]
         self.of = [
-            plain[holding][plain[holding][0].kind is Kind.ACTIVATIONS and course.kept(place)]
-            for place, holding in enumerate(course.holdings)
+            (course.kept(place) and kept[holding]) or plain[holding] for place, holding in enumerate(course.holdings)
         ]
         self._before(course)
         for place, variable in matched(course, variables, succeed=True):
@@ -75,28 +76,28 @@ class Attribution:
             if not self.of[place].python_name:
                 self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=tensor.name)
 
-    def kinds_of(self, place: int, size: int) -> Iterator[tuple[Kind, int]]:
-        """The *size* bytes of a span, by kind."""
-        owner = self.of[place]
-        if owner.cluster:
-            yield from ((opened.kind, bytes_) for opened, bytes_, _ in self.opened(owner, size, 1))
+    def kinds_of(self, place: int) -> Iterator[tuple[Kind, int]]:
+        """The bytes of a span, by kind."""
+        owner, holding = self.of[place], self._course.kinds[self._course.holdings[place]]
+        if owner.cluster is not None:
+            yield from ((opened.kind, size) for opened, size, _, _ in self.opened(owner, holding, 1))
         else:
-            yield owner.kind, size
+            yield owner.kind, holding.size
 
-    def opened(self, owner: Owner, size: int, count: int) -> Iterator[tuple[Owner, int, int]]:
-        """*count* chunks of *owner* and *size* as owner, bytes, count: several where XLA says what lies in them."""
-        if not owner.cluster:
-            yield owner, size * count, count
+    def opened(self, owner: Owner, holding: events.Holding, count: int) -> Iterator[tuple[Owner, int, int, int]]:
+        """*count* chunks of *owner* as owner, bytes, requested, count: several where XLA says what lies in them."""
+        if owner.cluster is None:
+            yield owner, holding.size * count, holding.requested * count, count
             return
         if owner.cluster not in self._opened:
             self._opened[owner.cluster] = list(self._values(self._hooked.clusters[owner.cluster]))
-        left = size
-        for value, bytes_ in self._opened[owner.cluster]:
-            if bytes_ <= left:
-                left -= bytes_
-                yield value, bytes_ * count, count
-        if left:
-            yield replace(owner, cluster=""), left * count, count
+        left = holding.requested
+        for value, size in self._opened[owner.cluster]:
+            if size <= left:
+                left -= size
+                yield value, size * count, size * count, count
+        if rest := left + holding.size - holding.requested:
+            yield replace(owner, cluster=None), rest * count, left * count, count
 
     def _before(self, course: Course) -> None:
         for place, owner in enumerate(self.of):
@@ -115,16 +116,16 @@ class Attribution:
                 line = line or self._line(value.operation)
                 yield Owner(kind, layer, operation, shape, dtype, "xla", line=line), value.size
 
-    def _owner(self, holding: events.Holding, kept: bool) -> Owner:
+    def _owner(self, holding: events.Holding) -> Owner:
         shape = None if holding.shape is None else tuple(holding.shape)
         operation = self._course.name(holding)
         kind, layer = self._kind(operation, holding.region) if operation else (Kind.UNKNOWN, "")
         cluster = self._clusters.get(holding.requested)
         if cluster is not None and (not operation or named(operation).phase is Phase.FUNCTION):
-            return Owner(Kind.XLA, "", operation, shape, holding.dtype, holding.region, cluster=cluster.name)
+            return Owner(Kind.XLA, "", operation, shape, holding.dtype, holding.region, cluster=cluster.module)
         line, made = self._line(operation), _MADE.match(operation)
         name = made[1].partition("PartitionedCall/")[2] or made[1] if made else ""
-        return Owner(kind, layer, operation, shape, holding.dtype, holding.region, kept, name, line)
+        return Owner(kind, layer, operation, shape, holding.dtype, holding.region, False, name, line)
 
     def _kind(self, operation: str, region: str) -> tuple[Kind, str]:
         """What an operation's memory is for, and the layer."""
@@ -138,9 +139,11 @@ class Attribution:
             variable = made[1].rpartition("/")[0] if slot else made[1]
             return Kind.OPTIMIZER if slot else Kind.VARIABLES, self._layers.of_variable(variable)
         if one.phase is Phase.LOSS:
-            return Kind.LOSS, ""
+            return Kind.LOSS, self._layers.of(one)
         layer = self._layers.of(one)
-        if region == "temp" and _SCRATCH.search(operation):
+        if one.base == "VarHandleOp":
+            return Kind.VARIABLES, layer
+        if (region == "temp" and _SCRATCH.search(operation)) or _COLLECTIVE.match(one.operation):
             return Kind.WORKSPACE, layer
         if one.phase is Phase.BACKWARD:
             return Kind.GRADIENTS, layer

@@ -27,7 +27,10 @@ class Known:
 def known_variables(hooked: Hooked, device: str) -> list[Known]:
     """The variables on *device*, by the newest census."""
     census = hooked.census
-    return [_known(one) for one in census.largest if one.device == device and one.kind != TENSORS] if census else []
+    if census is None:
+        return []
+    told = (one for one in (*census.largest, *census.others) if one.kind != TENSORS)
+    return [_known(one) for one in told if one.device == device]
 
 
 def known_tensors(hooked: Hooked, device: str) -> list[Known]:

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from tfmemtop.events import Holders, OperationLine
+from tfmemtop.events import Holders, Holding, OperationLine
 from tfmemtop.state.attribution import Attribution, Owner, attribution
 from tfmemtop.state.attribution import Kind as Kind
 from tfmemtop.state.model import Hooked
+from tfmemtop.state.operation_names import named
 from tfmemtop.state.step_course import times_us, unpacked
 
 
@@ -24,7 +25,7 @@ class By(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``count`` allocations that are alike, ``bytes`` of chunks in all.
+    """``count`` allocations that are alike, ``bytes`` of chunks in all, of which ``requested`` were asked for.
 
     ``operation`` is TensorFlow's whole name, empty if there is none. ``shape`` is ``None`` if it is not known.
     ``kept`` if it outlives the beginning of the backward pass that follows. ``python_name`` is that of the variable,
@@ -36,6 +37,7 @@ class Part:
     dtype: str
     region: str
     bytes: int
+    requested: int
     count: int
     line: OperationLine | None
     python_name: str
@@ -97,8 +99,9 @@ def standing(window: Holders, hooked: Hooked, by: By, at: int | None = None) -> 
     """
     course, owners = unpacked(window), attribution(window, hooked)
     at = window.peak_at if at is None else at
-    alive: Counter[tuple[Owner, int]] = Counter((owners.of[place], course.sizes[place]) for place in course.alive(at))
-    parts = _parts(owners, alive)
+    alive = Counter((owners.of[place], course.holdings[place]) for place in course.alive(at))
+    sized = ((owner, course.kinds[kind], count) for (owner, kind), count in alive.items())
+    parts = _parts(owners, sized)
     nameless = tuple(part for part in parts if part.kind is Kind.UNKNOWN)
     rows: dict[str, list[Part]] = {}
     for part in parts:
@@ -122,7 +125,7 @@ def course(window: Holders, hooked: Hooked) -> list[Moment]:
     moments, total = [], course.nobodys
     for number, of_event in enumerate(changes):
         for place, sign in of_event:
-            for kind, size in owners.kinds_of(place, course.sizes[place]):
+            for kind, size in owners.kinds_of(place):
                 now[kind] = now.get(kind, 0) + sign * size
                 total += sign * size
         at_us = times[min(number, len(times)) - 1] if number and times else 0
@@ -137,30 +140,32 @@ def holder_at(window: Holders, hooked: Hooked, address: int) -> Place | None:
     if place is None:
         return None
     size, begin = course.sizes[place], course.begins[place]
-    part = _part(owners.of[place], size, 1)
+    part = _part(owners.of[place], size, course.kinds[course.holdings[place]].requested, 1)
     times = times_us(window)
     since = window.began + times[begin] / 1e6 if 0 <= begin < len(times) else None
     return Place(part, since, course.addresses[place], size)
 
 
-def _parts(owners: Attribution, alive: Counter[tuple[Owner, int]]) -> list[Part]:
+def _parts(owners: Attribution, alive: Iterable[tuple[Owner, Holding, int]]) -> list[Part]:
     sums: dict[Owner, list[int]] = {}
-    for (owner, size), count in alive.items():
-        for opened, bytes_, times in owners.opened(owner, size, count):
-            row = sums.setdefault(opened, [0, 0])
-            row[0] += bytes_
-            row[1] += times
-    parts = [_part(owner, size, count) for owner, (size, count) in sums.items()]
+    for owner, kind, count in alive:
+        for opened, size, requested, times in owners.opened(owner, kind, count):
+            row = sums.setdefault(opened, [0, 0, 0])
+            row[0] += size
+            row[1] += requested
+            row[2] += times
+    parts = [_part(owner, *row) for owner, row in sums.items()]
     return sorted(parts, key=lambda part: (-part.bytes, part.operation))
 
 
-def _part(owner: Owner, size: int, count: int) -> Part:
+def _part(owner: Owner, size: int, requested: int, count: int) -> Part:
     return Part(
         operation=owner.operation,
         shape=owner.shape,
         dtype=owner.dtype,
         region=owner.region,
         bytes=size,
+        requested=requested,
         count=count,
         line=owner.line,
         python_name=owner.python_name,
@@ -192,4 +197,6 @@ def _row(part: Part, by: By) -> str:
         return f"{part.line.file}:{part.line.line}" if part.line else nameless
     if by is By.OPERATION:
         return part.python_name or part.operation or nameless
+    if part.kind in (Kind.ACTIVATIONS, Kind.GRADIENTS) and part.operation:
+        return part.layer or named(part.operation).base
     return part.layer or nameless

@@ -120,7 +120,8 @@ class Layers:
             root
             for one in found
             if one.phase in (Phase.FORWARD, Phase.BACKWARD) and len(one.scopes) > 1
-            if (root := unnumbered(one.scopes[0])) and not _of_tensorflow(root) and not _LOSS.fullmatch(one.scopes[0])
+            # Keras has numbered a layer of it, too.
+            if (root := unnumbered(one.scopes[0])) and unnumbered(one.scopes[1]) and not _LOSS.fullmatch(one.scopes[0])
         }
         self._root = next(iter(roots)) if len(roots) == 1 else None
         self._layers: dict[tuple[str, ...], str] = {}
@@ -130,7 +131,7 @@ class Layers:
 
     def of(self, one: Named) -> str:
         """The layer of an operation; empty if its name has none."""
-        if one.phase not in (Phase.FORWARD, Phase.BACKWARD):
+        if one.phase not in (Phase.FORWARD, Phase.BACKWARD, Phase.LOSS):
             return ""
         layer = self._layers.get(one.scopes)
         if layer is None:
@@ -151,6 +152,8 @@ class Layers:
 
     def _path(self, scopes: tuple[str, ...]) -> list[str]:
         path: list[str] = []
+        if scopes and _LOSS.fullmatch(scopes[0]):
+            return [unnumbered(scope) or scope for scope in scopes[: 2 if "loss" in scopes[0] else 1]]
         numbered = bool(scopes) and unnumbered(scopes[0]) is not None
         for depth, scope in enumerate(scopes):
             base = unnumbered(scope)
