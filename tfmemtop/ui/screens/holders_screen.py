@@ -10,7 +10,7 @@ from tfmemtop.state.holder_views import pools_with_holders, windows
 from tfmemtop.state.pool_views import PoolKey, living
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
-from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen
 from tfmemtop.words import holders as words
 from tfmemtop.words import refusals
@@ -39,7 +39,6 @@ class HoldersScreen(FullScreen[HoldersPanel]):
         # A pool of the same process is shown in place of one of which nothing is known.
         if not windows(session.state, key):
             key = next((one for one in known if key and one[0] == key[0]), next(iter(known), key))
-        self._color = color
         super().__init__(session, HoldersPanel(session.state, key, glyphs=glyphs, color=color))
 
     @property
@@ -107,10 +106,7 @@ class HoldersScreen(FullScreen[HoldersPanel]):
 
     def action_map(self) -> None:
         """The map of this pool, in place of this screen."""
-        from tfmemtop.ui.screens.map_screen import MapScreen
-
-        key, color = self.panel.choice.key, self._color
-        self.app.switch_screen(MapScreen(self.session, key, glyphs=self.panel.glyphs, color=color))
+        self.post_message(PoolWanted(self.panel.choice.key, holders=False))
 
     def action_now(self) -> None:
         """Ask for a window of the process now, or say why none can be had."""

@@ -28,7 +28,7 @@ from tfmemtop.ui.panels.process_rows import COLUMNS, Order
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.panels.replay_bar import ReplayBar
 from tfmemtop.ui.panels.why_panel import WhyPanel
-from tfmemtop.ui.screens.drawn import Changed, Drawn
+from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
 from tfmemtop.ui.terminal_size import TerminalSize
 
 
@@ -45,7 +45,6 @@ class MainScreen(Drawn, Screen[None]):
         super().__init__()
         self.session = session
         self.glyphs = glyphs
-        self._color = color
         self._shown = {"output": True, "allocators": True}
         self._terminal_size = TerminalSize()
         self.header = Header(session, glyphs=glyphs)
@@ -176,18 +175,10 @@ class MainScreen(Drawn, Screen[None]):
         self.output.action_type()
 
     def action_map(self) -> None:
-        from tfmemtop.ui.screens.map_screen import MapScreen
-
-        self.app.push_screen(MapScreen(self.session, self._pool(), glyphs=self.glyphs, color=self._color), self._back)
+        self.post_message(PoolWanted(self._pool(), holders=False))
 
     def action_holders(self) -> None:
-        from tfmemtop.ui.screens.holders_screen import HoldersScreen
-
-        shown = HoldersScreen(self.session, self._pool(), glyphs=self.glyphs, color=self._color)
-        self.app.push_screen(shown, self._back)
-
-    def _back(self, _: None) -> None:
-        self.post_message(Changed())
+        self.post_message(PoolWanted(self._pool(), holders=True))
 
     def action_toggle_output(self) -> None:
         self._toggle("output")

@@ -16,7 +16,7 @@ from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.map_wishes import PACE_S
-from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel
 from tfmemtop.words.no_map import remedy_text, why_text
 from tfmemtop.words.panels import EMPTY_POOL, NO_POOL
@@ -267,7 +267,6 @@ class MapScreen(FullScreen[MapPanel]):
     ]
 
     def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs, color: bool = True) -> None:
-        self._color = color
         super().__init__(session, MapPanel(session.state, key, glyphs=glyphs))
 
     @property
@@ -297,10 +296,7 @@ class MapScreen(FullScreen[MapPanel]):
 
     def action_holders(self) -> None:
         """Who holds this pool, in place of this screen."""
-        from tfmemtop.ui.screens.holders_screen import HoldersScreen
-
-        shown = HoldersScreen(self.session, self.panel.key, glyphs=self.panel.glyphs, color=self._color)
-        self.app.switch_screen(shown)
+        self.post_message(PoolWanted(self.panel.key, holders=True))
 
     def action_back(self) -> None:
         if self.panel.leave():
