@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "help": set(),
     "agent": set(),
     "probe": {"boot", "agent.native", "agent.trust"},  # a library is tried as a script's process would use it
+    "whatif": {"events", "probe", "units"},  # the recorded allocations, and the program that replays them
     "demo": set(),
     "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},

@@ -239,7 +239,9 @@ def _try(product: Product, made: Library, tensorflow: Path) -> str:
         )
     except subprocess.TimeoutExpired:
         # Of the lowest priority, on a machine that trains: that says nothing of the library.
-        raise _CannotBuild("failed", f"a trial of {product.title} was not done after {_TRIAL_S} s", _OTHERWISE) from None
+        raise _CannotBuild(
+            "failed", f"a trial of {product.title} was not done after {_TRIAL_S} s", _OTHERWISE
+        ) from None
     if done.returncode < 0:
         return f"a trial was ended by a signal: {signal.strsignal(-done.returncode)}"
     said = (done.stdout.strip() or done.stderr.strip()).splitlines()

@@ -1,8 +1,9 @@
 """Where built libraries are kept: each whole, under a name that says its digest, or not at all.
 
 ``probe-KEY-DIGEST.so`` is a library: KEY names what it was built of, DIGEST is the SHA-256 of the file. One that ended
-a program as it was loaded leaves ``probe-KEY-DIGEST.refused``. ``replay-KEY-DIGEST.bin`` is a program. ``build-*`` are folders of a build under way: whoever
-holds the lock on ``lock`` owns them, and finds those of builders that were killed.
+a program as it was loaded leaves ``probe-KEY-DIGEST.refused``. ``replay-KEY-DIGEST.bin`` is a program. ``build-*`` are
+folders of a build under way: whoever holds the lock on ``lock`` owns them, and finds those of builders that were
+killed.
 """
 
 import contextlib
