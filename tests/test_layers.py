@@ -183,7 +183,7 @@ def test_a_library_is_imported_at_its_home_only(library: str) -> None:
 
 
 # Small programs of ours, each started by another process that reads what they print.
-PRINTING = ("commands.saying", "engine.__main__", "probe.build", "probe.trial", "demo.train")
+PRINTING = ("commands.saying", "engine.__main__", "probe.build", "probe.trial", "probe.replay_trial", "demo.train")
 
 
 @pytest.mark.parametrize("module", ALL)
