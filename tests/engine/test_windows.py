@@ -1,0 +1,273 @@
+"""What a window of allocations tells adds up to the byte, whatever is missing from it."""
+
+import random
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+
+from tests.engine.window_files import Allocator, told, training_step
+from tfmemtop.engine.sources.window_events import Known, events_of
+from tfmemtop.engine.sources.window_file import file_name, read_window
+from tfmemtop.events import Holders, Holding, Opened, Trace, Window, encode
+from tfmemtop.events.courses import (
+    Allocated,
+    Freed,
+    Span,
+    numbers,
+    unpack_holdings,
+    unpack_names,
+    unpack_spans,
+    unpack_trace,
+)
+
+
+class Unpacked:
+    """What a reader finds in an event."""
+
+    def __init__(self, event: Holders) -> None:
+        self.event = event
+        self.names = unpack_names(event.names)
+        self.holdings = unpack_holdings(event.holdings)
+        self.spans = unpack_spans(event.spans, self.holdings)
+        self.times = list(numbers(event.times))
+
+    def alive(self, at: int) -> list[Span]:
+        """What is alive after an event."""
+        return [span for span in self.spans if span.begin <= at and (span.end < 0 or span.end > at)]
+
+    def total(self, at: int) -> int:
+        """Bytes that are alive after an event."""
+        return sum(self.holdings[span.holding].size for span in self.alive(at))
+
+    def course(self) -> list[int]:
+        """Bytes that are alive before the first event and after each."""
+        changes = [0] * (len(self.times) + 1)
+        for span in self.spans:
+            changes[span.begin + 1] += self.holdings[span.holding].size
+            if span.end >= 0:
+                changes[span.end + 1] -= self.holdings[span.holding].size
+        return list(accumulate(changes))
+
+    def name(self, span: Span) -> str | None:
+        """The operation of an allocation."""
+        operation = self.holdings[span.holding].operation
+        return None if operation is None else self.names[operation]
+
+    def holding(self, span: Span) -> Holding:
+        return self.holdings[span.holding]
+
+
+def made(folder: Path, data: bytes, known: Known | None = None, window: Window | None = None) -> list[Holders | Trace]:
+    """The events of a file."""
+    window = window or told(data)
+    (folder / file_name(window.pid, window.window)).write_bytes(data)
+    file = read_window(folder, file_name(window.pid, window.window), window.bytes)
+    return [*events_of(window, file, known or Known(), lambda monotonic: monotonic - 5.0, lambda: None)]
+
+
+def holders(folder: Path, data: bytes, known: Known | None = None, window: Window | None = None) -> Unpacked:
+    """What the only :class:`Holders` event of a file tells."""
+    (event,) = (event for event in made(folder, data, known, window) if isinstance(event, Holders))
+    return Unpacked(event)
+
+
+def test_a_step_is_told_to_the_byte(tmp_path: Path) -> None:
+    allocator = Allocator()
+    weights = [allocator.allocate(1000 * number) for number in range(1, 6)]
+    window = allocator.window().step()
+    training_step(allocator, 300)
+    window.end_step()
+    found = holders(tmp_path, window.file(pieces=3))
+    event = found.event
+    assert found.course() == [window.before, *allocator.figures]
+    assert event.peak == max(allocator.figures) == found.total(event.peak_at) and event.unknown == event.lost == 0
+    assert (event.before, event.steps, event.function) == (sum(weight.size for weight in weights), 1.0, "train_step")
+    assert found.times == [10 for _ in allocator.figures] or found.times[1:] == [10] * (len(allocator.figures) - 1)
+    assert event.began == pytest.approx(0.0, abs=0.001)
+    assert event.ended - event.began == pytest.approx(1e-5 * len(allocator.figures), abs=1e-4)
+    assert {(found.name(span), span.address, span.begin, span.end) for span in found.spans if span.begin >= 0} == {
+        (chunk.operation, chunk.address, chunk.began, -1 if chunk.ended is None else chunk.ended)
+        for chunk in allocator.made
+    }
+    first = next(span for span in found.spans if span.begin >= 0)
+    holding = found.holding(first)
+    assert (holding.dtype, holding.region, holding.window) == ("float32", "output", 1)
+    assert holding.shape is not None and holding.shape[0] == 32 and len(holding.shape) == 3
+
+
+def test_where_nothing_rises_the_peak_is_the_beginning(tmp_path: Path) -> None:
+    allocator = Allocator()
+    weight = allocator.allocate(5000, "w")
+    window = allocator.window()
+    allocator.free(weight)
+    found = holders(tmp_path, window.file())
+    assert (found.event.peak, found.event.peak_at, found.event.before, found.total(-1)) == (5120, -1, 5120, 5120)
+
+
+def test_records_that_the_chunks_have_already_do_not_count_twice(tmp_path: Path) -> None:
+    allocator = Allocator()
+    window = allocator.window()
+    early = [allocator.allocate(4096, f"early{number}") for number in range(8)]
+    allocator.free(early[3])
+    window.before, window.at_ns = allocator.in_use, allocator.now_ns - 25_000  # the clock was read a little before
+    window.chunks = [(chunk.address, chunk.size, chunk.requested) for chunk in allocator.alive.values()]
+    so_far = len(allocator.figures)
+    training_step(allocator, 60)
+    found = holders(tmp_path, window.file())
+    assert found.course() == [window.before, *allocator.figures[so_far:]] and found.event.lost == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_records_in_a_wrong_order_are_put_right(tmp_path: Path, seed: int) -> None:
+    allocator = Allocator()
+    window = allocator.window()
+    training_step(allocator, 60, seed)
+    rows = list(allocator.records)
+    for at in range(seed % 3, len(rows) - 2, 3):
+        one, other = rows[at : at + 2]
+        rows[at : at + 2] = [(one[0], *other[1:]), (one[0] + seed % 2, *one[1:])]
+    found = holders(tmp_path, window.file(rows))
+    assert found.course() == [0, *allocator.figures] and found.event.lost == 0
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_lost_records_leave_an_unknown_rest_and_the_sum_stays_right(tmp_path: Path, seed: int) -> None:
+    allocator, chance = Allocator(), random.Random(seed)
+    for number in range(20):
+        allocator.allocate(chance.randrange(1, 100_000), f"w{number}")
+    window = allocator.window()
+    training_step(allocator, 200, seed)
+    rows = [row for row in allocator.records if chance.random() > 0.02 * (seed % 5 + 1)]
+    found = holders(tmp_path, window.file(rows, lost=3))
+    event = found.event
+    assert event.peak == max(row[4] for row in rows)
+    assert found.total(event.peak_at) + event.unknown == event.peak
+    assert event.lost >= 3
+    right = {(chunk.operation, chunk.address, chunk.size) for chunk in allocator.made}
+    told_of = {(found.name(span), span.address, found.holding(span).size) for span in found.spans if span.begin >= 0}
+    assert told_of <= right
+
+
+def test_what_was_freed_unseen_does_not_live_on_where_others_lie(tmp_path: Path) -> None:
+    allocator = Allocator()
+    window = allocator.window()
+    one, other = allocator.allocate(1000, "one"), allocator.allocate(512, "other")
+    allocator.free(one)
+    allocator.allocate(1000, "third")
+    rows = [row for row in allocator.records if row[3] != -1024]
+    found = holders(tmp_path, window.file(rows))
+    assert [(found.name(span), span.begin, span.end) for span in found.spans] == [
+        ("one", 0, 2),
+        ("other", 1, -1),
+        ("third", 2, -1),
+    ]
+    assert other.address and found.event.lost == 1 and found.event.unknown == 0
+
+
+def test_names_are_kept_from_one_window_to_the_next(tmp_path: Path) -> None:
+    allocator, known = Allocator(), Known()
+    start = allocator.window()
+    weights = [allocator.allocate(3000 * number, f"weight{number}") for number in range(1, 9)]
+    holders(tmp_path, start.file(), known)
+    allocator.free(weights[2])
+    allocator.allocate(8999, "other")  # in its place, and not as large
+    allocator.free(weights[5])
+    second = allocator.window()
+    step = allocator.allocate(100, "step")
+    found = holders(tmp_path, second.file(), known, told(second.file(), 2))
+    assert {found.name(span): found.holding(span).window for span in found.spans} == {
+        **{f"weight{number}": 1 for number in (1, 2, 4, 5, 7, 8)},
+        None: 0,
+        "step": 2,
+    }
+    allocator.free(weights[0])
+    third = allocator.window()
+    found = holders(tmp_path, third.file(), known, told(third.file(), 3))
+    assert {found.holding(span).window for span in found.spans if found.name(span) == "step"} == {2}
+    assert step.address in {span.address for span in found.spans}
+
+
+def test_of_the_start_window_holders_tell_the_last_whole_step(tmp_path: Path) -> None:
+    allocator = Allocator()
+    window = allocator.window()
+    weights = [allocator.allocate(1000 * number, f"weight{number}") for number in range(1, 6)]
+    marks = []
+    for _ in range(3):
+        window.step()
+        marks.append(len(allocator.figures))
+        training_step(allocator, 30)
+        window.end_step()
+    end = len(allocator.figures)
+    allocator.free(allocator.allocate(1 << 30, "later"))
+    data = window.file()
+    events = made(tmp_path, data, window=told(data, opened=Opened.START))
+    found = Unpacked(next(event for event in events if isinstance(event, Holders)))
+    assert found.course() == [allocator.figures[marks[2] - 1], *allocator.figures[marks[2] : end]]
+    assert {(found.name(span), found.holding(span).window) for span in found.spans if span.begin < 0} == {
+        (weight.operation, 1) for weight in weights
+    }
+    assert (found.event.steps, found.event.began) == (1.0, pytest.approx(1e-5 * marks[2], abs=1e-6))
+    (trace,) = (event for event in events if isinstance(event, Trace))
+    assert (trace.events, trace.steps, trace.part, trace.last, trace.whole) == (
+        len(allocator.figures),
+        marks,
+        0,
+        True,
+        True,
+    )
+    assert replayed([trace]) == allocator.figures
+
+
+def replayed(parts: list[Trace]) -> list[int]:
+    """In use after each event of a trace, in chunks of 256 bytes."""
+    sizes: list[int] = []
+    in_use, figures = 0, []
+    for part in parts:
+        events = unpack_trace(part.packed, len(sizes))
+        assert len(events) == part.events
+        for event in events:
+            if isinstance(event, Freed):
+                in_use -= sizes[event.allocation]
+            else:
+                sizes.append(max(256, -(-event.requested // 256) * 256))
+                in_use += sizes[-1]
+            figures.append(in_use)
+    return figures
+
+
+def test_a_long_trace_comes_in_parts(tmp_path: Path) -> None:
+    allocator = Allocator()
+    weights = [allocator.allocate(1000 * number) for number in range(1, 6)]
+    before = list(allocator.figures)
+    window = allocator.window()
+    marks = []
+    for step in range(5):
+        window.step()
+        marks.append(len(weights) + len(allocator.figures))
+        training_step(allocator, 2600, step)
+        window.end_step()
+    data = window.file(pieces=4)
+    events = made(tmp_path, data, window=told(data, opened=Opened.START))
+    parts = [event for event in events if isinstance(event, Trace)]
+    assert [part.part for part in parts] == list(range(len(parts))) and len(parts) > 2
+    assert [part.last for part in parts] == [False] * (len(parts) - 1) + [True]
+    assert replayed(parts) == before + allocator.figures
+    assert [step for part in parts for step in part.steps] == marks
+    names = [name for part in parts for name in unpack_names(part.names)]
+    assert len(names) == len(set(names)) == len({chunk.operation for chunk in allocator.made})
+    asked = [
+        (event.requested, None if event.operation is None else names[event.operation])
+        for event in unpack_all(parts)
+        if isinstance(event, Allocated)
+    ]
+    assert asked[len(weights) :] == [(chunk.requested, chunk.operation) for chunk in allocator.made]
+    assert sum(len(encode(part)) for part in parts) < 8 * sum(part.events for part in parts)
+
+
+def unpack_all(parts: list[Trace]) -> list[Allocated | Freed]:
+    """All events of a trace."""
+    found: list[Allocated | Freed] = []
+    for part in parts:
+        found += unpack_trace(part.packed, sum(isinstance(event, Allocated) for event in found))
+    return found
