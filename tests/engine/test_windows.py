@@ -1,15 +1,21 @@
 """What a window of allocations tells adds up to the byte, whatever is missing from it."""
 
+import asyncio
 import random
-from itertools import accumulate
+from collections.abc import AsyncIterator
+from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.engine.window_files import Allocator, told, training_step
+from tests.engine.window_files import ZERO_NS, Allocator, Chunk, told, training_step
+from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import file_name, read_window
-from tfmemtop.events import Holders, Holding, Opened, Trace, Window, encode
+from tfmemtop.engine.sources.windows import Windows
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Closed, Event, Holders, Holding, HookEnd, Opened, Trace, Window, decode_event, encode
 from tfmemtop.events.courses import (
     Allocated,
     Freed,
@@ -83,9 +89,11 @@ def test_a_step_is_told_to_the_byte(tmp_path: Path) -> None:
     assert found.course() == [window.before, *allocator.figures]
     assert event.peak == max(allocator.figures) == found.total(event.peak_at) and event.unknown == event.lost == 0
     assert (event.before, event.steps, event.function) == (sum(weight.size for weight in weights), 1.0, "train_step")
-    assert found.times == [10 for _ in allocator.figures] or found.times[1:] == [10] * (len(allocator.figures) - 1)
+    times = [row[0] for row in allocator.records]
+    assert sum(found.times) == pytest.approx((times[-1] - ZERO_NS) / 1000, abs=10)
+    assert found.times[1:] == pytest.approx([(now - before) / 1000 for before, now in pairwise(times)], abs=1.001)
     assert event.began == pytest.approx(0.0, abs=0.001)
-    assert event.ended - event.began == pytest.approx(1e-5 * len(allocator.figures), abs=1e-4)
+    assert event.ended - event.began == pytest.approx((times[-1] - ZERO_NS) / 1e9, abs=1e-4)
     assert {(found.name(span), span.address, span.begin, span.end) for span in found.spans if span.begin >= 0} == {
         (chunk.operation, chunk.address, chunk.began, -1 if chunk.ended is None else chunk.ended)
         for chunk in allocator.made
@@ -93,7 +101,7 @@ def test_a_step_is_told_to_the_byte(tmp_path: Path) -> None:
     first = next(span for span in found.spans if span.begin >= 0)
     holding = found.holding(first)
     assert (holding.dtype, holding.region, holding.window) == ("float32", "output", 1)
-    assert holding.shape is not None and holding.shape[0] == 32 and len(holding.shape) == 3
+    assert holding.shape == [8, 112, 112, 64]
 
 
 def test_where_nothing_rises_the_peak_is_the_beginning(tmp_path: Path) -> None:
@@ -176,11 +184,9 @@ def test_names_are_kept_from_one_window_to_the_next(tmp_path: Path) -> None:
     second = allocator.window()
     step = allocator.allocate(100, "step")
     found = holders(tmp_path, second.file(), known, told(second.file(), 2))
-    assert {found.name(span): found.holding(span).window for span in found.spans} == {
-        **{f"weight{number}": 1 for number in (1, 2, 4, 5, 7, 8)},
-        None: 0,
-        "step": 2,
-    }
+    windows: dict[str | None, int] = {f"weight{number}": 1 for number in (1, 2, 4, 5, 7, 8)}
+    windows |= {None: 0, "step": 2}
+    assert {found.name(span): found.holding(span).window for span in found.spans} == windows
     allocator.free(weights[0])
     third = allocator.window()
     found = holders(tmp_path, third.file(), known, told(third.file(), 3))
@@ -192,9 +198,10 @@ def test_of_the_start_window_holders_tell_the_last_whole_step(tmp_path: Path) ->
     allocator = Allocator()
     window = allocator.window()
     weights = [allocator.allocate(1000 * number, f"weight{number}") for number in range(1, 6)]
-    marks = []
+    marks, begin = [], 0
     for _ in range(3):
         window.step()
+        begin = allocator.now_ns
         marks.append(len(allocator.figures))
         training_step(allocator, 30)
         window.end_step()
@@ -207,7 +214,7 @@ def test_of_the_start_window_holders_tell_the_last_whole_step(tmp_path: Path) ->
     assert {(found.name(span), found.holding(span).window) for span in found.spans if span.begin < 0} == {
         (weight.operation, 1) for weight in weights
     }
-    assert (found.event.steps, found.event.began) == (1.0, pytest.approx(1e-5 * marks[2], abs=1e-6))
+    assert found.event.steps == 1.0 and found.event.began == pytest.approx((begin - ZERO_NS) / 1e9, abs=1e-6)
     (trace,) = (event for event in events if isinstance(event, Trace))
     assert (trace.events, trace.steps, trace.part, trace.last, trace.whole) == (
         len(allocator.figures),
@@ -271,3 +278,163 @@ def unpack_all(parts: list[Trace]) -> list[Allocated | Freed]:
     for part in parts:
         found += unpack_trace(part.packed, sum(isinstance(event, Allocated) for event in found))
     return found
+
+
+class Desk:
+    """A folder with windows, and what is published of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.events: list[Event] = []
+        self.sent: list[tuple[int, dict[str, Any]]] = []
+        self.stream = Stream()
+        self.arrived = asyncio.Event()
+        self.stream.listen(self.events.append)
+        self.stream.listen(lambda _: self.arrived.set())
+        self.windows = Windows(self.stream, self, folder)
+        self.windows.begin()
+
+    def send(self, pid: int, command: dict[str, Any]) -> bool:
+        """What would be sent to a hook."""
+        self.sent.append((pid, command))
+        return True
+
+    def put(self, data: bytes, number: int = 1, **changes: Any) -> Window:
+        """Put a file down and tell of it."""
+        window = told(data, number, **changes)
+        (self.folder / file_name(window.pid, window.window)).write_bytes(data)
+        self.windows.take(window)
+        return window
+
+    def told(self) -> list[Holders | Trace]:
+        """What has been published since the last time."""
+        self.windows.drain()
+        found = [event for event in self.events if isinstance(event, Holders | Trace)]
+        self.events.clear()
+        return found
+
+    def files(self) -> list[str]:
+        """What lies in the folder."""
+        return sorted(path.name for path in self.folder.iterdir())
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    made = Desk(tmp_path)
+    yield made
+    made.windows.close()
+
+
+def a_window(allocations: int = 60) -> bytes:
+    """The file of a window with a step."""
+    allocator = Allocator()
+    allocator.allocate(5000, "weight")
+    window = allocator.window().step()
+    training_step(allocator, allocations)
+    window.end_step()
+    return window.file()
+
+
+async def test_a_window_is_published_in_time_and_its_file_deleted(desk: Desk) -> None:
+    desk.put(a_window())
+    await asyncio.wait_for(desk.arrived.wait(), PATIENCE_S)
+    (event,) = desk.told()
+    assert isinstance(event, Holders) and event.missing is None and event.t > 0
+    assert Unpacked(event).total(event.peak_at) == event.peak
+    assert desk.files() == []
+
+
+async def test_lines_of_the_largest_operations_are_asked_for_once(desk: Desk) -> None:
+    desk.put(a_window(500))
+    (event,) = desk.told()
+    assert isinstance(event, Holders)
+    found = Unpacked(event)
+    sizes: dict[str, int] = {}
+    for span in found.alive(event.peak_at):
+        if name := found.name(span):
+            sizes[name] = sizes.get(name, 0) + found.holding(span).size
+    ((pid, command),) = desk.sent
+    assert pid == 7 and command["do"] == "lines" and len(command["operations"]) == 64
+    assert min(sizes[name] for name in command["operations"]) >= sorted(sizes.values())[-64]
+    desk.put(a_window(500), 2)
+    desk.told()
+    asked = [name for _, command in desk.sent for name in command["operations"]]
+    assert len(desk.sent) == 2 and len(asked) == len(set(asked)) and set(asked) <= sizes.keys()
+
+
+async def test_a_process_that_ends_within_a_window_tells_what_is_there(desk: Desk) -> None:
+    data = a_window()
+    desk.put(data + bytes(100), last=False, closed=None, bytes=len(data), opened=Opened.START)
+    assert desk.told() == []
+    desk.stream.publish(HookEnd(t=0.0, pid=7, reason="lost"))
+    holders, trace = desk.told()
+    assert isinstance(holders, Holders) and (holders.closed, holders.missing) == (Closed.EXIT, None)
+    assert isinstance(trace, Trace) and not trace.whole and trace.last
+    (desk.folder / "7.9.window").write_bytes(b"left behind")
+    (desk.folder / "8.1.window").write_bytes(b"another's")
+    desk.stream.publish(HookEnd(t=0.0, pid=7, reason="lost"))
+    desk.told()
+    assert desk.files() == ["8.1.window"]
+
+
+async def test_what_cannot_be_read_is_told_as_missing(desk: Desk) -> None:
+    desk.put(b"nonsense" * 20, pools=["GPU:0", "GPU:1"])
+    desk.put(a_window(), 2, pools=[])
+    desk.windows.take(told(b"", 3, bytes=5000))
+    desk.windows.take(told(b"", 4, missing="a reason"))
+    events = desk.told()
+    assert [(event.device, event.window) for event in events if isinstance(event, Holders) and event.missing] == [
+        ("GPU:0", 4),
+        ("GPU:0", 1),
+        ("GPU:1", 1),
+        ("GPU:0", 3),
+    ]
+    assert desk.files() == []
+
+
+async def test_too_many_windows_at_once_are_not_read(desk: Desk) -> None:
+    data = a_window()
+    for number in range(40):
+        desk.put(data, number)
+    events = [event for event in desk.told() if isinstance(event, Holders)]
+    assert 0 < sum(event.missing is None for event in events) <= 17 and len(events) == 40
+    assert desk.files() == []
+
+
+def large(allocations: int, names: int = 10**9) -> bytes:
+    """A window with so many allocations, all unlike each other, of which many live at once."""
+    allocator = Allocator()
+    window = allocator.window()
+    chance = random.Random(1)
+    alive: list[Chunk] = []
+    ids = {number: number + 1 for number in range(min(names, allocations))}
+    allocator.strings += [f"operation {number:06} {chance.random()}" for number in ids]
+    for number in range(allocations):
+        alive.append(allocator.allocate(chance.randrange(1, 1 << 24)))
+        row = list(allocator.records[-1])
+        row[6] = ids[number % len(ids)]
+        allocator.records[-1] = tuple(row)
+        allocator.now_ns += chance.randrange(10**6)
+        while chance.random() < 0.49 + 0.02 * (number > allocations / 2) and alive:
+            allocator.free(alive.pop(chance.randrange(len(alive))))
+    return window.file()
+
+
+@pytest.mark.parametrize(("allocations", "names"), [(6000, 10**9), (30_000, 100)])
+def test_what_is_too_large_for_an_event_is_told_as_a_sum(tmp_path: Path, allocations: int, names: int) -> None:
+    found = holders(tmp_path, large(allocations, names))
+    event = found.event
+    assert max(len(field) for field in (event.names, event.holdings, event.spans, event.times)) <= 2**17
+    assert len(found.holdings) <= 4096
+    assert found.total(event.peak_at) == event.peak and event.unknown == 0
+    named = sum(found.holding(span).size for span in found.alive(event.peak_at) if found.name(span))
+    assert named > 0.75 * event.peak
+    sums = [span for span in found.spans if not found.name(span)]
+    assert sums and all(span.address == 0 for span in sums)
+    assert all(total <= event.peak for total in found.course())
+    assert decode_event(encode(event)) == event
+
+
+def test_a_step_of_two_thousand_allocations_is_small(tmp_path: Path) -> None:
+    found = holders(tmp_path, a_window(2000))
+    assert len(found.holdings) > 1500 and len(encode(found.event)) <= 60_000

@@ -35,6 +35,7 @@ class Allocator:
     strings: list[str] = field(default_factory=lambda: [""])
     made: list[Chunk] = field(default_factory=list)
     figures: list[int] = field(default_factory=list)  # in use after each event
+    _ids: dict[str, int] = field(default_factory=lambda: {"": 0})
     _free: dict[int, list[int]] = field(default_factory=dict)
     _next: int = BASE
 
@@ -60,9 +61,10 @@ class Allocator:
         self._record(chunk, -chunk.size, thread, 0, 0, 0)
 
     def _string(self, text: str) -> int:
-        if text not in self.strings:
+        number = self._ids.setdefault(text, len(self.strings))
+        if number == len(self.strings):
             self.strings.append(text)
-        return self.strings.index(text)
+        return number
 
     def _record(self, chunk: Chunk, size: int, thread: int, operation: int, shape: int, dtype: int) -> None:
         self.now_ns += 10_000
@@ -152,13 +154,18 @@ def training_step(allocator: Allocator, allocations: int, seed: int = 0) -> None
     chance = random.Random(seed)
     kept: list[Chunk] = []
     names = _names()
-    for _ in range(allocations // 2):
-        kept.append(allocator.allocate(chance.randrange(1, 1 << 22), next(names), f"[32,{chance.randrange(512)},7]"))
+    for number in range(allocations // 2):
+        side, channels = 112 >> number * 10 // allocations, 64 << number * 10 // allocations
+        size = 4 * 8 * side * side * channels
+        kept.append(allocator.allocate(size, next(names), f"[8,{side},{side},{channels}]"))
         if chance.random() < 0.3:
             allocator.free(kept.pop(chance.randrange(len(kept))), thread=9)
-    for _ in range(allocations - allocations // 2):
+        allocator.now_ns += chance.randrange(200_000)
+    for number in range(allocations - allocations // 2):
         name = f"gradient_tape/{next(names)}/Conv2DBackpropFilter"
-        gradient = allocator.allocate(chance.randrange(1, 1 << 22), name, f"[3,3,{chance.randrange(512)}]", thread=9)
+        channels = 2048 >> number * 10 // allocations
+        gradient = allocator.allocate(4 * 9 * 64 * channels, name, f"[3,3,64,{channels}]", thread=9)
+        allocator.now_ns += chance.randrange(200_000)
         if kept:
             allocator.free(kept.pop())
         allocator.free(gradient)

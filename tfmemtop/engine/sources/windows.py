@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.window_events import Known, events_of, nothing_of
 from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
 from tfmemtop.engine.stream.stream import Stream
@@ -32,6 +31,12 @@ _WAITING = 16  # windows; a hook makes one a minute
 _WORK_S, _PAUSE_S = 0.002, 0.0005
 
 
+class Sender(Protocol):
+    """Sends commands to the hooks of a process."""
+
+    def send(self, pid: int, command: dict[str, Any]) -> bool: ...
+
+
 class _Made(NamedTuple):
     """The events of a window, and the operations that hold most at its peaks, the largest first."""
 
@@ -42,7 +47,7 @@ class _Made(NamedTuple):
 class Windows:
     """Reads the windows in *folder* and publishes what they tell."""
 
-    def __init__(self, stream: Stream, hooks: Hooks, folder: Path) -> None:
+    def __init__(self, stream: Stream, hooks: Sender, folder: Path) -> None:
         self._stream = stream
         self._hooks = hooks
         self._folder = folder
@@ -88,6 +93,7 @@ class Windows:
 
     def _read(self, window: Window) -> None:
         if len(self._working) >= _WAITING:
+            self._delete(window)
             self._publish(window, _Made(nothing_of(window, "too many windows at once")))
             return
         self._work(window, self._thread.submit(self._made, window))
@@ -139,6 +145,10 @@ class Windows:
         self._asked.pop(event.pid, None)
         self._work(None, self._thread.submit(self._clear, event.pid))
 
+    def _delete(self, window: Window) -> None:
+        with suppress(OSError):
+            (self._folder / file_name(window.pid, window.window)).unlink(missing_ok=True)
+
     # In the thread:
 
     def _made(self, window: Window) -> _Made:
@@ -153,8 +163,7 @@ class Windows:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             return _Made(nothing_of(window, why))
         finally:
-            with suppress(OSError):
-                (self._folder / name).unlink(missing_ok=True)
+            self._delete(window)
 
     def _clear(self, pid: int) -> _Made:
         self._known.pop(pid, None)
