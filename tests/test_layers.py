@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "help": set(),
     "agent": set(),
     "probe": {"boot", "agent.native", "agent.trust"},  # a library is tried as a script's process would use it
+    "xla": {"events"},
     "demo": set(),
     "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
@@ -50,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
-        *("probe", "words.starting", "words.keeping"),
+        *("probe", "words.starting", "words.keeping", "xla"),
     },
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark
+from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
@@ -25,6 +25,7 @@ from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.terminal_reads import TerminalReads
 from tfmemtop.engine.sources.windows import Windows
+from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.stream import Stream
@@ -54,6 +55,7 @@ class Watch:
         dumps: Dumps,
         chunks: ChunkMaps,
         windows: Windows,
+        xla_reports: XlaReports,
         maps: Maps,
         alerts: Alerts,
         output: OutputPump | None = None,
@@ -70,6 +72,7 @@ class Watch:
         self._dumps = dumps
         self._chunks = chunks
         self._windows = windows
+        self._xla_reports = xla_reports
         self._output = output
         self._terminal_reads = terminal_reads
         self._recorder: Recorder | None = None
@@ -84,6 +87,7 @@ class Watch:
         self._dumps.begin()
         self._chunks.begin()
         self._windows.begin()
+        self._xla_reports.begin()
         self.hooks.begin()
         self.readings.begin()
         if self._terminal_reads is not None:
@@ -93,7 +97,8 @@ class Watch:
 
     async def __aexit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
-        _close(self._probes.close, self._dumps.close, self._chunks.close, self._windows.close)
+        _close(self._probes.close, self._dumps.close, self._chunks.close)
+        _close(self._windows.close, self._xla_reports.close)
         _close(self.readings.close, self.hooks.close)
         if self._terminal_reads is not None:
             _close(self._terminal_reads.close)
@@ -120,6 +125,7 @@ class Watch:
         """
         if self._output is not None:
             self._output.drain()
+        self._xla_reports.run(asked=run.settings.xla_report, refused=run.no_report)
         self.runs.start(run)
         self.readings.hurry()
 
@@ -187,7 +193,8 @@ def open_watch(
     dumps = Dumps(stream, hooks, dumps_in)
     probes = Probes(stream, hooks, enabled=launch.probe)
     readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked), probes.sessions, nvml)
-    drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain]
+    xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
+    drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]
     if pump is not None:
         drains.insert(0, pump.drain)
     runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal, output=output, drains=drains)
@@ -201,6 +208,7 @@ def open_watch(
         dumps=dumps,
         chunks=chunks,
         windows=windows,
+        xla_reports=xla_reports,
         maps=Maps(stream, hooks, every_s=maps_every_s),
         alerts=Alerts(stream, launch, runs),
         output=pump,

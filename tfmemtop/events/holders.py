@@ -142,7 +142,9 @@ class Trace(Event, tag="trace", frozen=True):
 class XlaValue(msgspec.Struct, frozen=True, array_like=True):
     """A value in an XLA buffer: ``size`` bytes at ``offset``, needed from moment ``first`` of the schedule to ``last``.
 
-    ``instruction`` is XLA's name for it, ``operation`` TensorFlow's for what it computes, or empty.
+    ``instruction`` is XLA's name for it, ``operation`` TensorFlow's for what it computes, or empty. For an instruction
+    that XLA itself has made, such as a copy, that is the operation that it was made for. ``file`` and ``line`` are
+    where the script makes the operation, as far as XLA knows.
     """
 
     instruction: Text
@@ -156,25 +158,50 @@ class XlaValue(msgspec.Struct, frozen=True, array_like=True):
     line: Number = 0
 
 
+class XlaMissing(Enum):
+    """Why there is no report of a cluster, or of any."""
+
+    UNREAD = "unread"  # its text is of a form that is not known; detail: what was missing in it
+    TOO_LARGE = "too_large"
+    USERS_FOLDER = "users_folder"  # the user's own flags have XLA write elsewhere; detail: those flags
+    USERS_FILE = "users_file"  # the user's flags are in a file, which is not changed; detail: its name
+    SCRIPTS_FLAGS = "scripts_flags"  # the script has set XLA_FLAGS anew
+    NO_FOLDER = "no_folder"  # detail: the error
+    TOO_MANY = "too_many"  # modules, of which the first were read; detail: how many
+    TOO_MUCH = "too_much"  # bytes were written before they could be read; detail: how many may be
+
+
 class XlaCluster(Event, tag="xla_cluster", frozen=True):
     """What lies in the temporary buffer of one compiled cluster, as XLA itself reports.
 
-    ``temporary`` is the buffer's size in bytes, ``schedule`` the number of moments, ``peak_at`` the one at which most
-    is needed, ``peak`` what then is. ``values`` are the largest, ``others`` bytes at the peak of those left out.
+    ``module`` is XLA's number for it in its process, -1 where the process as a whole has no report. ``temporary`` is
+    the buffer's size in bytes, ``schedule`` the number of moments, ``peak_at`` the one at which most of the buffer is
+    needed, ``peak`` what then is. ``values`` are the largest at the peak and beside it, in the order of their offsets;
+    ``others`` bytes at the peak are of those left out. ``unshared`` bytes would be needed if no two values ever had
+    the same place. ``course`` has for equal parts of the schedule the most bytes that are needed in each.
+
+    ``parameters``, ``outputs`` and ``constants`` are the bytes of the cluster's other allocations.
     """
 
     origin = Origin.HOOK
-    keep = Latest("pid", "name", most=64)
+    keep = Latest("pid", "module", most=64)
 
     pid: Number
     name: Text
+    module: Number = 0
     temporary: Size = 0
     schedule: Size = 0
     peak: Size = 0
     peak_at: Size = 0
     others: Size = 0
+    unshared: Size = 0
+    parameters: Size = 0
+    outputs: Size = 0
+    constants: Size = 0
+    course: Annotated[list[Size], Some] = msgspec.field(default_factory=list)
     values: Annotated[list[XlaValue], Some] = msgspec.field(default_factory=list)
-    missing: Text | None = None  # why its report cannot be read
+    missing: XlaMissing | None = None
+    detail: Text = ""
 
 
 class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ _NAMES = (
     "formats",
     "how-it-works",
     "pools",
+    "xla",
     "trust",
     "costs",
     "claims",

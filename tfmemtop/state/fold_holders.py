@@ -36,7 +36,7 @@ def _operation_lines(state: State, event: events.OperationLines) -> None:
 @folds(events.XlaCluster)
 def _xla_cluster(state: State, event: events.XlaCluster) -> None:
     if hooked := hooked_of(state, event.pid):
-        hooked.clusters.pop(event.name, None)
-        hooked.clusters[event.name] = event
+        hooked.clusters.pop(event.module, None)
+        hooked.clusters[event.module] = event
         while len(hooked.clusters) > CLUSTERS_KEPT:
             del hooked.clusters[next(iter(hooked.clusters))]

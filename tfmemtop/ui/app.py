@@ -232,6 +232,10 @@ class TfmemtopApp(ReplayActions, SturdyApp):
         if upcoming := self.session.next:
             self._choose(upcoming.with_allocator_cycled(bool(self.state.devices)))
 
+    def action_xla_report(self) -> None:
+        if upcoming := self.session.next:
+            self._choose(upcoming.with_xla_report_toggled())
+
     def action_limit(self) -> None:
         from tfmemtop.ui.screens.next_run_dialogs import limit_dialog
 

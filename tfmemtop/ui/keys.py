@@ -33,6 +33,7 @@ KEYS: tuple[Key, ...] = (
     Key("L", "L", "limit", "memory limit of the next run", "limit", "run", steers=True),
     Key("A", "A", "allocator", "allocator of the next run", "allocator", "run", steers=True, rank=5),
     Key("V", "V", "gpus", "GPUs the next run may see", "GPUs", "run", steers=True, rank=4),
+    Key("D", "D", "xla_report", "XLA's report of its buffers in the next run", group="run", steers=True),
     Key("E", "E", "arguments", "command line and environment of the next run", "arguments", "run", steers=True, rank=8),
     Key("H", "H", "runs", "the runs of this session, side by side", "runs", "run", rank=3),
     Key("F", "F", "fit", "find by trying the smallest memory limit that works", "fit", "run", steers=True, rank=2),
