@@ -23,7 +23,8 @@ _FILE = re.compile(r'\bsource_file="((?:[^"\\]|\\.)*)"(?: source_line=(\d{1,9})\
 
 _NOBODYS = ("XLA_Args", "XLA_Retvals", "")
 """Names that XLA's bridge gives to what is handed in and out."""
-_LIBRARIES = ("/site-packages/", "/dist-packages/")
+_LIBRARIES = ("/site-packages/", "/dist-packages/", "dummy_file_name")
+"""What stands in the names of files that are not the script's."""
 
 
 class Origin(NamedTuple):
