@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "help": set(),
     "agent": set(),
     "probe": {"boot", "agent.native", "agent.trust"},  # a library is tried as a script's process would use it
+    "whatif": {"events", "probe", "units"},  # the recorded allocations, and the program that replays them
     "xla": {"events"},
     "demo": set(),
     "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
@@ -182,7 +183,7 @@ def test_a_library_is_imported_at_its_home_only(library: str) -> None:
 
 
 # Small programs of ours, each started by another process that reads what they print.
-PRINTING = ("commands.saying", "engine.__main__", "probe.build", "probe.trial", "demo.train")
+PRINTING = ("commands.saying", "engine.__main__", "probe.build", "probe.trial", "probe.replay_trial", "demo.train")
 
 
 @pytest.mark.parametrize("module", ALL)

@@ -25,6 +25,12 @@ def _trace(state: State, event: events.Trace) -> None:
         parts.append(event)
 
 
+@folds(events.Replayed)
+def _replayed(state: State, event: events.Replayed) -> None:
+    if hooked := device_told_by(state, event.pid, event.device):
+        hooked.windows.setdefault(event.device, Windows()).replayed = event
+
+
 @folds(events.OperationLines)
 def _operation_lines(state: State, event: events.OperationLines) -> None:
     if hooked := hooked_of(state, event.pid):

@@ -53,6 +53,7 @@ class Windows:
     first: events.Holders | None = None
     newest: deque[events.Holders] = field(default_factory=lambda: deque(maxlen=WINDOWS_KEPT))
     trace: deque[events.Trace] = field(default_factory=lambda: deque(maxlen=TRACE_PARTS_KEPT))
+    replayed: events.Replayed | None = None  # that trace, under other settings
 
 
 @dataclass(slots=True)
