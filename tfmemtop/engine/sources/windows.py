@@ -94,7 +94,7 @@ class Windows:
     def _read(self, window: Window) -> None:
         if len(self._working) >= _WAITING:
             self._delete(window)
-            self._publish(window, _Made(nothing_of(window, "too many windows")))
+            self._publish(window, _Made(nothing_of(window, "too many")))
             return
         self._work(window, self._thread.submit(self._made, window))
 
