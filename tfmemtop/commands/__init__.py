@@ -19,6 +19,7 @@ NAMES = (
     "replay",
     "why",
     "compare",
+    "whatif",
     "convert",
     "fit",
     "doctor",
