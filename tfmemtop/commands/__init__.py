@@ -18,6 +18,7 @@ NAMES = (
     "ls",
     "replay",
     "why",
+    "holders",
     "compare",
     "whatif",
     "convert",

@@ -11,6 +11,7 @@ _NAMES = (
     "keys",
     "words",
     "findings",
+    "holders",
     "out-of-memory",
     "fit",
     "limits",
