@@ -2,6 +2,8 @@
 
 from enum import Enum
 
+import msgspec
+
 from tfmemtop.bounds import Name, Number, Text, Words
 from tfmemtop.events.base import Event
 from tfmemtop.events.keep import Latest
@@ -61,7 +63,7 @@ class Outside(Event, tag="outside", frozen=True):
     state: OutsideState
     detail: Text = ""
     ppid: Number = 0
-    argv: Words = []
+    argv: Words = msgspec.field(default_factory=list)
     python: Name = ""
     executable: Text = ""
     tensorflow: Name | None = None

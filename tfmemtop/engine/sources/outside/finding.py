@@ -73,7 +73,9 @@ class Lists:
             for address in self._listed(state + layout.cpus, 8, 0)[:1]:
                 yield CPU, address
         if state := self._states.get(_GPUS):
-            for number, address in enumerate(self._listed(state + layout.gpus, layout.part_size, layout.part_allocator)):
+            for number, address in enumerate(
+                self._listed(state + layout.gpus, layout.part_size, layout.part_allocator)
+            ):
                 if address:
                     yield f"{GPU}:{number}", address
             for address in self._listed(state + layout.hosts, layout.part_size, layout.part_allocator)[:1]:
@@ -92,7 +94,7 @@ class Lists:
         return int(found[0]) if found else 0
 
     def search(self, regions: Regions) -> Iterator[int]:
-        """Addresses of objects that may be allocators with a pool, by searching the process's memory for 2 s at most."""
+        """Addresses of objects that may be allocators with a pool, by searching its memory for 2 s at most."""
         needles = [_POINTER.pack(table) for table in self._pools]
         _be_nice()
         until = time.monotonic() + _SEARCH_S
