@@ -1,7 +1,6 @@
 """Follows one process from outside: publishes what the hook would, as far as it can be seen."""
 
 import asyncio
-import os
 import time
 import traceback
 from collections.abc import Callable
@@ -13,18 +12,17 @@ from tfmemtop.agent.layouts import Layout
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
 from tfmemtop.engine.sources.outside.cards import cards_of
 from tfmemtop.engine.sources.outside.layout import Copy, Figures, NotSound
-from tfmemtop.engine.sources.outside.look import About, Look, executable_of
+from tfmemtop.engine.sources.outside.look import About, Look
+from tfmemtop.engine.sources.outside.told import allocator_event, outside_event, working_folder
 from tfmemtop.engine.sources.procfs import read_command, read_environment, read_stat
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
-    Allocator,
     Chunks,
     Device,
     DeviceReading,
     Effective,
     Event,
     MemoryMap,
-    Outside,
     OutsideState,
     PoolGrowth,
     Probe,
@@ -99,7 +97,7 @@ class FromOutside:
                 run=self._run,
                 pid=pid,
                 argv=argv,
-                cwd=_cwd(pid),
+                cwd=working_folder(pid),
                 settings=Settings(),
                 outside=True,
             )
@@ -175,22 +173,8 @@ class FromOutside:
         if about == self._told:
             return
         before, self._told = self._told, about
-        now, stat = self._stream.now(), read_stat(look.pid)
-        self._stream.publish(
-            Outside(
-                t=now,
-                pid=look.pid,
-                state=about.state,
-                detail=about.detail,
-                ppid=stat.ppid if stat else 0,
-                argv=read_command(look.pid),
-                python=about.python,
-                executable=_text(executable_of(look.pid)),
-                tensorflow=about.tensorflow,
-                tensorflow_path=_text(about.folder) if about.folder else None,
-                build=about.build,
-            )
-        )
+        now = self._stream.now()
+        self._stream.publish(outside_event(look.pid, about, now))
         if about.state.inside and not (before and before.state.inside):
             # Pools are read in place, as the hook does without a compiler: maps can be asked for.
             self._effective.clear()
@@ -208,21 +192,7 @@ class FromOutside:
             self._stream.publish(growth)
         high = figures.peak if before is not None and figures.peak > before.peak else None
         self._last[device] = figures
-        self._stream.publish(
-            Allocator(
-                t=now,
-                pid=look.pid,
-                device=device,
-                allocator=name,
-                in_use=figures.in_use,
-                peak=figures.peak,
-                pool=figures.pool,
-                limit=figures.limit,
-                peak_pool=figures.peak_pool,
-                allocations=figures.allocations,
-                high=high,
-            )
-        )
+        self._stream.publish(allocator_event(look.pid, device, name, figures, now, high))
 
     def _settle(self, look: Look, device: str, gpus: int) -> None:
         """Say what can be seen of how TensorFlow made *device*, whenever more of it shows."""
@@ -299,15 +269,3 @@ def _chunks(
         wanted=wishes,
         cost_us=cost_us,
     )
-
-
-def _cwd(pid: int) -> str:
-    try:
-        return _text(os.readlink(f"/proc/{pid}/cwd"))  # noqa: PTH115 (it may point to no path)
-    except OSError:
-        return ""
-
-
-def _text(path: str) -> str:
-    """*path* as valid UTF-8."""
-    return os.fsencode(path).decode(errors="replace")

@@ -3,7 +3,6 @@
 All of it is done in a thread of its own: a page of the process that the kernel has put on a disk takes time to read.
 """
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -223,14 +222,6 @@ def _device_called(name: str) -> str | None:
     if name.startswith("GPU_") and name.endswith("_bfc") and name[4:-4].isdigit():
         return f"{GPU}:{name[4:-4]}"
     return {"bfc_cpu_allocator_for_gpu": CPU, "gpu_host_bfc": PINNED}.get(name)
-
-
-def executable_of(pid: int) -> str:
-    """The program's file; empty where that cannot be seen."""
-    try:
-        return os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 (a link that may point to no path)
-    except OSError:
-        return ""
 
 
 def _children(pid: int) -> list[int]:

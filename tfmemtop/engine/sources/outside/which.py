@@ -81,8 +81,8 @@ def _by_package(folder: Path) -> str | None:
         return None
     named = [name for name in beside if re.match(r"(tensorflow|tf_nightly)(_\w+)?-\d", name.name)]
     for package in named:
-        record = _read(package / "RECORD")
-        if f"{folder.name}/{LIBRARY}" in record:
+        # With several, the one that brought the library; its list of files is long.
+        if len(named) == 1 or f"{folder.name}/{LIBRARY}" in _read(package / "RECORD"):
             version = re.search(r"^Version: (.+)$", _read(package / "METADATA"), re.MULTILINE)
             if version and _VERSION.fullmatch(version[1].strip()):
                 return version[1].strip()
