@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark
+from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
@@ -25,6 +25,7 @@ from tfmemtop.engine.sources.outside.following import FromOutside
 from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.terminal_reads import TerminalReads
+from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.stream import Stream
@@ -52,6 +53,7 @@ class Watch:
         probes: Probes,
         dumps: Dumps,
         chunks: ChunkMaps,
+        xla_reports: XlaReports,
         maps: Maps,
         alerts: Alerts,
         outside: FromOutside,
@@ -69,6 +71,7 @@ class Watch:
         self._probes = probes
         self._dumps = dumps
         self._chunks = chunks
+        self._xla_reports = xla_reports
         self._output = output
         self._terminal_reads = terminal_reads
         self._recorder: Recorder | None = None
@@ -82,6 +85,7 @@ class Watch:
         self.maps.begin()
         self._dumps.begin()
         self._chunks.begin()
+        self._xla_reports.begin()
         self.hooks.begin()
         self.readings.begin()
         if self._terminal_reads is not None:
@@ -92,7 +96,8 @@ class Watch:
     async def __aexit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
         _close(self._outside.close)
-        _close(self._probes.close, self._dumps.close, self._chunks.close, self.readings.close, self.hooks.close)
+        _close(self._probes.close, self._dumps.close, self._chunks.close, self._xla_reports.close)
+        _close(self.readings.close, self.hooks.close)
         if self._terminal_reads is not None:
             _close(self._terminal_reads.close)
         # The script's last words, and then the recording, since both may still get something from those above.
@@ -118,6 +123,7 @@ class Watch:
         """
         if self._output is not None:
             self._output.drain()
+        self._xla_reports.run(asked=run.settings.xla_report, refused=run.no_report)
         self.runs.start(run)
         self.readings.hurry()
 
@@ -193,7 +199,8 @@ def open_watch(
     probes = Probes(stream, hooks, enabled=launch.probe)
     readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked), probes.sessions, nvml)
     outside = FromOutside(stream, dumps_in, chunks.take, launch.interval_s)
-    drains = [hooks.drain, chunks.drain, dumps.drain]
+    xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
+    drains = [hooks.drain, chunks.drain, dumps.drain, xla_reports.drain]
     if pump is not None:
         drains.insert(0, pump.drain)
     runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal, output=output, drains=drains)
@@ -206,6 +213,7 @@ def open_watch(
         probes=probes,
         dumps=dumps,
         chunks=chunks,
+        xla_reports=xla_reports,
         maps=Maps(stream, lambda pid, asked: outside.send(pid, asked) or hooks.send(pid, asked), every_s=maps_every_s),
         alerts=Alerts(stream, launch, runs),
         outside=outside,

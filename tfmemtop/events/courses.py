@@ -1,15 +1,24 @@
-"""Packs the courses of windows and traces: many small whole numbers, each as few bytes as it needs.
+"""Packs the courses of windows and traces: many small whole numbers, each as few bytes as it needs, and lists of names.
 
-A number is written seven bits a byte, the lowest first; the eighth bit says that more follow.
+A number is written seven bits a byte, the lowest first; the eighth bit says that more follow. All that is packed is
+compressed by zlib; ``b""`` is packed nothing. What is unpacked has bounds too: few bytes cannot fill the memory.
 """
 
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
+import msgspec
+
+from tfmemtop.bounds import Some, Text
 from tfmemtop.events.holders import Holding
 
 FOREVER = -1
 """The end of an allocation that is not freed in the window or trace."""
+
+_LARGEST = 2**22  # bytes of what was packed
+_LEVEL = 9  # a window a minute for a day adds up
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +58,10 @@ def numbers(packed: bytes) -> Iterator[int]:
     """The numbers that were packed.
 
     Raises:
-        ValueError: the last one is cut off, or one is larger than 70 bits.
+        ValueError: the last one is cut off, one is larger than 70 bits, or they are too many.
     """
     number = shift = 0
-    for byte in packed:
+    for byte in _unpacked(packed):
         number |= (byte & 0x7F) << shift
         if byte & 0x80:
             shift += 7
@@ -73,7 +82,52 @@ def pack(values: Iterable[int]) -> bytes:
             packed.append(value & 0x7F | 0x80)
             value >>= 7
         packed.append(value)
-    return bytes(packed)
+    return zlib.compress(packed, _LEVEL) if packed else b""
+
+
+def pack_names(names: list[str]) -> bytes:
+    """*names*, in their order."""
+    return zlib.compress(msgspec.json.encode(names), _LEVEL) if names else b""
+
+
+def unpack_names(packed: bytes) -> list[str]:
+    """What :func:`pack_names` packed.
+
+    Raises:
+        ValueError: it is not that.
+    """
+    return _names.decode(_unpacked(packed)) if packed else []
+
+
+def pack_holdings(holdings: list[Holding]) -> bytes:
+    """*holdings*, in their order."""
+    return zlib.compress(msgspec.json.encode(holdings), _LEVEL) if holdings else b""
+
+
+def unpack_holdings(packed: bytes) -> list[Holding]:
+    """What :func:`pack_holdings` packed.
+
+    Raises:
+        ValueError: it is not that.
+    """
+    return _holdings.decode(_unpacked(packed)) if packed else []
+
+
+_names = msgspec.json.Decoder(Annotated[list[Text], Some])
+_holdings = msgspec.json.Decoder(Annotated[list[Holding], Some])
+
+
+def _unpacked(packed: bytes) -> bytes:
+    if not packed:
+        return b""
+    unpack = zlib.decompressobj()
+    try:
+        found = unpack.decompress(packed, _LARGEST)
+    except zlib.error:
+        raise ValueError("what is packed is damaged") from None
+    if not unpack.eof:
+        raise ValueError("what is packed is cut off or too large")
+    return found
 
 
 def pack_spans(spans: list[Span]) -> bytes:
