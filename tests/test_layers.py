@@ -54,6 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
         *("probe", "words.starting", "words.keeping", "xla"),
+        "agent.layouts",  # the same table serves from inside and from outside
     },
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {
