@@ -308,11 +308,11 @@ def test_loops_of_ones_own(watch: Watch) -> None:
     assert line == ["StatefulPartitionedCall/product", str(script), number, code]
 
     loops.go_on("eager")
-    for _ in range(5):
+    for _ in range(20):  # a busy machine may be too slow for a short one; the next is longer
         told = loops.ask()
         found = loops.read(told)
         found.replay()
-        if "MatMul" in operations(found) and not any("gradient_tape" in each for each in operations(found)):
+        if told["closed"] == "step" and not told["function"]:
             break
     assert (told["closed"], told["function"], found.lost) == ("step", "", 0)
     assert [record.operation for record in inside(found, 0)].count("MatMul") == 2, "forward, and to the weights"
@@ -320,11 +320,11 @@ def test_loops_of_ones_own(watch: Watch) -> None:
     loops.go_on("full")
     monitor = loops.monitor
     while (told := loops.ask())["closed"] != "disk":
-        assert told["closed"] == "step"
+        assert told["closed"] in ("step", "time")
     assert 0 < told["bytes"] <= 1000 and loops.read(told).chunks, "what could be written is whole"
     loops.go_on("functions")
     while (told := loops.ask())["closed"] != "step":
-        assert told["closed"] == "disk"
+        assert told["closed"] in ("disk", "time")
     loops.read(told).replay()
     loops.go_on("end")
     assert outcome(loops.process).code == 0

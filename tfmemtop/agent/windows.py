@@ -274,6 +274,8 @@ class Windows:
     def _ended(self, window: _Open, found: Progress) -> None:
         if found.step_s:
             self._step_s = found.step_s
+        elif found.closed == BY_TIME and found.events and window.opened != WAITING:
+            self._step_s = max(self._step_s, found.lasted_s)  # a step is longer than that, if there are any
         now = monotonic()
         self._risen = False
         self._peaks.clear()
