@@ -49,7 +49,7 @@ _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
 _COLLECTIVE = re.compile(r"Collective|Nccl|AllReduce")
 _SLOT = re.compile(r"/(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*/Initializer/")
 _MADE = re.compile(r"(.*?)/Initializer/")
-_UPDATED = re.compile(r"update_(.*\D.*)")
+_UPDATED = re.compile(r"update_(.*[^\d_].*)")
 _XLA_SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
 
 
