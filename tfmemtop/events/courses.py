@@ -7,6 +7,7 @@ compressed by zlib; ``b""`` is packed nothing. What is unpacked has bounds too: 
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Annotated
 
 import msgspec
@@ -149,23 +150,48 @@ def unpack_spans(packed: bytes, holdings: list[Holding]) -> list[Span]:
     Raises:
         ValueError: it is not that, or names a holding that is not among *holdings*.
     """
-    found = numbers(packed)
-    spans: list[Span] = []
+    return [Span(*each) for each in zip(*unpack_columns(packed, holdings), strict=True)]
+
+
+def unpack_columns(packed: bytes, holdings: list[Holding]) -> tuple[list[int], list[int], list[int], list[int]]:
+    """What :func:`pack_spans` packed, by columns: the spans' holdings, addresses, beginnings and ends.
+
+    Raises:
+        ValueError: as :func:`unpack_spans`.
+    """
+    found = _all_numbers(packed)
+    first = 1 + (found[0] if found else 0)
+    if len(found) < first or (len(found) - first) % 4:
+        raise ValueError("packed spans are cut off")
+    table = list(accumulate(found[1:first]))
+    of = found[first::4]
+    if of and max(of) >= len(holdings):
+        raise ValueError("a span names no holding")
     try:
-        addresses, at = [], 0
-        for _ in range(next(found, 0)):
-            at += next(found)
-            addresses.append(at)
-        begin = -1
-        for holding in found:
-            place, later, life = next(found), next(found), next(found)
-            begin += later
-            if holding >= len(holdings):
-                raise ValueError("a span names no holding")
-            spans.append(Span(holding, addresses[place], begin, begin + life if life else FOREVER))
-    except (StopIteration, IndexError):
+        addresses = [table[place] for place in found[first + 1 :: 4]]
+    except IndexError:
         raise ValueError("packed spans are cut off") from None
-    return spans
+    begins = list(accumulate(found[first + 2 :: 4], initial=-1))[1:]
+    lives = found[first + 3 :: 4]
+    return of, addresses, begins, [begin + life if life else FOREVER for begin, life in zip(begins, lives, strict=True)]
+
+
+def _all_numbers(packed: bytes) -> list[int]:
+    """As :func:`numbers`; a window has hundreds of thousands."""
+    found: list[int] = []
+    number = shift = 0
+    for byte in _unpacked(packed):
+        if byte < 0x80:
+            found.append(number | byte << shift if shift else byte)
+            number = shift = 0
+        else:
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if shift > 63:
+                raise ValueError("a packed number is too large")
+    if shift:
+        raise ValueError("a packed number is cut off")
+    return found
 
 
 def pack_trace(events: Iterable[Allocated | Freed], allocations: int = 0) -> bytes:

@@ -56,16 +56,16 @@ def matched(course: Course, known: Iterable[Known], succeed: bool) -> Iterator[t
     for one in known:
         if one.bytes:
             by_size[one.bytes] += [one] * one.count
-    ranks = [_rank(course.name(holding)) for holding in course.kinds]
+    wanted = [holding.requested in by_size for holding in course.kinds]
+    ranks = [_rank(course.name(holding)) if wanted[place] else _NEVER for place, holding in enumerate(course.kinds)]
     living: dict[int, list[int]] = defaultdict(list)
     leaving: dict[int, list[int]] = defaultdict(list)
-    for place, (holding, begin, end) in enumerate(zip(course.holdings, course.begins, course.ends, strict=True)):
-        requested = course.kinds[holding].requested
-        if requested in by_size:
+    for place, (holding, end) in enumerate(zip(course.holdings, course.ends, strict=True)):
+        if wanted[holding]:
             if end == FOREVER:
-                living[requested].append(place)
-            elif begin < 0 and ranks[holding] < _NEVER:
-                leaving[requested].append(place)
+                living[course.kinds[holding].requested].append(place)
+            elif course.begins[place] < 0 and ranks[holding] < _NEVER:
+                leaving[course.kinds[holding].requested].append(place)
     for size, places in living.items():
         free = sorted(places, key=lambda place: (course.begins[place] >= 0, ranks[course.holdings[place]], place))
         free = [place for place in free if ranks[course.holdings[place]] < _NEVER or not succeed]
