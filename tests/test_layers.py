@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "demo": set(),
     "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
-    "session": {"events", "fit", "limits", "recording", "settings", "suggested", "state", "units"},
+    "session": {"boot", "whatif", "events", "fit", "limits", "recording", "settings", "suggested", "state", "units"},
     "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
@@ -64,6 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
+        *("session.whatif", "whatif"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),
