@@ -69,10 +69,11 @@ class Filling:
                 return _choices(kind)[0]
             case inspect.ListType(item, max_length=most) | inspect.VarTupleType(item, max_length=most):
                 assert most is not None, f"{name} may have any length"
-                return [self.value(item) for _ in range(min(self.many, most))]
+                return [self.value(item)] * min(self.many, most)
             case inspect.DictType(key, value, max_length=most):
                 assert most is not None, f"{name} may have any length"
-                return {f"{self.value(key)[:1000]}{n or ''}": self.value(value) for n in range(min(self.many, most))}
+                called, filled = self.value(key)[:1000], self.value(value)
+                return {f"{called}{n or ''}": filled for n in range(min(self.many, most))}
             case inspect.StructType(fields=fields, array_like=array_like):
                 made = {f.encode_name: self.value(f.type, f.name) for f in fields}
                 return list(made.values()) if array_like else made

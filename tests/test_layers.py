@@ -43,14 +43,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "help": set(),
     "agent": set(),
     "probe": {"boot", "agent.native", "agent.trust"},  # a library is tried as a script's process would use it
+    "whatif": {"events", "probe", "units"},  # the recorded allocations, and the program that replays them
+    "xla": {"events"},
     "demo": set(),
     "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
-    "session": {"events", "fit", "limits", "recording", "settings", "suggested", "state", "units"},
+    "session": {"boot", "whatif", "events", "fit", "limits", "recording", "settings", "suggested", "state", "units"},
     "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
-        *("probe", "words.starting", "words.keeping"),
+        *("probe", "words.starting", "words.keeping", "xla"),
     },
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {
@@ -62,6 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
+        *("session.whatif", "whatif"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),
@@ -181,7 +184,7 @@ def test_a_library_is_imported_at_its_home_only(library: str) -> None:
 
 
 # Small programs of ours, each started by another process that reads what they print.
-PRINTING = ("commands.saying", "engine.__main__", "probe.build", "probe.trial", "demo.train")
+PRINTING = ("commands.saying", "engine.__main__", "probe.build", "probe.trial", "probe.replay_trial", "demo.train")
 
 
 @pytest.mark.parametrize("module", ALL)

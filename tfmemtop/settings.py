@@ -35,7 +35,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``memory_limit`` and ``cpu_pool`` are bytes, a multiple of 1 MiB in effect, since TensorFlow
     counts limits in MiB. ``gpus`` are NVML indices, in the order TensorFlow shall see them; empty
-    hides every GPU. ``environment`` holds further variables, set over the user's own.
+    hides every GPU. With ``xla_report`` XLA writes down what lies in its buffers. ``environment`` holds further
+    variables, set over the user's own.
     """
 
     growth: Growth | None = None
@@ -43,6 +44,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     allocator: AllocatorName | None = None
     gpus: Annotated[tuple[Index, ...], Few] | None = None
     cpu_pool: Size | None = None
+    xla_report: bool = False
     environment: Variables = {}
 
 

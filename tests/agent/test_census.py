@@ -54,7 +54,13 @@ def test_a_model_to_the_byte(monitor: Monitor, script: Script) -> None:
     assert census["kinds"] == {"CPU:0": printed}
     largest = census["largest"]
     assert isinstance(largest, list) and largest[0] == ["own", "variables", [1000, 1000], "float16", "CPU:0", 2_000_000]
-    assert next(name for name, kind, *_ in largest[1:] if kind == "variables" and "wide" in name).endswith("kernel")
+    assert next(name for name, kind, *_ in largest[1:] if kind == "variables" and "wide" in name).endswith(
+        "wide/kernel"
+    )
+    others = census["others"]
+    assert isinstance(others, list) and all(size >= 1024 for *_, size in others)
+    slots = {name for name, kind, *_ in [*largest, *others] if kind == "optimizer"}
+    assert {"adam/sequential_wide_kernel_momentum", "adam/sequential_wide_kernel_velocity"} <= slots
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "0\n", "operations that are not the script's"

@@ -48,6 +48,7 @@ SHELLS = pytest.mark.parametrize(
         ("tfmemtop replay ", {"<files>"}),
         ("tfmemtop replay run.jsonl ", set()),
         ("tfmemtop compare run.jsonl ", {"<files>"}),
+        ("tfmemtop holders --by ", {"layer", "op", "kind", "shape", "line"}),
         ("tfmemtop help out", {"out-of-memory"}),
         ("tfmemtop completion ", {"bash", "zsh", "fish"}),
         ("tfmemtop -- python train.py --gr", {"<files>"}),

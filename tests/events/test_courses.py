@@ -1,5 +1,7 @@
 """Packed courses: what was packed is found again, and what is damaged is refused."""
 
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,13 +14,19 @@ from tfmemtop.events.courses import (
     Span,
     numbers,
     pack,
+    pack_holdings,
+    pack_names,
     pack_spans,
     pack_trace,
+    unpack_holdings,
+    unpack_names,
     unpack_spans,
     unpack_trace,
 )
 
 HOLDINGS = [Holding(None, None, "", "", 256, 256, 0)] * 3
+raw = zlib.compress
+BOMB = raw(bytes(2**23))
 
 
 @given(st.lists(st.integers(0, 2**63 - 1)))
@@ -48,13 +56,43 @@ def test_a_trace_takes_few_bytes() -> None:
     assert len(pack_trace([*events, *freed])) < 8 * 2000
 
 
-@pytest.mark.parametrize("packed", [b"\x80", b"\x01", pack([1, 7, 9, 0, 0, 0]), pack([0, 1, 0, 0, 0]), b"\xff" * 20])
+@pytest.mark.parametrize(
+    "packed",
+    [
+        b"\x80",
+        b"\x01",
+        raw(b"\x80"),
+        raw(b"\x01"),
+        pack([1, 7, 9, 0, 0, 0]),
+        pack([0, 1, 0, 0, 0]),
+        raw(b"\xff" * 20),
+        BOMB,
+    ],
+)
 def test_damaged_spans(packed: bytes) -> None:
     with pytest.raises(ValueError):
         unpack_spans(packed, HOLDINGS)
 
 
-@pytest.mark.parametrize("packed", [b"\x00", b"\x00\x05", b"\x01\x00", b"\x80"])
+@pytest.mark.parametrize(
+    "packed", [b"\x00", raw(b"\x00"), raw(b"\x00\x05"), raw(b"\x01\x00"), raw(b"\x80"), pack([2])[:-1], BOMB]
+)
 def test_damaged_traces(packed: bytes) -> None:
     with pytest.raises(ValueError):
         unpack_trace(packed)
+
+
+def test_names_and_holdings() -> None:
+    names = ["sequential/d1/MatMul", "", "Größe"]
+    holdings = [Holding(2, [32, 10], "float32", "output", 1280, 1280, 3), *HOLDINGS]
+    assert unpack_names(pack_names(names)) == names and unpack_holdings(pack_holdings(holdings)) == holdings
+    assert pack_names([]) == pack_holdings([]) == b""
+    assert not unpack_names(b"") and not unpack_holdings(b"")
+
+
+@pytest.mark.parametrize("packed", [b"x", raw(b"["), raw(b"[1]"), raw(b'["a"]')[:-2], pack_names(["a"] * 5000), BOMB])
+def test_damaged_names(packed: bytes) -> None:
+    with pytest.raises(ValueError):
+        unpack_names(packed)
+    with pytest.raises(ValueError):
+        unpack_holdings(packed)

@@ -29,12 +29,17 @@ Python holds them. The script's threads take their turns meanwhile."""
 COST_S = 0.005
 """A census that takes longer is taken on demand only; so is the look for tensors."""
 SENT = 20
+OTHERS_SENT = 2000
+OTHERS_FROM = 1024
+"""Bytes. Variables beyond the largest are told from this size on, so that each chunk of memory finds its name."""
 GROUPS_SENT = 10
 
 _NAME = 200  # characters
 _NAMELESS = Held("", "")
 _PRUNE = 256
 _FRAMES = 64
+_KERAS = "keras.src.backend.tensorflow.core", "_initialize"
+_KERAS_FRAMES = 12
 
 VARIABLES, OPTIMIZER, METRICS = "variables", "optimizer", "metrics"
 _MAKERS = (
@@ -51,11 +56,12 @@ _MAKERS = (
 class Entry:
     """A variable, weakly, and what was found out about it once."""
 
-    __slots__ = ("found", "kind", "reference")
+    __slots__ = ("found", "kind", "path", "reference")
 
-    def __init__(self, variable: Any, kind: str) -> None:
+    def __init__(self, variable: Any, kind: str, path: Optional[str]) -> None:
         self.reference = ref(variable)
         self.kind = kind
+        self.path = path
         self.found: Optional[Found] = None
 
 
@@ -99,7 +105,8 @@ class Census:
 
     def add(self, variable: Any) -> None:
         """*variable* is about to be made, by the frames above."""
-        self._entries.append(Entry(variable, _kind(sys._getframe(1))))
+        frame = sys._getframe(1)
+        self._entries.append(Entry(variable, _kind(frame), _keras_path(frame)))
         self._made += 1
         if len(self._entries) >= self._prune_at:
             self._entries = [entry for entry in self._entries if entry.reference() is not None]
@@ -154,7 +161,7 @@ class Census:
                 shape, dtype = variable.shape, variable.dtype
                 count = shape.num_elements()
                 entry.found = Found(
-                    variable.name.partition(":")[0][:_NAME],
+                    (entry.path or variable.name.partition(":")[0])[:_NAME],
                     [] if count is None else shape.as_list(),
                     dtype.name,
                     handle.device.rpartition("device:")[2],
@@ -173,17 +180,22 @@ def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look], paths: 
         of_device = kinds.setdefault(found.device, {})
         of_device[kind] = of_device.get(kind, 0) + found.size
     largest.sort(key=lambda one: -one[1].size)
+    others = [(kind, found) for kind, found in largest[SENT:] if kind != tensors.KIND and found.size >= OTHERS_FROM]
     del largest[SENT:]
     rows = [
         [_name(found, paths), kind, list(found.shape), found.dtype, found.device, found.size] for kind, found in largest
     ]
-    fields: dict[str, Any] = {"kinds": kinds, "largest": rows}
+    fields: dict[str, Any] = {"kinds": kinds, "largest": rows, "others": [_row(*one) for one in others[:OTHERS_SENT]]}
     if look is not None:
         found = look.tensors
         fields.update(
             tensors=None if found is None else len(found), unseen=look.unseen, alike=_alike(found or [], paths)
         )
     return fields
+
+
+def _row(kind: str, found: Found) -> "list[Any]":
+    return [found.name, kind, found.shape, found.dtype, found.device, found.size]
 
 
 def _name(found: Any, paths: "dict[int, Held]") -> str:
@@ -205,6 +217,19 @@ def _alike(found: "list[Tensor]", paths: "dict[int, Held]") -> "list[list[Any]]"
             row[2] = None
     several = [row for row in groups.values() if row[1] > 1]
     return sorted(several, key=lambda row: -row[5])[:GROUPS_SENT]
+
+
+def _keras_path(frame: Any) -> Optional[str]:
+    """Keras's own path of the variable it is making: the name that it gives to TensorFlow lacks the layers."""
+    module, function = _KERAS
+    for _ in range(_KERAS_FRAMES):
+        if frame is None:
+            break
+        if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
+            path = getattr(frame.f_locals.get("self"), "_path", None)
+            return path if isinstance(path, str) else None
+        frame = frame.f_back
+    return None
 
 
 def _kind(frame: Any) -> str:

@@ -18,6 +18,7 @@ from .patches import patch, patch_functions, patch_session, patch_variables
 from .pools import Pools
 from .sampler import Sampler
 from .wait_watch import WaitWatch, watched
+from .xla_reports import own_folder
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -69,6 +70,8 @@ class Agent:
         self._collector.on()
         self.messenger.start_over()
         self._sampler = None
+        if self._context is not None:
+            own_folder(self.messenger.pid)
         # Another thread may have held the allocator's lock at the fork; nobody will release it here.
         self._inherited = self._sessions or self._eager()
 
@@ -84,8 +87,13 @@ class Agent:
         self.messenger.hello()
         self.messenger.guarded("reading TFMEMTOP_INTERVAL", self._read_interval)
         self.messenger.guarded("reading TFMEMTOP_SETTINGS", self._read_settings)
+        self.messenger.guarded("naming a folder for XLA", self._name_xlas_folder)
         self._folder = os.environ.get("TFMEMTOP_DUMPS")
         self._in_place = "TFMEMTOP_NO_PROBE" not in os.environ
+
+    def _name_xlas_folder(self) -> None:
+        if not own_folder(self.messenger.pid):
+            self.messenger.send("xla_cluster", name="", module=-1, missing="scripts_flags")
 
     def _read_interval(self) -> None:
         self._interval = max(0.01, float(os.environ.get("TFMEMTOP_INTERVAL") or self._interval))

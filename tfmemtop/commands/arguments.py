@@ -26,6 +26,7 @@ class RunArguments(Arguments):
     allocator: AllocatorName | Literal["script"] | None = None
     gpus: tuple[int, ...] | None = None
     cpu_pool: str | None = None
+    xla_report: bool = False
     interval: float = 0.1
     no_probe: bool = False
     record: Path | None = None
@@ -40,6 +41,7 @@ class RunArguments(Arguments):
             growth=None if self.growth == "script" else self.growth,
             allocator=None if self.allocator == "script" else self.allocator,
             gpus=self.gpus,
+            xla_report=self.xla_report,
         )
 
 
@@ -79,6 +81,7 @@ def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
     )
     if sizes:
         run.add_argument("--cpu-pool", metavar="SIZE", help="give the CPU a BFC pool of this size")
+    run.add_argument("--xla-report", action="store_true", help="have XLA write down what lies in its buffers")
     run.add_argument(
         "--interval",
         metavar="SECONDS",

@@ -49,6 +49,7 @@ _NEED_COMMAND = {
     "allocator": "--allocator",
     "gpus": "--gpus",
     "cpu_pool": "--cpu-pool",
+    "xla_report": "--xla-report",
     "no_probe": "--no-probe",
     "on_end": "--on-end",
     "on_oom": "--on-oom",

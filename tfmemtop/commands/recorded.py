@@ -53,8 +53,8 @@ def _is_long(recording: Recording) -> bool:
     return recording.duration() > _LONG_S
 
 
-def fold(path: str) -> State:
-    """The state at the end of the recording *path*. Damaged lines are reported on stderr.
+def fold(path: str, number: int | None = None) -> State:
+    """The state at the end of the recording *path*, or of its run *number*. Damaged lines are reported on stderr.
 
     Raises:
         Refusal: it cannot be read.
@@ -62,7 +62,9 @@ def fold(path: str) -> State:
     state = State()
     try:
         recording = read(Path(path))
-        for event in told(recording):
+        for event in told(recording, number):
+            if number is not None and isinstance(event, Run) and event.run > number:
+                break
             apply(state, event)
     except RecordingError as error:
         raise Refusal(str(error)) from error

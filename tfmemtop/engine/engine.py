@@ -23,6 +23,7 @@ from tfmemtop.events import (
     Command,
     Environment,
     Event,
+    HoldersNow,
     Input,
     Level,
     MapWanted,
@@ -134,6 +135,8 @@ class Engine:
                 self._read_environment(command.pid)
             case CensusNow():
                 self.watch.hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
+            case HoldersNow():
+                self.watch.hooks.send(command.pid, {"do": "holders"})
             case Relaunch():
                 self._forget_next()
                 self._preparing = self._loop.create_task(self._relaunch(command))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark
+from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
@@ -24,10 +24,13 @@ from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.terminal_reads import TerminalReads
+from tfmemtop.engine.sources.windows import Windows
+from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
+from tfmemtop.events import PutDown, Window
 from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.recording import Writer
 from tfmemtop.settings import Settings
@@ -51,6 +54,8 @@ class Watch:
         probes: Probes,
         dumps: Dumps,
         chunks: ChunkMaps,
+        windows: Windows,
+        xla_reports: XlaReports,
         maps: Maps,
         alerts: Alerts,
         output: OutputPump | None = None,
@@ -66,6 +71,8 @@ class Watch:
         self._probes = probes
         self._dumps = dumps
         self._chunks = chunks
+        self._windows = windows
+        self._xla_reports = xla_reports
         self._output = output
         self._terminal_reads = terminal_reads
         self._recorder: Recorder | None = None
@@ -79,6 +86,8 @@ class Watch:
         self.maps.begin()
         self._dumps.begin()
         self._chunks.begin()
+        self._windows.begin()
+        self._xla_reports.begin()
         self.hooks.begin()
         self.readings.begin()
         if self._terminal_reads is not None:
@@ -88,7 +97,9 @@ class Watch:
 
     async def __aexit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
-        _close(self._probes.close, self._dumps.close, self._chunks.close, self.readings.close, self.hooks.close)
+        _close(self._probes.close, self._dumps.close, self._chunks.close)
+        _close(self._windows.close, self._xla_reports.close)
+        _close(self.readings.close, self.hooks.close)
         if self._terminal_reads is not None:
             _close(self._terminal_reads.close)
         # The script's last words, and then the recording, since both may still get something from those above.
@@ -114,6 +125,7 @@ class Watch:
         """
         if self._output is not None:
             self._output.drain()
+        self._xla_reports.run(asked=run.settings.xla_report, refused=run.no_report)
         self.runs.start(run)
         self.readings.hurry()
 
@@ -172,11 +184,17 @@ def open_watch(
     """
     dumps_in, marked = dumps_folder(folder.hook_socket), mark(folder.hook_socket)
     chunks = ChunkMaps(stream, dumps_in)
-    hooks = Hooks(stream, folder.hooks, chunks.take)
+
+    def take_file(put_down: PutDown) -> None:
+        (windows if isinstance(put_down, Window) else chunks).take(put_down)
+
+    hooks = Hooks(stream, folder.hooks, take_file)
+    windows = Windows(stream, hooks, dumps_in)
     dumps = Dumps(stream, hooks, dumps_in)
     probes = Probes(stream, hooks, enabled=launch.probe)
     readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked), probes.sessions, nvml)
-    drains = [hooks.drain, chunks.drain, dumps.drain]
+    xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
+    drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]
     if pump is not None:
         drains.insert(0, pump.drain)
     runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal, output=output, drains=drains)
@@ -189,6 +207,8 @@ def open_watch(
         probes=probes,
         dumps=dumps,
         chunks=chunks,
+        windows=windows,
+        xla_reports=xla_reports,
         maps=Maps(stream, hooks, every_s=maps_every_s),
         alerts=Alerts(stream, launch, runs),
         output=pump,

@@ -24,3 +24,4 @@ from tfmemtop.events.inside import *
 from tfmemtop.events.memory_map import *
 from tfmemtop.events.notice import *
 from tfmemtop.events.outside import *
+from tfmemtop.events.replayed import *

@@ -33,6 +33,8 @@ class Closed(Enum):
     EVENTS = "events"
     PROFILER = "profiler"  # the script began to profile
     EXIT = "exit"
+    DISK = "disk"  # its file could not be written
+    MEMORY = "memory"  # there was none left for it
 
 
 class Holding(msgspec.Struct, frozen=True, array_like=True):
@@ -57,16 +59,19 @@ class Holders(Event, tag="holders", frozen=True):
     """The allocations of one window in one pool, each from its beginning to its end.
 
     ``began`` and ``ended`` are seconds of the session. ``before`` is in use as the window began, ``peak`` its highest
-    in use, both as TensorFlow's allocator says, and ``peak_at`` the number of the event, from 0 on, that reached it.
+    in use, both as TensorFlow's allocator says, and ``peak_at`` the number of the event, from 0 on, that reached it;
+    -1 if none was higher than ``before``.
     A whole step of ``function`` lies in it if ``steps`` is at least 1. ``unknown`` bytes of the peak are of no span,
     because ``lost`` events are missing or a chunk was not found.
 
-    ``spans`` has for each allocation its holding, its address, and the events at which it began and ended.
-    ``times`` has for each event the time since the one before, in µs.
+    ``names`` of operations and ``holdings`` are lists. ``spans`` has for each allocation its holding, its address, and
+    the events at which it began and ended. ``times`` has for each event the time since the one before, in µs. All four
+    are packed by ``events/courses.py``: a step of ResNet-50 has 2 500 allocations with as many names, 250 kB of JSON.
     """
 
     origin = Origin.HOOK
     keep = Newest(4, "pid", "device", first=True)
+    droppable = True
 
     pid: Number
     device: Name
@@ -79,11 +84,11 @@ class Holders(Event, tag="holders", frozen=True):
     steps: Seconds | None = None
     before: Size = 0
     peak: Size = 0
-    peak_at: Size = 0
+    peak_at: Number = -1
     unknown: Size = 0
     lost: Size = 0
-    names: Annotated[list[Text], Some] = msgspec.field(default_factory=list)
-    holdings: Annotated[list[Holding], Some] = msgspec.field(default_factory=list)
+    names: Annotated[bytes, Many] = b""
+    holdings: Annotated[bytes, Many] = b""
     spans: Annotated[bytes, Many] = b""
     times: Annotated[bytes, Many] = b""
     cost_us: Size | None = None  # of the window, to the script
@@ -115,7 +120,8 @@ class Trace(Event, tag="trace", frozen=True):
 
     ``part`` counts from 0; ``last`` is true of the last one. ``whole`` is false if the trace ended before the process
     had made three steps. ``packed`` holds ``events`` of them; ``steps`` are the numbers of those events, from 0 on in
-    the whole trace, at which a step began. ``names`` are of operations that this part names first.
+    the whole trace, at which a step began. ``names`` are of operations that this part names first. What lay in the pool
+    before comes first, in the order of its addresses, as allocations of no operation.
     """
 
     origin = Origin.HOOK
@@ -129,14 +135,16 @@ class Trace(Event, tag="trace", frozen=True):
     events: Size
     lost: Size = 0
     steps: Annotated[list[Size], Some] = msgspec.field(default_factory=list)
-    names: Annotated[list[Text], Some] = msgspec.field(default_factory=list)
+    names: Annotated[bytes, Many] = b""
     packed: Annotated[bytes, Many] = b""
 
 
 class XlaValue(msgspec.Struct, frozen=True, array_like=True):
     """A value in an XLA buffer: ``size`` bytes at ``offset``, needed from moment ``first`` of the schedule to ``last``.
 
-    ``instruction`` is XLA's name for it, ``operation`` TensorFlow's for what it computes, or empty.
+    ``instruction`` is XLA's name for it, ``operation`` TensorFlow's for what it computes, or empty. For an instruction
+    that XLA itself has made, such as a copy, that is the operation that it was made for. ``file`` and ``line`` are
+    where the script makes the operation, as far as XLA knows.
     """
 
     instruction: Text
@@ -150,25 +158,50 @@ class XlaValue(msgspec.Struct, frozen=True, array_like=True):
     line: Number = 0
 
 
+class XlaMissing(Enum):
+    """Why there is no report of a cluster, or of any."""
+
+    UNREAD = "unread"  # its text is of a form that is not known; detail: what was missing in it
+    TOO_LARGE = "too_large"
+    USERS_FOLDER = "users_folder"  # the user's own flags have XLA write elsewhere; detail: those flags
+    USERS_FILE = "users_file"  # the user's flags are in a file, which is not changed; detail: its name
+    SCRIPTS_FLAGS = "scripts_flags"  # the script has set XLA_FLAGS anew
+    NO_FOLDER = "no_folder"  # detail: the error
+    TOO_MANY = "too_many"  # modules, of which the first were read; detail: how many
+    TOO_MUCH = "too_much"  # bytes were written before they could be read; detail: how many may be
+
+
 class XlaCluster(Event, tag="xla_cluster", frozen=True):
     """What lies in the temporary buffer of one compiled cluster, as XLA itself reports.
 
-    ``temporary`` is the buffer's size in bytes, ``schedule`` the number of moments, ``peak_at`` the one at which most
-    is needed, ``peak`` what then is. ``values`` are the largest, ``others`` bytes at the peak of those left out.
+    ``module`` is XLA's number for it in its process, -1 where the process as a whole has no report. ``temporary`` is
+    the buffer's size in bytes, ``schedule`` the number of moments, ``peak_at`` the one at which most of the buffer is
+    needed, ``peak`` what then is. ``values`` are the largest at the peak and beside it, in the order of their offsets;
+    ``others`` bytes at the peak are of those left out. ``unshared`` bytes would be needed if no two values ever had
+    the same place. ``course`` has for equal parts of the schedule the most bytes that are needed in each.
+
+    ``parameters``, ``outputs`` and ``constants`` are the bytes of the cluster's other allocations.
     """
 
     origin = Origin.HOOK
-    keep = Latest("pid", "name", most=64)
+    keep = Latest("pid", "module", most=64)
 
     pid: Number
     name: Text
+    module: Number = 0
     temporary: Size = 0
     schedule: Size = 0
     peak: Size = 0
     peak_at: Size = 0
     others: Size = 0
+    unshared: Size = 0
+    parameters: Size = 0
+    outputs: Size = 0
+    constants: Size = 0
+    course: Annotated[list[Size], Some] = msgspec.field(default_factory=list)
     values: Annotated[list[XlaValue], Some] = msgspec.field(default_factory=list)
-    missing: Text | None = None  # why its report cannot be read
+    missing: XlaMissing | None = None
+    detail: Text = ""
 
 
 class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_only=True):
@@ -177,6 +210,7 @@ class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_onl
     Hooks send it, but it is not an event: it is not published. The file is ``{pid}.{window}.window``, its first
     ``bytes`` are written. ``probe/window.h`` describes its layout. ``pools`` are TensorFlow's logical devices by the
     number that the file has for them. ``last`` is false while the window goes on and only its beginning is there.
+    With ``missing``, which says why, no window was opened, and there is no file.
     """
 
     pid: Number
@@ -189,3 +223,4 @@ class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_onl
     function: Text = ""
     cost_us: Size = 0
     pace_s: Seconds | None = None
+    missing: Text | None = None

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tfmemtop.bounds import Change, Few, Name, Number, Size, Text, Variables, Words
+from tfmemtop.bounds import Change, Few, Name, Number, Size, Some, Text, Variables, Words
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.keep import Curve, Latest, Newest
 from tfmemtop.events.secrets import without_secrets
@@ -263,6 +263,8 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
 class Census(Event, tag="census", frozen=True):
     """What the variables of a process take: bytes by device and kind, and the 20 largest.
 
+    ``others`` are the variables beyond those that have at least 1 KiB each, up to 2 000.
+
     Live eager tensors are among them if they were looked for: then ``tensors`` is how many were found, or
     ``unseen`` says why none could be. With some found, ``unseen`` says where none were looked for, and ``alike``
     has the largest groups of them. They are looked for on demand, and while a failing allocation waits for room.
@@ -274,6 +276,7 @@ class Census(Event, tag="census", frozen=True):
     pid: Number
     kinds: Annotated[dict[Name, Annotated[dict[Name, Size], Few]], Few]
     largest: Annotated[list[Variable], Few]
+    others: Annotated[list[Variable], Some] = msgspec.field(default_factory=list)
     cost_us: Size | None = None
     tensors: Size | None = None
     unseen: Text = ""

@@ -1,4 +1,6 @@
-"""Builds the probe against one TensorFlow, once: ``python -m tfmemtop.probe.build FOLDER VERSION``.
+"""Builds the probe against one TensorFlow, once: ``python -m tfmemtop.probe.build FOLDER VERSION [replay]``.
+
+With ``replay`` it builds the program that replays allocations instead.
 
 FOLDER is that of the ``tensorflow`` package, which is never imported: it may be of another Python.
 The result is one JSON line on stdout: :class:`Built`.
@@ -16,19 +18,20 @@ import signal
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from tfmemtop import boot
 from tfmemtop.probe.cache import Cache, Library, cache_folder, cache_path, describe, digest_in
 
-SOURCE = Path(__file__).with_name("probe.cc")
-_SOURCES = (SOURCE, SOURCE.with_name("map.h"))
+_HERE = Path(__file__).parent
 
 _HEADER = "tensorflow/core/common_runtime/bfc_allocator.h"
 _LIBRARY = "libtensorflow_framework.so.2"
 _COMPILE_S = 300
 _TRIAL_S = 120
+_TRIAL = {"probe": "trial", "replay": "replay_trial"}
 _TRIALS = 2  # builds of a library that cannot be loaded
 _TRIAL_ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "-1",
@@ -41,10 +44,35 @@ _LINK_FLAGS = (
     "-Wl,-z,defs",  # else what is missing shows only in the script's process
     "-Wl,-z,nodelete",  # whoever closes it, its thread runs on
 )
+_PROGRAM_FLAGS = ("-std=c++17", "-O2", "-fPIE", "-pie", "-pthread", "-w", "-DNDEBUG")
 _ROOM = 1 << 20  # bytes of disk that a build and its library need at most
 _OTHERWISE = "name another compiler in CXX, or leave the probe out with --no-probe"
 _SAME = "built anew, it is the same"
 _LOCK = re.compile(r"mutable\s+[\w:]+\s+(\w+);\s+RegionManager\s+region_manager_")
+
+
+class Product(NamedTuple):
+    """What is built: ``title`` is its name in a sentence; of ``sources`` the first is compiled."""
+
+    name: str
+    title: str
+    suffix: str
+    sources: tuple[str, ...]
+    flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    mode: int
+
+    @property
+    def source(self) -> Path:
+        """The one that is compiled."""
+        return _HERE / self.sources[0]
+
+
+PROBE = Product("probe", "the probe", "so", ("probe.cc", "map.h"), _FLAGS, _LINK_FLAGS, 0o600)
+REPLAY = Product(
+    *("replay", "the replay", "bin", ("replay.cc", "replay_pool.h"), _PROGRAM_FLAGS, _LINK_FLAGS[:1], 0o700)
+)
+_PRODUCTS = {product.name: product for product in (PROBE, REPLAY)}
 
 
 class Built(NamedTuple):
@@ -64,14 +92,14 @@ class _CannotBuild(Exception):
         self.built = Built(state, "", text, remedy)
 
 
-def build(tensorflow: Path, version: str) -> Built:
-    """The library for the TensorFlow in the folder *tensorflow*, from the cache or newly built."""
+def build(tensorflow: Path, version: str, product: Product = PROBE) -> Built:
+    """The *product* for the TensorFlow in the folder *tensorflow*, from the cache or newly built."""
     try:
-        library = _find_or_build(tensorflow, version)
+        library = _find_or_build(product, tensorflow, version)
     except _CannotBuild as error:
         return error.built
     except OSError as error:
-        return Built("failed", "", f"the probe could not be built: {error}")
+        return Built("failed", "", f"{product.title} could not be built: {error}")
     return Built("built", str(library.path), digest=library.digest, checksum=library.checksum)
 
 
@@ -82,10 +110,10 @@ def is_cached(tensorflow: Path, version: str) -> bool:
         OSError: the files of TensorFlow cannot be read.
     """
     _, compiler_version = find_compiler()
-    return Cache(cache_path(), _key(version, tensorflow / _LIBRARY, compiler_version)).find() is not None
+    return Cache(cache_path(), _key(PROBE, version, tensorflow / _LIBRARY, compiler_version)).find() is not None
 
 
-def _find_or_build(tensorflow: Path, version: str) -> Library:
+def _find_or_build(product: Product, tensorflow: Path, version: str) -> Library:
     framework = tensorflow / _LIBRARY
     if not framework.is_file():
         raise _CannotBuild("unavailable", f"this TensorFlow has no {_LIBRARY} to read its allocators through")
@@ -94,43 +122,43 @@ def _find_or_build(tensorflow: Path, version: str) -> Library:
             "unavailable", "this TensorFlow came without its C++ headers", "install TensorFlow from its wheel, with pip"
         )
     compiler, compiler_version = find_compiler()
-    key = _key(version, framework, compiler_version)
+    key = _key(product, version, framework, compiler_version)
     try:
-        cache = Cache(cache_folder(), key)
+        cache = Cache(cache_folder(), key, product.name, product.suffix)
         found = cache.find()
         if found is None:
             with cache.locked():
-                return cache.find() or _build(cache, compiler, tensorflow)
+                return cache.find() or _build(product, cache, compiler, tensorflow)
         cache.sweep()
         return found
     except OSError as error:
         raise _CannotBuild(
             "failed",
-            f"the probe cannot be kept in {cache_path()}: {error}",
+            f"{product.title} cannot be kept in {cache_path()}: {error}",
             "set XDG_CACHE_HOME to a folder of your own with room for it",
         ) from None
 
 
-def _build(cache: Cache, compiler: list[str], tensorflow: Path) -> Library:
+def _build(product: Product, cache: Cache, compiler: list[str], tensorflow: Path) -> Library:
     """A new library, which has been loaded once before anybody may have it; built anew if that failed."""
     refusals = {digest_in(path): path for path in cache.refusals()}
     for mark in refusals.values():
         if _SAME in mark.read_text():
-            raise _refused(mark)
+            raise _refused(product, mark)
     if not _has_room(cache.folder):
-        raise _no_room(cache.folder)
+        raise _no_room(product, cache.folder)
     trouble = ""
     for _ in range(_TRIALS):
         with cache.draft() as draft:
-            product = describe(_compile(compiler, tensorflow, Path(draft)))
-            if product.digest in refusals:
-                with refusals[product.digest].open("a") as file:
+            made = describe(_compile(product, compiler, tensorflow, Path(draft)))
+            if made.digest in refusals:
+                with refusals[made.digest].open("a") as file:
                     file.write(_SAME + "\n")
-                raise _refused(refusals[product.digest])
-            trouble = _try(product, tensorflow)
+                raise _refused(product, refusals[made.digest])
+            trouble = _try(product, made, tensorflow)
             if not trouble:
-                return cache.keep(product)
-    raise _CannotBuild("failed", f"the probe was built twice and cannot be loaded: {trouble}", _OTHERWISE)
+                return cache.keep(made)
+    raise _CannotBuild("failed", f"{product.title} was built twice and cannot be loaded: {trouble}", _OTHERWISE)
 
 
 def find_compiler() -> tuple[list[str], str]:
@@ -158,49 +186,50 @@ def _install() -> str:
     return next((command for manager, command in managers.items() if shutil.which(manager)), "install g++")
 
 
-def _key(version: str, framework: Path, compiler_version: str) -> str:
+def _key(product: Product, version: str, framework: Path, compiler_version: str) -> str:
     found = framework.stat()
     parts = (version, str(framework), str(found.st_mtime_ns), str(found.st_size), compiler_version, platform.machine())
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
-    for source in _SOURCES:
-        digest.update(source.read_bytes())
-    digest.update(repr((_FLAGS, _LINK_FLAGS)).encode())
+    for source in product.sources:
+        digest.update((_HERE / source).read_bytes())
+    digest.update(repr((product.flags, product.link_flags)).encode())
     return digest.hexdigest()[:24]
 
 
-def _compile(compiler: list[str], tensorflow: Path, draft: Path) -> Path:
+def _compile(product: Product, compiler: list[str], tensorflow: Path, draft: Path) -> Path:
     """The library, built in the folder *draft*. What this TensorFlow lacks is left out."""
     defines = dict([_pool_lock(tensorflow / "include")])
     defines["_GLIBCXX_USE_CXX11_ABI"] = _string_abi(tensorflow / _LIBRARY)
     defines["EIGEN_MAX_ALIGN_BYTES"] = "64"  # as TensorFlow's own sysconfig has it
-    product = draft / "probe.so"
+    made = draft / f"{product.name}.{product.suffix}"
     while True:
-        complaint = _run([*compiler, *_arguments(defines, tensorflow, product)], draft)
+        complaint = _run([*compiler, *_arguments(product, defines, tensorflow, made)], draft)
         if complaint is None:
-            product.chmod(0o600)
-            return product
+            made.chmod(product.mode)
+            return made
         if re.search("No space left on device|[Qq]uota exceeded", complaint):
-            raise _no_room(draft.parent)
+            raise _no_room(product, draft.parent)
         if "TFMEMTOP_NO_GPU" not in defines and re.search("GPUProcessState|GpuIdManager", complaint):
             defines["TFMEMTOP_NO_GPU"] = "1"
         elif "map.h:" not in complaint or not defines.pop("TFMEMTOP_POOL_LOCK", None):
             line = next((line for line in complaint.splitlines() if "error" in line or "undefined" in line), "")
             raise _CannotBuild(
                 "failed",
-                f"the probe does not build against this TensorFlow: {line or complaint[-200:]}",
+                f"{product.title} does not build against this TensorFlow: {line or complaint[-200:]}",
             )
 
 
-def _try(product: Library, tensorflow: Path) -> str:
-    """What goes wrong if a process loads the library *product*; empty if all is well.
+def _try(product: Product, made: Library, tensorflow: Path) -> str:
+    """What goes wrong if a process loads the library *made*; empty if all is well.
 
     It has the user's variables, such as LD_LIBRARY_PATH and LD_PRELOAD, since the script's process has them too.
     """
-    if _is_cut_short(product.path):
+    if _is_cut_short(made.path):
         return "the linker has not written all of it"
+    arguments = (tensorflow / _LIBRARY, made.path, made.checksum)
     try:
         done = subprocess.run(
-            boot.command("tfmemtop.probe.trial", str(tensorflow / _LIBRARY), str(product.path), str(product.checksum)),
+            boot.command(f"tfmemtop.probe.{_TRIAL[product.name]}", *map(str, arguments)),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -210,7 +239,9 @@ def _try(product: Library, tensorflow: Path) -> str:
         )
     except subprocess.TimeoutExpired:
         # Of the lowest priority, on a machine that trains: that says nothing of the library.
-        raise _CannotBuild("failed", f"a trial of the probe was not done after {_TRIAL_S} s", _OTHERWISE) from None
+        raise _CannotBuild(
+            "failed", f"a trial of {product.title} was not done after {_TRIAL_S} s", _OTHERWISE
+        ) from None
     if done.returncode < 0:
         return f"a trial was ended by a signal: {signal.strsignal(-done.returncode)}"
     said = (done.stdout.strip() or done.stderr.strip()).splitlines()
@@ -232,31 +263,39 @@ def _has_room(folder: Path) -> bool:
     return disk.f_bavail * disk.f_frsize >= _ROOM
 
 
-def _no_room(folder: Path) -> _CannotBuild:
+def _no_room(product: Product, folder: Path) -> _CannotBuild:
     return _CannotBuild(
         "failed",
-        "there is no room to build the probe",
+        f"there is no room to build {product.title}",
         f"make room on the disk of {folder}, or set XDG_CACHE_HOME to a folder that has some",
     )
 
 
-def _refused(mark: Path) -> _CannotBuild:
+def _refused(product: Product, mark: Path) -> _CannotBuild:
     why = mark.read_text().partition("\n")[0]
-    return _CannotBuild("failed", f"the probe is not used: {why}", f"remove {mark} to have it tried again")
+    return _CannotBuild("failed", f"{product.title} is not used: {why}", f"remove {mark} to have it tried again")
 
 
-def _arguments(defines: dict[str, str], tensorflow: Path, product: Path) -> list[str]:
+def _arguments(product: Product, defines: dict[str, str], tensorflow: Path, made: Path) -> list[str]:
     return [
-        *_FLAGS,
+        *product.flags,
         *(f"-D{name}={value}" for name, value in defines.items() if value),
         f"-I{tensorflow / 'include'}",
-        str(SOURCE),
+        str(product.source),
         "-o",
-        str(product),
+        str(made),
         f"-L{tensorflow}",
         f"-l:{_LIBRARY}",
-        *_LINK_FLAGS,
+        *product.link_flags,
+        *_found_by_itself(product, tensorflow),
     ]
+
+
+def _found_by_itself(product: Product, tensorflow: Path) -> Iterator[str]:
+    """For a program: it is to find this TensorFlow, whatever LD_LIBRARY_PATH says."""
+    if product is REPLAY:
+        for argument in ("--disable-new-dtags", "-rpath", str(tensorflow)):
+            yield from ("-Xlinker", argument)
 
 
 def _run(command: list[str], draft: Path) -> str | None:
@@ -294,8 +333,8 @@ def _string_abi(library: Path) -> str:
 def main(arguments: list[str]) -> int:
     """Build for the folder and version in *arguments*, out of the script's way."""
     os.nice(19)
-    folder, version = arguments
-    print(json.dumps(build(Path(folder), version)._asdict()))
+    folder, version, *name = arguments
+    print(json.dumps(build(Path(folder), version, _PRODUCTS[name[0]] if name else PROBE)._asdict()))
     return 0
 
 

@@ -1,8 +1,9 @@
 """Where built libraries are kept: each whole, under a name that says its digest, or not at all.
 
 ``probe-KEY-DIGEST.so`` is a library: KEY names what it was built of, DIGEST is the SHA-256 of the file. One that ended
-a program as it was loaded leaves ``probe-KEY-DIGEST.refused``. ``build-*`` are folders of a build under way: whoever
-holds the lock on ``lock`` owns them, and finds those of builders that were killed.
+a program as it was loaded leaves ``probe-KEY-DIGEST.refused``. ``replay-KEY-DIGEST.bin`` is a program. ``build-*`` are
+folders of a build under way: whoever holds the lock on ``lock`` owns them, and finds those of builders that were
+killed.
 """
 
 import contextlib
@@ -97,15 +98,17 @@ def refuse(path: Path, why: str) -> Path:
 
 
 class Cache:
-    """The libraries in *folder* that were built of what *key* names."""
+    """The libraries or programs called *name* in *folder* that were built of what *key* names."""
 
-    def __init__(self, folder: Path, key: str) -> None:
+    def __init__(self, folder: Path, key: str, name: str = "probe", suffix: str = "so") -> None:
         self.folder = folder
+        self._name = name
         self._key = key
+        self._suffix = suffix
 
     def find(self) -> Library | None:
         """The library, if there is one that is whole and was not refused."""
-        for path in self.folder.glob(f"probe-{self._key}-*.so"):
+        for path in self.folder.glob(f"{self._name}-{self._key}-*.{self._suffix}"):
             library = None if path.with_suffix(".refused").exists() else whole(path, digest_in(path))
             if library is not None:
                 with contextlib.suppress(OSError):  # a cache that can only be read
@@ -115,7 +118,7 @@ class Cache:
 
     def refusals(self) -> list[Path]:
         """What :func:`refuse` has left."""
-        return sorted(self.folder.glob(f"probe-{self._key}-*.refused"))
+        return sorted(self.folder.glob(f"{self._name}-{self._key}-*.refused"))
 
     def keep(self, product: Library) -> Library:
         """Move *product* into the cache; others with this key go.
@@ -124,13 +127,13 @@ class Cache:
             OSError: the disk cannot hold it.
         """
         _sync(product.path)
-        kept = self.folder / f"probe-{self._key}-{product.digest}.so"
-        for damaged in self.folder.glob(f"probe-{self._key}-*.so"):
+        kept = self.folder / f"{self._name}-{self._key}-{product.digest}.{self._suffix}"
+        for damaged in self.folder.glob(f"{self._name}-{self._key}-*.{self._suffix}"):
             damaged.unlink(missing_ok=True)
         product.path.rename(kept)
         _sync(self.folder)
-        for kind in ("so", "refused"):
-            for old in sorted(self.folder.glob(f"probe-*.{kind}"), key=_last_used, reverse=True)[_KEPT:]:
+        for kind in (self._suffix, "refused"):
+            for old in sorted(self.folder.glob(f"{self._name}-*.{kind}"), key=_last_used, reverse=True)[_KEPT:]:
                 old.unlink(missing_ok=True)
         return product._replace(path=kept)
 

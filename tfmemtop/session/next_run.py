@@ -33,6 +33,10 @@ class NextRun:
         now = choices.index(self.settings.allocator) if self.settings.allocator in choices else 0
         return self._set(allocator=choices[(now + 1) % len(choices)])
 
+    def with_xla_report_toggled(self) -> "NextRun":
+        """Whether XLA writes down what lies in its buffers."""
+        return self._set(xla_report=not self.settings.xla_report)
+
     def with_limit(self, text: str, state: State) -> "NextRun":
         """The limit that *text* means; empty leaves it to the script.
 

@@ -25,6 +25,12 @@ def _trace(state: State, event: events.Trace) -> None:
         parts.append(event)
 
 
+@folds(events.Replayed)
+def _replayed(state: State, event: events.Replayed) -> None:
+    if hooked := device_told_by(state, event.pid, event.device):
+        hooked.windows.setdefault(event.device, Windows()).replayed = event
+
+
 @folds(events.OperationLines)
 def _operation_lines(state: State, event: events.OperationLines) -> None:
     if hooked := hooked_of(state, event.pid):
@@ -36,7 +42,7 @@ def _operation_lines(state: State, event: events.OperationLines) -> None:
 @folds(events.XlaCluster)
 def _xla_cluster(state: State, event: events.XlaCluster) -> None:
     if hooked := hooked_of(state, event.pid):
-        hooked.clusters.pop(event.name, None)
-        hooked.clusters[event.name] = event
+        hooked.clusters.pop(event.module, None)
+        hooked.clusters[event.module] = event
         while len(hooked.clusters) > CLUSTERS_KEPT:
             del hooked.clusters[next(iter(hooked.clusters))]

@@ -7,7 +7,8 @@ from tfmemtop import events
 from tfmemtop.state.model import Hooked, State
 
 TENSORS = "tensors"
-KINDS = ("variables", "optimizer", "metrics", TENSORS)
+OPTIMIZER = "optimizer"
+KINDS = ("variables", OPTIMIZER, "metrics", TENSORS)
 """Kinds of a census, in the order in which they are shown."""
 
 SHOWN = 20

@@ -53,6 +53,7 @@ class Windows:
     first: events.Holders | None = None
     newest: deque[events.Holders] = field(default_factory=lambda: deque(maxlen=WINDOWS_KEPT))
     trace: deque[events.Trace] = field(default_factory=lambda: deque(maxlen=TRACE_PARTS_KEPT))
+    replayed: events.Replayed | None = None  # that trace, under other settings
 
 
 @dataclass(slots=True)
@@ -126,7 +127,7 @@ class Hooked:
     pools: dict[str, Pool] = field(default_factory=dict)
     windows: dict[str, Windows] = field(default_factory=dict)
     lines: dict[str, events.OperationLine] = field(default_factory=dict)  # by operation
-    clusters: dict[str, events.XlaCluster] = field(default_factory=dict)  # by name
+    clusters: dict[int, events.XlaCluster] = field(default_factory=dict)  # by XLA's number of the module
     trends: dict[str, Trend] = field(default_factory=dict)
     host: Course = field(default_factory=Course)  # of the process's host memory
     contexts: dict[int, Context] = field(default_factory=dict)  # by NVML index

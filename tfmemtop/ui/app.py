@@ -30,6 +30,7 @@ from tfmemtop.ui.pace import Pace
 from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.ui.panels.output_panel import OutputPanel
 from tfmemtop.ui.panels.process_table import ProcessTable
+from tfmemtop.ui.pool_screens import PoolScreens
 from tfmemtop.ui.replay_actions import ReplayActions
 from tfmemtop.ui.screens.drawn import Changed, Drawn
 from tfmemtop.ui.screens.main_screen import MainScreen
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 # The screens and dialogs that a key opens are imported by what opens them: the first picture does without them.
 
 
-class TfmemtopApp(ReplayActions, SturdyApp):
+class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
     """Wires the session to the screens: what comes is drawn, what keys ask for is done."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -69,6 +70,7 @@ class TfmemtopApp(ReplayActions, SturdyApp):
         super().__init__(driver_class(), ansi_color=True)
         self.animation_level = "none"
         self.ascii_only = options.ascii
+        self.color = options.color
         self.session = Session(source, readonly=options.readonly)
         self.glyphs = ASCII if options.ascii else UNICODE
         self.keys = [key for key in KEYS if self._has(key)]
@@ -231,6 +233,10 @@ class TfmemtopApp(ReplayActions, SturdyApp):
     def action_allocator(self) -> None:
         if upcoming := self.session.next:
             self._choose(upcoming.with_allocator_cycled(bool(self.state.devices)))
+
+    def action_xla_report(self) -> None:
+        if upcoming := self.session.next:
+            self._choose(upcoming.with_xla_report_toggled())
 
     def action_limit(self) -> None:
         from tfmemtop.ui.screens.next_run_dialogs import limit_dialog

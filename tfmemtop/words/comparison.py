@@ -145,12 +145,14 @@ def differing(run: RunFigures, other: RunFigures | None, commands: bool = True) 
     if other is None:
         return words or [SCRIPTS_OWN]
     others = _settings(other)
-    found = [word for word in words if word not in others]
+    theirs, arguments = set(others), set(other.argv)  # of thousands, a list would be searched thousands of times
+    found = [word for word in words if word not in theirs]
     if commands and run.argv != other.argv:
-        found.append(" ".join(word for word in run.argv if word not in other.argv) or "fewer arguments")
+        found.append(" ".join(word for word in run.argv if word not in arguments) or "fewer arguments")
     if found:
         return found
-    dropped = [word for word in others if word not in words]
+    ours = set(words)
+    dropped = [word for word in others if word not in ours]
     return [f"without {', '.join(dropped)}" if dropped else "the same settings"]
 
 

@@ -33,6 +33,20 @@ def map_keys(*, replay: bool) -> Rows:
     )
 
 
+def holders_keys(*, replay: bool) -> Rows:
+    """The keys of the screen that shows who holds the memory."""
+    rows = [
+        ("↑ ↓", "choose a row; Enter opens its parts"),
+        ("g", "group by layer, operation, kind, shape, line"),
+        ("[ ]" if replay else "← → [ ]", "go through the step; the rows are those of that moment; p goes to the peak"),
+        ("c", "lay another window beside this one; again: the next one, then none"),
+        ("v", "show the window before"),
+    ]
+    if not replay:
+        rows.append(("n", "ask for a window now"))
+    return (*rows, ("Tab", "another device or process"))
+
+
 def output_keys(*, typing: bool) -> Rows:
     """The keys of the script's output; with *typing*, those too that send something to it."""
     rows = [

@@ -11,6 +11,8 @@ from tfmemtop.units import format_bytes
 SCRIPTS_OWN = "the script's own settings"
 """What is said where the user chose nothing."""
 
+XLA_REPORT = "XLA's report"
+
 
 def chosen(settings: Settings) -> list[str]:
     """What the user chose, in a fixed order: ``["growth on", "limit 4.0 GiB"]``; empty if nothing."""
@@ -25,6 +27,8 @@ def chosen(settings: Settings) -> list[str]:
         words.append(_gpus(settings.gpus))
     if settings.cpu_pool is not None:
         words.append(f"CPU pool {format_bytes(settings.cpu_pool)}")
+    if settings.xla_report:
+        words.append(XLA_REPORT)
     return words + [f"{name}={masked(name, value)}" for name, value in sorted(settings.environment.items())]
 
 
@@ -60,6 +64,8 @@ def changes(argv: Sequence[str], new: Settings, argv_before: Sequence[str], old:
         words.append(new.allocator or "allocator as the script says")
     if new.gpus != old.gpus:
         words.append("all GPUs" if new.gpus is None else _gpus(new.gpus))
+    if new.xla_report != old.xla_report:
+        words.append(XLA_REPORT if new.xla_report else f"no {XLA_REPORT}")
     if new.environment != old.environment:
         words.append("other environment")
     if list(argv) != list(argv_before):

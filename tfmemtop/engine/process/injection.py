@@ -19,6 +19,11 @@ def dumps_folder(hook_socket: Path) -> Path:
     return hook_socket.with_name("dumps")
 
 
+def xla_folder(hook_socket: Path) -> Path:
+    """Where XLA writes its reports, if it is asked for them."""
+    return hook_socket.with_name("xla")
+
+
 def with_hook(environment: dict[str, str], launch: Launch, hook_socket: Path, *, folder_exists: bool) -> dict[str, str]:
     """*environment* with what brings the hook in; *folder_exists* says whether the working folder is still there."""
     # The user's PYTHONPATH stays as it is: an empty part in it means the working folder. Where all of it is empty, it

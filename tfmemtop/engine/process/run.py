@@ -15,10 +15,11 @@ from pathlib import Path
 from tfmemtop import limits
 from tfmemtop.engine.process import descriptors
 from tfmemtop.engine.process.command import check_command, readable, start_error
-from tfmemtop.engine.process.injection import with_hook
+from tfmemtop.engine.process.injection import with_hook, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
+from tfmemtop.engine.process.xla_flags import Refused, with_report
 from tfmemtop.engine.sources.kernel_kills import OomCounter
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import NoticeKind, Run, RunEnd
@@ -32,13 +33,15 @@ _PR_SET_PDEATHSIG = 1
 class Prepared:
     """A run that is ready to start: all that can be checked beforehand has been.
 
-    ``argv`` is what the script gets, ``shown`` the same in valid UTF-8, ``environment`` the whole of it.
+    ``argv`` is what the script gets, ``shown`` the same in valid UTF-8, ``environment`` the whole of it. ``no_report``
+    is why XLA is not asked for the reports that the settings ask for.
     """
 
     argv: list[str]
     shown: list[str]
     environment: dict[str, str]
     settings: Settings
+    no_report: Refused | None = None
 
 
 class Runs:
@@ -102,7 +105,14 @@ class Runs:
         environment = with_hook(
             environment, self._launch, self._hook_socket, folder_exists=os.fstat(self._folder).st_nlink > 0
         )
-        return Prepared(given, [readable(argument) for argument in argv], environment, settings)
+        no_report = None
+        if settings.xla_report:
+            asked = with_report(environment, xla_folder(self._hook_socket))
+            if isinstance(asked, Refused):
+                no_report = asked
+            else:
+                environment = asked
+        return Prepared(given, [readable(argument) for argument in argv], environment, settings, no_report)
 
     def start(self, run: Prepared) -> None:
         """Start the next run and publish it.

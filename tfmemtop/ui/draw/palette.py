@@ -35,6 +35,37 @@ LAYER = {
 }
 
 
+HOLDER = {
+    "variables": Style(color="green"),
+    "optimizer": Style(color="magenta"),
+    "gradients": Style(color="yellow"),
+    "activations": Style(color="cyan"),
+    "loss": Style(color="red"),
+    "input": Style(color="blue"),
+    "workspace": Style(color="blue", bold=True),
+    "tensors": Style(color="green", bold=True),
+    "xla": Style(color="magenta", bold=True),
+    "before": DIM,
+    "unknown": DIM,
+}
+"""Who holds memory, by kind. Each also has a letter of its own."""
+
+LETTER = {
+    "variables": "V",
+    "optimizer": "O",
+    "gradients": "G",
+    "activations": "A",
+    "loss": "L",
+    "input": "I",
+    "workspace": "W",
+    "tensors": "T",
+    "xla": "X",
+    "before": "B",
+    "unknown": "?",
+}
+"""What a kind of holder is drawn with where a word has no room."""
+
+
 @dataclass(frozen=True, slots=True)
 class Glyphs:
     """The characters drawn with: Unicode, or ``--ascii``."""

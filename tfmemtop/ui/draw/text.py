@@ -77,6 +77,26 @@ def cut_left(text: str, cells: int) -> str:
     return " " * max(0, gone - cells)
 
 
+def end_of(name: str, width: int, ellipsis: str = "…") -> str:
+    """*name*, made safe, in at most *width* cells: of ``a/b/c`` the last parts stay, of a long one both its ends."""
+    name = safe(_shortened(name))
+    if cell_len(name) <= width:
+        return name
+    if width < 3:
+        return set_cell_size(name, max(0, width))
+    parts = name.split("/")
+    for gone in range(1, len(parts)):
+        rest = f"{ellipsis}/{'/'.join(parts[gone:])}"
+        if cell_len(rest) <= width:
+            return rest
+    last = parts[-1] or name
+    if cell_len(last) <= width - 1:
+        return ellipsis + last
+    room = width - cell_len(ellipsis)
+    tail = cut_left(last, cell_len(last) - (room + 1) // 2)
+    return set_cell_size(last, room - cell_len(tail)) + ellipsis + tail
+
+
 def exactly(text: str, width: int) -> str:
     """*text* padded or cut to *width* cells."""
     if text.isascii():

@@ -158,7 +158,8 @@ class _Displayed(Highlighter):
     """What is typed as it is shown: a line break that stands in an argument is a blank there, and stays one."""
 
     def highlight(self, text: Text) -> None:
-        text.plain = "".join(safe(character) or "?" for character in text.plain)
+        if safe(text.plain) != text.plain:  # mostly it is the same, and a long text has many characters
+            text.plain = "".join(safe(character) or "?" for character in text.plain)
 
 
 class InputDialog(Dialog[T]):

@@ -4,10 +4,20 @@ from textual.message import Message
 
 from tfmemtop.events import MapWanted
 from tfmemtop.state import State
+from tfmemtop.state.pool_views import PoolKey
 
 
 class Changed(Message):
     """The user has changed what is to be seen: the app draws anew."""
+
+
+class PoolWanted(Message):
+    """The user wants to look into the pool ``key``: at who holds it, or at its map."""
+
+    def __init__(self, key: PoolKey | None, *, holders: bool) -> None:
+        super().__init__()
+        self.key = key
+        self.holders = holders
 
 
 class Drawn:

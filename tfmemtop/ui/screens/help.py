@@ -24,6 +24,7 @@ _GROUPS = (
     ("processes", "Processes"),
     ("output", "Output, when it is chosen with Tab"),
     ("map", "Inside the pool"),
+    ("holders", "Who holds the memory"),
 )
 _FIRST = "tfmemtop: keys and words"
 _LEFT = 9
@@ -49,6 +50,7 @@ class HelpDialog(Dialog[None]):
             "processes": words.table_keys(replay=replay, signals=signals),
             "output": words.output_keys(typing=signals),
             "map": words.map_keys(replay=replay),
+            "holders": words.holders_keys(replay=replay),
         }
         self._pages = ("", *topics())  # the first one has no name
         self._page_shown = 0

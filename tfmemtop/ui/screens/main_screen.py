@@ -28,7 +28,7 @@ from tfmemtop.ui.panels.process_rows import COLUMNS, Order
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.panels.replay_bar import ReplayBar
 from tfmemtop.ui.panels.why_panel import WhyPanel
-from tfmemtop.ui.screens.drawn import Changed, Drawn
+from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
 from tfmemtop.ui.terminal_size import TerminalSize
 
 
@@ -175,12 +175,10 @@ class MainScreen(Drawn, Screen[None]):
         self.output.action_type()
 
     def action_map(self) -> None:
-        from tfmemtop.ui.screens.map_screen import MapScreen
+        self.post_message(PoolWanted(self._pool(), holders=False))
 
-        self.app.push_screen(MapScreen(self.session, self._pool(), glyphs=self.glyphs), self._back)
-
-    def _back(self, _: None) -> None:
-        self.post_message(Changed())
+    def action_holders(self) -> None:
+        self.post_message(PoolWanted(self._pool(), holders=True))
 
     def action_toggle_output(self) -> None:
         self._toggle("output")

@@ -16,7 +16,7 @@ from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.map_wishes import PACE_S
-from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel
 from tfmemtop.words.no_map import remedy_text, why_text
 from tfmemtop.words.panels import EMPTY_POOL, NO_POOL
@@ -266,7 +266,7 @@ class MapScreen(FullScreen[MapPanel]):
         Binding("o", "moment", show=False),
     ]
 
-    def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs) -> None:
+    def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs, color: bool = True) -> None:
         super().__init__(session, MapPanel(session.state, key, glyphs=glyphs))
 
     @property
@@ -289,10 +289,14 @@ class MapScreen(FullScreen[MapPanel]):
             hints.append(("o", "now" if panel.moment else "as memory ran out"))
         if self.session.may_change:
             hints += [("L", "limit"), ("A", "allocator"), ("R", "relaunch")]
-        return [*hints, ("F1", "help")]
+        return [*hints, ("B", "holders"), ("F1", "help")]
 
     def _changed(self) -> None:
         self.post_message(Changed())
+
+    def action_holders(self) -> None:
+        """Who holds this pool, in place of this screen."""
+        self.post_message(PoolWanted(self.panel.key, holders=True))
 
     def action_back(self) -> None:
         if self.panel.leave():

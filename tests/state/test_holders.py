@@ -1,0 +1,133 @@
+"""Who holds it: rows of a window add up to the byte, and are named as a reader of the model would."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import streams as s
+from tests import windows as w
+from tfmemtop import events
+from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holders import By, Standing, course, holder_at, standing
+from tfmemtop.state.model import Hooked
+
+
+def hooked(*more: events.Event) -> Hooked:
+    """A process with the census of the model."""
+    stream = [s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), w.census(), *more]
+    state = s.fold(stream)
+    found = state.processes[100].hooked
+    assert found is not None
+    return found
+
+
+def adds_up(found: Standing) -> bool:
+    return sum(row.bytes for row in found.holders) + found.unknown == found.total and all(
+        sum(part.bytes for part in row.parts) == row.bytes and sum(part.count for part in row.parts) == row.count
+        for row in found.holders
+    )
+
+
+def test_a_step_by_layer() -> None:
+    window = w.step().done()
+    found = standing(window, hooked(), By.LAYER)
+    assert adds_up(found) and found.total == window.peak and found.unknown == 0
+    rows = {row.name or row.kind.value: row for row in found.holders}
+    up = {(part.kind, part.kept): part.bytes for part in rows["up"].parts if part.kind is not Kind.OPTIMIZER}
+    assert up == {(Kind.VARIABLES, False): w.SIZE, (Kind.GRADIENTS, False): w.SIZE, (Kind.ACTIVATIONS, True): w.SIZE}
+    slots = [part for part in rows["up"].parts if part.kind is Kind.OPTIMIZER]
+    assert sorted(part.python_name for part in slots) == [
+        "adam/sequential_up_kernel_momentum",
+        "adam/sequential_up_kernel_velocity",
+    ]
+    assert rows["optimizer"].bytes == 2 * w.SIZE  # its temporaries
+
+
+@pytest.mark.parametrize("by", By)
+def test_every_grouping_adds_up(by: By) -> None:
+    window = w.step().done(unknown=512)
+    for at in (-1, 0, 5, None):
+        found = standing(window, hooked(), by, at)
+        assert adds_up(found)
+    assert standing(window, hooked(), by).total == window.peak
+    assert standing(window, hooked(), by).unknown == 512
+
+
+def test_what_is_freed_before_the_backward_pass_is_not_kept() -> None:
+    window = w.step().done()
+    at = standing(window, hooked(), By.LAYER, 3)
+    parts = {part.operation.rpartition("/")[2]: part for row in at.holders for part in row.parts}
+    assert not parts["mul"].kept and parts["BiasAdd"].kept and parts["Relu"].kept
+
+
+def test_the_course_is_what_stands_at_each_moment() -> None:
+    window = w.step().done()
+    moments = course(window, hooked())
+    assert moments[0].event == -1 and moments[0].total == window.before
+    assert max(moment.total for moment in moments) == window.peak == moments[window.peak_at + 1].total
+    for moment in moments:
+        found = standing(window, hooked(), By.KIND, moment.event)
+        assert found.total == moment.total == sum(moment.by_kind.values())
+        assert {row.kind: row.bytes for row in found.holders} == {
+            kind: size for kind, size in moment.by_kind.items() if size and kind is not Kind.UNKNOWN
+        }
+
+
+def test_an_address_leads_to_its_holder() -> None:
+    built = w.step()
+    place = built.allocate(1000, "kept", shape=[250], dtype="float32")
+    found = holder_at(built.done(), hooked(), built.spans[place].address + 700)
+    assert found is not None and found.part.operation == "kept" and found.size == 1024
+    assert found.since == pytest.approx(9.7 + 100e-6 * (built.spans[place].begin + 1))
+    assert holder_at(built.done(), hooked(), 12345) is None
+
+
+def test_without_a_census_variables_are_before_the_window() -> None:
+    state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100)])
+    bare = state.processes[100].hooked
+    assert bare is not None
+    found = standing(w.step().done(), bare, By.KIND)
+    assert {row.kind: row.bytes for row in found.holders}[Kind.BEFORE] == 6 * w.SIZE
+
+
+def test_an_xla_buffer_is_opened() -> None:
+    window = w.Window()
+    window.allocate(10_000_000, "")
+    cluster = events.XlaCluster(
+        t=4.0,
+        pid=100,
+        name="cluster_0",
+        temporary=10_000_000,
+        schedule=9,
+        peak=9_000_000,
+        peak_at=5,
+        values=[
+            events.XlaValue("dot.4", "sequential_1/up_1/MatMul", "f32[1024,1024]{1,0}", 0, 4_194_304, 2, 7, "t.py", 9),
+            events.XlaValue("late.1", "sequential_1/up_1/Relu", "f32[8]", 0, 4_194_304, 6, 7),
+        ],
+    )
+    found = standing(window.done(), hooked(cluster), By.LAYER)
+    assert adds_up(found)
+    rows = {row.name: row for row in found.holders}
+    assert rows["up"].bytes == 4_194_304 and rows["up"].parts[0].line is not None
+    assert rows[""].kind is Kind.XLA and rows[""].bytes == window.peak - 4_194_304
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 5), st.booleans()), max_size=30),
+    st.integers(0, 4000),
+    st.integers(-2, 60),
+    st.sampled_from(By),
+)
+def test_any_window_adds_up(made: list[tuple[int, int, bool]], unknown: int, at: int, by: By) -> None:
+    names = ["", "sequential_1/up_1/Relu", "adam/Mul_1", "gradients/x_grad/MatMul", "Mul", "a/b/c"]
+    window = w.Window()
+    places: list[int] = []
+    for requested, name, freed in sorted(made, key=lambda one: one[0] % 2):  # what was there before comes first
+        place = window.allocate(requested, names[name]) if requested % 2 else window.has(requested, names[name])
+        places += [place] if freed else []
+    window.free(*places)
+    event = window.done(unknown=unknown)
+    assert adds_up(standing(event, hooked(), by, at))
+    peak = standing(event, hooked(), by)
+    assert adds_up(peak) and peak.total == event.peak

@@ -1,0 +1,273 @@
+"""B: who holds the memory under keys, at every size, live and in a replay; and what is asked of the engine for it."""
+
+import re
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.cells import cell_len
+
+from tests import pools
+from tests import streams as s
+from tests.ui import held
+from tests.ui.recorded import Recorded, source_of
+from tests.ui.test_app import drawn, press, text_of
+from tests.windows import Window
+from tfmemtop import events
+from tfmemtop.options import UiOptions
+from tfmemtop.session.replay import ReplaySource
+from tfmemtop.state.holders import By
+from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.panels.holders_panel import HoldersPanel
+from tfmemtop.ui.screens.holders_screen import HoldersScreen
+
+
+def app(stream: list[events.Event] | None = None, options: UiOptions | None = None) -> TfmemtopApp:
+    return TfmemtopApp(Recorded(held.training() if stream is None else stream), options or UiOptions())
+
+
+def panel_of(shown: TfmemtopApp) -> HoldersPanel:
+    assert isinstance(shown.screen, HoldersScreen)
+    return shown.screen.panel
+
+
+async def test_b_shows_who_holds_the_peak_and_esc_goes_back() -> None:
+    async with app().run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        told = await press(pilot, "B")
+        for part in (
+            "Holders of GPU:0, process 100",
+            "window 3 of 3, 12 s old",
+            "peak 300.8 MiB, made by gradient_tape/functional_1/head_1/Tensordot/MatMul/MatMul_1",
+            "opened at its interval",
+            "step of train_step",
+            "300.8 MiB at the peak, by layer",
+            "O optimizer 128.0M  A activations 90.0M  V variables 64.0M",
+            "sum  20 rows",
+        ):
+            assert part in told, part
+        choice = panel_of(shown).choice
+        assert choice.window is not None
+        listed = choice.listed(choice.window)
+        assert sum(row.bytes for row in listed.rows) == listed.total == choice.window.peak
+        assert "Processes" not in told
+        assert "Processes" in await press(pilot, "escape")
+
+
+async def test_a_key_groups_by_layer_operation_kind_shape_and_line() -> None:
+    async with app().run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        assert re.search(r"▸ head +O A V G +63\.0M", await press(pilot, "B"))
+        assert re.search(r"▸ functional_1/head_1/Tensordot +A activations +15\.0M", await press(pilot, "g"))
+        assert re.search(r"▸ optimizer +128\.0M .* 43% ", await press(pilot, "g"))
+        assert re.search(r"float32\[1024,1024\] +O V +96\.0M", await press(pilot, "g"))
+        assert re.search(r"projects/train\.py:24 +A activations +36\.0M", await press(pilot, "g"))
+        assert "by layer" in await press(pilot, "g")
+
+
+async def test_enter_opens_a_rows_parts_with_the_scripts_line_and_esc_closes_them() -> None:
+    async with app().run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        await press(pilot, "B", "down", "down")
+        told = await press(pilot, "enter")
+        assert re.search(r"9\.0M ×1 +float32\[24,98304\] +output +functional_1/mlp0up_1/Gelu +train\.py:24", told)
+        told = await press(pilot, "down", "down")
+        assert "train.py:24  x = layers.Dense(4 * width" in told or "mlp0up_kernel" in told
+        assert "Gelu" not in await press(pilot, "escape")
+        assert "Holders of" in text_of(await drawn(pilot))
+
+
+async def test_the_cursor_goes_through_the_step_and_the_rows_with_it() -> None:
+    async with app().run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "B")
+        told = await press(pilot, *["right"] * 6)
+        assert "into the window, by layer" in told and "p peak" in told
+        assert re.search(r"(takes|gives back) \d+\.\d MiB", told)
+        choice = panel_of(shown).choice
+        assert choice.window is not None and choice.at is not None and choice.at > choice.window.peak_at
+        listed = choice.listed(choice.window, choice.at)
+        assert listed.total < choice.window.peak and listed.total == listed.named
+        # A window that comes meanwhile does not take this one's place.
+        await source_of(shown).more.put([held.step(4).done(31.0)])
+        assert "window 3 of 4" in text_of(await drawn(pilot))
+        assert "window 4 of 4" in await press(pilot, "p")
+        assert "at the peak" in await press(pilot, "left_square_bracket", "right_square_bracket")
+        assert "at the peak" in await press(pilot, "left", "escape")
+
+
+async def test_two_windows_stand_beside_each_other_with_what_differs() -> None:
+    async with app().run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        told = await press(pilot, "B", "c")
+        assert "first: peak 268.5 MiB" in told and "newest: peak 300.8 MiB" in told
+        assert re.search(r"loss +L loss +4\.0M +6\.0M +\+2\.0M +\+40", told)
+        assert re.search(r"sum +268\.5M +300\.8M +\+32\.3M", told)
+        assert re.search(r"sum +300\.8M +300\.8M +\+10\.0K", await press(pilot, "c"))
+        assert "at the peak, by layer" in await press(pilot, "c")
+        assert "window 2 of 3" in await press(pilot, "v")
+        assert "first: peak" in await press(pilot, "c")
+        assert "at the peak, by layer" in await press(pilot, "escape")
+
+
+async def test_with_one_window_nothing_is_laid_beside_it() -> None:
+    async with app(held.training([held.step(1)])).run_test(size=(120, 36), notifications=True) as pilot:
+        await drawn(pilot)
+        assert "only one window so far" in await press(pilot, "B", "c")
+
+
+async def test_a_window_is_asked_for_now() -> None:
+    async with app().run_test(size=(160, 48), notifications=True) as pilot:
+        shown = await drawn(pilot)
+        assert "A window is asked for" in await press(pilot, "B", "n")
+        assert source_of(shown).sent[-1] == events.HoldersNow(pid=100)
+
+
+async def test_a_read_only_screen_and_an_ended_process_are_not_asked() -> None:
+    async with app(options=UiOptions(readonly=True)).run_test(size=(160, 48), notifications=True) as pilot:
+        shown = await drawn(pilot)
+        assert "read-only" in await press(pilot, "B", "n")
+        assert not [one for one in source_of(shown).sent if isinstance(one, events.HoldersNow)]
+    ended = [*held.training(), events.HookEnd(t=31.0, pid=100, reason="exit")]
+    async with app(ended).run_test(size=(160, 48), notifications=True) as pilot:
+        shown = await drawn(pilot)
+        assert "This process has ended" in await press(pilot, "B", "n")
+        assert not [one for one in source_of(shown).sent if isinstance(one, events.HoldersNow)]
+
+
+async def test_in_a_replay_the_arrows_move_the_replay_and_brackets_the_cursor(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    first, *rest = held.training()
+    stream = [first, *sorted(rest, key=lambda event: event.t)]
+    path.write_bytes(b"".join(events.encode(event) + b"\n" for event in stream))
+    source = ReplaySource(path)
+    source.paused = True
+    async with TfmemtopApp(source, UiOptions()).run_test(size=(160, 48), notifications=True) as pilot:
+        source.seek(30.0)
+        await drawn(pilot)
+        assert "[ ] moment" in await press(pilot, "B")
+        assert "into the window" in await press(pilot, *["right_square_bracket"] * 5)
+        told = await press(pilot, "n")
+        assert "no other can be asked for" in told and "n now" not in told
+        assert "window 1 of 1" in await press(pilot, "p", *["left"] * 4)
+
+
+ASYNC = [
+    msgspec.structs.replace(event, allocator="cuda_malloc_async") if isinstance(event, events.Effective) else event
+    for event in pools.watched([[(pools.MIB, True)]])
+]
+NONE = [event for event in pools.watched([[(pools.MIB, True)]]) if not isinstance(event, events.Probe)]
+UNAVAILABLE = events.Probe(t=9.0, pid=100, state="unavailable", text="no compiler", remedy="apt install g++")
+REFUSED = msgspec.structs.replace(
+    held.step(1).done(9.0), missing="--holders-interval 0 asks for none", names=b"", holdings=b"", spans=b"", times=b""
+)
+
+
+@pytest.mark.parametrize(
+    ("stream", "told"),
+    [
+        (ASYNC, "cuda_malloc_async does not tell who holds its memory"),
+        ([*NONE, UNAVAILABLE], "not in use here: no compiler"),
+        ([*NONE, events.Probe(t=9.0, pid=100, state="building")], "being built or loaded"),
+        ([*NONE, REFUSED], "There is no window: --holders-interval 0 asks for none."),
+        (pools.watched([[(pools.MIB, True)]]), "No window has been recorded yet"),
+        ([*NONE, events.HookEnd(t=31.0, pid=100, reason="exit")], "ended before a window was recorded"),
+        ([s.session(), s.run()], "No pool is known"),
+    ],
+)
+async def test_where_there_is_no_window_it_is_said_why(stream: list[events.Event], told: str) -> None:
+    async with app(stream).run_test(size=(160, 36)) as pilot:
+        await drawn(pilot)
+        text = await press(pilot, "B")
+        assert told in text and "A window is one step of the script" in text
+
+
+async def test_what_is_not_known_is_a_row_with_the_reason() -> None:
+    window = held.step(2)
+    for _ in range(3):
+        window.allocate(pools.MIB * 64)
+    lost = msgspec.structs.replace(window.done(18.0, unknown=5 * pools.MIB), lost=7)
+    async with app([*held.training([held.step(1)]), lost]).run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        told = await press(pilot, "B", "end")
+        assert re.search(r"unknown: no name, 7 events lost +\? unknown +197\.0M .* 3 *\n", told)
+        assert re.search(r"sum  14 rows 192\.0 MiB \+ unknown 197\.0 MiB +389\.0M", told)
+        assert "192.0M ×3" in await press(pilot, "enter")
+
+
+async def test_tab_goes_to_the_next_pool_and_m_to_its_map() -> None:
+    stream = [
+        *held.training(),
+        s.effective(1.3, 100, name="GPU:1"),
+        s.allocator(30.0, 100, in_use=pools.MIB, name="GPU:1"),
+        held.step(1, device="GPU:1").done(29.0),
+    ]
+    async with app(stream).run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        assert "Tab GPU:1" in await press(pilot, "B")
+        assert "Holders of GPU:1" in await press(pilot, "tab")
+        assert "Pool of GPU:1" in await press(pilot, "M")
+        assert "Holders of GPU:1" in await press(pilot, "B")
+        assert "Processes" in await press(pilot, "escape")
+
+
+@pytest.mark.parametrize("size", [(40, 12), (60, 16), (80, 24), (112, 20), (120, 36), (160, 48), (200, 60)])
+@pytest.mark.parametrize("ascii", [False, True])
+async def test_every_size_shows_rows_and_keys(size: tuple[int, int], ascii: bool) -> None:
+    async with app(options=UiOptions(ascii=ascii)).run_test(size=size) as pilot:
+        await drawn(pilot)
+        for keys in (("B",), ("enter", "down"), ("right",), ("c",), ("g",), ("c", "c", "g"), ("enter",)):
+            lines = (await press(pilot, *keys)).splitlines()
+            assert len(lines) == size[1] and {cell_len(line) for line in lines} == {size[0]}
+            assert "Esc back" in lines[-1] and "Holders" in lines[1] and "cannot be drawn" not in "".join(lines)
+            assert any(line.startswith(">" if ascii else "▸") for line in lines)
+            if ascii:
+                assert "\n".join(lines).isascii()
+
+
+async def test_long_and_wide_names_are_cut_so_that_the_layer_stays_readable() -> None:
+    window = Window()
+    name = f"{held.CALL}{'tower_of_many_blocks_1/' * 9}注意力層_1/MatMul"
+    window.allocate(pools.MIB, name, shape=[512, 512], dtype="float32")
+    async with app(held.training([window])).run_test(size=(80, 24)) as pilot:
+        await drawn(pilot)
+        lines = (await press(pilot, "B", "g", "enter")).splitlines()
+        assert {cell_len(line) for line in lines} == {80}
+        assert any("…/注意力層_1/MatMul" in line for line in lines)
+
+
+async def test_a_click_chooses_a_row_opens_it_and_sets_the_cursor() -> None:
+    async with app().run_test(size=(120, 36)) as pilot:
+        shown = await drawn(pilot)
+        lines = (await press(pilot, "B")).splitlines()
+        row = next(at for at, line in enumerate(lines) if line.startswith("  embedding"))
+        await pilot.click(offset=(4, row))
+        assert "▸ embedding" in text_of(await drawn(pilot))
+        await pilot.click(offset=(4, row))
+        assert "embedding/embeddings" in text_of(await drawn(pilot))
+        await pilot.click(offset=(100, 6))
+        assert "into the window" in text_of(await drawn(pilot))
+        assert panel_of(shown).choice.at is not None
+
+
+async def test_a_frame_of_two_hundred_rows_takes_no_ten_milliseconds() -> None:
+    window = Window(number=9)
+    for number in range(2000):
+        place = window.allocate(
+            pools.MIB, f"{held.CALL}model_1/layer{number % 200}_1/MatMul", shape=[512, 512], dtype="float32"
+        )
+        if number % 3 == 0:
+            window.free(place)
+    async with app([*held.training(), window.done(25.0)]).run_test(size=(200, 60)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "B")
+        panel = panel_of(shown)
+        assert panel.choice.window is not None
+        assert len(panel.choice.listed(panel.choice.window, by=By.LAYER).rows) == 200
+        took = []
+        for _ in range(20):
+            begun = time.process_time()
+            panel.redraw()
+            took.append(time.process_time() - begun)
+        assert min(took) < 0.010

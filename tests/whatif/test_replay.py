@@ -1,0 +1,96 @@
+"""The replay of a real training: equal to what its allocator measured, in order, by thread, and under every setting."""
+
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.whatif.traced import Measured
+from tfmemtop.events import Replayed
+from tfmemtop.probe.build import REPLAY, build
+from tfmemtop.probe.replaying import Answer, Ends, NotReplayed, Question, run
+from tfmemtop.units import MIB
+from tfmemtop.whatif.course import Course, course_of
+from tfmemtop.whatif.settings import Present
+from tfmemtop.whatif.table import replayed
+
+pytestmark = pytest.mark.tensorflow
+
+LIMIT = 4096 * MIB
+PRESENT = Present(growth=True, limit=LIMIT, collects=False)
+
+
+@pytest.fixture(scope="module")
+def told(course: Course, program: Path) -> Replayed:
+    return replayed(course, program, PRESENT)
+
+
+def test_the_present_setting_replayed_is_what_was_measured_to_the_byte(told: Replayed, measured: Measured) -> None:
+    assert told.present is not None and told.present.fits
+    found = told.present.in_order
+    replay = (found.in_use, found.peak, found.pool, found.peak_pool, found.allocations, found.largest_free)
+    assert replay == (
+        *(measured.in_use, measured.peak, measured.pool, measured.peak_pool),
+        *(measured.allocations, measured.largest_free),
+    )
+
+
+def test_the_smallest_limits_are_where_the_replay_begins_to_pass(told: Replayed, course: Course, program: Path) -> None:
+    least = told.least(growth=True)
+    assert least is not None and told.least(growth=False) is None  # a pool of the CPU always grows
+    assert course.requested // 2 < least.at_least <= least.surely < least.at_least * 3 // 2
+    limits = (least.at_least - MIB, least.at_least, least.surely - MIB, least.surely)
+    answers = run(program, course.events, course.steps, [Question(True, False, limit) for limit in limits])
+    below, lowest, between, surely = (answer for answer in answers if isinstance(answer, Answer))
+    assert not below.waiting.fits and lowest.waiting.fits and lowest.waiting.waits > 0
+    assert not between.in_order.fits and surely.in_order.fits
+
+
+def test_a_limit_that_is_too_small_names_the_operation_and_what_it_lacked(told: Replayed) -> None:
+    failing = [row for row in told.rows if row.fits is False]
+    assert failing and all(row.limit is not None and row.outcome.pool <= row.limit for row in failing)
+    outcome = failing[0].outcome
+    assert outcome.operation.startswith("StatefulPartitionedCall/") and outcome.asked > outcome.lacking > 0
+
+
+def test_with_growth_off_the_pool_is_the_limit_however_large_it_is(course: Course, program: Path) -> None:
+    sizes = (400 * MIB, 4096 * MIB, 140_829 * MIB)
+    answers = run(program, course.events, course.steps, [Question(False, True, size) for size in sizes])
+    pools = [answer.in_order for answer in answers if isinstance(answer, Answer)]
+    assert [pool.pool for pool in pools] == list(sizes) and all(pool.growths == 1 for pool in pools)
+    # The huge one is not laid out whole, and says the same of what is in use, and of what is free beside it.
+    assert len({pool.in_use for pool in pools}) == 1
+    assert pools[2].largest_free - pools[1].largest_free == pools[2].pool - pools[1].pool
+
+
+def test_a_long_trace_is_searched_in_seconds(course: Course, program: Path) -> None:
+    events: list[tuple[int, int]] = []
+    steps: list[int] = []
+    freed = {value for who, value in course.events if who & 1}
+    for number in range(-(-200_000 // len(course.events))):
+        steps.append(len(events))
+        offset = number * course.allocations
+        events += [(who, value + offset * (who & 1)) for who, value in course.events]
+        events += [(1, offset + kept) for kept in range(course.allocations) if kept not in freed]
+    began = time.process_time(), os.times().children_user
+    found = run(program, events, steps, [Question(True, True, smallest=True), Question(False, True, smallest=True)])
+    took = time.process_time() - began[0] + os.times().children_user - began[1]
+    assert len(events) >= 200_000 and all(isinstance(ends, Ends) for ends in found)
+    assert took < 12  # 1.5 s on a machine that does nothing else
+
+
+def test_what_is_no_trace_is_refused(program: Path) -> None:
+    with pytest.raises(NotReplayed, match="input was refused"):
+        run(program, [(1, 5)], [], [Question(True, False)])
+    with pytest.raises(NotReplayed, match="cannot be started"):
+        run(program.with_name("gone"), [], [], [])
+    with pytest.raises(ValueError, match="parts of the trace are missing"):
+        course_of([])
+
+
+def test_the_program_lies_beside_the_probe_and_is_built_once(program: Path, tensorflow: tuple[Path, str]) -> None:
+    assert stat.S_IMODE(program.stat().st_mode) == 0o700 and program.name.startswith("replay-")
+    before = program.stat().st_ino
+    assert build(*tensorflow, REPLAY).path == str(program) and program.stat().st_ino == before

@@ -1,0 +1,150 @@
+"""Traces of real scripts, taken on the CPU's BFC by TensorFlow's own recorder, apart from tfmemtop's."""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from tests import streams
+from tests.agent.conftest import PYTHON
+from tfmemtop.events import Allocator, Event, Trace, encode
+from tfmemtop.events.courses import Allocated, Freed, pack_names, pack_trace
+from tfmemtop.probe.build import find_compiler
+from tfmemtop.units import MIB
+
+_SOURCE = Path(__file__).with_name("recorder.cc")
+
+_RUN = """
+import atexit, ctypes, os, runpy, sys
+library, events = sys.argv[1:3]
+sys.argv = sys.argv[3:]
+sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+import tensorflow
+recorder = ctypes.CDLL(library)
+recorder.recorder_start()
+atexit.register(recorder.recorder_stop, events.encode())
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+_PART = 20_000  # events
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the allocator itself said at the end; bytes."""
+
+    in_use: int
+    peak: int
+    pool: int
+    peak_pool: int
+    allocations: int
+    largest_free: int
+
+
+def recorder(tensorflow: Path, folder: Path) -> Path:
+    """The recorder, built against *tensorflow* into *folder*."""
+    library = folder / "recorder.so"
+    if not library.exists():
+        abi = (
+            "1" if b"_ZNSt7__cxx1112basic_string" in (tensorflow / "libtensorflow_framework.so.2").read_bytes() else "0"
+        )
+        subprocess.run(
+            [
+                *find_compiler()[0],
+                *("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-DNDEBUG", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"),
+                *("-DEIGEN_MAX_ALIGN_BYTES=64", "-DGOOGLE_CUDA=1", f"-I{tensorflow / 'include'}", str(_SOURCE)),
+                *("-o", str(library), f"-L{tensorflow}", "-l:libtensorflow_framework.so.2"),
+                # Where that is in no other place than the first: what TensorFlow itself has loaded.
+                "-Wl,--unresolved-symbols=ignore-all",
+            ],
+            check=True,
+        )
+    return library
+
+
+def environment(limit: int) -> dict[str, str]:
+    """The variables that give the CPU a BFC pool of at most *limit* MiB."""
+    return {**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(limit)}
+
+
+def trace(command: list[str], library: Path, folder: Path, limit: int = 4096) -> tuple[list[Trace], Measured]:
+    """Run *command*, a script and its arguments, with a pool of *limit* MiB; its trace, and what was measured."""
+    events = folder / "events.txt"
+    events.unlink(missing_ok=True)
+    done = subprocess.run(
+        [PYTHON, "-c", _RUN, str(library), str(events), *command],
+        env=environment(limit) | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = events.read_text().splitlines()
+    return parts(lines[:-1]), Measured(*map(int, lines[-1].split()[1:]))
+
+
+def parts(lines: list[str]) -> list[Trace]:
+    """The recorder's *lines* as tfmemtop's events, which they become in a recording."""
+    split = sorted((line.split(" ", 2) for line in lines), key=lambda line: int(line[1]))
+    found: list[Allocated | Freed] = []
+    numbers: dict[str, int] = {}
+    names: dict[str, int] = {}
+    threads: dict[str, int] = {}
+    allocations = 0
+    for identity, _, text in split:
+        thread = threads.setdefault(identity, len(threads))
+        figures = dict(re.findall(r"(requested_bytes|addr|tf_op)=([^,#]*)", text))
+        if text.startswith("MemoryAllocation"):
+            operation = names.setdefault(figures["tf_op"], len(names)) if figures.get("tf_op") else None
+            found.append(Allocated(thread, int(figures["requested_bytes"]), operation))
+            numbers[figures["addr"]] = allocations
+            allocations += 1
+        elif figures["addr"] in numbers:
+            found.append(Freed(thread, numbers.pop(figures["addr"])))
+    told, before = [], 0
+    for part, first in enumerate(range(0, len(found), _PART)):
+        piece = found[first : first + _PART]
+        told.append(
+            Trace(
+                t=1.0,
+                pid=1,
+                device="CPU:0",
+                part=part,
+                last=first + _PART >= len(found),
+                whole=True,
+                events=len(piece),
+                names=pack_names(list(names)) if part == 0 else b"",
+                packed=pack_trace(piece, before),
+            )
+        )
+        before += sum(isinstance(event, Allocated) for event in piece)
+    return told
+
+
+def session(parts: list[Trace], measured: Measured, tensorflow: Path, version: str, limit: int = 4096) -> list[Event]:
+    """A small session whose process has that trace, and reads those figures, in a CPU pool of *limit* MiB."""
+    pid = 100
+    hook = msgspec.structs.replace(streams.hook(0.4, pid, version), tensorflow_path=str(tensorflow))
+    reading = Allocator(
+        t=2.0,
+        pid=pid,
+        device="CPU:0",
+        allocator="bfc_cpu_allocator_for_gpu",
+        in_use=measured.in_use,
+        peak=measured.peak,
+        pool=measured.pool,
+        limit=limit * MIB,
+        peak_pool=measured.peak_pool,
+        allocations=measured.allocations,
+    )
+    told = [msgspec.structs.replace(part, pid=pid) for part in parts]
+    return [streams.session(), streams.run(), streams.process(0.2, pid), hook, *told, reading]
+
+
+def write(path: Path, events: list[Event]) -> Path:
+    """A recording of *events*."""
+    path.write_bytes(b"\n".join(map(encode, events)) + b"\n")
+    return path

@@ -1,0 +1,190 @@
+"""What XLA wrote adds up when it is read; what is damaged is refused or right, and nothing else."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
+from tfmemtop.events import XlaCluster, XlaValue, decode_event, encode
+from tfmemtop.xla.assignment import Purpose, Unread, read_assignment
+from tfmemtop.xla.cluster import PARTS, function_name, make_cluster
+from tfmemtop.xla.origins import Origins
+
+
+def there(of: XlaCluster) -> list[XlaValue]:
+    return [value for value in of.values if value.first <= of.peak_at <= value.last]
+
+
+@pytest.mark.parametrize(("name", "temporary"), [(KERAS, 61_578_692), (LOOP, 135_256)])
+def test_the_values_at_the_peak_fill_the_buffer_side_by_side(name: str, temporary: int) -> None:
+    found = cluster(name)
+    assert found.temporary == temporary  # as grep finds it in XLA's own text
+    at_peak = there(found)
+    assert found.peak == sum(value.size for value in at_peak) + found.others
+    assert 0.99 * temporary < found.peak <= temporary < found.unshared
+    for one, following in pairwise(sorted(at_peak, key=lambda value: value.offset)):
+        assert one.offset + one.size <= following.offset
+    assert max(found.course) == found.peak and len(found.course) == min(PARTS, found.schedule)
+
+
+@pytest.mark.parametrize("name", [KERAS, LOOP])
+def test_never_do_two_values_have_one_place(name: str) -> None:
+    found = cluster(name)
+    for moment in range(found.schedule):
+        here = sorted((v.offset, v.offset + v.size) for v in found.values if v.first <= moment <= v.last)
+        assert all(one[1] <= following[0] for one, following in pairwise(here))
+        assert sum(end - begin for begin, end in here) <= found.peak
+
+
+@pytest.mark.parametrize("name", [KERAS, LOOP])
+def test_all_that_is_needed_is_what_xla_itself_counts(name: str) -> None:
+    read = read_assignment(assignment(name))
+    assert read.at_peak is not None
+    sizes = {value.key: value.size for one in read.allocations for value in one.values}
+    line = next(line for line in assignment(name) if line.startswith("  Live ranges at"))
+    moment = int(re.findall(r"\d+", line)[0])
+    ours = {key for key, (first, last) in read.ranges.items() if first <= moment <= last and key in sizes}
+    assert ours == set(read.at_peak)
+    assert sum(sizes[key] for key in ours) == sum(read.at_peak.values())
+
+
+def test_rows_have_the_names_that_keras_gave() -> None:
+    by_operation: dict[str, int] = {}
+    for value in there(cluster(KERAS)):
+        by_operation[value.operation] = by_operation.get(value.operation, 0) + value.size
+    # 32 images: a gradient of the dense kernel, 60·60·32 × 32 floats, and 62·62·16 of the first convolution's output.
+    assert by_operation["gradient_tape/sequential_1/d1_1/MatMul/MatMul_1"] == 60 * 60 * 32 * 32 * 4
+    assert by_operation["sequential_1/c1_1/convolution"] == 32 * 62 * 62 * 16 * 4
+    assert "" not in by_operation and "XLA_Args" not in by_operation
+
+
+def test_the_other_allocations_are_told_apart() -> None:
+    found = cluster(KERAS)
+    kernels = (3 * 3 * 3 * 16 + 3 * 3 * 16 * 32 + 60 * 60 * 32 * 32 + 32 * 10 + 16 + 32 + 32 + 10) * 4
+    batch = 32 * 64 * 64 * 3 * 4 + 32 * 4
+    assert found.parameters == 3 * kernels + batch + 3 * 4 + 8  # with Adam's two moments; loss, count, rate, iterations
+    assert read_assignment(assignment(KERAS)).allocations[-1].purpose is Purpose.TEMPORARY
+
+
+def test_a_loops_values_stand_once() -> None:
+    at_peak = there(cluster(LOOP))
+    assert {value.operation for value in at_peak} == {"refine/sort/Neg", "refine/while", "refine/TopKV2"}
+    assert sum(value.size for value in at_peak if value.operation == "refine/while") == 64 * 256 * 4
+
+
+def test_fusions_and_copies_follow_what_they_are_of() -> None:
+    origins = Origins(
+        [
+            "%inner (p: f32[8]) -> f32[8] {",
+            "  %p = f32[8]{0} parameter(0)",
+            '  ROOT %m = f32[8]{0} multiply(%p, %p), metadata={op_type="Mul" op_name="model/scale/Mul"}',
+            "}",
+            "ENTRY %main (a: f32[8]) -> f32[8] {",
+            '  %a = f32[8]{0} parameter(0), metadata={op_name="XLA_Args"}',
+            "  %copy.1 = f32[8]{0} copy(%a)",
+            '  %dot.1 = f32[8]{0} dot(%copy.1, %a), metadata={op_name="model/dense/MatMul" '
+            'source_file="/home/me/train.py" source_line=12}',
+            "  %copy.2 = f32[8]{0} copy(f32[8]{0} %dot.1)",
+            "  %fusion.3 = f32[8]{0} fusion(copy.2), kind=kLoop, calls=%inner",
+            "  lonely = f32[] constant(1)",
+            "}",
+        ]
+    )
+    assert origins.of("fusion.3").operation == "model/scale/Mul"
+    assert origins.of("copy.2") == origins.of("dot.1") == ("model/dense/MatMul", "/home/me/train.py", 12)
+    assert origins.of("copy.1").operation == "model/dense/MatMul"  # of a parameter, for what uses it
+    assert origins.of("lonely") == origins.of("nobody") == ("", "", 0)
+
+
+def test_without_the_modules_text_values_have_xlas_names() -> None:
+    found = cluster(KERAS, text=[])
+    assert found.peak == cluster(KERAS).peak and {value.operation for value in found.values} == {""}
+
+
+def test_a_cluster_without_a_temporary_buffer_is_none() -> None:
+    lines = [line.replace("preallocated-temp", "maybe-live-out") for line in assignment(KERAS)]
+    assert make_cluster(lines, [], pid=7, name="f", module=1, t=0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("a_inference_one_step_on_data_1421__.9", "one_step_on_data"),
+        ("a_inference_train_41300__XlaMustCompile_true_config_proto_1_executor_type_2_.282", "train"),
+        ("a_forward_f_270__XlaMustCompile_true_config_proto_13_executor_type_11_.12", "forward_f"),
+        ("cluster_0__XlaCompiledKernel_true__.7", "0__XlaCompiledKernel_true"),
+        ("jit_step", "jit_step"),
+        ("", ""),
+    ],
+)
+def test_the_functions_name(module: str, name: str) -> None:
+    assert function_name(module) == name
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ("size 61578692, preallocated-temp", "size 61578691, preallocated-temp", "Total bytes used"),
+        ("Total bytes used: 107454236", "Total: 107454236", "Total bytes used"),
+        ("allocation 0: size 14745600", "allocation 0: of 14745600", "allocation"),
+        ("(size=14745600,offset=29491200): f32[115200", "(size=14745600,offset=61578000): f32[115200", "value"),
+        ("(size=14745600,offset=29491200): f32[115200", "(size=14745600,offset=29491000): f32[115200", "offset"),
+        ("  BufferLiveRange:", "  LiveRanges:", "BufferLiveRange"),
+        ("    MatMul_1.4{}:", "    MatMul_1.5{}:", "BufferLiveRange"),
+        ("copy.26{}: 14745600 bytes", "copy.26{}: 14745601 bytes", "Live ranges"),
+    ],
+)
+def test_what_does_not_add_up_is_not_read(old: str, new: str, part: str) -> None:
+    text = "\n".join(assignment(KERAS))
+    assert old in text
+    with pytest.raises(Unread, match=re.escape(part)):
+        cluster(KERAS, text.replace(old, new).splitlines())
+
+
+def _sound(found: XlaCluster | None) -> None:
+    """It adds up, and it is an event."""
+    if found is not None:
+        assert sum(value.size for value in there(found)) + found.others == found.peak <= found.temporary
+        assert decode_event(encode(found)) == found
+
+
+LINES, TEXT = assignment(LOOP), module(LOOP)
+DIGITS = st.sampled_from(
+    ["", "0", "9", "99999999999999999999999", "-1", "{", "}", "<", "(", ": size ", "\x00", "é", "@0>"]
+)
+
+
+@given(st.data())
+def test_damaged_text_is_refused_or_adds_up(data: st.DataObject) -> None:
+    lines, text = list(LINES), list(TEXT)
+    for _ in range(data.draw(st.integers(1, 4))):
+        page = lines if data.draw(st.booleans()) else text
+        place = data.draw(st.integers(0, len(page) - 1))
+        line = page[place]
+        match data.draw(st.sampled_from(["cut", "drop", "double", "swap", "change"])):
+            case "cut":
+                del page[place + 1 :]
+            case "drop":
+                page[place] = ""
+            case "double":
+                page.insert(place, line)
+            case "swap":
+                other = data.draw(st.integers(0, len(page) - 1))
+                page[place], page[other] = page[other], line
+            case "change":
+                at = data.draw(st.integers(0, len(line)))
+                page[place] = line[:at] + data.draw(DIGITS) + line[at + data.draw(st.integers(0, 3)) :]
+    try:
+        _sound(make_cluster(lines, text, pid=7, name="f", module=1, t=0.0))
+    except Unread as error:
+        assert str(error)
+
+
+@given(st.lists(st.text(max_size=80), max_size=40), st.lists(st.text(max_size=80), max_size=40))
+def test_any_text_is_refused(lines: list[str], text: list[str]) -> None:
+    with pytest.raises(Unread):
+        make_cluster(lines, text, pid=7, name="f", module=1, t=0.0)
+    Origins(text).of("x")

@@ -1,0 +1,70 @@
+"""Show who held the memory of a recorded run at the peak of a step: layers, operations, kinds, shapes or lines.
+
+usage: tfmemtop holders [FILE] [--by WHAT] [--device NAME] [--json]
+example: tfmemtop holders run.jsonl --by layer
+
+FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. It may
+still run.
+
+The rows add up to what TensorFlow's allocator had in use. What is not known is a row of its own, with the reason below
+the table. Without --device it is the pool in which most was in use.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop.commands.arguments import add_json_option
+from tfmemtop.commands.parser import Arguments as Parsed
+from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.recorded import fold, no_run, numbered
+from tfmemtop.commands.saying import tell, tell_json
+from tfmemtop.options import Refusal
+from tfmemtop.reports.holders import table, to_json
+from tfmemtop.state.holder_choice import chosen, missing
+from tfmemtop.state.holders import By
+from tfmemtop.words.who_holds import no_device, no_window
+
+
+class Arguments(Parsed):
+    """``file`` is the recording, as ``FILE`` or ``FILE:N``; ``by`` what rows stand for."""
+
+    file: str | None = None
+    by: str = By.LAYER.value
+    device: str | None = None
+    json: bool = False
+
+
+def declare(parser: Parser) -> None:
+    """The recording, the pool, the grouping and the form of the report."""
+    parser.arguments = Arguments
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
+    output = add_json_option(parser)
+    output.add_argument(
+        "--by", choices=tuple(by.value for by in By), help="layer (default), op, kind, shape, or line of the script"
+    )
+    output.add_argument("--device", metavar="NAME", help="of this logical device, as GPU:0; else of the fullest")
+
+
+def run(arguments: Arguments) -> int:
+    """Print who held most at the peak, as a table or as JSON; return 0.
+
+    Raises:
+        Refusal: the file cannot be read, or it has no window of that run or device.
+    """
+    path, number = numbered(arguments.file)
+    state = fold(path, number)
+    if state.run is None or number not in (None, state.run.run):
+        raise no_run(path, number)
+    found = chosen(state)
+    if not found:
+        raise Refusal(no_window(Path(path).name, missing(state)))
+    wanted = [one for one in found if arguments.device in (None, one.device)]
+    if not wanted:
+        raise Refusal(no_device(str(arguments.device), sorted({one.device for one in found})))
+    by = By(arguments.by)
+    if arguments.json:
+        tell_json(msgspec.json.format(msgspec.json.encode(to_json(wanted[0], by))))
+    else:
+        tell(table(wanted[0], by, len({one.device for one in found}) - 1))
+    return 0

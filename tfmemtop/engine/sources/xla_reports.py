@@ -1,0 +1,291 @@
+"""Waits for the reports that XLA writes of the clusters it compiles, publishes what they say, and deletes them.
+
+XLA writes many files for each module, into a folder for each process. Two of them are read: the buffer assignment, and
+the text of the module that it is about. All others are deleted at once. What lies there is bounded.
+"""
+
+import asyncio
+import os
+import shutil
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Event, Hook, XlaCluster, XlaMissing
+from tfmemtop.xla.assignment import Unread
+from tfmemtop.xla.cluster import function_name, make_cluster
+
+PACE_S = 0.5
+MOST_BYTES = 512 * 1024 * 1024
+"""What XLA may have lying in its folders. If there is more, the oldest is deleted unread."""
+MOST_MODULES = 300
+"""Of a process, that are read; those after them are deleted unread."""
+LARGEST = 128 * 1024 * 1024  # bytes of a file that is read
+
+_ASSIGNMENT, _TEXT, _BEFORE = "-buffer-assignment.txt", ".txt", "before_optimizations.txt"
+_SETTLED_S = 1.0  # after which a file that did not change is complete
+_PATIENCE_S = 20.0  # after which one that cannot be read will not be read
+_LINGER_S = 120.0  # how long a module's text waits for its buffer assignment
+_LONGEST_S = 30.0  # to read one module
+_LINES, _PAUSE_S = 2000, 0.004  # the thread gives way so often, and so long
+_LINE = 256 * 1024  # bytes of a line; the rest of a longer one counts as lines of their own
+_WHOLE = -1  # the number of the module where it is about the process
+
+
+class _TooLong(Exception):
+    """A report takes too long to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    size: int
+    changed: float  # by the clock of the file system, as the processes' own
+    pid: int
+
+
+@dataclass(slots=True)
+class _Process:
+    """What is known of one that writes reports."""
+
+    modules: set[str] = field(default_factory=set)
+    sizes: dict[str, int] = field(default_factory=dict)  # of files, when they were last looked at
+    told: bool = False  # that it has written too much
+
+
+class XlaReports:
+    """Reads, publishes and deletes the reports that appear in *folder*, each in the folder of its process.
+
+    *program* is the process of the run, which counts for those without a folder of their own.
+    """
+
+    def __init__(self, stream: Stream, folder: Path, program: Callable[[], int | None]) -> None:
+        self._stream = stream
+        self._folder = folder
+        self._program = program
+        self._newest_program: int | None = None
+        self._processes: dict[int, _Process] = {}
+        self._refused: tuple[XlaMissing, str] | None = None
+        self._looking = threading.Lock()  # the watch looks in a thread of its own, the end of a run does not wait
+        self._thread = ThreadPoolExecutor(1, "xla")
+        self._asked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Start watching; needs the running loop."""
+        self._stream.listen(self._take)
+        self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    def run(self, *, asked: bool, refused: tuple[XlaMissing, str] | None) -> None:
+        """A run is about to start, for which reports are *asked* of XLA, or could not be."""
+        self._refused = refused
+        if not asked or refused:
+            return
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            self._refused = XlaMissing.NO_FOLDER, error.strerror or str(error)
+            return
+        self._asked.set()
+
+    def drain(self) -> None:
+        """Publish what has been written until now, so that the end of a run comes after it."""
+        if self._asked.is_set():
+            self._publish(self._look(ended=True))
+
+    def close(self) -> None:
+        """Publish what is there, stop, and delete the rest."""
+        self._stream.forget(self._take)
+        if self._task is not None:
+            self._task.cancel()
+        self.drain()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _take(self, event: Event) -> None:
+        # A fold knows the process only from its hook on.
+        if isinstance(event, Hook) and self._refused and event.tensorflow is None:
+            why, detail = self._refused
+            self._stream.publish(
+                XlaCluster(t=self._stream.now(), pid=event.pid, name="", module=_WHOLE, missing=why, detail=detail)
+            )
+
+    async def _watch(self) -> None:
+        await self._asked.wait()
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(PACE_S)
+            self._newest_program = self._program() or self._newest_program
+            self._publish(await loop.run_in_executor(self._thread, self._look))
+
+    def _publish(self, found: list[XlaCluster]) -> None:
+        for one in found:
+            self._stream.publish(one)
+
+    def _look(self, *, ended: bool = False) -> list[XlaCluster]:
+        """What the reports say that are complete, and those that cannot be read. With *ended* all are complete."""
+        with self._looking:
+            found: list[XlaCluster] = []
+            files = self._files()
+            now = time.time()
+            for file in files:
+                self._consider(file, now, ended, found)
+            self._bound(found)
+            return found
+
+    def _files(self) -> list[_File]:
+        """All files there, oldest first."""
+        found = []
+        for entry in _entries(self._folder):
+            pid = int(entry.name) if entry.name.isdecimal() and len(entry.name) < 10 else 0
+            pid = pid or self._program() or self._newest_program or 0
+            for file in _entries(Path(entry.path)):
+                with suppress(OSError):  # it has gone
+                    status = file.stat(follow_symlinks=False)
+                    found.append(_File(Path(file.path), status.st_size, status.st_mtime, pid))
+        return sorted(found, key=lambda file: file.changed)
+
+    def _consider(self, file: _File, now: float, ended: bool, found: list[XlaCluster]) -> None:
+        name = file.path.name
+        process = self._processes.setdefault(file.pid, _Process())
+        if name.endswith(_ASSIGNMENT):
+            ended = ended and not Path(f"/proc/{file.pid}").exists()  # else it is a child, which goes on
+            same = process.sizes.get(name) == file.size and now - file.changed >= _SETTLED_S
+            process.sizes[name] = file.size
+            if not same and not ended:
+                return
+            try:
+                cluster = self._read(file, process)
+            except (OSError, Unread) as error:
+                if not ended and now - file.changed < _PATIENCE_S:
+                    return  # still being written
+                detail = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+                cluster = self._without(file, XlaMissing.UNREAD, detail)
+            except _TooLong:
+                cluster = self._without(file, XlaMissing.TOO_LARGE, "")
+            if cluster is not None:
+                found.append(cluster)
+            process.sizes.pop(name, None)
+            _delete(file.path)
+            _delete(_text_of(file.path))
+        elif not _is_modules_text(name) or now - file.changed > _LINGER_S:
+            _delete(file.path)
+
+    def _read(self, file: _File, process: _Process) -> XlaCluster | None:
+        """The cluster of a complete buffer assignment.
+
+        Raises:
+            OSError: it cannot be read.
+            Unread: its form is not known.
+            _TooLong: it takes too long.
+        """
+        number, name = _module(file.path.name)
+        process.modules.add(file.path.name)
+        if len(process.modules) > MOST_MODULES:
+            return self._tell(file.pid, process, XlaMissing.TOO_MANY, MOST_MODULES)
+        if file.size > LARGEST:
+            return self._without(file, XlaMissing.TOO_LARGE, "")
+        until = time.monotonic() + _LONGEST_S
+        return make_cluster(
+            _lines(file.path, until),
+            _text_lines(_text_of(file.path), until),
+            pid=file.pid,
+            name=name,
+            module=number,
+            t=self._stream.now(),
+        )
+
+    def _without(self, file: _File, why: XlaMissing, detail: str) -> XlaCluster:
+        number, name = _module(file.path.name)
+        t = self._stream.now()
+        return XlaCluster(t=t, pid=file.pid, name=function_name(name), module=number, missing=why, detail=detail)
+
+    def _tell(self, pid: int, process: _Process, why: XlaMissing, most: int) -> XlaCluster | None:
+        """That a process has written more than *most*, the first time."""
+        if process.told:
+            return None
+        process.told = True
+        return XlaCluster(t=self._stream.now(), pid=pid, name="", module=_WHOLE, missing=why, detail=str(most))
+
+    def _bound(self, found: list[XlaCluster]) -> None:
+        """Delete the oldest files, as far as there is too much."""
+        files = self._files()
+        size = sum(file.size for file in files)
+        if size <= MOST_BYTES:
+            return
+        for file in files:
+            if size <= MOST_BYTES // 2:
+                break
+            _delete(file.path)
+            size -= file.size
+            process = self._processes.setdefault(file.pid, _Process())
+            told = self._tell(file.pid, process, XlaMissing.TOO_MUCH, MOST_BYTES)
+            if told is not None:
+                found.append(told)
+
+
+def _entries(folder: Path) -> "list[os.DirEntry[str]]":
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []  # it is no folder, or has gone, or the script has taken away our right to it
+
+
+def _delete(path: Path) -> None:
+    with suppress(OSError):  # a folder, say
+        path.unlink(missing_ok=True)
+
+
+def _text_of(assignment: Path) -> Path:
+    return assignment.with_name(assignment.name.removesuffix(_ASSIGNMENT) + _TEXT)
+
+
+def _is_modules_text(name: str) -> bool:
+    """Whether a file has the text of a module, which the buffer assignment is to follow."""
+    return name.endswith("optimizations.txt") and not name.endswith(_BEFORE)
+
+
+def _module(name: str) -> tuple[int, str]:
+    """XLA's number of the module, and its name, of ``module_0072.a_inference_f_12__.9.cpu_after_optimizations…``."""
+    rest = name.removesuffix(_ASSIGNMENT)
+    begin, _, rest = rest[rest.find("module_") :].partition(".")
+    digits = begin.removeprefix("module_")
+    number = int(digits) if digits.isdecimal() and len(digits) < 10 else 0
+    for stage in (".cpu_after_", ".sm_", ".gpu_after_", ".gfx"):
+        rest = rest.rpartition(stage)[0] or rest
+    return number, rest or name
+
+
+def _lines(path: Path, until: float) -> Iterator[str]:
+    """The lines of *path*, with pauses, in which other threads run.
+
+    Not at a lower priority instead: while such a thread waits for a processor, it may hold Python's lock.
+    """
+    # Not to wait for a writer, should something else than a file lie there.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("it is no file")
+        number = 0
+        while line := file.readline(_LINE):
+            number += 1
+            if number % _LINES == 0:
+                time.sleep(_PAUSE_S)
+                if time.monotonic() > until:
+                    raise _TooLong
+            yield line.decode("utf-8", "replace").rstrip("\n")
+
+
+def _text_lines(path: Path, until: float) -> Iterator[str]:
+    """As :func:`_lines`; none if the text is missing or too large. Then values have no operations."""
+    try:
+        if path.stat(follow_symlinks=False).st_size <= LARGEST:
+            yield from _lines(path, until)
+    except OSError:
+        return

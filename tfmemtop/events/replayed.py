@@ -1,0 +1,97 @@
+"""What settings would do to a process's pool, as TensorFlow's own allocator says of the recorded allocations."""
+
+from typing import Annotated
+
+import msgspec
+
+from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Text
+from tfmemtop.events.base import Event, Origin
+from tfmemtop.events.keep import Latest
+
+
+class Outcome(msgspec.Struct, frozen=True, array_like=True):
+    """How one replay went. Figures are those of its end, which is where it failed if it did not fit.
+
+    ``failed`` is the number of the event, an allocation of ``asked`` bytes for ``operation``, for which ``lacking``
+    bytes were missing. ``growths`` is how often the pool took memory, ``waits`` how many allocations waited for room.
+    """
+
+    fits: bool
+    in_use: Size
+    peak: Size
+    pool: Size
+    peak_pool: Size
+    growths: Size
+    largest_free: Size
+    allocations: Size
+    waits: Size = 0
+    failed: Size | None = None
+    operation: Text = ""
+    asked: Size = 0
+    lacking: Size = 0
+
+
+class SettingReplayed(msgspec.Struct, frozen=True, array_like=True):
+    """What happens with growth on or off under a limit (``None``: without one). ``collects`` is garbage collection.
+
+    ``in_order``: one allocation after the other, as they came. ``waiting``: one that finds no room waits, while other
+    threads go on and free; ``None`` where all fits in order. Where the two differ, it fits in some runs.
+    """
+
+    growth: bool
+    collects: bool
+    limit: Size | None
+    in_order: Outcome
+    waiting: Outcome | None = None
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether it fits; ``None`` where that depends on the order in which threads take turns."""
+        if self.in_order.fits:
+            return True
+        return None if self.waiting is not None and self.waiting.fits else False
+
+    @property
+    def outcome(self) -> Outcome:
+        """The one to show: in order, unless it fits only by waiting, or fails later with it."""
+        return self.in_order if self.waiting is None or self.in_order.fits else self.waiting
+
+
+class SmallestLimits(msgspec.Struct, frozen=True, array_like=True):
+    """The smallest limits in bytes, whole MiB: under ``surely`` all fits in order, under ``at_least`` by waiting."""
+
+    growth: bool
+    collects: bool
+    surely: Size
+    at_least: Size
+
+
+class Replayed(Event, tag="replayed", frozen=True):
+    """The trace of one pool, replayed under many settings in TensorFlow's own BFC allocator.
+
+    ``present`` is the setting that the process has. The trace has ``events``, of them ``allocations``, in ``steps``;
+    ``whole`` and ``lost`` are the trace's. ``requested`` is the most that was asked for at once, without any rounding.
+    ``missing`` says why there are no rows, ``remedy`` what helps.
+    """
+
+    origin = Origin.HOOK
+    keep = Latest("pid", "device")
+
+    pid: Number
+    device: Name
+    events: Size = 0
+    allocations: Size = 0
+    steps: Size = 0
+    lost: Size = 0
+    whole: bool = True
+    requested: Size = 0
+    present: SettingReplayed | None = None
+    rows: Annotated[list[SettingReplayed], Few] = msgspec.field(default_factory=list)
+    smallest: Annotated[list[SmallestLimits], Few] = msgspec.field(default_factory=list)
+    took_s: Seconds = 0.0
+    missing: Text | None = None
+    remedy: Text = ""
+
+    def least(self, growth: bool) -> SmallestLimits | None:
+        """The smallest limits with growth on, or off, and garbage collection as TensorFlow has it there."""
+        return next((limits for limits in self.smallest if limits.growth is growth), None)

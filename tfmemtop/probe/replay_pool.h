@@ -1,0 +1,281 @@
+// A pool over memory that is not there, and the replay of a trace in it.
+
+#ifndef TFMEMTOP_PROBE_REPLAY_POOL_H_
+#define TFMEMTOP_PROBE_REPLAY_POOL_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/bfc_allocator.h"
+#include "tensorflow/core/protobuf/bfc_memory_map.pb.h"
+
+namespace {
+
+using tensorflow::AllocationAttributes;
+using tensorflow::BFCAllocator;
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kRounding = 256;        // of every request, by BFC
+constexpr int64_t kAlwaysSplit = 128 * kMiB;  // BFC splits a chunk that has this much to spare
+constexpr int64_t kUnlimited = int64_t{1} << 46;
+constexpr int64_t kNone = -1;
+constexpr uint64_t kFirstAddress = uint64_t{1} << 44;
+
+int64_t Rounded(int64_t size) { return std::max((size + kRounding - 1) / kRounding * kRounding, kRounding); }
+int64_t WholeMiB(int64_t size) { return (size + kMiB - 1) / kMiB * kMiB; }
+
+// Hands out addresses that nobody may touch, as much as a device of `capacity` bytes has.
+class Nowhere : public tsl::SubAllocator {
+ public:
+  Nowhere(int64_t capacity, int64_t* growths) : SubAllocator({}, {}), left_(capacity), growths_(growths) {}
+  void* Alloc(size_t, size_t size, size_t* received) override {
+    if (static_cast<int64_t>(size) > left_) return nullptr;
+    left_ -= size;
+    ++*growths_;
+    *received = size;
+    const uint64_t address = next_;
+    next_ += (size + 2 * kMiB) / (2 * kMiB) * (2 * kMiB) + 2 * kMiB;  // regions never touch
+    return reinterpret_cast<void*>(address);
+  }
+  void Free(void*, size_t size) override { left_ += size; }
+  bool SupportsCoalescing() const override { return false; }
+  tsl::AllocatorMemoryType GetMemoryType() const override { return tsl::AllocatorMemoryType::kDevice; }
+
+ private:
+  int64_t left_;
+  uint64_t next_ = kFirstAddress;
+  int64_t* growths_;
+};
+
+struct Event {
+  int64_t who;    // thread * 2, + 1 for a free
+  int64_t value;  // bytes asked for; of a free, which allocation
+};
+
+struct Question {
+  int64_t kind;  // kRow, kSmallest
+  int64_t growth, collects, limit;
+};
+constexpr int64_t kRow = 0, kSmallest = 1;
+
+struct Trace {
+  std::vector<Event> events;
+  std::vector<int64_t> number;   // of an event: which allocation it makes or frees
+  std::vector<int64_t> steps;    // events at which a step begins
+  std::vector<std::vector<int64_t>> of_thread;
+  int64_t allocations = 0, largest = 0, peak = 0;  // `peak` of the requests, rounded
+};
+
+struct Outcome {
+  bool fits = false;
+  int64_t in_use = 0, peak = 0, pool = 0, peak_pool = 0, growths = 0, largest_free = 0, allocations = 0;
+  int64_t failed = kNone, asked = 0, lacking = 0, waits = 0, extent = 0;
+};
+
+// A pool, empty, whose limit can be set anew where it is one region: making one costs more than most replays, since
+// its books are as long as the pool. What is above the limit lies in use at the region's beginning meanwhile.
+class Pool {
+ public:
+  Pool(const Question& under, int64_t limit) : size_(limit), limit_(limit) {
+    BFCAllocator::Options options;
+    options.allow_growth = under.growth != 0;
+    options.allow_retry_on_failure = false;  // waiting is done here
+    options.garbage_collection = under.collects != 0;
+    allocator_ =
+        std::make_unique<BFCAllocator>(std::make_unique<Nowhere>(limit, &growths_), limit, "replay", options);
+  }
+
+  void SetLimit(int64_t limit) {
+    if (plug_ != nullptr) allocator_->DeallocateRaw(plug_);
+    plug_ = nullptr;
+    limit_ = limit;
+    if (limit < size_) plug_ = Allocate(size_ - limit);
+    allocator_->ClearStats();
+  }
+
+  void* Allocate(int64_t size) {
+    AllocationAttributes attributes(/*retry_on_failure=*/false, /*allocation_will_be_logged=*/false, nullptr);
+    return allocator_->AllocateRaw(64, size, attributes);
+  }
+
+  void Free(void* address) { allocator_->DeallocateRaw(address); }
+
+  // Of its region's or its first region's beginning, in bytes.
+  int64_t Offset(void* address) const {
+    return reinterpret_cast<int64_t>(address) - static_cast<int64_t>(kFirstAddress) - (size_ - limit_);
+  }
+
+  void Describe(Outcome* found, bool details) {
+    auto stats = allocator_->GetStats();
+    const int64_t plug = size_ - limit_;
+    found->in_use = stats->bytes_in_use - (plug_ ? plug : 0);
+    found->peak = stats->peak_bytes_in_use - (plug_ ? plug : 0);
+    found->pool = stats->pool_bytes.value_or(kNone) - (plug_ ? plug : 0);
+    found->peak_pool = stats->peak_pool_bytes.value_or(kNone) - (plug_ ? plug : 0);
+    found->allocations = stats->num_allocs;
+    found->growths = growths_;
+    found->largest_free = 0;
+    if (!details) return;
+    const auto map = allocator_->RecordMemoryMap();
+    for (const auto& chunk : map.chunk()) {
+      if (!chunk.in_use()) found->largest_free = std::max<int64_t>(found->largest_free, chunk.size());
+    }
+  }
+
+  int64_t size() const { return size_; }
+  int64_t limit() const { return limit_; }
+
+ private:
+  const int64_t size_;
+  int64_t limit_, growths_ = 0;
+  std::unique_ptr<BFCAllocator> allocator_;
+  void* plug_ = nullptr;
+};
+
+class Replay {
+ public:
+  Replay(const Trace& trace, Pool* pool) : trace_(trace), pool_(pool), live_(trace.allocations, nullptr) {}
+
+  ~Replay() {
+    for (void* address : live_) {
+      if (address != nullptr) pool_->Free(address);
+    }
+  }
+
+  // One event after the other, as they came.
+  Outcome InOrder(bool details) {
+    for (int64_t at = 0; at < Count(); at++) {
+      if (!Do(at)) return Failed(at);
+    }
+    return Passed(details);
+  }
+
+  // By thread: one whose allocation finds no room waits, while the others go on and free. It waits in its step and the
+  // next one at most: TensorFlow gives up after 10 s, and a step ends only when all its operations have.
+  Outcome Waiting(bool details) {
+    const int64_t threads = trace_.of_thread.size();
+    cursor_.assign(threads, 0);
+    since_.assign(threads, kNone);
+    tried_.assign(threads, kNone);
+    size_t step = 0;
+    for (int64_t at = 0; at < Count(); at++) {
+      while (step < trace_.steps.size() && trace_.steps[step] <= at) {
+        step++;
+        for (int64_t thread : blocked_) {
+          if (step >= 2 && since_[thread] < trace_.steps[step - 2]) return Failed(Head(thread));
+        }
+      }
+      const int64_t thread = trace_.events[at].who >> 1;
+      if (since_[thread] != kNone) continue;
+      if (Do(at)) {
+        cursor_[thread]++;
+      } else {
+        Block(thread, at);
+        if (blocked_.size() == static_cast<size_t>(threads)) return Failed(Starving());
+      }
+      if (!blocked_.empty()) GoOn(at);
+    }
+    if (!blocked_.empty()) return Failed(Starving());
+    return Passed(details);
+  }
+
+ private:
+  int64_t Count() const { return trace_.events.size(); }
+  int64_t Head(int64_t thread) const { return trace_.of_thread[thread][cursor_[thread]]; }
+
+  bool Do(int64_t at) {
+    const Event& event = trace_.events[at];
+    void*& address = live_[trace_.number[at]];
+    if (event.who & 1) {
+      if (address == nullptr) return false;  // its allocation waits
+      pool_->Free(address);
+      address = nullptr;
+      frees_++;
+      return true;
+    }
+    address = pool_->Allocate(event.value);
+    if (address == nullptr) return event.value == 0;  // nothing is handed out for nothing
+    outcome_.extent = std::max(outcome_.extent, pool_->Offset(address) + Rounded(event.value));
+    return true;
+  }
+
+  void Block(int64_t thread, int64_t at) {
+    since_[thread] = at;
+    tried_[thread] = frees_;
+    blocked_.push_back(thread);
+    outcome_.waits += !(trace_.events[at].who & 1);
+  }
+
+  // What waits is tried again, until nothing moves; none goes beyond event `at`.
+  void GoOn(int64_t at) {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t place = 0; place < blocked_.size();) {
+        const int64_t thread = blocked_[place];
+        const auto& mine = trace_.of_thread[thread];
+        const bool frees = trace_.events[Head(thread)].who & 1;
+        if (!frees && tried_[thread] == frees_) {
+          place++;
+          continue;
+        }
+        bool done = true;
+        while (cursor_[thread] < static_cast<int64_t>(mine.size()) && mine[cursor_[thread]] <= at) {
+          if (!Do(mine[cursor_[thread]])) {
+            since_[thread] = mine[cursor_[thread]];
+            tried_[thread] = frees_;
+            done = false;
+            break;
+          }
+          cursor_[thread]++;
+          moved = true;
+        }
+        if (done) {
+          since_[thread] = kNone;
+          blocked_.erase(blocked_.begin() + place);
+        } else {
+          place++;
+        }
+      }
+    }
+  }
+
+  // The first event that waits for room.
+  int64_t Starving() const {
+    int64_t first = kNone;
+    for (int64_t thread : blocked_) {
+      const int64_t at = Head(thread);
+      if (!(trace_.events[at].who & 1) && (first == kNone || at < first)) first = at;
+    }
+    return first == kNone ? Head(blocked_.front()) : first;
+  }
+
+  Outcome Failed(int64_t at) {
+    Outcome found = Passed(true);
+    found.fits = false;
+    found.failed = at;
+    found.asked = trace_.events[at].who & 1 ? 0 : trace_.events[at].value;
+    // The most that could have been had: the largest free chunk, or a region of what is left.
+    found.lacking = std::max<int64_t>(0, Rounded(found.asked) - std::max(found.largest_free, pool_->limit() - found.pool));
+    return found;
+  }
+
+  Outcome Passed(bool details) {
+    Outcome found = outcome_;
+    found.fits = true;
+    pool_->Describe(&found, details);
+    return found;
+  }
+
+  const Trace& trace_;
+  Pool* const pool_;
+  std::vector<void*> live_;  // by allocation
+  Outcome outcome_;
+  int64_t frees_ = 0;
+  std::vector<int64_t> cursor_, since_, tried_, blocked_;  // by thread; `blocked_` lists threads
+};
+
+}  // namespace
+
+#endif  // TFMEMTOP_PROBE_REPLAY_POOL_H_

@@ -1,0 +1,24 @@
+"""Runs a new replay program once, on three allocations whose answer is known. Exit status 0 says that it is right."""
+
+from pathlib import Path
+
+from tfmemtop.probe.replaying import Answer, NotReplayed, Question, run
+
+_MIB = 1 << 20
+_EVENTS = [(0, 8 * _MIB), (2, 1000), (3, 1), (0, 4 * _MIB), (1, 0)]
+
+
+def main(arguments: list[str]) -> int:
+    """Try a program; *arguments* are a path that it does without, its own, and its checksum."""
+    _, program, _ = arguments
+    try:
+        enough, small = run(Path(program), _EVENTS, [0], [Question(True, False), Question(False, False, 8 * _MIB)])
+    except NotReplayed as error:
+        print(error, flush=True)
+        return 1
+    assert isinstance(enough, Answer) and isinstance(small, Answer)
+    right = enough.in_order.fits and enough.in_order.in_use == 4 * _MIB and enough.in_order.peak == 12 * _MIB
+    if not right or small.waiting.fits or small.in_order.failed != 1:
+        print(f"it answers {enough} and {small}", flush=True)
+        return 1
+    return 0

@@ -1,0 +1,202 @@
+"""Whose each allocation of a window is: by the operation's name, by the census of variables, by XLA's report. Pure."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from tfmemtop import events
+from tfmemtop.state.census_matching import Known, known_tensors, known_variables, matched
+from tfmemtop.state.holdings import OPTIMIZER
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.operation_names import Layers, Named, Phase, named
+from tfmemtop.state.step_course import Course, unpacked
+
+
+class Kind(Enum):
+    """What memory is for."""
+
+    VARIABLES = "variables"
+    GRADIENTS = "gradients"
+    OPTIMIZER = "optimizer"  # its slots and its temporaries
+    ACTIVATIONS = "activations"
+    LOSS = "loss"
+    INPUT = "input"
+    WORKSPACE = "workspace"
+    TENSORS = "tensors"  # eager ones that Python holds
+    XLA = "xla"
+    BEFORE = "before"  # allocated before the window
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose an allocation is; the fields are those of :class:`tfmemtop.state.holders.Part`."""
+
+    kind: Kind
+    layer: str
+    operation: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    region: str
+    kept: bool = False
+    python_name: str = ""
+    line: events.OperationLine | None = None
+    cluster: int | None = None  # the module whose temporary buffer it is
+
+
+_SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
+_COLLECTIVE = re.compile(r"Collective|Nccl|AllReduce")
+_SLOT = re.compile(r"/(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*/Initializer/")
+_MADE = re.compile(r"(.*?)/Initializer/")
+_UPDATED = re.compile(r"update_(.*\D.*)")
+_XLA_SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
+
+
+class Attribution:
+    """The owner of each span of a window, by its place."""
+
+    def __init__(self, window: events.Holders, hooked: Hooked) -> None:
+        self._hooked = hooked
+        self._course = course = unpacked(window)
+        variables = known_variables(hooked, window.device)
+        compiled = [value.operation for cluster in hooked.clusters.values() for value in cluster.values]
+        self._layers = Layers([*course.names, *compiled], [one.name for one in variables if one.kind != OPTIMIZER])
+        self._clusters = {one.temporary: one for one in hooked.clusters.values() if one.temporary}
+        self._opened: dict[int, list[tuple[Owner, int]]] = {}
+        plain = [self._owner(holding) for holding in course.kinds]
+        kept = [replace(owner, kept=True) if owner.kind is Kind.ACTIVATIONS else None for owner in plain]
+        self.of = [
+            (course.kept(place) and kept[holding]) or plain[holding] for place, holding in enumerate(course.holdings)
+        ]
+        self._before(course)
+        for place, variable in matched(course, variables, succeed=True):
+            self.of[place] = self._of_variable(self.of[place], variable)
+        for place, tensor in matched(course, known_tensors(hooked, window.device), succeed=False):
+            if not self.of[place].python_name:
+                self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=tensor.name)
+
+    def kinds_of(self, place: int) -> Iterator[tuple[Kind, int]]:
+        """The bytes of a span, by kind."""
+        owner, holding = self.of[place], self._course.kinds[self._course.holdings[place]]
+        if owner.cluster is not None:
+            yield from ((opened.kind, size) for opened, size, _, _ in self.opened(owner, holding, 1))
+        else:
+            yield owner.kind, holding.size
+
+    def opened(self, owner: Owner, holding: events.Holding, count: int) -> Iterator[tuple[Owner, int, int, int]]:
+        """*count* chunks of *owner* as owner, bytes, requested, count: several where XLA says what lies in them."""
+        if owner.cluster is None:
+            yield owner, holding.size * count, holding.requested * count, count
+            return
+        if owner.cluster not in self._opened:
+            self._opened[owner.cluster] = list(self._values(self._hooked.clusters[owner.cluster]))
+        left = holding.requested
+        for value, size in self._opened[owner.cluster]:
+            if size <= left:
+                left -= size
+                yield value, size * count, size * count, count
+        if rest := left + holding.size - holding.requested:
+            yield replace(owner, cluster=None), rest * count, left * count, count
+
+    def _before(self, course: Course) -> None:
+        for place, owner in enumerate(self.of):
+            if owner.kind is Kind.UNKNOWN and course.begins[place] < 0:
+                self.of[place] = replace(owner, kind=Kind.BEFORE)
+
+    def _values(self, cluster: events.XlaCluster) -> Iterator[tuple[Owner, int]]:
+        """What lies in a cluster's buffer at its own peak, the largest first."""
+        for value in sorted(cluster.values, key=lambda value: -value.size):
+            if value.size and value.first <= cluster.peak_at <= value.last:
+                match = _XLA_SHAPE.match(value.shape)
+                shape = tuple(int(side) for side in match[2].split(",") if side) if match else None
+                kind, layer = self._kind(value.operation, "") if value.operation else (Kind.XLA, "")
+                line = events.OperationLine(value.operation, value.file, value.line, "") if value.file else None
+                operation, dtype = value.operation or value.instruction, match[1] if match else ""
+                line = line or self._line(value.operation)
+                yield Owner(kind, layer, operation, shape, dtype, "xla", line=line), value.size
+
+    def _owner(self, holding: events.Holding) -> Owner:
+        shape = None if holding.shape is None else tuple(holding.shape)
+        operation = self._course.name(holding)
+        kind, layer = self._kind(operation, holding.region) if operation else (Kind.UNKNOWN, "")
+        cluster = self._clusters.get(holding.requested)
+        if cluster is not None and (not operation or named(operation).phase is Phase.FUNCTION):
+            return Owner(Kind.XLA, "", operation, shape, holding.dtype, holding.region, cluster=cluster.module)
+        line, made = self._line(operation), _MADE.match(operation)
+        name = made[1].partition("PartitionedCall/")[2] or made[1] if made else ""
+        return Owner(kind, layer, operation, shape, holding.dtype, holding.region, False, name, line)
+
+    def _kind(self, operation: str, region: str) -> tuple[Kind, str]:
+        """What an operation's memory is for, and the layer."""
+        one = named(operation)
+        if one.phase is Phase.INPUT:
+            return Kind.INPUT, ""
+        if one.phase is Phase.OPTIMIZER:
+            return Kind.OPTIMIZER, self._of_optimizer(one)
+        if made := _MADE.match("/".join((*one.scopes, one.operation))):
+            slot = _SLOT.search(operation)
+            variable = made[1].rpartition("/")[0] if slot else made[1]
+            return Kind.OPTIMIZER if slot else Kind.VARIABLES, self._layers.of_variable(variable)
+        if one.phase is Phase.LOSS:
+            return Kind.LOSS, self._layers.of(one)
+        layer = self._layers.of(one)
+        if one.base == "VarHandleOp":
+            return Kind.VARIABLES, layer
+        if (region == "temp" and _SCRATCH.search(operation)) or _COLLECTIVE.match(one.operation):
+            return Kind.WORKSPACE, layer
+        if one.phase is Phase.BACKWARD:
+            return Kind.GRADIENTS, layer
+        return Kind.WORKSPACE if one.phase is Phase.FUNCTION else Kind.ACTIVATIONS, layer
+
+    def _of_optimizer(self, one: Named) -> str:
+        for scope in one.scopes[1:]:
+            if match := _UPDATED.fullmatch(scope):  # TF 1: Adam/update_encoder/w/ResourceApplyAdam
+                at = one.scopes.index(scope)
+                return self._layers.of_variable("/".join((match[1], *one.scopes[at + 1 :])))
+        return self._layers.of_slot("/".join(one.scopes[:2])) if len(one.scopes) > 1 else ""
+
+    def _of_variable(self, owner: Owner, variable: Known) -> Owner:
+        slot = variable.kind == OPTIMIZER
+        layer = self._layers.of_slot(variable.name) if slot else self._layers.of_variable(variable.name)
+        return replace(
+            owner,
+            kind=Kind.OPTIMIZER if slot else Kind.VARIABLES,
+            layer=layer,
+            python_name=variable.name,
+            shape=variable.shape,
+            dtype=variable.dtype,
+            kept=False,
+        )
+
+    def _line(self, operation: str) -> events.OperationLine | None:
+        """The line of the script that makes an operation, or that of which it is the gradient."""
+        lines = self._hooked.lines
+        if not lines or not operation:
+            return None
+        one = named(operation)
+        path = [*one.scopes, one.operation]
+        for name in (operation, "/".join(path)):
+            if name in lines:
+                return lines[name]
+        if one.phase is Phase.BACKWARD:
+            while path := path[:-1]:
+                if "/".join(path) in lines:
+                    return lines["/".join(path)]
+        return None
+
+
+_last: list[tuple[tuple[object, ...], Attribution]] = []
+
+
+def attribution(window: events.Holders, hooked: Hooked) -> Attribution:
+    """The window's owners, remembered for as long as what they rest on is the same."""
+    basis = window, hooked, hooked.census, hooked.look, *hooked.clusters.values(), *hooked.lines.values()
+    for place, (known, answer) in enumerate(_last):
+        if len(known) == len(basis) and all(map(lambda a, b: a is b, known, basis)):
+            _last.insert(0, _last.pop(place))
+            return answer
+    answer = Attribution(window, hooked)
+    _last.insert(0, (basis, answer))
+    del _last[4:]
+    return answer

@@ -1,0 +1,54 @@
+"""Which window tells best what a run's memory was for: of each pool, and of the fullest. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfmemtop.events import Holders
+from tfmemtop.state.lookup import of_run
+from tfmemtop.state.model import Hooked, State, Windows
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A window of the pool of logical device ``device`` in process ``pid``."""
+
+    pid: int
+    device: str
+    window: Holders
+    hooked: Hooked
+
+
+def chosen(state: State) -> list[Chosen]:
+    """Of each pool of the newest run the window with the highest peak, that of the fullest pool first."""
+    found = [
+        Chosen(pid, device, window, process.hooked)
+        for pid, process in state.processes.items()
+        if process.hooked and of_run(state, pid)
+        for device, windows in process.hooked.windows.items()
+        if (window := max(told(windows), key=lambda one: (one.peak, one.t), default=None))
+    ]
+    return sorted(found, key=lambda one: -one.window.peak)
+
+
+def told(windows: Windows) -> Iterator[Holders]:
+    """The windows of a pool that tell who holds it, the oldest first."""
+    first = [windows.first] if windows.first and all(windows.first is not one for one in windows.newest) else []
+    yield from (window for window in (*first, *windows.newest) if window.missing is None and window.peak)
+
+
+def newest(hooked: Hooked, device: str, before: float | None = None) -> Holders | None:
+    """The newest window of a pool that tells who holds it, of those that came *before* a time of the session."""
+    windows = hooked.windows.get(device)
+    found = [one for one in told(windows) if before is None or one.began <= before] if windows else []
+    return found[-1] if found else None
+
+
+def missing(state: State) -> str | None:
+    """Why a process of the newest run has no window, as it says itself; ``None`` if none says so."""
+    for pid, process in state.processes.items():
+        if process.hooked and of_run(state, pid):
+            for windows in process.hooked.windows.values():
+                for window in reversed(windows.newest):
+                    if window.missing:
+                        return window.missing
+    return None

@@ -1,0 +1,207 @@
+"""Views of who holds a pool: which windows there are, their rows with shares, and how two of them differ."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from tfmemtop import events
+from tfmemtop.events.courses import FOREVER
+from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holders import By, Holder, Part, course, standing
+from tfmemtop.state.model import Hooked, State
+from tfmemtop.state.pool_views import PoolKey, pools
+from tfmemtop.state.step_course import once_per_window, times_us, unpacked
+from tfmemtop.state.step_slices import ORDER, Slice, slices
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A holder with its share of all that stands there, 0 to 1; ``kind`` is that of most of its bytes.
+
+    ``kinds`` are all of its kinds with their bytes, the largest first. ``mix`` are the same as they are stacked, each
+    with its upper end, of which the last is 1.
+    """
+
+    name: str
+    kind: Kind
+    bytes: int
+    count: int
+    share: float
+    kinds: tuple[tuple[Kind, int], ...] = ()
+    mix: tuple[tuple[Kind, float], ...] = ()
+    parts: tuple[Part, ...] = ()
+
+
+_NOBODY = Row("", Kind.UNKNOWN, 0, 0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Who stands there after event ``at``: the bytes of ``rows`` and of ``unknown``, if any, are ``total``."""
+
+    at: int
+    at_us: int | None
+    total: int
+    named: int
+    rows: tuple[Row, ...]
+    unknown: Row | None
+
+    @property
+    def largest_share(self) -> float:
+        """Of the largest row."""
+        return max((row.share for row in (*self.rows, *([self.unknown] if self.unknown else []))), default=1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row of two windows; bytes and allocations, 0 where it is in one of them only.
+
+    ``part`` is the change without its sign, of the largest one, 0 to 1.
+    """
+
+    name: str
+    kind: Kind
+    before: int
+    after: int
+    change: int
+    count: int
+    part: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """What an event did: ``operation`` took ``change`` bytes, or gave them back if that is below 0."""
+
+    operation: str | None
+    change: int
+
+
+def hooked_at(state: State, key: PoolKey | None) -> Hooked | None:
+    """The process of the pool *key*, as our agent tells of it."""
+    process = state.processes.get(key[0]) if key else None
+    return process.hooked if process else None
+
+
+def pools_with_holders(state: State) -> list[PoolKey]:
+    """Every pool, those first of which a window is known."""
+    known = pools(state)
+    for pid, process in state.processes.items():
+        if process.hooked:
+            known += [(pid, device) for device in process.hooked.windows if (pid, device) not in known]
+    return sorted(known, key=lambda key: not windows(state, key))
+
+
+def windows(state: State, key: PoolKey | None) -> list[events.Holders]:
+    """The windows of a pool that hold something, the first one first; those between it and the newest are gone."""
+    hooked = hooked_at(state, key)
+    known = hooked.windows.get(key[1]) if hooked and key else None
+    if known is None:
+        return []
+    every = [*([known.first] if known.first else []), *known.newest]
+    numbered = {window.window: window for window in every if window.missing is None}
+    return [numbered[number] for number in sorted(numbered)]
+
+
+def missing(state: State, key: PoolKey | None) -> events.Holders | None:
+    """The newest event of the pool, if it says that there is no window."""
+    hooked = hooked_at(state, key)
+    known = hooked.windows.get(key[1]) if hooked and key else None
+    newest = known.newest[-1] if known and known.newest else None
+    return newest if newest is not None and newest.missing is not None else None
+
+
+def age_s(state: State, window: events.Holders) -> float:
+    """Seconds since *window* ended."""
+    return max(0.0, state.now - window.ended)
+
+
+def since_run_s(state: State, pid: int, t: float) -> float:
+    """Session second *t* as seconds since the run of process *pid* began."""
+    process = state.processes.get(pid)
+    number = process.seen.run if process else None
+    return t - next((run.started for run in reversed(state.runs) if run.run == number), 0.0)
+
+
+def listed(window: events.Holders, hooked: Hooked, by: By, at: int | None = None) -> Listed:
+    """Who stands there at the peak, or after event *at*."""
+    stands = standing(window, hooked, by, at)
+    total = max(1, stands.total)
+    rows = tuple(_row(one, total) for one in stands.holders)
+    unknown = None
+    if stands.unknown:
+        count = sum(part.count for part in stands.nameless)
+        unknown = _row(Holder("", Kind.UNKNOWN, stands.unknown, count, stands.nameless), total)
+    return Listed(stands.at, at_us(window, stands.at), stands.total, sum(row.bytes for row in rows), rows, unknown)
+
+
+def _row(holder: Holder, total: int) -> Row:
+    sizes: dict[Kind, int] = {}
+    for part in holder.parts:
+        sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
+    if missing_bytes := holder.bytes - sum(sizes.values()):  # of no part
+        sizes[holder.kind] = sizes.get(holder.kind, 0) + missing_bytes
+    stacked = [kind for kind in ORDER if kind in sizes]
+    ends = accumulate(sizes[kind] for kind in stacked)
+    mix = tuple((kind, end / max(1, holder.bytes)) for kind, end in zip(stacked, ends, strict=True))
+    kinds = tuple(sorted(sizes.items(), key=lambda one: -one[1]))
+    return Row(holder.name, holder.kind, holder.bytes, holder.count, holder.bytes / total, kinds, mix, holder.parts)
+
+
+def changes(first: Listed, second: Listed) -> list[Change]:
+    """What differs between them, the largest difference first."""
+    before = {_identity(row): row for row in _all(first)}
+    after = {_identity(row): row for row in _all(second)}
+    found = []
+    for identity in before | after:
+        one, other = before.get(identity, _NOBODY), after.get(identity, _NOBODY)
+        told = other if identity in after else one
+        change = other.bytes - one.bytes
+        found.append(Change(told.name, told.kind, one.bytes, other.bytes, change, other.count - one.count))
+    most = max((abs(row.change) for row in found), default=0) or 1
+    found = [replace(row, part=abs(row.change) / most) for row in found]
+    return sorted(found, key=lambda row: (-abs(row.change), -row.after, row.name))
+
+
+def change_of(first: Listed, second: Listed) -> int:
+    """Bytes by which all of *second* is more than all of *first*."""
+    return second.total - first.total
+
+
+def _all(of: Listed) -> list[Row]:
+    return [*of.rows, *([of.unknown] if of.unknown else [])]
+
+
+def _identity(row: Row) -> Hashable:
+    """What a row is told again by in another window: its name, and where it has none its kind."""
+    return row.name or row.kind
+
+
+def at_us(window: events.Holders, at: int) -> int | None:
+    """When event *at* was, in µs since the window began; ``None`` where that is not known."""
+    if at < 0:
+        return 0
+    times = times_us(window)
+    return times[at] if at < len(times) else None
+
+
+@once_per_window
+def _events(window: events.Holders) -> dict[int, Happened]:
+    found = unpacked(window)
+    did: dict[int, Happened] = {}
+    for holding, size, begin, end in zip(found.holdings, found.sizes, found.begins, found.ends, strict=True):
+        operation = found.name(found.kinds[holding]) or None
+        did[begin] = Happened(operation, size)
+        if end != FOREVER:
+            did[end] = Happened(operation, -size)
+    did.pop(-1, None)
+    return did
+
+
+def happened(window: events.Holders, at: int) -> Happened | None:
+    """What event *at* did; ``None`` if no span tells."""
+    return _events(window).get(at)
+
+
+def course_slices(window: events.Holders, hooked: Hooked, count: int) -> tuple[Slice, ...]:
+    """The course of *window* in *count* slices of equal time."""
+    return slices(course(window, hooked), count)

@@ -1,0 +1,61 @@
+"""Why it is not known who holds a pool."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from tfmemtop.state.holder_views import hooked_at, missing
+from tfmemtop.state.model import Hooked, State
+from tfmemtop.state.pool_views import PoolKey
+
+_COMING = ("building", "built", "loading")
+
+
+class Lacking(Enum):
+    """Why a pool has no window."""
+
+    NO_POOL = auto()
+    FORGOTTEN = auto()
+    REFUSED = auto()  # the hook says why, in ``told``
+    NOT_BFC = auto()
+    NO_PROBE = auto()  # ``told`` and ``remedy`` are what is known of that
+    PROBE_COMING = auto()
+    PROFILER = auto()
+    ENDED = auto()
+    NOT_YET = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class NoHolders:
+    """Why a pool has no window; ``told`` is what the process itself says of it, ``remedy`` what would help."""
+
+    reason: Lacking
+    told: str = ""
+    remedy: str = ""
+
+
+def why_none(state: State, key: PoolKey | None) -> NoHolders:
+    """What is missing for a window of this pool, as far as that is known."""
+    if key is None:
+        return NoHolders(Lacking.NO_POOL)
+    hooked = hooked_at(state, key)
+    if hooked is None:
+        return NoHolders(Lacking.FORGOTTEN)
+    if refused := missing(state, key):
+        return NoHolders(Lacking.REFUSED, refused.missing or "")
+    if _async(hooked, key[1]):
+        return NoHolders(Lacking.NOT_BFC)
+    library = hooked.probe
+    if library is not None and library.state in ("unavailable", "failed"):
+        return NoHolders(Lacking.NO_PROBE, library.text, library.remedy)
+    if hooked.ended:
+        return NoHolders(Lacking.ENDED)
+    if library is not None and library.state in _COMING:
+        return NoHolders(Lacking.PROBE_COMING)
+    if library is None and hooked.without_probe is not None:
+        return NoHolders(Lacking.NO_PROBE)
+    return NoHolders(Lacking.NOT_YET)
+
+
+def _async(hooked: Hooked, device: str) -> bool:
+    effective = hooked.effective.get(device)
+    return effective is not None and effective.allocator == "cuda_malloc_async"

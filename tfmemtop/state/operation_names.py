@@ -1,0 +1,181 @@
+"""What TensorFlow's name of an operation says: which layer it belongs to, and in which part of a step it runs.
+
+A name is a path of scopes and ends with the operation itself. Keras numbers every scope of a layer once more as it
+traces it: ``sequential_1/dense_1_2/MatMul`` is the product of layer ``dense_1``. The gradient of an operation has the
+whole name of that operation as its scope.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+
+class Phase(Enum):
+    """The part of a step in which an operation runs."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    OPTIMIZER = "optimizer"
+    LOSS = "loss"
+    INPUT = "input"
+    FUNCTION = "function"  # it is the call of a whole function
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """``scopes`` are the outermost first, as TensorFlow numbers them; those of calls and phases are left out."""
+
+    phase: Phase
+    scopes: tuple[str, ...]
+    operation: str
+
+    @property
+    def base(self) -> str:
+        """The operation without its number."""
+        return unnumbered(self.operation) or self.operation
+
+
+_OPTIMIZERS = "adam|adam_w|adamw|adamax|nadam|sgd|rm_?sprop|adagrad|adadelta|ftrl|lion|lamb|muon|adafactor|momentum"
+_CALL = re.compile(
+    r"(Stateful)?PartitionedCall(_\d+)?|while(_\d+)?|cond(_\d+)?|body|_\d+|replica_\d+|ConstantFolding"
+    r"|ArithmeticOptimizer|inject"
+)
+_BACKWARD = re.compile(r"gradient_tape|gradients(_\d+)?")
+_OPTIMIZER = re.compile(
+    rf"(loss_scale_)?(optimizer|({_OPTIMIZERS}|gradient_?descent)(optimizer)?)(_\d+)?", re.IGNORECASE
+)
+_LOSS = re.compile(
+    r"(compile_)?loss(es)?(_\d+)?|(\w+_)?crossentropy(_\d+)?|mean_(absolute|squared)_(percentage_|logarithmic_)?error(_\d+)?"
+)
+_INPUT = re.compile(r"Iterator|OptionalFromValue|OptionalGetValue|MultiDeviceIterator|\w*Dataset|prefetch_|_Arg|_Recv")
+_NUMBER = re.compile(r"(.+)_\d+")
+_OPERATIONS = re.compile(
+    r"abs|add|add_n|argmax|assign|attention|batchnorm|bias_add|cast|clip_by_value|concat|convolution|cond|"
+    r"cumsum|depthwise|div|div_no_nan|divide|dot|einsum|equal|exp|expand_dims|flatten|floordiv|floormod|gather|"
+    r"gelu|greater|less|log|log_softmax|logical_and|logical_not|logical_or|matmul|max|maximum|mean|min|minimum|"
+    r"mod|moments|mul|multiply|neg|negative|norm|normalize|not_equal|ones|ones_like|pad|pow|prod|random_normal|"
+    r"random_uniform|range|relu|reshape|reverse|round|rsqrt|scatter|select|separable_conv2d|shape|sigmoid|silu|"
+    r"slice|softmax|softplus|split|sqrt|square|squared_difference|squeeze|stack|stateless_dropout|"
+    r"stateless_random_normal|stateless_random_uniform|stop_gradient|strided_slice|sub|subtract|sum|swish|tanh|"
+    r"tensordot|tile|top_k|transpose|truediv|unstack|where|while|zeros|zeros_like"
+)
+"""Scopes that functions of TensorFlow open for themselves, and operations that gradients have as their scope."""
+
+
+@lru_cache(maxsize=16384)
+def named(operation: str) -> Named:
+    """What *operation*, TensorFlow's name of it, says."""
+    *around, own = operation.split("/")
+    phase = Phase.FORWARD
+    kept: list[str] = []
+    for scope in around:
+        if not scope or (not kept and _CALL.fullmatch(scope)) or scope.startswith("replica_"):
+            continue
+        if _BACKWARD.fullmatch(scope):
+            phase = Phase.BACKWARD
+        elif phase is Phase.FORWARD and not kept and _OPTIMIZER.fullmatch(scope):
+            phase = Phase.OPTIMIZER
+            kept.append(scope)
+        elif phase is Phase.FORWARD and not kept and _LOSS.fullmatch(scope):
+            phase = Phase.LOSS
+            kept.append(scope)
+        else:
+            kept.append(scope)
+    if phase is Phase.FORWARD:
+        if _INPUT.match(own) or (kept and _INPUT.match(kept[0])):
+            phase = Phase.INPUT
+        elif own.startswith("__inference_") or own.startswith("__forward_"):
+            phase = Phase.FUNCTION
+        elif own.startswith("__backward_") or (not kept and own.endswith("Grad")):
+            phase = Phase.BACKWARD
+    return Named(phase, tuple(kept), own)
+
+
+@lru_cache(maxsize=16384)
+def unnumbered(scope: str) -> str | None:
+    """*scope* without the number at its end; ``None`` if there is none."""
+    match = _NUMBER.fullmatch(scope)
+    return match[1] if match else None
+
+
+@lru_cache(maxsize=4096)
+def _of_tensorflow(scope: str) -> bool:
+    """Whether TensorFlow itself, and not a layer, opens the scope of this name, its number left out."""
+    return _OPERATIONS.fullmatch(scope) is not None or scope.endswith("_grad")
+
+
+class Layers:
+    """The layers of one program: how TensorFlow's scopes, the names of variables and those of slots lead to them.
+
+    A layer is called as its model calls it, ``block3/conv2``, without the model if there is only one.
+    """
+
+    def __init__(self, operations: Iterable[str], variables: Iterable[str]) -> None:
+        found = [named(operation) for operation in operations]
+        self._opened = {one.scopes[:2] for one in found if one.phase is Phase.FORWARD and len(one.scopes) > 1}
+        self._variables = {tuple(name.split("/")[:-1]): name for name in variables}
+        roots = {
+            root
+            for one in found
+            if one.phase in (Phase.FORWARD, Phase.BACKWARD) and len(one.scopes) > 1
+            # Keras has numbered a layer of it, too.
+            if (root := unnumbered(one.scopes[0])) and unnumbered(one.scopes[1]) and not _LOSS.fullmatch(one.scopes[0])
+        }
+        self._root = next(iter(roots)) if len(roots) == 1 else None
+        self._layers: dict[tuple[str, ...], str] = {}
+        paths = {self.of(one) for one in found if one.phase in (Phase.FORWARD, Phase.BACKWARD)}
+        paths |= {self.of_variable(name) for name in variables}
+        self._flat = sorted(((path.replace("/", "_") + "_", path) for path in paths if path), key=lambda p: -len(p[0]))
+
+    def of(self, one: Named) -> str:
+        """The layer of an operation; empty if its name has none."""
+        if one.phase not in (Phase.FORWARD, Phase.BACKWARD, Phase.LOSS):
+            return ""
+        layer = self._layers.get(one.scopes)
+        if layer is None:
+            layer = self._layers[one.scopes] = self._shown(self._path(one.scopes))
+        return layer
+
+    def of_variable(self, name: str) -> str:
+        """The layer of a variable of this *name*: the scope it is in, or itself if it is in none."""
+        *scopes, own = name.split("/")
+        return self._shown(scopes) if scopes else own
+
+    def of_slot(self, name: str) -> str:
+        """The layer of an optimizer's slot, ``adam/sequential_c1_kernel_momentum``; empty if it is of none."""
+        own = name.partition("/")[2] or name
+        flat = own.replace("/", "_") + "_"
+        rooted = flat.removeprefix(f"{self._root}_") if self._root else flat
+        return next((path for start, path in self._flat if rooted.startswith(start) or flat.startswith(start)), "")
+
+    def _path(self, scopes: tuple[str, ...]) -> list[str]:
+        path: list[str] = []
+        if scopes and _LOSS.fullmatch(scopes[0]):
+            return [unnumbered(scope) or scope for scope in scopes[: 2 if "loss" in scopes[0] else 1]]
+        numbered = bool(scopes) and unnumbered(scopes[0]) is not None
+        for depth, scope in enumerate(scopes):
+            base = unnumbered(scope)
+            if numbered:
+                if depth and not self._is_layer(scopes, depth, scope, base, path):
+                    break
+                path.append(base or scope)
+            elif _of_tensorflow(base or scope) or scope.endswith("_grad"):
+                break
+            else:
+                path.append(scope)
+        return path
+
+    def _is_layer(self, scopes: tuple[str, ...], depth: int, scope: str, base: str | None, path: list[str]) -> bool:
+        """Whether a scope within a model that Keras has numbered is a layer's."""
+        if base is None:
+            return False
+        if (*path, base) in self._variables or (*path[1:], base) in self._variables:
+            return True
+        if _of_tensorflow(base):
+            return depth == 1 and scopes[:2] in self._opened  # a layer Add is called like the function add
+        return not base[0].isupper()  # as TensorFlow calls its operations
+
+    def _shown(self, path: list[str]) -> str:
+        return "/".join(path[1:] if len(path) > 1 and path[0] == self._root else path)

@@ -1,0 +1,223 @@
+"""Who stands at a moment, as a table: a line each, and the parts of those that are open. Pure."""
+
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holder_views import Change, Listed, Row, change_of
+from tfmemtop.state.holders import By, Part
+from tfmemtop.ui.draw.lines import Line, fit, width_of
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, HOLDER, LETTER, PLAIN, WARNING, Glyphs
+from tfmemtop.ui.draw.text import end_of, exactly
+from tfmemtop.units import format_count, format_short
+from tfmemtop.words import holders as words
+from tfmemtop.words.safe import safe
+
+_KIND, _BYTES, _SHARE, _COUNT = 13, 8, 5, 6
+_BAR_MOST, _BAR_LEAST = 60, 6
+_NAME_LEAST = 22
+_NAME_MOST = {By.LAYER: 36, By.KIND: 36, By.SHAPE: 40, By.OPERATION: 70, By.LINE: 60}
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Cells of each column; ``kind`` and ``bar`` are 0 where they are left out."""
+
+    name: int
+    kind: int
+    bar: int
+
+
+def columns(by: By, width: int) -> Columns:
+    """How *width* cells are shared."""
+    kind = 0 if by is By.KIND else _KIND
+    room = width - 2 - (kind + 1 if kind else 0) - _BYTES - 1 - _SHARE - _COUNT
+    name = min(_NAME_MOST[by], max(_NAME_LEAST, room * 3 // 5))
+    bar = min(_BAR_MOST, room - name - 1)
+    if bar < _BAR_LEAST:
+        return Columns(max(4, room), kind, 0) if room >= _NAME_LEAST - 8 else Columns(max(4, room + kind), 0, 0)
+    return Columns(name, kind, bar)
+
+
+def heading(by: By, width: int) -> Line:
+    """The names of the columns."""
+    shape = columns(by, width)
+    text = f"  {words.group(by).upper():<{shape.name}} "
+    text = exactly(text, 2 + shape.name + 1)
+    text += f"{'KIND':<{shape.kind}} " if shape.kind else ""
+    text += f"{'BYTES':>{_BYTES}} {'':<{shape.bar}}{'SHARE':>{_SHARE}}{'COUNT':>{_COUNT}}"
+    return [Segment(exactly(text, width), DIM)]
+
+
+def row_line(
+    row: Row,
+    by: By,
+    most: float,
+    width: int,
+    glyphs: Glyphs,
+    *,
+    letters: bool = False,
+    chosen: bool = False,
+    opened: bool = False,
+) -> Line:
+    """A holder in one line of *width* cells. A share of *most* fills the bar; with *letters* it is made of them."""
+    shape = columns(by, width)
+    name = exactly(end_of(words.holder(row.name, row.kind), shape.name, glyphs.ellipsis), shape.name)
+    line: Line = [Segment(_mark(chosen, opened, glyphs), BOLD), Segment(name, CHOSEN if chosen else PLAIN)]
+    line.append(Segment(" "))
+    if shape.kind:
+        line += [*kinds_label(row, shape.kind), Segment(" ")]
+    line.append(Segment(f"{format_short(row.bytes):>{_BYTES}} ", BOLD))
+    if shape.bar:
+        line += bar(row, most, shape.bar, letters=letters or glyphs.ascii)
+    line.append(Segment(f"{_percent(row.share):>{_SHARE}}"))
+    line.append(Segment(f"{format_count(row.count) if row.count else '':>{_COUNT}}", DIM))
+    return Segment.adjust_line_length(line, width)
+
+
+def kinds_label(row: Row, width: int) -> Line:
+    """A row's kinds: the word of the only one, else the letters of all, that of most bytes first."""
+    if len(row.kinds) < 2:
+        return kind_label(row.kind, width)
+    letters = [Segment(f"{LETTER[kind.value]} ", HOLDER[kind.value] + BOLD) for kind, _ in row.kinds[: width // 2]]
+    return Segment.adjust_line_length(letters, width)
+
+
+def kind_label(kind: Kind, width: int) -> Line:
+    """A kind by its letter, its colour and its word."""
+    letter = LETTER[kind.value]
+    look = HOLDER[kind.value]
+    if width < 3:
+        return [Segment(exactly(letter, width), look)]
+    return [Segment(letter, look + BOLD), Segment(exactly(f" {words.kind(kind)}", width - 1), look)]
+
+
+def bar(row: Row, most: float, width: int, *, letters: bool) -> Line:
+    """A row's share of *width* cells by kind, its end to an eighth of a cell; padded. A share of *most* fills it."""
+    eighths = max(1, round(row.share * width * 8 / max(most, row.share, 1e-9)))
+    cells = -(-eighths // 8)
+    line: Line = []
+    begin = 0
+    for kind, end in row.mix:
+        upto = max(begin, round(end * cells))
+        line.append(Segment((LETTER[kind.value] if letters else "█") * (upto - begin), HOLDER[kind.value]))
+        begin = upto
+    if not letters and eighths % 8:  # the last cell tells how far it is filled
+        last = row.mix[-1][0] if row.mix else row.kind
+        line = [*_first(line, eighths // 8), Segment(_EIGHTHS[eighths % 8], HOLDER[last.value])]
+    return Segment.adjust_line_length(line, width)
+
+
+def _first(line: Line, cells: int) -> Line:
+    return Segment.adjust_line_length(line, cells, pad=False)
+
+
+def _percent(share: float) -> str:
+    if share <= 0:
+        return "0%"
+    if share >= 1:
+        return "100%"
+    percent = 100 * share
+    return f"{percent:.0f}%" if percent >= 9.95 else f"{max(0.1, percent):.1f}%"
+
+
+def _mark(chosen: bool, opened: bool, glyphs: Glyphs) -> str:
+    if chosen:
+        return (">" if glyphs.ascii else "▸") + ("v" if glyphs.ascii and opened else "▾" if opened else " ")
+    return " " + (("v" if glyphs.ascii else "▾") if opened else " ")
+
+
+def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -> Line:
+    """An operation's allocations of one shape: bytes, count, shape, what they are for, operation, the script's line."""
+    shape_cells = 24 if width >= 100 else 18
+    region_cells = 8 if width >= 100 else 0
+    place = f"{PurePath(part.line.file).name}:{part.line.line}" if part.line else ""
+    place_cells = min(cell_len(place), 26 if width >= 120 else 16)
+    times = "x" if glyphs.ascii else "×"
+    text = f"{format_short(part.bytes):>{_BYTES}} {f'{times}{part.count}':<6}"
+    line: Line = [
+        Segment((">" if glyphs.ascii else "▸") if chosen else " ", BOLD),
+        Segment(f"   {text}", CHOSEN if chosen else PLAIN),
+        Segment(exactly(fit(shape_text(part), shape_cells, glyphs), shape_cells) + " "),
+    ]
+    if region_cells:
+        line.append(Segment(exactly(safe(part.region), region_cells) + " ", DIM))
+    used = 4 + len(text) + shape_cells + 1 + (region_cells + 1 if region_cells else 0) + place_cells + 3
+    room = max(4, width - used)
+    name = part.python_name or words.operation(part.operation) or words.NO_NAME
+    line.append(Segment(exactly(end_of(name, room, glyphs.ellipsis), room) + "  "))
+    line.append(Segment(exactly(end_of(place, place_cells, glyphs.ellipsis), place_cells), DIM))
+    return Segment.adjust_line_length(line, width)
+
+
+def shape_text(part: Part) -> str:
+    """``float32[64,256]``; only what is known of it."""
+    if part.shape is None:
+        return safe(part.dtype)
+    return f"{safe(part.dtype)}[{','.join(map(str, part.shape))}]"
+
+
+def change_heading(by: By, width: int, names: tuple[str, str]) -> Line:
+    """The names of the columns of two windows."""
+    name, kind = _change_columns(by, width)
+    text = exactly(f"  {words.group(by).upper()}", 2 + name + 1) + (f"{'KIND':<{kind}} " if kind else "")
+    text += "".join(f"{one.upper():>11}" for one in names) + f"{'CHANGE':>10}{'COUNT':>7}"
+    return [Segment(exactly(text, width), DIM)]
+
+
+def change_line(
+    row: Change, by: By, width: int, glyphs: Glyphs, *, letters: bool = False, chosen: bool = False
+) -> Line:
+    """What differs between two windows, in one line of *width* cells."""
+    name_cells, kind_cells = _change_columns(by, width)
+    name = exactly(end_of(words.holder(row.name, row.kind), name_cells, glyphs.ellipsis), name_cells)
+    line: Line = [Segment(_mark(chosen, False, glyphs), BOLD), Segment(name, CHOSEN if chosen else PLAIN), Segment(" ")]
+    if kind_cells:
+        line += [*kind_label(row.kind, kind_cells), Segment(" ")]
+    none = glyphs.dash
+    line.append(Segment(f"{format_short(row.before) if row.before else none:>11}"))
+    line.append(Segment(f"{format_short(row.after) if row.after else none:>11}"))
+    look = WARNING if row.change > 0 else GOOD if row.change < 0 else DIM
+    line.append(Segment(f"{signed(row.change):>10}", look))
+    line.append(Segment(f"{row.count:+,}".rjust(7) if row.count else " " * 7, DIM))
+    room = min(_BAR_MOST, width - width_of(line) - 2)
+    if row.change and room >= _BAR_LEAST:
+        cells = max(1, round(room * row.part))
+        line.append(Segment("  " + (("+" if row.change > 0 else "-") if letters else "█") * cells, look))
+    return Segment.adjust_line_length(line, width)
+
+
+def _change_columns(by: By, width: int) -> tuple[int, int]:
+    kind = 0 if by is By.KIND else _KIND
+    return max(4, min(_NAME_MOST[by], width - 2 - 1 - (kind + 1 if kind else 0) - 39)), kind
+
+
+def signed(change: int) -> str:
+    """``+4.0M``, ``-12.0K``, ``0``."""
+    return "0" if not change else ("+" if change > 0 else "-") + format_short(abs(change))
+
+
+def with_reason(row: Row, lost: int) -> Row:
+    """The *row* of what has no name, called so with the reason; *lost* events are missing."""
+    return replace(row, name=words.unknown(lost, bool(row.parts)))
+
+
+def sum_line(shown: Listed, by: By, width: int) -> Line:
+    """What the rows add up to."""
+    shape = columns(by, width)
+    before = 2 + shape.name + 1 + (shape.kind + 1 if shape.kind else 0)
+    text = words.sum_told(len(shown.rows), shown.named, shown.unknown.bytes if shown.unknown else 0)
+    label = exactly(end_of(f"  {words.SUM}  {text}", before), before)
+    return [Segment(label, DIM), Segment(f"{format_short(shown.total):>{_BYTES}}", BOLD)]
+
+
+def change_sum(first: Listed, second: Listed, by: By, width: int) -> Line:
+    """What both windows add up to."""
+    name, kind = _change_columns(by, width)
+    label = exactly(f"  {words.SUM}", 2 + name + 1 + (kind + 1 if kind else 0))
+    figures = f"{format_short(first.total):>11}{format_short(second.total):>11}"
+    return [Segment(label, DIM), Segment(figures, BOLD), Segment(f"{signed(change_of(first, second)):>10}", BOLD)]

@@ -1,0 +1,185 @@
+"""One step, drawn: in use over its course, stacked by kind of holder. Pure.
+
+In Braille a cell is two slices of the step and four parts of its height, else one of each. A band that is wide enough
+has its name written in it, so that the kinds are told apart without colours too.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from tfmemtop.state.step_slices import ORDER, Slice
+from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.map_figures import duration
+from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, LETTER, PEAK, PLAIN, Glyphs
+from tfmemtop.ui.draw.text import end_of
+from tfmemtop.units import format_short
+from tfmemtop.words import holders as words
+
+_CODES = "abcdefghijklmnop"
+_CURSOR, _BLANK = "|", " "
+_LOOKS: dict[str, Style] = {
+    **{code: HOLDER[kind.value] for code, kind in zip(_CODES, ORDER, strict=False)},
+    **{code.upper(): HOLDER[kind.value] + BOLD for code, kind in zip(_CODES, ORDER, strict=False)},
+    _CURSOR: BOLD,
+    _BLANK: PLAIN,
+}
+_DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left, right; bottom up
+_LETTERS = str.maketrans({code: LETTER[kind.value] for code, kind in zip(_CODES, ORDER, strict=False)})
+_RUN = re.compile(r"(.)\1*")
+_WHOLE = chr(0x28FF)
+_BESIDE = 4  # cells of a band beside its name
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is drawn: *slices* on a scale of 0 to ``top`` bytes, over ``whole_us`` of time.
+
+    ``peak`` and ``cursor`` are the numbers of events, the cursor ``None`` where it is at the peak.
+    ``note`` is told at the peak, in full and in short.
+    """
+
+    slices: tuple[Slice, ...]
+    top: int
+    whole_us: int
+    peak: int
+    cursor: int | None
+    notes: tuple[str, ...]
+
+
+def samples(width: int, *, letters: bool = False, gutter: bool = True) -> int:
+    """Slices of the step that a graph of *width* cells shows."""
+    cells = max(1, width - (GUTTER if gutter else 0))
+    return cells if letters else 2 * cells
+
+
+def draw(
+    step: Step, width: int, height: int, glyphs: Glyphs, *, letters: bool = False, gutter: bool = True
+) -> list[Line]:
+    """*height* lines of *width* cells: a note at the peak, the area, and the axis; none where there is no room.
+
+    With *letters* the area is made of the kinds' letters, as where there are no colours or no Braille.
+    """
+    cells, rows = width - (GUTTER if gutter else 0), height - 2
+    if cells < 8 or rows < 1 or not step.slices:
+        return []
+    per_cell = 1 if letters else 2
+    text, codes = _area(step.slices, max(1, step.top), rows, letters)
+    cursor = None if step.cursor is None else _place(step.slices, step.cursor) // per_cell
+    peak = _place(step.slices, step.peak) // per_cell
+    left = [Segment(" " * GUTTER)] if gutter else []
+    lines: list[Line] = [[*left, *_peak_note(step.notes, peak, cells, glyphs)]]
+    for row in range(rows):
+        line, looks = text[row], codes[row]
+        if cursor is not None and looks[cursor : cursor + 1].islower() | (looks[cursor : cursor + 1] == _BLANK):
+            line = line[:cursor] + ("|" if glyphs.ascii else "│") + line[cursor + 1 :]
+            looks = looks[:cursor] + _CURSOR + looks[cursor + 1 :]
+        figure = format_short(step.top) if row == 0 else ""
+        if rows >= 7 and row == rows // 2:
+            figure = format_short(step.top // 2)
+        drawn = [Segment(line[run.start() : run.end()], _LOOKS[run[1]]) for run in _RUN.finditer(looks)]
+        lines.append([*(figures(figure, DIM, glyphs) if gutter else []), *drawn])
+    lines.append(_axis(step, cursor, cells, glyphs, gutter))
+    return lines
+
+
+def _place(slices: Sequence[Slice], event: int) -> int:
+    """Which of *slices* has *event* in it; the last one where none has."""
+    return next((at for at, slice_ in enumerate(slices) if event <= slice_.last), len(slices) - 1)
+
+
+def _peak_note(notes: Sequence[str], peak: int, cells: int, glyphs: Glyphs) -> Line:
+    """The mark over the peak, and beside it the longest of *notes* that fits."""
+    right, left = cells - peak - 2, peak - 1
+    for note in notes:
+        if cell_len(note) <= right:
+            return [Segment(" " * peak), Segment(glyphs.down, PEAK), Segment(f" {note}", PLAIN)]
+        if cell_len(note) <= left:
+            blank = " " * (left - cell_len(note))
+            return [Segment(f"{blank}{note} ", PLAIN), Segment(glyphs.down, PEAK)]
+    room = max(right, left)
+    if notes and room >= 12:
+        return _peak_note((end_of(notes[-1], room, glyphs.ellipsis),), peak, cells, glyphs)
+    return [Segment(" " * peak), Segment(glyphs.down, PEAK)]
+
+
+def _axis(step: Step, cursor: int | None, cells: int, glyphs: Glyphs, gutter: bool) -> Line:
+    whole = duration(step.whole_us)
+    ends: list[Places] = [((cells - len(whole) - 2, f" {whole} "),)]
+    if cursor is None or step.cursor is None:
+        return axis(cells, ends, [], glyphs, gutter=gutter)
+    at = step.slices[_place(step.slices, step.cursor)].at_us
+    label = f" {duration(at)} "
+    first = min(max(0, cursor - len(label) // 2), cells - len(label))
+    return axis(cells, [((first, label),), *ends], [], glyphs, gutter=gutter)
+
+
+@lru_cache(maxsize=8)
+def _area(slices: tuple[Slice, ...], top: int, rows: int, letters: bool) -> tuple[list[str], list[str]]:
+    """The rows' characters, top first, and for each cell the code of its look; capitals are of names."""
+    units = rows if letters else rows * 4
+    halves = [_layers(one, top, units) for one in slices]
+    columns = list(zip(halves[::2], [*halves[1::2], *halves[-1:]], strict=False))
+    text: list[str] = []
+    codes: list[str] = []
+    for row in reversed(range(rows)):
+        if letters:
+            looks = "".join(column[row : row + 1] or _BLANK for column in halves)
+            text.append(looks.translate(_LETTERS))
+        else:
+            cells = [_cell(*(half[row * 4 : row * 4 + 4] for half in column)) for column in columns]
+            looks = "".join(code for _, code in cells)
+            text.append("".join(character for character, _ in cells))
+        codes.append(looks)
+    _write_names(text, codes, letters)
+    return text, codes
+
+
+def _layers(one: Slice, top: int, units: int) -> str:
+    """A code for each of *units*, bottom up, as far as the kinds reach."""
+    ends = [(2 * min(end, top) * units + top) // (2 * top) for end in one.ends]
+    found = "".join(_CODES[at] * (high - low) for at, (low, high) in enumerate(pairwise([0, *ends])) if high > low)
+    if not found and one.total > 0:  # too little for a height is still something
+        found = _CODES[max(range(len(ORDER)), key=lambda at: one.ends[at] - (one.ends[at - 1] if at else 0))]
+    return found
+
+
+def _cell(left: str, right: str) -> tuple[str, str]:
+    both = left + right
+    if not both:
+        return " ", _BLANK
+    bits = sum(_DOTS[0][: len(left)]) | sum(_DOTS[1][: len(right)])
+    return chr(0x2800 + bits), max(both, key=both.count)
+
+
+def _write_names(text: list[str], codes: list[str], letters: bool) -> None:
+    """In the longest stretch of each band, its kind's name or else its letter."""
+    for at, kind in enumerate(ORDER):
+        code = _CODES[at]
+        runs = [
+            (found.end() - found.start(), row, found.start())
+            for row, looks in enumerate(codes)
+            for found in re.finditer(f"{code}+", looks)
+            if letters or set(text[row][found.start() : found.end()]) == {_WHOLE}
+        ]
+        if not runs:
+            continue
+        most = max(length for length, _, _ in runs)
+        # Of stretches that are as long, the one in the middle of the band.
+        same = [(row, start) for length, row, start in runs if length == most]
+        row, start = same[len(same) // 2]
+        name = f" {words.kind(kind)} "
+        if len(name) + _BESIDE > most:
+            name = LETTER[kind.value]
+        if len(name) + 2 > most:
+            continue
+        first = start + (most - len(name)) // 2
+        text[row] = text[row][:first] + name + text[row][first + len(name) :]
+        codes[row] = codes[row][:first] + code.upper() * len(name) + codes[row][first + len(name) :]

@@ -1,0 +1,252 @@
+"""Who holds a pool: one step as it was recorded, and who stands there at its peak or at any moment of it."""
+
+from collections.abc import Hashable
+
+from rich.segment import Segment
+from textual import events as textual_events
+from textual.geometry import clamp
+
+from tfmemtop import events
+from tfmemtop.state import State
+from tfmemtop.state.holder_views import Happened, Listed, age_s, happened, since_run_s, windows
+from tfmemtop.state.holders import By
+from tfmemtop.state.no_holders import why_none
+from tfmemtop.state.pool_views import PoolKey, place
+from tfmemtop.state.step_slices import Slice
+from tfmemtop.ui.draw import holder_facts, holder_table, step_graph
+from tfmemtop.ui.draw.axis import GUTTER
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.map_figures import duration
+from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, UNICODE, Glyphs
+from tfmemtop.ui.draw.text import end_of, wrap
+from tfmemtop.ui.panels.holders_choice import HoldersChoice
+from tfmemtop.ui.screens.full_screen import MovedPanel
+from tfmemtop.words import holders as words
+
+_GRAPH_FROM, _GRAPH_LEAST, _GRAPH_MOST = 18, 6, 18  # lines of the panel from which there is a graph, and of that
+_BESIDE = 2  # cells between two graphs
+_TITLE_CELLS = 44  # of an operation's name in a title
+_NOTE_CELLS = (90, 60, 40, 28)  # of that which made the peak
+
+
+class HoldersPanel(MovedPanel):
+    """``choice`` is what of it the user wants to see."""
+
+    def __init__(self, state: State, key: PoolKey | None, *, glyphs: Glyphs = UNICODE, color: bool = True) -> None:
+        super().__init__(glyphs=glyphs)
+        self.state = state
+        self.choice = HoldersChoice(state, key)
+        self._letters = glyphs.ascii or not color
+        self._top = 0
+        self._page = 1
+        self._spots: dict[int, Hashable] = {}  # lines of the table by line of the panel
+        self._graph_lines = range(0)
+        self._slices: tuple[Slice, ...] = ()  # as the step is drawn
+
+    def show(self, state: State) -> None:
+        self.state = state
+        self.choice.follow(state)
+        self.redraw()
+
+    def build(self, width: int, height: int) -> list[Line]:
+        self._spots, self._graph_lines, self._slices = {}, range(0), ()
+        choice = self.choice
+        window, key = choice.window, choice.key
+        lines = [self.title_line(width, self._title(), self._right(window))]
+        if window is None or key is None:
+            return lines + self._without(width)
+        at = None if choice.pair else choice.at
+        # The drawing names the operation at the peak itself.
+        made = happened(window, window.peak_at) if height < _GRAPH_FROM or choice.pair else None
+        began = since_run_s(self.state, key[0], window.began)
+        lines += holder_facts.facts(window, made, began, width, 2 if height >= 30 else 1, self.glyphs)
+        if height >= _GRAPH_FROM:
+            rows = clamp((height - len(lines) - 5) * 2 // 5, _GRAPH_LEAST, _GRAPH_MOST)
+            self._graph_lines = range(len(lines), len(lines) + rows)
+            lines += self._graphs(window, width, rows)
+        lines.append(holder_facts.legend(choice.listed(window, at, By.KIND), width, self.glyphs))
+        if choice.pair:
+            return lines + self._changes(*choice.pair, width, height - len(lines))
+        return lines + self._table(window, width, height - len(lines), len(lines))
+
+    def _title(self) -> str:
+        key = self.choice.key
+        return words.TITLE if key is None else words.title(place(self.state, key), key[0])
+
+    def _right(self, window: events.Holders | None) -> str:
+        if window is None:
+            return ""
+        numbers = [one.window for one in windows(self.state, self.choice.key)]
+        return words.which(numbers.index(window.window), len(numbers), age_s(self.state, window))
+
+    def _called(self, window: events.Holders) -> str:
+        numbers = [one.window for one in windows(self.state, self.choice.key)]
+        return words.window_name(numbers.index(window.window), len(numbers))
+
+    def _without(self, width: int) -> list[Line]:
+        """Why there is nothing to see, and what helps."""
+        text, remedy = words.none_text(why_none(self.state, self.choice.key))
+        lines: list[Line] = []
+        for told, style in ((text, BOLD), (remedy, KEY), (words.WHAT_THIS_IS, DIM)):
+            if told:
+                lines += [[], *([Segment(f"  {line}", style)] for line in wrap(told, width - 4))]
+        return lines
+
+    # The step.
+
+    def _graphs(self, window: events.Holders, width: int, height: int) -> list[Line]:
+        if self.choice.pair is None:
+            return self._graph(window, window.peak, width, height)
+        first, second = self.choice.pair
+        top = max(first.peak, second.peak)  # the same scale for both
+        left = (width - _BESIDE - GUTTER) // 2 + GUTTER
+        one = self._graph(first, top, left, height)
+        other = self._graph(second, top, width - left - _BESIDE, height, gutter=False)
+        blank = Segment(" " * _BESIDE)
+        return [[*Segment.adjust_line_length(a, left), blank, *b] for a, b in zip(one, other, strict=False)]
+
+    def _graph(self, window: events.Holders, top: int, width: int, height: int, *, gutter: bool = True) -> list[Line]:
+        slices = self.choice.course(window, step_graph.samples(width, letters=self._letters, gutter=gutter))
+        alone = self.choice.pair is None
+        if alone:
+            self._slices = slices
+        step = step_graph.Step(
+            slices=slices,
+            top=top,
+            whole_us=slices[-1].at_us if slices else 0,
+            peak=window.peak_at,
+            cursor=self.choice.at if alone else None,
+            notes=words.peak_notes(
+                window.peak, self._lengths(happened(window, window.peak_at)), "" if alone else self._called(window)
+            ),
+        )
+        return step_graph.draw(step, width, height, self.glyphs, letters=self._letters, gutter=gutter)
+
+    def _lengths(self, did: Happened | None) -> list[str]:
+        """The operation of an event, written in several lengths."""
+        name = words.operation(did.operation) if did and did.operation else ""
+        return [end_of(name, cells, self.glyphs.ellipsis) for cells in _NOTE_CELLS] if name else []
+
+    # The table.
+
+    def _scrolled(self, count: int, at: int, rows: int) -> range:
+        """Which of *count* lines are shown in *rows* of them, the one *at* the cursor among them."""
+        self._page = max(1, rows)
+        self._top = clamp(self._top, at - self._page + 1, at)
+        self._top = clamp(self._top, 0, max(0, count - self._page))
+        return range(self._top, min(count, self._top + self._page))
+
+    def _table(self, window: events.Holders, width: int, height: int, above: int) -> list[Line]:
+        choice = self.choice
+        shown, entries = choice.listed(window, choice.at), choice.entries()
+        at = choice.index([entry.key for entry in entries])
+        seen = self._scrolled(len(entries), at, height - 4)
+        lines = [self.title_line(width, self._moment(shown), self._did(window, seen, len(entries)))]
+        lines.append(holder_table.heading(choice.by, width))
+        for index in seen:
+            entry = entries[index]
+            self._spots[above + len(lines)] = entry.key
+            if entry.part is not None:
+                lines.append(holder_table.part_line(entry.part, width, self.glyphs, chosen=index == at))
+                continue
+            row = holder_table.with_reason(entry.row, window.lost) if entry.unknown else entry.row
+            opened = entry.key in choice.open
+            lines.append(
+                holder_table.row_line(
+                    row,
+                    choice.by,
+                    shown.largest_share,
+                    width,
+                    self.glyphs,
+                    letters=self._letters,
+                    chosen=index == at,
+                    opened=opened,
+                )
+            )
+        lines += [[]] * (height - len(lines) - 2)
+        lines.append(holder_table.sum_line(shown, choice.by, width))
+        detail = holder_facts.detail(entries[at].row, entries[at].part, width, self.glyphs) if entries else []
+        return [*lines, detail]
+
+    def _moment(self, shown: Listed) -> str:
+        when = None
+        if self.choice.at is not None:
+            when = words.UNKNOWN_TIME if shown.at_us is None else duration(shown.at_us)
+        return words.table_title(words.moment(shown.total, when), self.choice.by)
+
+    def _did(self, window: events.Holders, seen: range, count: int) -> str:
+        """What the event under the cursor did; at the peak, which lines are in view."""
+        did = happened(window, self.choice.at) if self.choice.at is not None else None
+        if did is not None:
+            name = words.operation(did.operation or "")
+            return words.happened(did.change, end_of(name, _TITLE_CELLS, self.glyphs.ellipsis))
+        return words.seen(seen.start + 1, seen.stop, count) if len(seen) < count else ""
+
+    def _changes(self, first: events.Holders, second: events.Holders, width: int, height: int) -> list[Line]:
+        choice = self.choice
+        rows = choice.changes()
+        at = choice.index(choice.lines())
+        seen = self._scrolled(len(rows), at, height - 3)
+        right = words.seen(seen.start + 1, seen.stop, len(rows)) if len(seen) < len(rows) else ""
+        lines = [self.title_line(width, words.changes_title(choice.by), right)]
+        lines.append(holder_table.change_heading(choice.by, width, (self._called(first), self._called(second))))
+        lines += [
+            holder_table.change_line(
+                rows[index], choice.by, width, self.glyphs, letters=self._letters, chosen=index == at
+            )
+            for index in seen
+        ]
+        lines += [[]] * (height - len(lines) - 1)
+        return [*lines, holder_table.change_sum(choice.listed(first), choice.listed(second), choice.by, width)]
+
+    # What keys and the mouse do.
+
+    def move(self, count: int) -> None:
+        """Go to another line."""
+        self.choice.move(count)
+        self.redraw()
+
+    def page(self, count: int) -> None:
+        """Go on by what fits on the screen."""
+        self.move(count * max(1, self._page - 1))
+
+    def move_moment(self, step: int) -> None:
+        """Go through the step: to the highest moment of the next column of its drawing, or of the one before."""
+        window, columns = self.choice.window, self._columns()
+        if window is None:
+            return
+        now = window.peak_at if self.choice.at is None else self.choice.at
+        at = next((at for at, column in enumerate(columns) if now <= column[-1].last), len(columns) - 1) + step
+        while 0 <= at < len(columns):
+            highest = max(columns[at], key=lambda one: one.total).event
+            # A column in which nothing happened is as the one before it.
+            if (highest > now) == (step > 0) and highest != now:
+                self.choice.go_to(highest)
+                break
+            at += step
+        self.redraw()
+
+    def _columns(self) -> list[tuple[Slice, ...]]:
+        """The columns of the drawing."""
+        per_cell = 1 if self._letters else 2
+        return [self._slices[at : at + per_cell] for at in range(0, len(self._slices), per_cell)]
+
+    def on_click(self, click: textual_events.Click) -> None:
+        columns = self._columns()
+        if click.y in self._graph_lines and columns:
+            column = columns[clamp(click.x - GUTTER, 0, len(columns) - 1)]
+            self.choice.go_to(max(column, key=lambda one: one.total).event)
+        elif click.y in self._spots:
+            again = self.choice.line == self._spots[click.y]
+            self.choice.line = self._spots[click.y]
+            if again:
+                self.choice.enter()
+        self.redraw()
+
+    def on_mouse_scroll_down(self, event: textual_events.MouseScrollDown) -> None:
+        event.stop()
+        self.move(3)
+
+    def on_mouse_scroll_up(self, event: textual_events.MouseScrollUp) -> None:
+        event.stop()
+        self.move(-3)

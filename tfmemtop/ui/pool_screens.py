@@ -1,0 +1,31 @@
+"""The screens that look into one pool; each of them leads to the other."""
+
+from textual.app import App
+from textual.screen import Screen
+
+from tfmemtop.options import Outcome
+from tfmemtop.session.session import Session
+from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.screens.drawn import Changed, PoolWanted
+
+
+class PoolScreens(App[Outcome]):
+    """A part of the app."""
+
+    session: Session
+    glyphs: Glyphs
+    color: bool
+
+    def on_pool_wanted(self, message: PoolWanted) -> None:
+        """Show it; in place of another such screen, so that one key leads back from it."""
+        from tfmemtop.ui.screens.holders_screen import HoldersScreen
+        from tfmemtop.ui.screens.map_screen import MapScreen
+
+        if isinstance(self.screen, (HoldersScreen, MapScreen)):
+            self.pop_screen()
+        kind = HoldersScreen if message.holders else MapScreen
+        wanted: Screen[None] = kind(self.session, message.key, glyphs=self.glyphs, color=self.color)
+        self.push_screen(wanted, self._left)
+
+    def _left(self, _: None) -> None:
+        self.post_message(Changed())

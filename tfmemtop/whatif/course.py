@@ -1,0 +1,87 @@
+"""A trace as the replay takes it. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tfmemtop.events import Trace
+from tfmemtop.events.courses import Allocated, unpack_names, unpack_trace
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """All events of a trace: thread times two and the bytes asked for; of a free one more, and which allocation.
+
+    ``operations`` has for each allocation the place of its name in ``names``, -1 for none. ``requested`` is the most
+    that was in use at once, as it was asked for.
+    """
+
+    pid: int
+    device: str
+    events: Sequence[tuple[int, int]]
+    steps: Sequence[int]
+    names: Sequence[str]
+    operations: Sequence[int]
+    requested: int
+    lost: int
+    whole: bool
+
+    @property
+    def allocations(self) -> int:
+        """How many events are allocations."""
+        return len(self.operations)
+
+    def operation_of(self, event: int) -> str:
+        """The operation for which *event*, an allocation, was made; empty if TensorFlow gave no name."""
+        who, value = self.events[event]
+        number = value if who & 1 else sum(not who & 1 for who, _ in self.events[:event])
+        place = self.operations[number]
+        return self.names[place] if 0 <= place < len(self.names) else ""
+
+
+def is_complete(parts: Sequence[Trace]) -> bool:
+    """Whether *parts* are all parts of one trace."""
+    return bool(parts) and parts[-1].last and [part.part for part in parts] == list(range(len(parts)))
+
+
+def course_of(parts: Sequence[Trace]) -> Course:
+    """The trace whose *parts* these are.
+
+    Raises:
+        ValueError: they are not all of one trace, or damaged.
+    """
+    if not is_complete(parts):
+        raise ValueError("parts of the trace are missing")
+    events: list[tuple[int, int]] = []
+    operations: list[int] = []
+    names: list[str] = []
+    threads: dict[int, int] = {}
+    sizes: list[int] = []
+    in_use = most = 0
+    for part in parts:
+        names += unpack_names(part.names)
+        for event in unpack_trace(part.packed, len(operations)):
+            thread = threads.setdefault(event.thread, len(threads))
+            if isinstance(event, Allocated):
+                events.append((thread << 1, event.requested))
+                operations.append(-1 if event.operation is None else event.operation)
+                sizes.append(event.requested)
+                in_use += event.requested
+                most = max(most, in_use)
+            else:
+                events.append((thread << 1 | 1, event.allocation))
+                in_use -= sizes[event.allocation]
+    return Course(
+        pid=parts[0].pid,
+        device=parts[0].device,
+        events=events,
+        steps=sorted(_steps(parts, len(events))),
+        names=names,
+        operations=operations,
+        requested=most,
+        lost=sum(part.lost for part in parts),
+        whole=all(part.whole for part in parts),
+    )
+
+
+def _steps(parts: Iterable[Trace], events: int) -> Iterable[int]:
+    return {step for part in parts for step in part.steps if step < events}

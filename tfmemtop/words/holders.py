@@ -1,0 +1,211 @@
+"""Who holds memory: kinds, groupings, why a window was opened, and why there is none."""
+
+import re
+from collections.abc import Sequence
+
+from tfmemtop.events import Closed, Opened
+from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holders import By
+from tfmemtop.state.no_holders import Lacking, NoHolders
+from tfmemtop.units import format_bytes
+from tfmemtop.words.counting import counted, spoken
+
+_KINDS = {
+    Kind.VARIABLES: "variables",
+    Kind.GRADIENTS: "gradients",
+    Kind.OPTIMIZER: "optimizer",
+    Kind.ACTIVATIONS: "activations",
+    Kind.LOSS: "loss",
+    Kind.INPUT: "input",
+    Kind.WORKSPACE: "workspace",
+    Kind.TENSORS: "tensors",
+    Kind.XLA: "XLA",
+    Kind.BEFORE: "before",
+    Kind.UNKNOWN: "unknown",
+}
+
+KINDS = {
+    Kind.VARIABLES: "the model's weights",
+    Kind.OPTIMIZER: "the optimizer's slots and what it computes with",
+    Kind.ACTIVATIONS: "results of layers, kept for the backward pass",
+    Kind.GRADIENTS: "results of the backward pass",
+    Kind.LOSS: "what the loss and the metrics compute with",
+    Kind.INPUT: "batches on their way to the model",
+    Kind.WORKSPACE: "scratch memory of one operation",
+    Kind.TENSORS: "tensors that Python holds",
+    Kind.XLA: "the buffer of a compiled cluster",
+    Kind.BEFORE: "allocated before anything was recorded",
+    Kind.UNKNOWN: "allocations that were not recorded",
+}
+"""What each kind is."""
+
+_GROUPS = {
+    By.LAYER: "layer",
+    By.OPERATION: "operation",
+    By.KIND: "kind",
+    By.SHAPE: "shape",
+    By.LINE: "line",
+}
+
+_OPENED = {
+    Opened.START: "as the script began",
+    Opened.INTERVAL: "at its interval",
+    Opened.PEAK: "because the peak in use rose",
+    Opened.FINDING: "because a finding asked for it",
+    Opened.ASKED: "because a key asked for it",
+    Opened.WAITING: "because an allocation waited for room",
+}
+
+_CLOSED = {
+    Closed.STEP: "",
+    Closed.TIME: "cut off after its longest time",
+    Closed.EVENTS: "cut off after its most events",
+    Closed.PROFILER: "cut off as the script began to profile",
+    Closed.EXIT: "cut off as the script ended",
+}
+
+UNKNOWN_TIME = "a moment"
+TITLE = "Who holds the memory"
+SUM = "sum"
+NO_NAME = "no name"
+
+WHAT_THIS_IS = (
+    "A window is one step of the script, a few milliseconds, in which each allocation is recorded with its operation. "
+    "This screen then shows who holds the memory at the peak of that step."
+)
+
+_CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
+_NAMELESS = {
+    Kind.BEFORE: "before the window",
+    Kind.UNKNOWN: "unknown",
+    Kind.XLA: "XLA's buffer",
+    Kind.TENSORS: "tensors that Python holds",
+}
+"""What a row is called whose kind is all that is known; others are called as their kind."""
+
+_LACKING = {
+    Lacking.NO_POOL: "No pool is known: TensorFlow has not made one in a process that tfmemtop started.",
+    Lacking.FORGOTTEN: "Nothing is known of this process any more.",
+    Lacking.NOT_BFC: "The allocator cuda_malloc_async does not tell who holds its memory. TensorFlow's own, BFC, does.",
+    Lacking.NO_PROBE: "Windows are recorded by the probe, a small native library, and it is not in use here",
+    Lacking.PROBE_COMING: "Windows are recorded by the probe, a small native library. It is being built or loaded.",
+    Lacking.PROFILER: "A profiler of the script's is on. No window is opened meanwhile: only one of them can record.",
+    Lacking.ENDED: "The process ended before a window was recorded.",
+    Lacking.NOT_YET: "No window has been recorded yet. The first one ends with the script's third step.",
+}
+
+_HELPS = {
+    Lacking.NOT_BFC: "[A] chooses BFC for the next run.",
+    Lacking.PROFILER: "The next window comes after the script has stopped it.",
+    Lacking.NOT_YET: "[n] asks for a window now.",
+}
+
+
+def none_text(none: NoHolders) -> tuple[str, str]:
+    """Why a pool has no window, and what helps; the latter may be empty."""
+    if none.reason is Lacking.REFUSED:
+        return f"There is no window: {none.told}.", ""
+    text = _LACKING[none.reason]
+    if none.reason is Lacking.NO_PROBE:
+        return f"{text}{f': {none.told}' if none.told else ''}.", none.remedy
+    return text, _HELPS.get(none.reason, "")
+
+
+def kind(of: Kind) -> str:
+    """One word."""
+    return _KINDS[of]
+
+
+def group(by: By) -> str:
+    """One word: what the rows stand for."""
+    return _GROUPS[by]
+
+
+def opened(why: Opened) -> str:
+    """Why a window was opened: a clause."""
+    return _OPENED[why]
+
+
+def closed(why: Closed) -> str:
+    """Why a window holds less than a step; empty if it does not."""
+    return _CLOSED[why]
+
+
+def operation(name: str) -> str:
+    """TensorFlow's *name* of an operation without what all operations of a function begin with."""
+    return _CALL.sub("", name)
+
+
+def holder(name: str, of: Kind) -> str:
+    """A row's name."""
+    return operation(name) or _NAMELESS.get(of, _KINDS[of])
+
+
+def unknown(lost: int, nameless: bool) -> str:
+    """What the row of unknown bytes is called, with the reason."""
+    reasons = ["no name"] * nameless + [f"{counted(lost, 'event')} lost"] * (lost > 0)
+    return f"unknown: {', '.join(reasons or ['not recorded'])}"
+
+
+def title(place: str, pid: int) -> str:
+    """The screen's title."""
+    return f"Holders of {place}, process {pid}"
+
+
+def which(number: int, of: int, age_s: float) -> str:
+    """Which of the known windows is shown, *number* from 0 on, and how old it is."""
+    return f"window {number + 1} of {of}, {spoken(age_s)} old"
+
+
+def window_name(number: int, of: int) -> str:
+    """What a window is called beside another: the first, the newest, or by its number, from 0 on."""
+    return "first" if number == 0 else "newest" if number == of - 1 else f"window {number + 1}"
+
+
+def peak_notes(peak: int, operations: Sequence[str], name: str) -> tuple[str, ...]:
+    """What stands at the peak of a step's drawing, by its operation written in several lengths, the longest first."""
+    size = f"{name + ': ' if name else ''}peak {format_bytes(peak)}"
+    return (*(f"{size}, made by {operation}" for operation in operations), size)
+
+
+def lost(events: int) -> str:
+    """Events of a window that are missing."""
+    return f"{counted(events, 'event')} lost"
+
+
+def moment(total: int, at_ms: str | None) -> str:
+    """What is in use at a moment of the step, or at its peak."""
+    where = "at the peak" if at_ms is None else f"{at_ms} into the window"
+    return f"{format_bytes(total)} {where}"
+
+
+def happened(change: int, operation: str | None) -> str:
+    """What an event did."""
+    did = "takes" if change > 0 else "gives back"
+    return f"{operation or 'an operation without a name'} {did} {format_bytes(abs(change))}"
+
+
+def table_title(moment: str, by: By) -> str:
+    """The title of the table."""
+    return f"{moment}, by {_GROUPS[by]}"
+
+
+def changes_title(by: By) -> str:
+    """The title of the table of two windows."""
+    return f"What differs at the peaks, by {_GROUPS[by]}"
+
+
+def seen(first: int, last: int, of: int) -> str:
+    """Which lines of a table are in view."""
+    return f"{first} to {last} of {of}"
+
+
+def sum_told(rows: int, named: int, unknown: int) -> str:
+    """What the rows add up to."""
+    return counted(rows, "row") + (f" {format_bytes(named)} + unknown {format_bytes(unknown)}" if unknown else "")
+
+
+NOW_ASKED = "A window is asked for: it is one step of the script, and comes as soon as that is over."
+NOW_ENDED = "This process has ended: no window can be recorded any more."
+NOW_IN_REPLAY = "This is a recording: it holds the windows that were recorded, and no other can be asked for."
+NOTHING_BESIDE = "There is only one window so far: nothing can be laid beside it."

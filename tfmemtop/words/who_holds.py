@@ -1,0 +1,144 @@
+"""Who holds a pool's memory, in the reports: rows, the window they are of, and what is not known. Pure."""
+
+from pathlib import PurePath
+
+from tfmemtop.events import Closed, Opened
+from tfmemtop.events.device_names import is_cpu
+from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holder_choice import Chosen
+from tfmemtop.state.holders import By, Holder, Standing
+from tfmemtop.units import format_bytes
+from tfmemtop.words.counting import counted, spoken
+
+NO_NAME = {
+    Kind.BEFORE: "before the window",
+    Kind.OPTIMIZER: "the optimizer",
+    Kind.XLA: "XLA's buffers",
+    Kind.INPUT: "input",
+    Kind.LOSS: "loss",
+    Kind.TENSORS: "tensors held by Python",
+}
+"""What a row is called of which only the kind is known."""
+
+_OPENED = {
+    Opened.START: "as the script began",
+    Opened.INTERVAL: "at its interval",
+    Opened.PEAK: "because the peak in use had risen",
+    Opened.FINDING: "because a finding asked for it",
+    Opened.ASKED: "because the user asked for it",
+    Opened.WAITING: "because an allocation waited for room",
+}
+
+HEAD = {By.LAYER: "LAYER", By.OPERATION: "OPERATION", By.KIND: "KIND", By.SHAPE: "SHAPE", By.LINE: "LINE"}
+COLUMNS = "KIND", "BYTES", "SHARE", "COUNT"
+UNKNOWN, SUM = "unknown", "in use at the peak"
+
+_NOTEWORTHY = 0.1  # of a row
+_CALL = "PartitionedCall/"
+
+
+def kind(of: Kind) -> str:
+    """``XLA``, ``activations``."""
+    return "XLA" if of is Kind.XLA else of.value
+
+
+def kinds(row: Holder) -> str:
+    """The kinds of a row that make up a tenth of it or more, the largest first: ``optimizer, variables``."""
+    sizes: dict[Kind, int] = {}
+    for part in row.parts:
+        sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
+    told = sorted((-size, kind(of)) for of, size in sizes.items() if size >= _NOTEWORTHY * row.bytes)
+    return ", ".join(name for _, name in told)
+
+
+def row_name(row: Holder, by: By) -> str:
+    """What a row is called: a layer, an operation without the calls that all have, ``train.py:12``."""
+    if not row.name:
+        return kind(row.kind) if by is By.KIND else NO_NAME.get(row.kind, kind(row.kind))
+    if by is By.LINE:
+        return PurePath(row.name).name
+    return row.name.rpartition(_CALL)[2] if by is By.OPERATION else row.name
+
+
+def pool_name(one: Chosen) -> str:
+    """``the CPU pool``, ``the pool of GPU:0``."""
+    return "the CPU pool" if is_cpu(one.device) else f"the pool of {one.device}"
+
+
+def about(one: Chosen, others: int) -> str:
+    """The window in one or two sentences; *others* is the number of other pools that have one."""
+    window = one.window
+    what = "a window"
+    if window.function and window.steps:
+        what = f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
+    text = (
+        f"Who held the {format_bytes(window.peak)} that were in use in {pool_name(one)} of process {one.pid} at the "
+        f"peak of {what}. It was recorded {spoken(window.began)} after the session's start, "
+        f"{_OPENED[window.opened]}."
+    )
+    if window.closed is not Closed.STEP and not window.steps:
+        text += " It ended before a step was whole."
+    return text + (f" {counted(others, 'other pool')} can be chosen with --device." if others else "")
+
+
+def not_known(found: Standing, one: Chosen) -> str:
+    """Why the unknown bytes are unknown; empty if there are none."""
+    if not found.unknown:
+        return ""
+    nameless = sum(part.bytes for part in found.nameless)
+    reasons = []
+    if nameless:
+        which = counted(sum(part.count for part in found.nameless), "allocation")
+        reasons.append(f"TensorFlow gave no name for {which} of {format_bytes(nameless)}")
+    if rest := found.unknown - nameless:
+        lost = f", {counted(one.window.lost, 'event')} of which are lost" if one.window.lost else ""
+        reasons.append(f"{format_bytes(rest)} belong to no allocation that was recorded{lost}")
+    return f"Unknown: {'; '.join(reasons)}."
+
+
+def before(found: Standing) -> str:
+    """What the row "before the window" is; empty if there is none."""
+    size = sum(part.bytes for row in found.holders for part in row.parts if part.kind is Kind.BEFORE)
+    if not size:
+        return ""
+    return (
+        f"Before the window: {format_bytes(size)} were allocated before anything was recorded, and are no variable "
+        "that is known."
+    )
+
+
+def no_window(path: str, why: str | None) -> str:
+    """A recording tells nothing of holders."""
+    return f"{path} holds no window of allocations" + (f": {why}" if why else "")
+
+
+def no_device(device: str, known: list[str]) -> str:
+    """The chosen device has no window."""
+    return f"there is no window of {device}, only of {', '.join(known)}"
+
+
+def in_short(one: Chosen, found: Standing, rows: int) -> str:
+    """Who holds most, in one paragraph: the first *rows* of them."""
+    window = one.window
+    shares = [
+        f"{row_name(row, By.LAYER)} {format_bytes(row.bytes)} ({row.bytes / found.total:.0%})" for row in found.holders
+    ]
+    step = f"a step of {window.function}" if window.function and window.steps else "a window"
+    return (
+        f"At the peak of {step}, {format_bytes(found.total)} were in use in {pool_name(one)}. Most was held by "
+        f"{', '.join(shares)}. tfmemtop holders shows all."
+    )
+
+
+WHO_HOLDS = "Who holds it"
+"""The title of that paragraph."""
+
+
+def by_kind(found: Standing) -> str:
+    """The kinds of memory and their shares, the largest first, as far as they are at least a hundredth."""
+    sizes: dict[Kind, int] = {}
+    for row in found.holders:
+        for part in row.parts:
+            sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
+    told = sorted(((size, of) for of, size in sizes.items() if size >= 0.01 * found.total), key=lambda one: -one[0])
+    return ", ".join(f"{kind(of)} {size / found.total:.0%}" for size, of in told)

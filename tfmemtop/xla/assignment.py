@@ -1,0 +1,188 @@
+"""The text of XLA's buffer assignment: allocations, the values in them, and when each value is needed.
+
+XLA's ``BufferAssignment::ToString`` and ``HloLiveRange::ToString`` write it, in TensorFlow 2.16 to 2.21 into one file.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+MOST_VALUES = 500_000
+"""In a report; ResNet-50's training step has some three thousand."""
+
+
+class Unread(ValueError):
+    """The text is not one that is known. The argument names the part that was not found or does not add up."""
+
+
+class Purpose(Enum):
+    """What an allocation is for."""
+
+    TEMPORARY = "preallocated-temp"
+    PARAMETER = "parameter"
+    CONSTANT = "constant"
+    OUTPUT = "maybe-live-out"
+    THREAD = "thread-local"  # numbers within a loop, on the stack of a thread
+    OTHER = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A value in an allocation: of instruction ``name``, or if that makes a tuple, of its part ``index``: ``{1}``."""
+
+    name: str
+    index: str
+    shape: str
+    offset: int
+    size: int
+
+    @property
+    def key(self) -> str:
+        """Its name among the live ranges."""
+        return f"{self.name}{self.index or '{}'}"
+
+
+@dataclass(slots=True)
+class Allocation:
+    """``size`` bytes that XLA takes at once, and the values that lie in them."""
+
+    size: int
+    purpose: Purpose
+    values: list[Placed] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Assignment:
+    """``ranges`` are the first and the last moment at which a value is needed, by :attr:`Placed.key`.
+
+    ``schedule`` is the number of moments. ``at_peak`` are bytes by the values' keys at the moment at which XLA itself
+    counts most; ``None`` if it does not say so.
+    """
+
+    allocations: list[Allocation] = field(default_factory=list)
+    total: int | None = None
+    schedule: int = 0
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    at_peak: dict[str, int] | None = None
+
+
+_ALLOCATION = re.compile(r"allocation \d+: (?:0x[0-9a-f]+, )?size (\d{1,19})(?:, (.*?))?:?\s*$")
+_VALUE = re.compile(
+    r" value: <\d+ ([^\s<>{}]+)(\{[\d,]*\})?(?: \(phi\))?(?: @-?\d+)?> \(size=(\d{1,19}),offset=(\d{1,19})\): (.*?)\s*$"
+)
+_TOTAL = re.compile(r"Total bytes used: (\d{1,19})\b")
+_LIVE_RANGE = re.compile(r"HloLiveRange \(max (\d{1,9})\):")
+_RANGE = re.compile(r"    ([^\s{}]+\{[\d,]*\}):(\d{1,9})-(\d{1,9})\s*$")
+_PEAK = re.compile(r"  Live ranges at \d+ \(peak\):")
+_AT_PEAK = re.compile(r"    ([^\s{}]+\{[\d,]*\}): (\d{1,19}) bytes \(cumulative: (\d{1,19}) bytes\)")
+
+_SHAPE = 300  # characters of a shape that are kept: of a long tuple its beginning is enough
+
+
+def read_assignment(lines: Iterable[str]) -> Assignment:
+    """What the *lines* of ``*-buffer-assignment.txt`` say.
+
+    Raises:
+        Unread: it is not such a text, or not all of it.
+    """
+    found = Assignment()
+    part: _Part = _in_allocations
+    for line in lines:
+        if line.startswith(("HloLiveRange", "  BufferLiveRange", "  InstructionSequence", "  Live ranges", "  Stack")):
+            part = _begin(line, found)
+        elif line.startswith("Used values:"):
+            part = _ignore
+        else:
+            part(line, found)
+    _check(found)
+    return found
+
+
+def _begin(line: str, found: Assignment) -> "_Part":
+    if header := _LIVE_RANGE.match(line):
+        found.schedule = int(header[1])
+    elif line.startswith("  BufferLiveRange:"):
+        return _in_ranges
+    elif _PEAK.match(line):
+        found.at_peak = {}
+        return _in_peak
+    return _ignore
+
+
+class _Part:
+    """How the lines of one part of the text are read."""
+
+    def __call__(self, line: str, found: Assignment) -> None:
+        """Take *line* in."""
+
+
+class _Allocations(_Part):
+    def __call__(self, line: str, found: Assignment) -> None:
+        if value := _VALUE.match(line):
+            if not found.allocations:
+                raise Unread("allocation")
+            name, index, size, offset, shape = value.groups()
+            found.allocations[-1].values.append(Placed(name, index or "", shape[:_SHAPE], int(offset), int(size)))
+            if len(found.allocations[-1].values) > MOST_VALUES:
+                raise Unread("value")
+        elif line.startswith("allocation "):
+            allocation = _ALLOCATION.match(line)
+            if allocation is None:
+                raise Unread("allocation")
+            found.allocations.append(Allocation(int(allocation[1]), _purpose(allocation[2] or "")))
+        elif total := _TOTAL.match(line):
+            found.total = int(total[1])
+
+
+class _Ranges(_Part):
+    def __call__(self, line: str, found: Assignment) -> None:
+        if live := _RANGE.match(line):
+            found.ranges[live[1]] = int(live[2]), int(live[3])
+
+
+class _Peak(_Part):
+    def __call__(self, line: str, found: Assignment) -> None:
+        if one := _AT_PEAK.match(line):
+            assert found.at_peak is not None
+            found.at_peak[one[1]] = int(one[2])
+            if sum_so_far(found.at_peak) != int(one[3]):
+                raise Unread("Live ranges")
+
+
+_ignore, _in_allocations, _in_ranges, _in_peak = _Part(), _Allocations(), _Ranges(), _Peak()
+
+
+def sum_so_far(bytes_by_key: dict[str, int]) -> int:
+    """All bytes in *bytes_by_key*."""
+    return sum(bytes_by_key.values())
+
+
+def _purpose(attributes: str) -> Purpose:
+    words = attributes.split(", ")
+    # A parameter that is also an output is the caller's: it counts as a parameter.
+    for purpose in (Purpose.TEMPORARY, Purpose.THREAD, Purpose.CONSTANT, Purpose.OUTPUT):
+        if purpose.value in words and not attributes.startswith(Purpose.PARAMETER.value):
+            return purpose
+    if attributes.startswith(Purpose.PARAMETER.value):
+        return Purpose.PARAMETER
+    return Purpose.OUTPUT if attributes.startswith("output") else Purpose.OTHER
+
+
+def _check(found: Assignment) -> None:
+    """What XLA wrote adds up, or it was read wrongly.
+
+    Raises:
+        Unread: it does not.
+    """
+    if not found.allocations:
+        raise Unread("allocation")
+    if found.total is None or found.total != sum(allocation.size for allocation in found.allocations):
+        raise Unread("Total bytes used")
+    for allocation in found.allocations:
+        if any(value.offset + value.size > allocation.size for value in allocation.values):
+            raise Unread("value")
+    if not found.ranges or not found.schedule:
+        raise Unread("BufferLiveRange")
+    if any(first > last or last > found.schedule for first, last in found.ranges.values()):
+        raise Unread("BufferLiveRange")
