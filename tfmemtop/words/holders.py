@@ -195,6 +195,11 @@ def changes_title(by: By) -> str:
     return f"What differs at the peaks, by {_GROUPS[by]}"
 
 
+def top_title(total: int, by: By, age_s: float) -> str:
+    """What stands over the largest rows on the main screen."""
+    return f"Holders of {format_bytes(total)} at the peak, by {_GROUPS[by]}, {spoken(age_s)} ago; B shows all"
+
+
 def seen(first: int, last: int, of: int) -> str:
     """Which lines of a table are in view."""
     return f"{first} to {last} of {of}"
