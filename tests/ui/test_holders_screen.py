@@ -114,7 +114,7 @@ async def test_two_windows_stand_beside_each_other_with_what_differs() -> None:
         await drawn(pilot)
         told = await press(pilot, "B", "c")
         assert "first: peak 268.5 MiB" in told and "newest: peak 300.8 MiB" in told
-        assert re.search(r"loss +L loss +4\.0M +6\.0M +\+2\.0M +\+40", told)
+        assert re.search(r"crossentropy +L loss +4\.0M +6\.0M +\+2\.0M +\+40", told)
         assert re.search(r"sum +268\.5M +300\.8M +\+32\.3M", told)
         assert re.search(r"sum +300\.8M +300\.8M +\+10\.0K", await press(pilot, "c"))
         assert "at the peak, by layer" in await press(pilot, "c")
