@@ -42,17 +42,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inject": set(),
     "help": set(),
     "agent": set(),
-    "probe": {"boot", "agent.native", "agent.trust"},  # a library is tried as a script's process would use it
+    # a library is tried as a script's process would use it
+    "probe": {"boot", "agent.native", "agent.native_windows", "agent.trust"},
     "whatif": {"events", "probe", "units"},  # the recorded allocations, and the program that replays them
     "xla": {"events"},
     "demo": set(),
     "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
-    "session": {"events", "fit", "limits", "recording", "settings", "suggested", "state", "units"},
+    "session": {"boot", "whatif", "events", "fit", "limits", "recording", "settings", "suggested", "state", "units"},
     "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
         *("probe", "words.starting", "words.keeping", "xla"),
+        "agent.layouts",  # the same table serves from inside and from outside
     },
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {
@@ -64,6 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
+        *("session.whatif", "whatif"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),

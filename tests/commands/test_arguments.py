@@ -125,7 +125,10 @@ def test_every_option_arrives() -> None:
         ("record -o f", "record needs a command"),
         ("replay a b", "replay does not understand 'b'"),
         ("why a b", "why does not understand 'b'"),
-        ("replay a --json", "--json is an option of ls, why, holders, compare, fit, doctor, --once, not of replay"),
+        (
+            "replay a --json",
+            "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once, not of replay",
+        ),
         ("fit", "fit needs a command; for example: tfmemtop fit -- python train.py"),
         ("fit python train.py", "fit does not understand 'python'; put -- before the command"),
         ("fit --seconds 5 --steps 5 -- x", "give --seconds or --steps, not both"),
@@ -146,7 +149,7 @@ def test_every_option_arrives() -> None:
         ("demo -- x", "demo takes no command"),
         ("--once -- x", "--once takes no command"),
         ("--once attach", "--once goes with no other command"),
-        ("--json", "--json is an option of ls, why, holders, compare, fit, doctor, --once"),
+        ("--json", "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once"),
         ("-o f -- x", "-o is an option of record"),
         ("--record f record -o g -- x", "--record is an option of tfmemtop -- COMMAND, demo, not of record"),
         ("attach --growth on", "--growth is an option of tfmemtop -- COMMAND, demo, record, fit, not of attach"),
@@ -158,7 +161,10 @@ def test_every_option_arrives() -> None:
         ("demo --foo", "there is no option --foo; see tfmemtop demo --help"),  # --loop is of --once alone
         ("--wrong on -- x", "there is no option --wrong; see tfmemtop --help"),
         ("reply run.jsonl", "there is no command 'reply'; did you mean replay? To run a program of that name: tfm"),
-        ("--json", "--json is an option of ls, why, holders, compare, fit, doctor, --once; use tfmemtop --once --json"),
+        (
+            "--json",
+            "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once; use tfmemtop --once --json",
+        ),
         ("fit --cpu-pool 1G -- x", "use --from and --to"),
         ("--gpus", "--gpus: expected one argument"),
         ("--gpus 0,0 -- x", "--gpus: '0,0' names a GPU twice"),

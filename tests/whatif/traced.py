@@ -6,10 +6,14 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from tests import streams
 from tests.agent.conftest import PYTHON
-from tfmemtop.events import Trace
+from tfmemtop.events import Allocator, Event, Trace, encode
 from tfmemtop.events.courses import Allocated, Freed, pack_names, pack_trace
 from tfmemtop.probe.build import find_compiler
+from tfmemtop.units import MIB
 
 _SOURCE = Path(__file__).with_name("recorder.cc")
 
@@ -118,3 +122,29 @@ def parts(lines: list[str]) -> list[Trace]:
         )
         before += sum(isinstance(event, Allocated) for event in piece)
     return told
+
+
+def session(parts: list[Trace], measured: Measured, tensorflow: Path, version: str, limit: int = 4096) -> list[Event]:
+    """A small session whose process has that trace, and reads those figures, in a CPU pool of *limit* MiB."""
+    pid = 100
+    hook = msgspec.structs.replace(streams.hook(0.4, pid, version), tensorflow_path=str(tensorflow))
+    reading = Allocator(
+        t=2.0,
+        pid=pid,
+        device="CPU:0",
+        allocator="bfc_cpu_allocator_for_gpu",
+        in_use=measured.in_use,
+        peak=measured.peak,
+        pool=measured.pool,
+        limit=limit * MIB,
+        peak_pool=measured.peak_pool,
+        allocations=measured.allocations,
+    )
+    told = [msgspec.structs.replace(part, pid=pid) for part in parts]
+    return [streams.session(), streams.run(), streams.process(0.2, pid), hook, *told, reading]
+
+
+def write(path: Path, events: list[Event]) -> Path:
+    """A recording of *events*."""
+    path.write_bytes(b"\n".join(map(encode, events)) + b"\n")
+    return path

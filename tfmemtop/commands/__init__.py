@@ -20,6 +20,7 @@ NAMES = (
     "why",
     "holders",
     "compare",
+    "whatif",
     "convert",
     "fit",
     "doctor",

@@ -1,0 +1,102 @@
+"""``tfmemtop whatif`` on a recorded session: the table, JSON, and what is said where nothing can be replayed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import streams
+from tests.streams import GIB
+from tests.whatif.conftest import Traced
+from tests.whatif.traced import session, write
+from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
+from tfmemtop.reports.whatif import page, to_json
+from tfmemtop.state.foretold import foretold
+from tfmemtop.units import MIB
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-m", "tfmemtop", "whatif", *arguments]
+    return subprocess.run(program, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.tensorflow
+def test_a_recording_is_replayed_on_this_machine(traced: Traced, tensorflow: tuple[Path, str], tmp_path: Path) -> None:
+    parts, measured = traced
+    path = write(tmp_path / "run.jsonl", session(parts, measured, *tensorflow))
+    done = command(str(path))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    present = next(line for line in lines if "the present setting" in line)
+    figures = present.split()
+    assert figures[:3] == ["on", "4096M", "yes"] and present.endswith(f"measured: peak {figures[3]}, pool {figures[4]}")
+    failing = next(line for line in lines if line.split()[2:3] == ["no"])
+    assert "StatefulPartitionedCall/" in failing and failing.endswith("short")
+    assert "all of the allocations so far" in lines[1]
+
+    told = json.loads(command(str(path), "--json").stdout)
+    assert set(told) == {"device", "rows", "smallest", "seen"} and told["smallest"]["growth_off"] is None
+    assert set(told["rows"][0]) == {"growth", "limit", "fits", "pool", "peak", "short_by"}
+    assert (told["rows"][0]["peak"], told["rows"][0]["pool"]) == (measured.peak, measured.peak_pool)
+    assert told["seen"] == {"events": sum(part.events for part in parts), "share": 1.0}
+    assert all((row["fits"] is False) == (row["short_by"] is not None) for row in told["rows"])
+    limit = f"{told['smallest']['growth_on']['surely'] // MIB}M"
+    assert f"On the CPU a limit of {limit} is surely enough, replayed in order." in lines
+
+
+def test_without_a_trace_it_says_how_to_get_one() -> None:
+    done = command(str(RECORDINGS / "cpu-plain.jsonl"))
+    assert done.returncode == 2 and "--trace" in done.stderr and "no allocations were recorded" in done.stderr
+
+
+def outcome(**figures: Any) -> Outcome:
+    usual = {"in_use": 8 * GIB, "peak": 10 * GIB, "pool": 12 * GIB, "peak_pool": 12 * GIB, "growths": 5}
+    return Outcome(**({"fits": True, "largest_free": 3 * GIB, "allocations": 900} | usual | figures))
+
+
+def replayed_on_a_gpu() -> Replayed:
+    fails = outcome(fits=False, failed=41, operation="step/MatMul", asked=GIB, lacking=256 * MIB)
+    return Replayed(
+        t=9.0,
+        pid=100,
+        device="GPU:0",
+        events=2000,
+        allocations=1000,
+        steps=20,
+        requested=9 * GIB,
+        present=SettingReplayed(True, True, 16 * GIB, outcome()),
+        rows=[
+            SettingReplayed(False, True, 20 * GIB, outcome(pool=20 * GIB, peak_pool=20 * GIB, growths=1)),
+            SettingReplayed(True, True, 9 * GIB, fails, fails),
+            SettingReplayed(True, False, 15 * GIB, outcome()),
+            SettingReplayed(True, True, 12 * GIB, fails, outcome(waits=3)),
+        ],
+        smallest=[SmallestLimits(True, True, 15 * GIB, 12 * GIB), SmallestLimits(False, True, 20 * GIB, 19 * GIB)],
+    )
+
+
+def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
+    stream = [
+        *(streams.session(), streams.run(), streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),
+        *(streams.effective(0.5, 100), streams.device_reading(1.0, {100: 13 * GIB}), streams.alive(1.0, 100)),
+        *(streams.allocator(2.0, 100, 8 * GIB, 10 * GIB, 12 * GIB), streams.device_reading(2.1, {100: 13 * GIB})),
+        replayed_on_a_gpu(),
+    ]
+    (view,) = foretold(streams.fold(stream))
+    assert [row.fits for row in view.rows] == [True, False, None, True, True]
+    assert view.beside == GIB and view.total(12 * GIB) == 13 * GIB
+    text = "\n".join(page([view], [("16 GB T4", 15 * GIB), ("24 GB L4", 22 * GIB)]))
+    assert "event 42, step/MatMul asks for 1.0 GiB, 256.0 MiB short" in text
+    assert "cuda_malloc_async is another allocator, which cannot be replayed: 9.0 GiB would be in use" in text
+    t4 = next(line for line in text.splitlines() if line.startswith("16 GB T4"))
+    assert "perhaps" in t4 and t4.rstrip().endswith("no, needs ~21.0 GiB")
+    assert "fits, ~6.0 GiB left" in text and "fits, ~1.0 GiB left" in text
+    assert to_json(view)["smallest"] == {
+        "growth_on": {"surely": 15 * GIB, "at_least": 12 * GIB},
+        "growth_off": {"surely": 20 * GIB, "at_least": 19 * GIB},
+    }

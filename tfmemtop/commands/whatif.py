@@ -1,0 +1,74 @@
+"""Foretell what other settings would do to a recorded run, from its own allocations.
+
+usage: tfmemtop whatif [FILE] [--device DEVICE] [--json]
+example: tfmemtop whatif run.jsonl
+
+FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session.
+
+The allocations that the run's first steps made are replayed in TensorFlow's own allocator, with growth on and off and
+under many limits, on this machine and without a GPU. --device chooses one of several logical devices.
+"""
+
+import msgspec
+
+from tfmemtop.commands.arguments import add_json_option
+from tfmemtop.commands.parser import Arguments as Parsed
+from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.recorded import fold, no_run, numbered
+from tfmemtop.commands.saying import tell, tell_json
+from tfmemtop.options import Refusal
+from tfmemtop.reports.whatif import page, to_json
+from tfmemtop.session.whatif import ask, traced
+from tfmemtop.state import State, apply
+from tfmemtop.state.foretold import foretold
+from tfmemtop.whatif.cards import cards
+from tfmemtop.words.whatif import NO_TRACE, NOT_REPLAYED
+
+
+class Arguments(Parsed):
+    """``file`` is the recording. ``device`` is a logical device, ``None`` for all that were recorded."""
+
+    file: str | None = None
+    device: str | None = None
+    json: bool = False
+
+
+def declare(parser: Parser) -> None:
+    """The recording and the form of the report."""
+    parser.arguments = Arguments
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session")
+    group = add_json_option(parser)
+    group.add_argument("--device", metavar="DEVICE", help="one logical device, such as GPU:1")
+
+
+def run(arguments: Arguments) -> int:
+    """Print what would happen; return 0.
+
+    Raises:
+        Refusal: the file cannot be read, or has no allocations that could be replayed.
+    """
+    path, number = numbered(arguments.file)
+    state = fold(path)
+    if state.run is None or number not in (None, state.run.run):
+        raise no_run(path, number)
+    _replay(state)
+    views = foretold(state, arguments.device)
+    if not views:
+        raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else NO_TRACE}")
+    if arguments.json:
+        tell_json(msgspec.json.format(msgspec.json.encode(to_json(views[0]))))
+    else:
+        tell(page(views, [(f"{card.nominal} {card.name}", card.usable) for card in cards()]))
+    return 0
+
+
+def _replay(state: State) -> None:
+    """Replay here what was not, or could not be, while it ran."""
+    for pool in list(traced(state)):
+        known = foretold(state, pool.device)
+        if not pool.here or any(view.pid == pool.pid and not view.replayed.missing for view in known):
+            continue
+        try:
+            apply(state, ask(pool))
+        except RuntimeError as error:
+            raise Refusal(str(error)) from error

@@ -1,0 +1,73 @@
+"""What other settings would do to a run, as text and as JSON."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tfmemtop.events import SettingReplayed
+from tfmemtop.state.foretold import Foretold
+from tfmemtop.units import UNKNOWN
+from tfmemtop.words import whatif
+from tfmemtop.words.safe import safe
+
+Card = tuple[str, int]
+"""Its name and the bytes that programs can have of it."""
+
+
+_EMPTY = ("", UNKNOWN)
+
+
+def page(views: Sequence[Foretold], cards: Sequence[Card]) -> list[str]:
+    """The tables of all pools, and then which card would do for the first."""
+    lines: list[str] = []
+    for view in views:
+        lines += [*([""] if lines else []), *_pool(view)]
+    first = views[0]
+    if first.beside is not None and first.replayed.smallest:
+        rows = [("", "growth on", "growth off"), *whatif.card_rows(first, cards)]
+        lines += ["", *_columns([tuple(row) for row in rows])]
+    return [safe(line) for line in lines]
+
+
+def _pool(view: Foretold) -> list[str]:
+    lines = [whatif.title(view), *whatif.basis(view)]
+    if view.replayed.missing:
+        return [*lines, *filter(None, (view.replayed.missing, view.replayed.remedy))]
+    shown = [(whatif.COLUMNS, ""), *((whatif.cells(view, row), whatif.remark(view, row)) for row in view.rows)]
+    used = [place for place in range(len(whatif.COLUMNS)) if any(row[place] not in _EMPTY for row, _ in shown[1:])]
+    aligned = _columns([tuple(row[place] for place in used) for row, _ in shown])
+    # What fails has no figures: why it does stands in their place.
+    table = [f"{line.rstrip()}  {remark}".rstrip() for line, (_, remark) in zip(aligned, shown, strict=True)]
+    known = whatif.asynchronous(view)
+    return [*lines, "", *table, "", *whatif.smallest(view), *([known] if known else []), whatif.NO_TIME]
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
+
+
+def to_json(view: Foretold) -> dict[str, Any]:
+    """The table of one pool as keys and values; sizes in bytes. ``fits`` is null where some runs would fail."""
+    return {
+        "device": view.device,
+        "rows": [_row(row) for row in view.rows],
+        "smallest": {"growth_on": _ends(view, True), "growth_off": _ends(view, False)},
+        "seen": {"events": view.replayed.events, "share": view.share},
+    }
+
+
+def _row(row: SettingReplayed) -> dict[str, Any]:
+    outcome = row.outcome
+    return {
+        "growth": row.growth,
+        "limit": row.limit,
+        "fits": row.fits,
+        "pool": outcome.peak_pool,
+        "peak": outcome.peak,
+        "short_by": outcome.lacking if row.fits is False else None,
+    }
+
+
+def _ends(view: Foretold, growth: bool) -> dict[str, int] | None:
+    least = view.least(growth)
+    return None if least is None else {"surely": least.surely, "at_least": least.at_least}

@@ -1,0 +1,161 @@
+"""What is said of settings that were replayed. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tfmemtop.events import SettingReplayed
+from tfmemtop.events.device_names import is_gpu
+from tfmemtop.state.foretold import Foretold
+from tfmemtop.units import MIB, UNKNOWN, format_bytes, format_count, format_short
+from tfmemtop.words.counting import counted
+from tfmemtop.words.limits import typed
+
+NO_TRACE = (
+    "no allocations were recorded from the start of this run: record it anew with the probe, "
+    "which records the first steps by itself (--trace)"
+)
+"""Of a recording without a trace."""
+
+NOT_REPLAYED = (
+    "its allocations were recorded, and not replayed yet: the TensorFlow that it ran on is not on this machine"
+)
+
+COLUMNS = ("growth", "limit", "fits", "peak", "pool", "cached", "grew", "largest free", "fragmented", "process total")
+"""The headings of the table."""
+
+NO_TIME = "Which setting is faster is not predicted."
+
+
+class CardRow(NamedTuple):
+    """What is said of one card: its name, and whether the run would fit with growth on and off."""
+
+    name: str
+    on: str
+    off: str
+
+
+def title(view: Foretold) -> str:
+    """What the table is of."""
+    return f"{view.device} of process {view.pid} under other settings, replayed with TensorFlow's own allocator"
+
+
+def basis(view: Foretold) -> Iterator[str]:
+    """What it all rests on."""
+    replayed, share = view.replayed, view.share
+    steps = f" of {counted(replayed.steps, 'step')}" if replayed.steps else ""
+    seen = f"{counted(replayed.events, 'event')}{steps}"
+    of_all = "" if share is None else f", {_percent(share)} of the allocations so far"
+    yield f"It rests on {seen}{of_all}."
+    if replayed.lost:
+        yield f"{counted(replayed.lost, 'event')} could not be recorded: all figures are lower than they should be."
+    if not replayed.whole:
+        yield "The run had not made three steps by then: what comes later may need more."
+    elif share is not None and share < 0.5:
+        yield "What came after them is not in it: a run that needs more later needs a larger limit."
+
+
+def cells(view: Foretold, row: SettingReplayed) -> tuple[str, ...]:
+    """A row of the table, a text for each of :data:`COLUMNS`."""
+    outcome = row.outcome
+    growth = ("on" if row.growth else "off") + ("" if row.collects is view.collects else _collecting(row.collects))
+    limit = "none" if row.limit is None else _limit(row.limit)
+    if row.fits is False:
+        return (growth, limit, "no", *("",) * (len(COLUMNS) - 3))
+    cached = outcome.pool - outcome.in_use
+    scattered = (cached - outcome.largest_free) / cached if cached else 0.0
+    total = view.total(outcome.peak_pool)
+    return (
+        growth,
+        limit,
+        "yes" if row.fits else "perhaps",
+        format_short(outcome.peak),
+        format_short(outcome.peak_pool),
+        format_short(cached),
+        f"{outcome.growths}×",
+        format_short(outcome.largest_free),
+        f"{100 * scattered:.0f}%",
+        UNKNOWN if total is None else ("" if view.measured_beside else "~") + format_short(total),
+    )
+
+
+def remark(view: Foretold, row: SettingReplayed) -> str:
+    """What stands behind a row: that it is the present one and what was measured, or why it fails; empty for others."""
+    told = []
+    if row is view.replayed.present:
+        told.append(_present(view))
+    if row.fits is False:
+        told.append(failure(row))
+    return "; ".join(told)
+
+
+def failure(row: SettingReplayed) -> str:
+    """Where it fails: the event, the operation, and what is missing."""
+    outcome = row.outcome
+    operation = outcome.operation or "an operation without a name"
+    at = "" if outcome.failed is None else f"event {format_count(outcome.failed + 1)}, "
+    short = f", {format_bytes(outcome.lacking)} short" if outcome.lacking else ""
+    return f"{at}{operation} asks for {format_bytes(outcome.asked)}{short}"
+
+
+def _present(view: Foretold) -> str:
+    now = view.measured
+    if now is None or now.peak is None:
+        return "the present setting"
+    pool = now.peak_pool if now.peak_pool is not None else now.pool
+    figures = f"peak {format_short(now.peak)}" + ("" if pool is None else f", pool {format_short(pool)}")
+    return f"the present setting; measured: {figures}"
+
+
+def smallest(view: Foretold) -> Iterator[str]:
+    """The smallest limits, as sentences."""
+    for growth in (True, False):
+        least = view.least(growth)
+        if least is None:
+            continue
+        name = f"With growth {'on' if growth else 'off'}" if is_gpu(view.device) else "On the CPU"
+        yield f"{name} a limit of {typed(least.surely)} is surely enough, replayed in order."
+        if least.at_least < least.surely:
+            between = least.surely - least.at_least
+            yield (
+                f"At least {typed(least.at_least)} are needed. With a limit in the {format_bytes(between)} between, "
+                "allocations wait for each other, and some runs may fail."
+            )
+
+
+def asynchronous(view: Foretold) -> str | None:
+    """What is known of cuda_malloc_async, which cannot be replayed; ``None`` for the CPU."""
+    if not is_gpu(view.device):
+        return None
+    return (
+        f"cuda_malloc_async is another allocator, which cannot be replayed: {format_bytes(view.replayed.requested)} "
+        "would be in use at its peak, without its own rounding; its pool is not known."
+    )
+
+
+def card_rows(view: Foretold, cards: Sequence[tuple[str, int]]) -> Iterator[CardRow]:
+    """For each card, by its name and usable bytes, whether the run fits."""
+    for name, usable in cards:
+        yield CardRow(name, _on_card(view, True, usable), _on_card(view, False, usable))
+
+
+def _on_card(view: Foretold, growth: bool, usable: int) -> str:
+    least = view.least(growth)
+    needs = None if least is None else view.total(least.surely)
+    lowest = None if least is None else view.total(least.at_least)
+    if needs is None or lowest is None:
+        return UNKNOWN
+    if needs <= usable:
+        return f"fits, ~{format_bytes(usable - needs)} left"
+    return "perhaps" if lowest <= usable else f"no, needs ~{format_bytes(needs)}"
+
+
+def _collecting(collects: bool) -> str:
+    return ", garbage collection " + ("on" if collects else "off")
+
+
+def _limit(limit: int) -> str:
+    return typed(limit) if limit % MIB == 0 and limit < 10 << 30 else format_short(limit)
+
+
+def _percent(share: float) -> str:
+    return "all" if share >= 0.9995 else f"{100 * share:.1f} %"
