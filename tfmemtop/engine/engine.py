@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import traceback
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tfmemtop.engine.stream.server import Reader, Server
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.watch import open_watch
 from tfmemtop.events import (
+    Attach,
     CensusNow,
     Command,
     Environment,
@@ -61,7 +63,11 @@ class Engine:
         folder: SessionFolder,
         terminal: PseudoTerminal,
         output_path: Path | None,
+        attached: Callable[[], None] = lambda: None,
     ) -> None:
+        """*attached* is called when a process is read from outside that was not before."""
+        self._watches_only = not launch.argv
+        self._attached = attached
         self._stream = stream
         self._terminal = terminal
         self._loop = asyncio.get_running_loop()
@@ -133,6 +139,8 @@ class Engine:
                 self._signal(command.pids, command.signal)
             case ReadEnvironment():
                 self._read_environment(command.pid)
+            case Attach():
+                self._attach(command.pid)
             case CensusNow():
                 self.watch.hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
             case HoldersNow():
@@ -144,6 +152,14 @@ class Engine:
                 self._quit = self._quit or command.quit
                 self._forget_next()
                 self._end(command.grace_s)
+
+    def _attach(self, pid: int) -> None:
+        if self._watches_only and self.watch.attach(pid):
+            self._stream.withdraw("attach")
+            self._attached()
+        else:
+            kind = NoticeKind.ATTACH_NO_PROCESS if self._watches_only else NoticeKind.ATTACH_BESIDE_SCRIPT
+            self._stream.notice("attach", kind, Level.WARNING, about=pid)
 
     def _forget_next(self) -> None:
         self._next = None

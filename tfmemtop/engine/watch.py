@@ -21,6 +21,7 @@ from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.map_wants import Maps
 from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.engine.sources.outside.following import FromOutside
 from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.terminal_reads import TerminalReads
@@ -58,6 +59,7 @@ class Watch:
         xla_reports: XlaReports,
         maps: Maps,
         alerts: Alerts,
+        outside: FromOutside,
         output: OutputPump | None = None,
         terminal_reads: TerminalReads | None = None,
     ) -> None:
@@ -67,6 +69,7 @@ class Watch:
         self.readings = readings
         self.maps = maps
         self.alerts = alerts
+        self._outside = outside
         self._stream = stream
         self._probes = probes
         self._dumps = dumps
@@ -97,6 +100,7 @@ class Watch:
 
     async def __aexit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
+        _close(self._outside.close)
         _close(self._probes.close, self._dumps.close, self._chunks.close)
         _close(self._windows.close, self._xla_reports.close)
         _close(self.readings.close, self.hooks.close)
@@ -128,6 +132,18 @@ class Watch:
         self._xla_reports.run(asked=run.settings.xla_report, refused=run.no_report)
         self.runs.start(run)
         self.readings.hurry()
+
+    def attach(self, pid: int) -> bool:
+        """Read a process from outside from now on, in place of one that was read before; whether there is one."""
+        if not self._outside.follow(pid):
+            return False
+        self.readings.adopt(pid)
+        return True
+
+    @property
+    def recorded(self) -> bool:
+        """Whether a recording is written."""
+        return self._recorder is not None
 
     def record(self, writer: Writer, thinner: Thinner | None = None) -> Recorder:
         """Write the stream, or what a *thinner* leaves of it, from its beginning until the watch ends.
@@ -193,6 +209,7 @@ def open_watch(
     dumps = Dumps(stream, hooks, dumps_in)
     probes = Probes(stream, hooks, enabled=launch.probe)
     readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked), probes.sessions, nvml)
+    outside = FromOutside(stream, dumps_in, chunks.take, launch.interval_s)
     xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
     drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]
     if pump is not None:
@@ -209,8 +226,9 @@ def open_watch(
         chunks=chunks,
         windows=windows,
         xla_reports=xla_reports,
-        maps=Maps(stream, hooks, every_s=maps_every_s),
+        maps=Maps(stream, lambda pid, asked: outside.send(pid, asked) or hooks.send(pid, asked), every_s=maps_every_s),
         alerts=Alerts(stream, launch, runs),
+        outside=outside,
         output=pump,
         terminal_reads=TerminalReads(stream, terminal.master, terminal.slave, readings.of_runs) if terminal else None,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from tfmemtop.rules.attached import read_from_outside
 from tfmemtop.rules.beside import held_beside
 from tfmemtop.rules.busy import full_but_idle
 from tfmemtop.rules.devices import logical_devices_beyond_card, no_gpu_seen
@@ -37,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     growth_differs,
     no_gpu_seen,
     hook_absent,
+    read_from_outside,
     asked_too_late,
     growth_dropped,
     growth_overridden,

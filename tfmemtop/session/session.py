@@ -22,11 +22,13 @@ SIGNALLED = 128
 class Session:
     """Handed to every screen and panel that needs more than the state.
 
-    ``readonly`` is true if the user asked for a screen that changes nothing.
+    ``readonly`` is true if the user asked for a screen that changes nothing. *outside*: it was begun for a process
+    that tfmemtop did not start.
     """
 
-    def __init__(self, source: Source, *, readonly: bool = False) -> None:
+    def __init__(self, source: Source, *, readonly: bool = False, outside: bool = False) -> None:
         self.source = source
+        self._outside = outside
         self.readonly = readonly
         self.replay = source if isinstance(source, ReplaySource) else None
         self.frozen = False
@@ -62,8 +64,14 @@ class Session:
 
     @property
     def may_change(self) -> bool:
-        """Whether the user may change anything here: not in a replay, not on a read-only screen."""
-        return self.source.live and not self.readonly
+        """Whether the user may change anything here: not in a replay, a read-only screen, a process of others."""
+        return self.source.live and not self.readonly and not self.outside
+
+    @property
+    def outside(self) -> bool:
+        """Whether the newest run is a process that tfmemtop did not start, and only reads."""
+        run = self.state.run
+        return self._outside if run is None else run.outside
 
     @property
     def script_goes_on(self) -> bool:
@@ -71,13 +79,15 @@ class Session:
         if not self.connected:
             return False
         run, session = self.state.run, self.state.session
+        if self.outside:
+            return False  # a script of ours
         return run.going if run else session is None or bool(session.command)
 
     @property
     def exit_code(self) -> int:
         """The exit code of the newest run, as a shell has it; 0 while it runs, and in a replay."""
         run = self.state.run
-        if run is None or run.going or not self.source.live:
+        if run is None or run.going or not self.source.live or run.outside:
             return 0
         return SIGNALLED + run.signal if run.signal is not None else run.exit_code or 0
 

@@ -71,7 +71,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
         self.animation_level = "none"
         self.ascii_only = options.ascii
         self.color = options.color
-        self.session = Session(source, readonly=options.readonly)
+        self.session = Session(source, readonly=options.readonly, outside=options.outside)
         self.glyphs = ASCII if options.ascii else UNICODE
         self.keys = [key for key in KEYS if self._has(key)]
         # In a replay, its bar names the keys that move it.
@@ -183,6 +183,10 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
         session, run = self.session, self.state.run
         if not session.connected:
             self.exit(Outcome(session.exit_code))
+        elif session.outside:
+            # Its engine ends with its last screen, and the process goes on.
+            self.session.send(events.Leave())
+            self.exit(Outcome(0))
         elif session.readonly:
             self.exit(Outcome(session.exit_code, left_running=bool(run and run.going)))
         elif run is None or not run.going:
@@ -217,7 +221,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
         if self.session.may_change:
             await self.run_action(action)
         else:
-            self.notify(refusals.no_change(replay=self.session.replay is not None))
+            self.notify(refusals.no_change(replay=self.session.replay is not None, outside=self.session.outside))
 
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
@@ -329,7 +333,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
         from tfmemtop.ui.screens.signal_dialog import SignalScreen
 
         if not self.session.may_change:
-            self.notify(refusals.no_change(replay=self.session.replay is not None))
+            self.notify(refusals.no_change(replay=self.session.replay is not None, outside=self.session.outside))
             return
         known = self.state.processes
         names = [" ".join(known[pid].seen.command) if pid in known else "" for pid in message.pids]
