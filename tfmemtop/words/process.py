@@ -35,7 +35,7 @@ def has_ended(pid: int) -> str:
 
 def look_again(cost_ms: float) -> str:
     """What another look for live tensors costs, by the last one."""
-    return f"[T] looks for live tensors again. The last look paused the script for {cost_ms:.0f} ms."
+    return f"[T] looks for live tensors again. The last look took {cost_ms:.0f} ms."
 
 
 def readings_left_out(count: int) -> str:
