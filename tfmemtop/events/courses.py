@@ -189,21 +189,46 @@ def unpack_spans(packed: bytes, holdings: list[Holding]) -> list[Span]:
     Raises:
         ValueError: it is not that, or names a holding that is not among *holdings*.
     """
-    found = list(numbers(packed))
+    return [Span(*each) for each in zip(*unpack_columns(packed, holdings), strict=True)]
+
+
+def unpack_columns(packed: bytes, holdings: list[Holding]) -> tuple[list[int], list[int], list[int], list[int]]:
+    """What :func:`pack_spans` packed, by columns: the spans' holdings, addresses, beginnings and ends.
+
+    Raises:
+        ValueError: as :func:`unpack_spans`.
+    """
+    found = _all_numbers(packed)
     first = found[0] + 1 if found else 0
     addresses = list(accumulate(found[1:first]))
     count, uneven = divmod(len(found) - first, 4)
     if count < 0 or uneven:
         raise ValueError("packed spans are cut off")
     columns = [found[first + count * column : first + count * (column + 1)] for column in range(4)]
-    kinds, begins = accumulate(map(_signed, columns[0])), accumulate(columns[2], initial=-1)
-    next(begins)
-    spans: list[Span] = []
-    for kind, place, begin, life in zip(kinds, columns[1], begins, columns[3], strict=True):
-        if not 0 <= kind < len(holdings) or place >= len(addresses):
-            raise ValueError("a span names no holding, or no address")
-        spans.append(Span(kind, addresses[place], begin, begin + life if life else FOREVER))
-    return spans
+    kinds = list(accumulate(map(_signed, columns[0])))
+    if kinds and not (min(kinds) >= 0 and max(kinds) < len(holdings) and max(columns[1]) < len(addresses)):
+        raise ValueError("a span names no holding, or no address")
+    begins = list(accumulate(columns[2], initial=-1))[1:]
+    ends = [begin + life if life else FOREVER for begin, life in zip(begins, columns[3], strict=True)]
+    return kinds, [addresses[place] for place in columns[1]], begins, ends
+
+
+def _all_numbers(packed: bytes) -> list[int]:
+    """As :func:`numbers`, in half the time: a window has hundreds of thousands."""
+    found: list[int] = []
+    number = shift = 0
+    for byte in _unpacked(packed):
+        if byte < 0x80:
+            found.append(number | byte << shift if shift else byte)
+            number = shift = 0
+        else:
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if shift > 63:
+                raise ValueError("a packed number is too large")
+    if shift:
+        raise ValueError("a packed number is cut off")
+    return found
 
 
 def _unsigned(number: int) -> int:
