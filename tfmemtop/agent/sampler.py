@@ -209,6 +209,8 @@ class Sampler:
         if handle is not None and self._seen != self._generation:
             self._seen = self._generation
             collector.off(much=True)
+            if current._server_def is not None or current._collective_ops_server_def is not None:
+                self._windows.server_begins("a server for other machines")  # which has a profiler's service, too
             self._look_again(current)
         elif handle is None and self._sessions:
             self._look_for_sessions()

@@ -151,10 +151,10 @@ class Windows:
         if self._native is not None:
             self._native.permit()
 
-    def server_begins(self) -> None:
-        """The script starts a server by which profilers are started past Python: no window from now on."""
+    def server_begins(self, server: str = "a profiler server") -> None:
+        """The script starts a *server* by which profilers are started past Python: no window from now on."""
         if not self._served:
-            self._served = "the script has started a profiler server, which may profile at any time"
+            self._served = f"the script has started {server}, by which it may be profiled at any time"
             if self._native is not None:
                 self._native.forbid()
 
