@@ -73,6 +73,12 @@ class Session:
         return self.source.live and not self.readonly and not self.outside
 
     @property
+    def watches_only(self) -> bool:
+        """Whether the session has no script of its own, so that processes of others can be read."""
+        run, session = self.state.run, self.state.session
+        return self.connected and (run.outside if run else session is not None and not session.command)
+
+    @property
     def outside(self) -> bool:
         """Whether the newest run is a process that tfmemtop did not start, and only reads."""
         run = self.state.run
