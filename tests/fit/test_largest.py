@@ -37,9 +37,7 @@ def test_few_tries_are_enough(fixed: float, each: float, limit: int, room: float
     assert made.settled
 
 
-@given(
-    st.integers(0, 900), st.integers(1, 400), st.integers(1, 300), st.integers(1, 5000), st.floats(0.5, 1.0)
-)
+@given(st.integers(0, 900), st.integers(1, 400), st.integers(1, 300), st.integers(1, 5000), st.floats(0.5, 1.0))
 def test_what_it_finds_worked_and_what_it_names_failed(
     fixed: int, each: int, lowest: int, more: int, room: float
 ) -> None:

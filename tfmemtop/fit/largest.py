@@ -1,6 +1,7 @@
 """Which value of a number in the command to try next, to find the largest under which it still works. Pure."""
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -18,7 +19,10 @@ _RANGE = re.compile(r"([A-Za-z_]\w*)=(\d{1,13})\.\.(\d{1,13})")
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """The largest value of ``name`` is wanted, from ``lowest`` to ``highest``; it stands as ``{name}`` in the command."""
+    """The largest value of ``name`` is wanted, from ``lowest`` to ``highest``.
+
+    It stands as ``{name}`` in the command.
+    """
 
     name: str
     lowest: int
@@ -28,7 +32,7 @@ class Wanted(msgspec.Struct, frozen=True):
         """*command* with *value* in its place."""
         return [word.replace(f"{{{self.name}}}", str(value)) for word in command]
 
-    def is_in(self, command: list[str]) -> bool:
+    def is_in(self, command: Sequence[str]) -> bool:
         """Whether *command* has a place for it."""
         return any(f"{{{self.name}}}" in word for word in command)
 
@@ -148,7 +152,10 @@ class LargestSearch:
         return min(max(middle, wanted.lowest), wanted.highest)
 
     def _alike(self, least: int = 0) -> int:
-        """How many of the last tries, one after the other, went as the very last: of *least* or more, and at least 1."""
+        """How many of the last tries, one after the other, went as the very last; 1 or more.
+
+        Only values of *least* or more count.
+        """
         count = 0
         for one in reversed(self.tried):
             if one.tried.passed != self.tried[-1].tried.passed or one.value < least:
