@@ -20,8 +20,10 @@ MIB = pools.MIB
 def outcome(peak: int, *, fits: bool = True, lacking: int = 0) -> events.Outcome:
     failed = None if fits else 3_711
     operation = "" if fits else "StatefulPartitionedCall/adam/Mul_19"
-    end = {"failed": failed, "operation": operation, "asked": 24 * MIB, "lacking": lacking}
-    return events.Outcome(fits, 100 * MIB, peak, peak + 40 * MIB, peak + 40 * MIB, 4, 20 * MIB, 999, 0, **end)
+    pool, asked = peak + 40 * MIB, 24 * MIB
+    return events.Outcome(
+        fits, 100 * MIB, peak, pool, pool, 4, 20 * MIB, 999, 0, failed, operation, asked=asked, lacking=lacking
+    )
 
 
 def row(growth: bool, limit: int | None, *, fits: bool = True, waits: bool = False) -> events.SettingReplayed:
