@@ -16,6 +16,7 @@ import pytest
 from tests import streams
 from tests.engine.window_files import ZERO_NS, Allocator, Chunk, told, training_step
 from tests.patience import PATIENCE_S
+from tfmemtop.engine.sources import windows
 from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import file_name, read_window
 from tfmemtop.engine.sources.windows import Windows
@@ -411,6 +412,19 @@ async def test_what_cannot_be_read_is_told_as_missing(desk: Desk) -> None:
         ("GPU:0", 3),
     ]
     assert desk.files() == []
+
+
+async def test_an_error_of_ours_is_told_and_the_next_window_is_read(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(windows, "events_of", None)
+        desk.put(a_window())
+        (event,) = desk.told()
+        assert isinstance(event, Holders) and event.missing and "TypeError" in event.missing
+    desk.put(a_window(), 2)
+    (event,) = desk.told()
+    assert isinstance(event, Holders) and event.missing is None and desk.files() == []
 
 
 async def test_too_many_windows_at_once_are_not_read(desk: Desk) -> None:

@@ -113,8 +113,11 @@ class Windows:
 
     def _publish_first(self) -> None:
         window, future = self._working.popleft()
-        if window is not None and not future.cancelled():
-            self._publish(window, future.result())
+        if window is None or future.cancelled():
+            return
+        error = future.exception()
+        made = _Made(nothing_of(window, f"{type(error).__name__}: {error}")) if error else future.result()
+        self._publish(window, made)
 
     def _publish(self, window: Window, made: _Made) -> None:
         for event in made.events:
