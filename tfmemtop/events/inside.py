@@ -309,7 +309,8 @@ class Waiting(Event, tag="waiting", frozen=True):
     """Where the script stands while TensorFlow tries to find room: told when a pool could not satisfy a request.
 
     ``operation`` is the one that runs eagerly, ``None`` in a ``tf.function``; ``file``, ``line`` and its text are
-    the script's own, empty and 0 where none is on the stack.
+    the script's own, empty and 0 where none is on the stack. ``requested`` are the bytes of the operation's output, of
+    that ``shape`` and ``dtype``, where its arguments leave no doubt: what it waits for, if that does not fit.
     """
 
     origin = Origin.HOOK
@@ -321,6 +322,9 @@ class Waiting(Event, tag="waiting", frozen=True):
     file: Text
     line: Number
     code: Text = ""
+    requested: Size | None = None
+    shape: Annotated[list[Size], Few] | None = None
+    dtype: Name | None = None
 
 
 class OutOfMemory(Event, tag="out_of_memory", frozen=True):
