@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.engine.window_files import ZERO_NS, Allocator, Chunk, told, training_step
@@ -15,6 +16,7 @@ from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import file_name, read_window
 from tfmemtop.engine.sources.windows import Windows
 from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Allocator as Reading
 from tfmemtop.events import Closed, Event, Holders, Holding, HookEnd, Opened, Trace, Window, decode_event, encode
 from tfmemtop.events.courses import (
     Allocated,
@@ -26,6 +28,7 @@ from tfmemtop.events.courses import (
     unpack_spans,
     unpack_trace,
 )
+from tfmemtop.recording import read
 
 
 class Unpacked:
@@ -438,3 +441,49 @@ def test_what_is_too_large_for_an_event_is_told_as_a_sum(tmp_path: Path, allocat
 def test_a_step_of_two_thousand_allocations_is_small(tmp_path: Path) -> None:
     found = holders(tmp_path, a_window(2000))
     assert len(found.holdings) > 1500 and len(encode(found.event)) <= 60_000
+
+
+REAL = Path(__file__).parents[1] / "probe" / "windows"
+
+
+@pytest.mark.parametrize("loop", ["eager", "jit", "keras_fit"])
+def test_windows_of_real_scripts_add_up(loop: str) -> None:
+    known = Known()
+    for opened in ("start", "asked"):
+        window = msgspec.json.decode((REAL / f"{loop}.{opened}.json").read_bytes(), type=Window)
+        file = read_window(REAL, f"{loop}.{opened}.window", window.bytes)
+        events = [*events_of(window, file, known, lambda monotonic: monotonic, lambda: None)]
+        (event,) = (event for event in events if isinstance(event, Holders))
+        found = Unpacked(event)
+        assert event.unknown == event.lost == file.lost == 0
+        assert max(found.course()) == found.total(event.peak_at) == event.peak and found.course()[0] == event.before
+        assert event.steps is not None and event.steps >= 1 and event.ended > event.began
+        older = [span for span in found.alive(event.peak_at) if not found.holding(span).window]
+        assert sum(found.holding(span).size for span in older) < (0.15 if opened == "start" else 0.4) * event.peak
+        parts = [event for event in events if isinstance(event, Trace)]
+        assert bool(parts) == (opened == "start")
+        if parts:
+            assert parts[-1].last and parts[-1].whole and len(parts[-1].steps) >= 3
+            assert sum(part.events for part in parts) == len(file.records)
+            assert sum(len(encode(part)) for part in parts) < 8 * len(file.records)
+
+
+def test_the_recording_of_a_real_script_tells_who_held_each_peak() -> None:
+    events = [*read(REAL.parents[1] / "recordings" / "cpu-holders.jsonl").events()]
+    start, peak = (event for event in events if isinstance(event, Holders))
+    assert (start.opened, peak.opened) == (Opened.START, Opened.PEAK) and peak.peak > 1.1 * start.peak
+    for event in (start, peak):
+        found = Unpacked(event)
+        assert found.total(event.peak_at) == event.peak and event.unknown == event.lost == 0
+        named = sum(found.holding(span).size for span in found.alive(event.peak_at) if found.name(span))
+        assert named > 0.7 * event.peak
+        (conv,) = {
+            tuple(found.holding(span).shape or ())
+            for span in found.alive(event.peak_at)
+            if (found.name(span) or "").endswith("conv2_1/Relu")
+        }
+        assert conv == ((32 if event is start else 64), 28, 28, 32)
+    highest = max(event.peak or 0 for event in events if isinstance(event, Reading))
+    assert 0.9 * highest < peak.peak <= highest
+    (trace,) = (event for event in events if isinstance(event, Trace))
+    assert trace.whole and trace.last and len(trace.steps) >= 3

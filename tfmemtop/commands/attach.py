@@ -1,4 +1,4 @@
-"""Show the screen again for a run that still runs, or for a process that tfmemtop did not start.
+"""Show the screen for a run, or for a process that tfmemtop did not start.
 
 usage: tfmemtop attach [RUN] [OPTIONS]
 usage: tfmemtop attach PID [OPTIONS]

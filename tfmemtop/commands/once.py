@@ -1,7 +1,9 @@
-"""Print one reading of the GPUs, of the processes on them and of TensorFlow's pools; needs no terminal.
+"""Print one reading of the GPUs, their processes and TensorFlow's pools.
 
 usage: tfmemtop --once [--json] [--loop SECONDS]
 example: tfmemtop --once --json
+
+It needs no terminal. Pools are read from outside, where the rights allow; see tfmemtop help outside.
 """
 
 import os

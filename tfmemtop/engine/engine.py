@@ -13,6 +13,7 @@ from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.process.unstarted import StartError
+from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.sources.procfs import read_environment, read_stat
 from tfmemtop.engine.stream.folders import SessionFolder
@@ -140,7 +141,8 @@ class Engine:
             case ReadEnvironment():
                 self._read_environment(command.pid)
             case Attach():
-                self._attach(command.pid)
+                if not command.if_tensorflow or has_tensorflow(command.pid):
+                    self._attach(command.pid)
             case CensusNow():
                 self.watch.hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
             case HoldersNow():

@@ -76,9 +76,13 @@ class MapWanted(Command, tag="map_wanted", frozen=True):
 
 
 class Attach(Command, tag="attach", frozen=True):
-    """Read a process from outside that tfmemtop did not start. Only a session that runs no script does so."""
+    """Read a process from outside that tfmemtop did not start. Only a session that runs no script does so.
+
+    With ``if_tensorflow`` nothing is done, or said, where TensorFlow is not seen in it.
+    """
 
     pid: Number
+    if_tensorflow: bool = False
 
 
 class CensusNow(Command, tag="census_now", frozen=True):

@@ -25,6 +25,7 @@ from tfmemtop.rules.settings import (
     growth_word_ignored,
     refused,
 )
+from tfmemtop.rules.xla import nameless, report_missing
 from tfmemtop.state import State
 from tfmemtop.state.memo import once_per_revision
 
@@ -58,6 +59,8 @@ RULES: tuple[Rule, ...] = (
     limit_and_peak,
     cached_but_idle,
     grown_beyond_need,
+    nameless,
+    report_missing,
     notices,
 )
 

@@ -325,7 +325,18 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
     def _details(self, message: ProcessTable.Details) -> None:
         from tfmemtop.ui.screens.details import DetailsScreen
 
+        if self.session.watches_only and not self.session.outside:
+            # Where it has TensorFlow, there is more to tell of it.
+            self.session.send(events.Attach(pid=message.pid, if_tensorflow=True))
         self.push_screen(DetailsScreen(self.session, message.pid, glyphs=self.glyphs))
+
+    @on(ProcessTable.Attach)
+    def _read_from_outside(self, message: ProcessTable.Attach) -> None:
+        """Have a process read that tfmemtop did not start; in a session with a script of its own say where that is."""
+        if self.session.watches_only:
+            self.session.send(events.Attach(pid=message.pid))
+        else:
+            self.notify(refusals.no_attach(message.pid, live=self.session.connected))
 
     @on(ProcessTable.Signal)
     def _signal(self, message: ProcessTable.Signal) -> None:

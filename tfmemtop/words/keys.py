@@ -10,6 +10,8 @@ def table_keys(*, replay: bool, signals: bool) -> Rows:
         ("↑ ↓", "choose a process"),
         ("Enter", "its details: memory, settings asked for and in effect, environment"),
     ]
+    if not replay:
+        rows.append(("a", "read its TensorFlow from outside, if tfmemtop did not start it"))
     if signals:
         rows += [("k F9", "send it a signal; asks first"), ("Space", "tag it, to signal several; U untags all")]
     rows += [
@@ -28,8 +30,10 @@ def map_keys(*, replay: bool) -> Rows:
     return (
         ("↑ ↓", "choose a region of the pool"),
         ("Enter z", "look at it alone; Esc goes back"),
-        ("Tab" if replay else "Tab ← →", "another device or process"),
+        ("Tab", "another device or process"),
         ("o", "the map of the moment when an allocation failed, or of now"),
+        ("b", "draw each cell by who holds it, or by how much of it is in use"),
+        ("[ ]" if replay else "← → [ ]", "go from cell to cell: who holds it, since when, its shape"),
     )
 
 

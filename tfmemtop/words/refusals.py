@@ -4,7 +4,6 @@ from tfmemtop.words.outside import READ_ONLY
 
 GROWTH_NEEDS_GPU = "Growth is a setting for GPUs, and this machine has none. [L] limits the CPU pool."
 NO_GPU_TO_CHOOSE = "This machine has no GPU to choose."
-NO_TENSORFLOW = "This key reads a TensorFlow process that tfmemtop did not start. Choose one in the table first."
 NOTHING_TO_RELAUNCH = "There is no script to relaunch: tfmemtop only watches."
 SEARCH_GOES_ON = "A search for the smallest limit is under way. [F] shows it and can stop it."
 NOTHING_READS = "No script is running that could read what is typed."
@@ -13,6 +12,13 @@ HAS_ENDED = "This process has already ended."
 
 FIT_WITHOUT_ENGINE = "The engine has gone. Nothing can be started any more."
 FIT_WITHOUT_SCRIPT = "There is no script to find a limit for: tfmemtop only watches."
+
+
+def no_attach(pid: int, *, live: bool) -> str:
+    """A key would read another process from outside, in a session that has a script, or in a replay."""
+    if not live:
+        return "Only a live screen can read a process."
+    return f"This session has a script of its own. In another terminal: tfmemtop attach {pid}"
 
 
 def no_change(*, replay: bool, outside: bool = False) -> str:
