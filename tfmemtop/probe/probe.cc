@@ -217,7 +217,7 @@ void* Sample(void* period_ns) {
 // Waits a twentieth of a second at most: a process that ends is not held up.
 void Stop() {
 #ifdef TFMEMTOP_WINDOWS
-  Halt(kByExit);
+  End(kByExit);  // not in a forked child: there the lock may be one of a thread that is no more
 #endif
   stopping.store(true);
   for (int tries = 0; running.load(std::memory_order_acquire) && tries < 50; tries++) Pause(1000000);

@@ -38,6 +38,7 @@ constexpr int kTrials = 64;
 struct Recording {
   std::mutex mutex;
   std::atomic<bool> on{false};
+  std::atomic<bool> started{false};  // from before TensorFlow records until after it does no more
   std::atomic<int> forbidden{0};
   std::atomic<int64_t> closed{kOpen};
   std::vector<TraceMes::Events> left;  // what Halt() took in
@@ -59,12 +60,24 @@ void Halt(int64_t why) {
   if (!recording.on) return;
   recording.on = false;
   recording.closed = why;
-  recording.left.push_back(TraceMes::Stop());
+  TraceMes::Events events = TraceMes::Stop();
+  recording.started = false;
+  recording.left.push_back(std::move(events));
+}
+
+// The same for who is not Looking yet: no fork comes in between, which would leave TensorFlow's lock of its recorders
+// held in the child, and where memory has run out, the script does not end of that.
+void End(int64_t why) {
+  Looking([=] {
+    Halt(why);
+    return kDone;
+  });
 }
 
 // In a forked child nobody takes in what is recorded: as if it had been stopped, without any lock.
 void ForgetRecording() {
-  if (recording.on.exchange(false)) tsl::profiler::internal::g_trace_level.store(TraceMes::kTracingDisabled);
+  if (recording.started.exchange(false)) tsl::profiler::internal::g_trace_level.store(TraceMes::kTracingDisabled);
+  recording.on = false;
   progress.running = false;
 }
 
@@ -74,9 +87,10 @@ bool Begin() {
   if (recording.forbidden > 0 || recording.on || tsl::profiler::ProfilerLock::HasActiveSession()) return false;
   recording.left.clear();
   recording.closed = kOpen;
-  if (!TraceMes::Start(kLevel)) return false;
-  recording.on = true;
-  return true;
+  recording.started = true;
+  recording.on = TraceMes::Start(kLevel);
+  recording.started = recording.on.load();
+  return recording.on;
 }
 
 // What has been recorded; `*open` says whether more will follow.
@@ -134,7 +148,7 @@ class Window {
     try {
       Work();
     } catch (...) {
-      Halt(kByMemory);
+      End(kByMemory);
       told_.error = ENOMEM;
     }
     {
@@ -175,7 +189,7 @@ class Window {
       if (!open || due) Flush(!open);
       Tell();
     }
-    Halt(kByDisk);
+    End(kByDisk);
   }
 
   // Pools that are made later have nothing in use yet, and all that they allocate is recorded.
@@ -303,12 +317,13 @@ class Window {
     const int64_t written = file_.bytes() + settled_.size() * sizeof(RecordRow);
     if (told_.allocations >= wanted_.most_allocations || told_.events >= wanted_.most_events ||
         written >= wanted_.most_bytes) {
-      Halt(kByEvents);
-    } else if (wanted_.steps > 0 && steps_.Enough(false)) {
-      Halt(kByStep);
+      End(kByEvents);
+    } else if (wanted_.steps > 0 && told_.events > looked_ && steps_.Enough(false)) {
+      End(kByStep);
     } else if (Clock(CLOCK_MONOTONIC) - began_ >= wanted_.most_ns) {
-      Halt(kByTime);
+      End(kByTime);
     } else {
+      looked_ = told_.events;  // a script that rests is not looked at again and again
       return false;
     }
     return true;
@@ -357,7 +372,7 @@ class Window {
   std::unordered_map<int64_t, uint32_t> threads_;
   std::vector<RecordRow> waiting_, settled_;
   std::string content_;
-  int64_t began_ = 0, flushed_ = 0, held_ns_ = 0, lost_ = 0;
+  int64_t began_ = 0, flushed_ = 0, held_ns_ = 0, lost_ = 0, looked_ = 0;
   double cost_ns_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -51,8 +52,17 @@ class Steps {
 
   // A call of a function or of a session; of an eager operation; the execution of an operation, or an allocation for it.
   void Called(std::string_view function, Call call) {
-    auto& calls = calls_[std::string(PlainName(function).substr(0, 255))];
-    if (calls.size() < kMost && calls_.size() < kFunctions) calls.push_back(call);
+    const std::string name(PlainName(function).substr(0, 255));
+    auto found = calls_.find(name);
+    if (found == calls_.end()) {
+      // What was called once makes room: no step of a training, or one that will come again.
+      for (auto one = calls_.begin(); calls_.size() >= kFunctions && one != calls_.end();) {
+        one = one->second.size() == 1 ? calls_.erase(one) : std::next(one);
+      }
+      if (calls_.size() >= kFunctions) return;
+      found = calls_.emplace(name, std::vector<Call>()).first;
+    }
+    if (found->second.size() < kMost) found->second.push_back(call);
   }
 
   void Eagerly(std::string_view type, Call call) {
@@ -70,7 +80,7 @@ class Steps {
 
   // Whether so many steps as wanted are whole. `last`: nothing will follow, so take what there is.
   bool Enough(bool last) {
-    std::sort(updates_.begin(), updates_.end());
+    if (!std::is_sorted(updates_.begin(), updates_.end())) std::sort(updates_.begin(), updates_.end());
     const std::vector<Call>* best = nullptr;
     double most = -1;
     for (const auto& [name, calls] : calls_) {
