@@ -21,13 +21,13 @@ PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {
     "account": ("h200-settings", 44.0, (100, 30), ("enter",)),
     "runs": ("h200-runs", 51.0, (140, 38), ("H",)),
     "out-of-memory": ("cpu-oom", 39.0, (140, 38), ()),
+    "holders": ("cpu-holders", 40.0, (140, 38), ("B",)),
     "four-cards": ("h200-four-cards", 20.0, (160, 44), ()),
     "narrow": ("h200-settings", 70.0, (80, 24), ()),
 }
 """File name: recording, moment in seconds, columns and rows, keys pressed."""
 
 HELD: dict[str, tuple[tuple[int, int], Sequence[str]]] = {
-    "holders": ((140, 40), ("B", "down", "down", "enter")),
     "map-of-holders": ((140, 38), ("M", "up", *["right"] * 30)),
 }
 """Of the training of ``tests/ui/held.py``: file name, columns and rows, keys pressed."""
