@@ -1,6 +1,7 @@
 """The places in TensorFlow where tfmemtop listens, and the one where it acts."""
 
 import functools
+import sys
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .apply_settings import Settings, settle
@@ -76,8 +77,19 @@ def patch_functions(messenger: Messenger, polymorphic_function: "ModuleType", fu
         except BaseException as error:
             _hide_our_frame(error)
             raise
-        messenger.guarded("counting tracings", functions.traced, key, function_name, calls)
+        messenger.guarded("counting tracings", traced, key, function_name, calls)
 
+    def traced(key: Any, function: Any, calls: int) -> None:
+        frame = sys._getframe(1)
+        while frame.f_code is not code and frame.f_back is not None:
+            frame = frame.f_back
+        caller = frame.f_back
+        made = None if caller is None else caller.f_locals.get("self")  # of a call that ends now
+        kept = isinstance(made, polymorphic_function.Function) and hasattr(made, "_function_cache")
+        functions.traced(key, function, calls, made if kept else None)
+
+    wrapper: Any = called_with_tracing
+    code = wrapper.__code__
     owner.called_with_tracing = called_with_tracing
 
 
