@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
-        *("probe", "words.starting", "words.keeping", "xla"),
+        *("probe", "words.starting", "words.keeping", "xla", "whatif"),
     },
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {

@@ -23,6 +23,7 @@ from tfmemtop.engine.sources.map_wants import Maps
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
+from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.sources.terminal_reads import TerminalReads
 from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.folders import SessionFolder
@@ -50,6 +51,7 @@ class Watch:
         hooks: Hooks,
         readings: Readings,
         probes: Probes,
+        replays: Replays,
         dumps: Dumps,
         chunks: ChunkMaps,
         xla_reports: XlaReports,
@@ -66,6 +68,7 @@ class Watch:
         self.alerts = alerts
         self._stream = stream
         self._probes = probes
+        self._replays = replays
         self._dumps = dumps
         self._chunks = chunks
         self._xla_reports = xla_reports
@@ -79,6 +82,7 @@ class Watch:
         if self._output is not None:
             self._output.begin()
         self._probes.begin()
+        self._replays.begin()
         self.maps.begin()
         self._dumps.begin()
         self._chunks.begin()
@@ -92,7 +96,7 @@ class Watch:
 
     async def __aexit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
-        _close(self._probes.close, self._dumps.close, self._chunks.close, self._xla_reports.close)
+        _close(self._replays.close, self._probes.close, self._dumps.close, self._chunks.close, self._xla_reports.close)
         _close(self.readings.close, self.hooks.close)
         if self._terminal_reads is not None:
             _close(self._terminal_reads.close)
@@ -181,7 +185,12 @@ def open_watch(
     hooks = Hooks(stream, folder.hooks, chunks.take)
     dumps = Dumps(stream, hooks, dumps_in)
     probes = Probes(stream, hooks, enabled=launch.probe)
-    readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked), probes.sessions, nvml)
+    replays = Replays(stream)
+
+    def ours() -> frozenset[int]:
+        return probes.sessions() | replays.sessions()
+
+    readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked), ours, nvml)
     xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
     drains = [hooks.drain, chunks.drain, dumps.drain, xla_reports.drain]
     if pump is not None:
@@ -190,10 +199,11 @@ def open_watch(
     return Watch(
         stream,
         runs,
-        Ending(stream, runs, marked, readings.devices, probes.sessions),
+        Ending(stream, runs, marked, readings.devices, ours),
         hooks=hooks,
         readings=readings,
         probes=probes,
+        replays=replays,
         dumps=dumps,
         chunks=chunks,
         xla_reports=xla_reports,

@@ -8,14 +8,12 @@ from pathlib import Path
 
 from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
-from tfmemtop.events.device_names import is_gpu
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.whatif.course import is_complete
-from tfmemtop.whatif.settings import Present
+from tfmemtop.whatif.settings import Present, present
 from tfmemtop.whatif.worker import Asked, request
 
-_COLLECTING = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
 _WORKER = "tfmemtop.whatif.worker"
 
 
@@ -42,19 +40,8 @@ def traced(state: State) -> Iterator[Traced]:
                 parts = tuple(windows.trace)
                 if is_complete(parts):
                     version = hooked.hello.tensorflow or ""
-                    asked = Asked(hooked.hello.tensorflow_path or "", version, present(hooked, device), state.now)
+                    asked = Asked(hooked.hello.tensorflow_path or "", version, _present(hooked, device), state.now)
                     yield Traced(pid, device, asked, parts)
-
-
-def present(hooked: Hooked, device: str) -> Present:
-    """The setting that logical *device* of a process has, as TensorFlow says."""
-    effective, reading = hooked.effective.get(device), hooked.allocators.get(device)
-    limit = reading.limit if reading and reading.limit else effective.limit if effective else None
-    if not is_gpu(device):
-        return Present(growth=True, limit=limit, collects=False)
-    variables = hooked.initialised.variables if hooked.initialised else {}
-    collects = variables.get(_COLLECTING, "true").lower() not in ("false", "0")
-    return Present(growth=bool(effective and effective.growth), limit=limit, collects=collects)
 
 
 def ask(pool: Traced) -> Replayed:
@@ -81,6 +68,12 @@ async def ask_later(pool: Traced) -> Replayed:
         if worker.returncode is None:
             worker.kill()
     return _answer(out, error)
+
+
+def _present(hooked: Hooked, device: str) -> Present:
+    reading, initialised = hooked.allocators.get(device), hooked.initialised
+    limit = reading.limit if reading else None
+    return present(device, hooked.effective.get(device), limit, initialised.variables if initialised else {})
 
 
 def _command() -> list[str]:
