@@ -15,6 +15,7 @@ _NAMES = (
     "out-of-memory",
     "fit",
     "limits",
+    "whatif",
     "compare",
     "alerts",
     "recordings",

@@ -13,6 +13,7 @@ from tfmemtop.state.model import Hooked
 from tfmemtop.whatif.course import is_complete
 from tfmemtop.whatif.settings import Present, present
 from tfmemtop.whatif.worker import Asked, request
+from tfmemtop.words.replaying import NO_ANSWER
 
 _WORKER = "tfmemtop.whatif.worker"
 
@@ -87,5 +88,5 @@ def _answer(out: bytes, error: bytes) -> Replayed:
         event = None
     if not isinstance(event, Replayed):
         told = error.decode(errors="replace").strip().splitlines()
-        raise RuntimeError(told[-1] if told else "the replay gave no answer")
+        raise RuntimeError(told[-1] if told else NO_ANSWER)
     return event

@@ -25,6 +25,7 @@ from tfmemtop.events import (
 )
 from tfmemtop.whatif.settings import present
 from tfmemtop.whatif.worker import Asked, request
+from tfmemtop.words.replaying import NO_ANSWER, not_done
 
 _LONGEST_S = 700.0  # building the program included
 _MOST = 8  # pools of one run
@@ -180,7 +181,7 @@ class _Worker:
 
     def _give_up(self) -> None:
         self.end()
-        self._done(f"the replay was not done within {_LONGEST_S:.0f} s")
+        self._done(not_done(_LONGEST_S))
 
 
 def _parse(output: bytes) -> Replayed | str:
@@ -191,4 +192,4 @@ def _parse(output: bytes) -> Replayed | str:
         event = None
     if isinstance(event, Replayed):
         return event
-    return last.decode(errors="replace")[:500] or "the replay gave no answer"
+    return last.decode(errors="replace")[:500] or NO_ANSWER
