@@ -42,7 +42,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inject": set(),
     "help": set(),
     "agent": set(),
-    "probe": {"boot", "agent.native", "agent.trust"},  # a library is tried as a script's process would use it
+    # a library is tried as a script's process would use it
+    "probe": {"boot", "agent.native", "agent.native_windows", "agent.trust"},
     "whatif": {"events", "probe", "units"},  # the recorded allocations, and the program that replays them
     "xla": {"events"},
     "demo": set(),
@@ -65,6 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
         *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
+        "agent.layouts",  # the same table serves from inside and from outside
     },
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {

@@ -10,7 +10,8 @@ class UiOptions:
 
     ``ascii``: draw with ASCII only. ``readonly``: no key may change the script or any process. ``color``: false if
     ``NO_COLOR`` is set. ``notify``: ring the bell and notify when a run ends or memory runs out.
-    ``choices``: the file that remembers how the screen was left.
+    ``choices``: the file that remembers how the screen was left. ``outside``: the process that is shown was not
+    started by tfmemtop, which only reads it.
     """
 
     ascii: bool = False
@@ -18,6 +19,7 @@ class UiOptions:
     color: bool = True
     notify: bool = True
     choices: Path | None = None
+    outside: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.agent.conftest import OPERATIONS_ELSEWHERE, Event, Monitor, outcome, start
+from tfmemtop.help import topic
 
 Script = Callable[[str], str]
 
@@ -86,7 +87,8 @@ def test_tensors_wherever_they_are_held(monitor: Monitor, script: Script) -> Non
     assert sorted(found) == [1001, 1002, 1003, 1004, 1005, 1006]
     assert found[1003] == ["plain", "tensors", [1000, 1003], "float32", "CPU:0", 4_012_000]
     assert found[1005][0] == "by_name['images']" and found[1005][3:] == ["float16", "CPU:0", 2_010_000]
-    assert [found[extent][0] for extent in (1001, 1002, 1004, 1006)] == ["", "", "listed[1]", ""]
+    names = ["held.<locals>.local", "held.<locals>.captured", "listed[1]", "holder.kept"]
+    assert [found[extent][0] for extent in (1001, 1002, 1004, 1006)] == names
     assert census["kinds"]["CPU:0"]["variables"] == 4_000_000
     large = sum(row[-1] for row in found.values())
     assert large <= census["kinds"]["CPU:0"]["tensors"] < large + 1000
@@ -124,7 +126,7 @@ sys.stdin.readline()
     census = ask(monitor, process)
     assert census["alike"][:3] == [
         ["many", 3000, [1000], "float32", "CPU:0", 12_000_000],
-        ["", 4, [200, 300], "float32", "CPU:0", 960_000],
+        ["holder.kept", 4, [200, 300], "float32", "CPU:0", 960_000],
         ["history['loss']", 5, None, "float32", "CPU:0", 204_000],
     ]
     assert any(row[0] == "history['loss'][4]" for row in census["largest"])
@@ -187,19 +189,40 @@ sys.stdin.readline()
     assert not monitor.of("hook_error")
 
 
-def test_unasked_nothing_is_looked_for(monitor: Monitor, script: Script) -> None:
+def test_what_an_audit_hook_hears(monitor: Monitor, script: Script) -> None:
+    """Of a look for tensors only what the manual says, and unasked of no look."""
     source = """
-import sys
+import json, sys, threading
 import tensorflow as tf
-seen = []
-sys.addaudithook(lambda event, args: seen.append(event) if event.startswith("gc.get_") else None)
+seen, main = set(), threading.main_thread()
+
+def hear(event, args):
+    if threading.current_thread() is not main:
+        seen.add(event)
+
 kept = tf.Variable(tf.ones([1000]))
-print("up", flush=True)
-sys.stdin.readline()
-print(seen)
+tensors = [tf.ones([1000])]
+sys.addaudithook(hear)
+
+def run():
+    for _ in range(2):
+        print("up", flush=True)
+        sys.stdin.readline()
+        print(json.dumps(sorted(seen)), flush=True)
+
+run()
 """
     process = start(monitor, script(source))
     assert line(process) == "up"
     monitor.wait_for(lambda event: event["type"] == "census" and "CPU:0" in event["kinds"])
-    end = outcome(process, "\n")
-    assert end.code == 0 and json.loads(end.out) == []
+    typed(process)
+    unasked = json.loads(line(process))
+    assert not [event for event in unasked if event.startswith(("gc.", "sys."))]
+    assert line(process) == "up"
+    assert any(row[0] == "tensors[0]" for row in ask(monitor, process)["largest"])
+    typed(process)
+    of_look = set(json.loads(line(process))) - set(unasked)
+    assert {"gc.get_objects", "sys._current_frames"} <= of_look
+    manual = " ".join(topic("trust").split())
+    assert all(f"`{event}`" in manual for event in of_look)
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")

@@ -151,7 +151,7 @@ def test_every_option_arrives() -> None:
         ("--once attach", "--once goes with no other command"),
         ("--json", "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once"),
         ("-o f -- x", "-o is an option of record"),
-        ("--record f record -o g -- x", "--record is an option of tfmemtop -- COMMAND, demo, not of record"),
+        ("--record f record -o g -- x", "--record is an option of tfmemtop -- COMMAND, demo, attach, not of record"),
         ("attach --growth on", "--growth is an option of tfmemtop -- COMMAND, demo, record, fit, not of attach"),
         ("replay f --memory-limit 1G", "--memory-limit is an option of"),
         ("--growth on", "--growth needs a command"),

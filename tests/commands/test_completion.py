@@ -49,7 +49,7 @@ SHELLS = pytest.mark.parametrize(
         ("tfmemtop replay run.jsonl ", set()),
         ("tfmemtop compare run.jsonl ", {"<files>"}),
         ("tfmemtop holders --by ", {"layer", "op", "kind", "shape", "line"}),
-        ("tfmemtop help out", {"out-of-memory"}),
+        ("tfmemtop help out-", {"out-of-memory"}),
         ("tfmemtop completion ", {"bash", "zsh", "fish"}),
         ("tfmemtop -- python train.py --gr", {"<files>"}),
     ],
@@ -138,7 +138,7 @@ def test_tab_in_a_real_zsh_completes(tmp_path: Path) -> None:
         "tfmemtop rec": "tfmemtop record",
         "tfmemtop --allocator cu": "--allocator cuda_malloc_async",
         "tfmemtop fit --tr": "fit --tries",
-        "tfmemtop help out": "help out-of-memory",
+        "tfmemtop help out-": "help out-of-memory",
         "tfmemtop replay my": "replay my\\ run.jsonl",
     }.items():
         pressed_tab(["zsh", "-f", "-i"], script, source, line, expected)
@@ -153,7 +153,7 @@ def test_tab_in_a_real_zsh_completes(tmp_path: Path) -> None:
         ("tfmemtop fit --tr", {"--tries"}),
         ("tfmemtop record -o my", {"my run.jsonl"}),
         ("tfmemtop replay my", {"my run.jsonl"}),
-        ("tfmemtop help out", {"out-of-memory"}),
+        ("tfmemtop help out-", {"out-of-memory"}),
     ],
 )
 def test_a_real_fish_completes(line: str, offered: set[str], tmp_path: Path) -> None:

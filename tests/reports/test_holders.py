@@ -76,3 +76,29 @@ def test_a_name_from_outside_cannot_steer_the_terminal(tmp_path: Path, capsys: p
     window.allocate(10_000, "\x1b]0;gotcha\x07/Relu")
     for by in ("layer", "op"):
         assert not set("\x1b\x07") & set(printed(capsys, recording(tmp_path, window.done()), "--by", by))
+
+
+def test_why_tells_who_holds_most(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = recording(tmp_path, w.step().done())
+    assert main(["why", path]) == 0
+    text = capsys.readouterr().out
+    part = next(part for part in text.split("\n\n") if part.startswith("Who holds it"))
+    assert "At the peak of a step of train_step, 52.0 MiB were in use in the pool of GPU:0: optimizer 46%," in " ".join(
+        part.split()
+    )
+    assert [line.split()[0] for line in part.splitlines()[-3:]] == ["down", "up", "the"]
+    assert main(["why", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["holders"]["peak"] == 52 * 2**20 + 256
+
+
+def test_compare_tells_which_layers_hold_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    paths = [recording(tmp_path / "a", w.step().done()), recording(tmp_path / "b", w.step(rows=1408).done())]
+    assert main(["compare", *paths]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "At the peaks of a step, 52.0 MiB and 56.5 MiB, differ: " in text
+    assert "up +1.5 MiB (20.0 MiB before)" in text and "input +1.5 MiB (4.0 MiB before)" in text
+    assert main(["compare", *paths, "--json"]) == 0
+    told = {row["name"]: row["difference"] for row in json.loads(capsys.readouterr().out)["holders"]}
+    assert told["up"] == 3 * 2**19

@@ -8,7 +8,7 @@ from tests import streams as s
 from tests import windows as w
 from tfmemtop import events
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holders import By, Standing, course, holder_at, standing
+from tfmemtop.state.holders import By, Standing, course, standing
 from tfmemtop.state.model import Hooked
 
 
@@ -71,15 +71,6 @@ def test_the_course_is_what_stands_at_each_moment() -> None:
         assert {row.kind: row.bytes for row in found.holders} == {
             kind: size for kind, size in moment.by_kind.items() if size and kind is not Kind.UNKNOWN
         }
-
-
-def test_an_address_leads_to_its_holder() -> None:
-    built = w.step()
-    place = built.allocate(1000, "kept", shape=[250], dtype="float32")
-    found = holder_at(built.done(), hooked(), built.spans[place].address + 700)
-    assert found is not None and found.part.operation == "kept" and found.size == 1024
-    assert found.since == pytest.approx(9.7 + 100e-6 * (built.spans[place].begin + 1))
-    assert holder_at(built.done(), hooked(), 12345) is None
 
 
 def test_without_a_census_variables_are_before_the_window() -> None:

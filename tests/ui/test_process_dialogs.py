@@ -303,4 +303,4 @@ async def test_live_tensors_are_looked_for_on_a_key() -> None:
         dialog = DetailsScreen(Session(source, readonly=True), 100)
         await open_dialog(pilot, dialog)
         await pilot.press("T")
-        assert len(sent) == 5 and "paused the script" not in page_of(dialog)
+        assert len(sent) == 5 and "The last look took" not in page_of(dialog)

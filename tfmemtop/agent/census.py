@@ -2,7 +2,8 @@
 
 It keeps weak references only, taken when TensorFlow makes a variable. A size is shape times type: no operation runs,
 and nothing is read from a device. Other tensors are looked for among all of Python's objects. That holds the script
-up, so it is done on demand, and from then on with each census if it took little time.
+up, so it is done on demand, and from then on with each census if it took little time. With it go the paths by which
+Python holds them.
 """
 
 import sys
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 from . import tensors
 from .gc_guard import Collector
 from .messenger import Messenger
+from .paths import Held
 from .tensors import Look, Tensor, Tensors
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 PACE_S = 30.0
 SOON_S = 2.0
 """A census is repeated after this time if variables have been made since."""
+PATHS_S = 0.2
+"""Of our thread's time, in a look for tensors that somebody asked for, what is spent at most on the paths by which
+Python holds them. The script's threads take their turns meanwhile."""
 COST_S = 0.005
 """A census that takes longer is taken on demand only; so is the look for tensors."""
 SENT = 20
@@ -30,7 +35,7 @@ OTHERS_FROM = 1024
 GROUPS_SENT = 10
 
 _NAME = 200  # characters
-_NO_NAME = "", None
+_NAMELESS = Held("", "")
 _PRUNE = 256
 _FRAMES = 64
 _KERAS = "keras.src.backend.tensorflow.core", "_initialize"
@@ -127,7 +132,8 @@ class Census:
         cost = time.thread_time() - began
         self._costly = cost > COST_S
         look = self._tensors.look(variables) if looking else None
-        fields = _counted(list(variables.values()), look)
+        paths = self._tensors.held(look.tensors or [], PATHS_S if asked else COST_S) if look else {}
+        fields = _counted(list(variables.values()), look, paths)
         if looking:
             cost = time.thread_time() - began
             self._tensors_costly = cost > COST_S
@@ -165,7 +171,7 @@ class Census:
         return entry.found
 
 
-def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look]) -> "dict[str, Any]":
+def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look], paths: "dict[int, Held]") -> "dict[str, Any]":
     """The event's fields: bytes by device and kind, and the largest."""
     kinds: dict[str, dict[str, int]] = {}
     largest: list[tuple[str, Any]] = list(variables)
@@ -176,15 +182,14 @@ def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look]) -> "dic
     largest.sort(key=lambda one: -one[1].size)
     others = [(kind, found) for kind, found in largest[SENT:] if kind != tensors.KIND and found.size >= OTHERS_FROM]
     del largest[SENT:]
-    found = look.tensors or [] if look else []
-    names = tensors.names() if found else {}
     rows = [
-        [_name(found, names), kind, list(found.shape), found.dtype, found.device, found.size] for kind, found in largest
+        [_name(found, paths), kind, list(found.shape), found.dtype, found.device, found.size] for kind, found in largest
     ]
     fields: dict[str, Any] = {"kinds": kinds, "largest": rows, "others": [_row(*one) for one in others[:OTHERS_SENT]]}
     if look is not None:
+        found = look.tensors
         fields.update(
-            tensors=None if look.tensors is None else len(look.tensors), unseen=look.unseen, alike=_alike(found, names)
+            tensors=None if found is None else len(found), unseen=look.unseen, alike=_alike(found or [], paths)
         )
     return fields
 
@@ -193,19 +198,16 @@ def _row(kind: str, found: Found) -> "list[Any]":
     return [found.name, kind, found.shape, found.dtype, found.device, found.size]
 
 
-def _name(found: Any, names: "dict[int, tuple[str, Any]]") -> str:
-    name: str = (
-        tensors.text_of(*names.get(id(found.reference()), _NO_NAME)) if isinstance(found, Tensor) else found.name
-    )
+def _name(found: Any, paths: "dict[int, Held]") -> str:
+    name: str = paths.get(found.identity, _NAMELESS).path if isinstance(found, Tensor) else found.name
     return name[:_NAME]
 
 
-def _alike(found: "list[Tensor]", names: "dict[int, tuple[str, Any]]") -> "list[list[Any]]":
-    """The largest groups of tensors: those that one list or dict holds, and of the others those of one shape."""
+def _alike(found: "list[Tensor]", paths: "dict[int, Held]") -> "list[list[Any]]":
+    """The largest groups of tensors: those that are held alike, and of the others those of one shape."""
     groups: dict[Any, list[Any]] = {}  # rows [holder, count, shape, type, device, bytes]
     for tensor in found:
-        holder, item = names.get(id(tensor.reference()), _NO_NAME)
-        holder = "" if item is None else holder
+        holder = paths.get(tensor.identity, _NAMELESS).group
         shape, dtype = list(tensor.shape), tensor.dtype
         key: Any = (holder, tensor.device) if holder else (tensor.device, dtype, tensor.shape)
         row = groups.setdefault(key, [holder[:_NAME], 0, shape, dtype, tensor.device, 0])

@@ -18,6 +18,7 @@ from .patches import patch, patch_functions, patch_session, patch_variables
 from .pools import Pools
 from .sampler import Sampler
 from .wait_watch import WaitWatch, watched
+from .windows import Windows
 from .xla_reports import own_folder
 
 if TYPE_CHECKING:
@@ -40,12 +41,14 @@ class Agent:
         self.messenger = Messenger(path, from_signal_handler, self._start_over)
         self._context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
         self._interval = 0.1
+        self._holders_interval = 60.0
         self._settings = Settings()
         self._collector = Collector()
         self._census = Census(self.messenger, self._collector)
         self._functions = Functions(self.messenger)
         self._making = Making(self.messenger)
         self._sampler: Optional[Sampler] = None
+        self._windows: Optional[Windows] = None
         self._folder: Optional[str] = None  # the session's, where large things are put down
         self._in_place = True  # whether to look into pools in place
         self._sessions = False  # whether there has been a TF1-style session
@@ -86,10 +89,12 @@ class Agent:
         self.messenger.tensorflow = TensorFlow.of(context)
         self.messenger.hello()
         self.messenger.guarded("reading TFMEMTOP_INTERVAL", self._read_interval)
+        self.messenger.guarded("reading TFMEMTOP_HOLDERS_INTERVAL", self._read_holders_interval)
         self.messenger.guarded("reading TFMEMTOP_SETTINGS", self._read_settings)
         self.messenger.guarded("naming a folder for XLA", self._name_xlas_folder)
         self._folder = os.environ.get("TFMEMTOP_DUMPS")
         self._in_place = "TFMEMTOP_NO_PROBE" not in os.environ
+        self._windows = Windows(self.messenger, self._folder, self._holders_interval)
 
     def _name_xlas_folder(self) -> None:
         if not own_folder(self.messenger.pid):
@@ -97,6 +102,9 @@ class Agent:
 
     def _read_interval(self) -> None:
         self._interval = max(0.01, float(os.environ.get("TFMEMTOP_INTERVAL") or self._interval))
+
+    def _read_holders_interval(self) -> None:
+        self._holders_interval = max(0.0, float(os.environ.get("TFMEMTOP_HOLDERS_INTERVAL") or self._holders_interval))
 
     def _read_settings(self) -> None:
         self._settings = parse_settings(os.environ.get("TFMEMTOP_SETTINGS") or "{}")
@@ -142,8 +150,11 @@ class Agent:
         messenger, collector = self.messenger, self._collector
         copies = ChunkCopies(messenger, self._folder)
         pools = Pools(messenger, collector, copies, self._in_place)
-        waits = WaitWatch(messenger, copies, self._ask_for_dumps, self._want_tensors)
-        return Sampler(messenger, collector, context, self._interval, pools, waits, self._functions, self._census)
+        windows = self._windows or Windows(messenger, None, 0.0)
+        waits = WaitWatch(messenger, copies, self._ask_for_dumps, self._want_tensors, windows.waits)
+        return Sampler(
+            messenger, collector, context, self._interval, pools, waits, self._functions, self._census, windows
+        )
 
     def _dump_where_unwatched(self) -> None:
         """There are pools: where it will not be seen that they run out, TensorFlow is asked to write them down.

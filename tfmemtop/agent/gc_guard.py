@@ -38,8 +38,8 @@ class Collector:
     def off(self, much: bool = False) -> None:
         """Turn it off, if it is due or *much* will be made, until :meth:`on`.
 
-        A script that turns it off or on meanwhile is overruled: only where its threads sleep or wait for us, or for a
-        millisecond or so twice a minute.
+        A script that turns it off or on meanwhile is overruled: only where its threads sleep or wait for us, for a
+        millisecond or so twice a minute, or for as long as a look for tensors takes that somebody asked for.
         """
         if not self._off and gc.isenabled() and (much or _soon()):
             self._off = True

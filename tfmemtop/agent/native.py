@@ -8,7 +8,7 @@ from .devices import Reading
 from .loading import load
 from .trust import Growth, NotTrusted, PublicReader, Taken, agree
 
-VERSION = 1
+VERSION = 2
 HERTZ = 1000
 CELLS = 2048
 """Cells of one map at most."""
@@ -89,6 +89,11 @@ class Native:
         # One of each for all readings, which one thread makes.
         self._taken = _Taken(size=ctypes.sizeof(_Taken), now=_Stats(size=ctypes.sizeof(_Stats)))
         self._map: Optional[_Map] = None
+
+    @property
+    def library(self) -> Any:
+        """The library itself."""
+        return self._library
 
     def gpus(self) -> int:
         """How many GPU allocators TensorFlow has made."""

@@ -174,6 +174,11 @@ class Pools:
         """What reads pools in place; ``None`` before the first reading, and where it is not trusted."""
         return None if self._direct is None else self._direct.way
 
+    @property
+    def library(self) -> Any:
+        """The native library; ``None`` before it is loaded, and where it is not trusted."""
+        return None if self._native is None else self._native.way.library
+
     def next_map(self) -> Optional[float]:
         """When, by the monotonic clock, the next map is due; ``None`` while none is wanted."""
         return min(map(self._when, self._wishes()), default=None)

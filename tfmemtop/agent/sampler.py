@@ -15,6 +15,7 @@ from .messenger import Messenger
 from .pools import Pools
 from .trust import PINNED_NAME
 from .wait_watch import WaitWatch
+from .windows import Windows
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -28,6 +29,8 @@ _SOON_S = 0.01
 _AT_FIRST_S = 0.3
 """So long after the devices are made they are read every ``_SOON_S``: until the script's first operation its memory
 is the CUDA context's, which is known for sure only if a reading on each side of NVML's finds nothing computed."""
+_OPENING_S = 0.05
+"""The longest that the script waits, as its devices are made, for the recording of its allocations to begin."""
 _LISTEN_S = 1.0  # the longest time between two looks at what the engine has sent, at any interval
 
 
@@ -44,6 +47,7 @@ class Sampler:
         waits: WaitWatch,
         functions: Functions,
         census: Census,
+        windows: Windows,
     ) -> None:
         """*context* is ``tensorflow.python.eager.context``; the allocators are read every *interval* seconds."""
         self._messenger = messenger
@@ -54,12 +58,17 @@ class Sampler:
         self._waits = waits
         self._functions = functions
         self._census = census
+        self._windows = windows
         self._made: tuple[Any, list[Settled]] = (None, [])
         self._generation = self._seen = 0
         self._first_until = self._next_reading = 0.0
         self._devices: list[Device] = []
         self._sessions = False
         self._session_growth: Optional[bool] = None
+        self._library: Any = None  # the probe, while it is trusted
+        self._waited = False  # whether the script has waited for the first window
+        self._opened = real_threads.allocate_lock()
+        self._opened.acquire()
         self._stopping = False
         self._wake = real_threads.allocate_lock()
         self._wake.acquire()
@@ -82,18 +91,32 @@ class Sampler:
         self._made = options, settled
         self._generation += 1
         self._first_until = time.monotonic() + _AT_FIRST_S
+        self._wait_for_window()
 
     def session_made(self, growth: Optional[bool]) -> None:
         """A TF1-style session has made devices, with *growth* as its configuration asks."""
         self._sessions, self._session_growth = True, growth
+        self._wait_for_window()
 
-    def stop(self) -> None:
-        """Take a last reading and end, waiting half a second at most."""
-        self._stopping = True
+    def _wait_for_window(self) -> None:
+        """Let the sampler's thread open the window of the start before the script allocates, if it can at once."""
+        if self._waited or not self._windows.wanted:
+            return
+        self._waited = True
+        self._next_reading = 0.0
+        self._hurry()
+        self._opened.acquire(True, _OPENING_S)
+
+    def _hurry(self) -> None:
         try:
             self._wake.release()
         except RuntimeError:
             pass  # woken already, and not yet back at its waiting
+
+    def stop(self) -> None:
+        """Take a last reading and end, waiting half a second at most."""
+        self._stopping = True
+        self._hurry()
         if self._ended.acquire(True, _GOODBYE_S):
             self._ended.release()
 
@@ -126,15 +149,20 @@ class Sampler:
     def _work(self, stopping: bool) -> Optional[float]:
         """All that is due now; the seconds until the next, ``None`` after the last."""
         link = self._messenger.link
+        for packet in link.listen():
+            self._do("doing what the engine asks", self._obey, packet)
         now = time.monotonic()
         if stopping or now >= self._next_reading:
             self._next_reading = now + (min(self._interval, _SOON_S) if now < self._first_until else self._interval)
             self._do("reading the allocators", self._tick)
             self._do("counting calls", self._functions.tell, time.monotonic(), stopping)
+            self._do("watching calls", self._functions.busiest, self._windows.called)
         self._do("looking for allocations that wait", self._look_for_waits)
         self._do("reading the memory maps", self._pools.read_maps)
-        for packet in link.listen():
-            self._do("doing what the engine asks", self._obey, packet)
+        self._do("recording allocations", self._follow_library)
+        self._do("recording allocations", self._windows.work, [device.name for device in self._devices], stopping)
+        if self._opened.locked() and self._waited:
+            self._opened.release()
         self._do("taking a census", self._census.tell, time.monotonic())
         return None if stopping or link.dead else self._pause()
 
@@ -149,6 +177,8 @@ class Sampler:
             self._census.want(message.get("tensors") is True)
         elif message["do"] == "pace":
             self._interval = max(self._asked_interval, float(message["interval_s"]))
+        elif message["do"] == "holders":
+            self._windows.ask()
         elif message["do"] == "where":
             stall_location.tell(self._messenger)
         else:
@@ -157,6 +187,8 @@ class Sampler:
     def _pause(self) -> float:
         next_map = self._pools.next_map()
         until = self._next_reading if next_map is None else min(self._next_reading, next_map)
+        next_window = self._windows.next()
+        until = until if next_window is None else min(until, next_window)
         return min(max(0.001, until - time.monotonic()), _LISTEN_S)
 
     def _tick(self) -> None:
@@ -165,7 +197,7 @@ class Sampler:
         current = self._context._context
         handle = None if current is None else current._context_handle
         if handle is not None or self._sessions:
-            self._pools.load()
+            self._load()
         if handle is not None and self._seen != self._generation:
             self._seen = self._generation
             collector.off(much=True)
@@ -188,6 +220,20 @@ class Sampler:
             messenger.offer("allocator", device=PINNED_NAME, allocator=pinned.name, **pinned.reading._asdict())
         self._pools.settle()
 
+    def _load(self) -> None:
+        """Load the probe, if it has been handed over, and let windows be opened by it."""
+        self._pools.load()
+        self._follow_library()
+
+    def _follow_library(self) -> None:
+        library = self._pools.library
+        if library is not self._library:
+            self._library = library
+            if library is None:
+                self._windows.refuse()
+            else:
+                self._windows.may_begin(library)
+
     def _look_for_waits(self) -> None:
         names = [device.name for device in self._devices]
         if any(name.startswith("GPU") for name in names):
@@ -202,6 +248,7 @@ class Sampler:
             reading, name = device.read(handle), device.allocator_name
         else:
             return
+        self._windows.read(device.name, reading.peak)
         self._messenger.offer("allocator", device=device.name, allocator=name, **reading._asdict())
 
     def _look_again(self, context: Any) -> None:

@@ -7,10 +7,12 @@ references only; what is asked of a tensor then runs no operation and reads noth
 
 import _operator as operator
 import gc
-import sys
 from _weakref import ref
-from itertools import chain, compress, count, repeat, starmap
+from itertools import chain, compress, repeat, starmap
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+
+from .one_step import identity
+from .paths import Held, Search
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,7 +22,6 @@ KIND = "tensors"
 
 _NO_SIZE = {"string", "resource", "variant"}
 """Types whose tensors hold little but pointers: to a variable's own memory, say."""
-_CONTAINER = 100_000  # items of a list that are looked at for names
 
 _ASYNCHRONOUS = "The script runs operations asynchronously: to ask a tensor for its shape would wait for them."
 _REMOTE = "The script uses TensorFlow on other machines: to ask a tensor for its shape could wait for them."
@@ -31,10 +32,16 @@ class Tensor(NamedTuple):
     """An eager tensor that was alive; ``size`` in bytes."""
 
     reference: "ref[Any]"
+    identity: int
     shape: "tuple[int, ...]"
     dtype: str
     device: str
     size: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still is."""
+        return self.reference() is not None
 
 
 class Look(NamedTuple):
@@ -80,6 +87,14 @@ class Tensors:
         told = (self._tell(reference) for reference in references)
         return Look([tensor for tensor in told if tensor is not None], unseen)
 
+    def held(self, found: "list[Tensor]", seconds: float) -> "dict[int, Held]":
+        """By which paths Python holds what was *found*, by identity, as far as that can be seen in so many *seconds*.
+
+        An identity says something only of what was alive before and still is afterwards.
+        """
+        paths = Search({tensor.identity for tensor in found}, self._class, seconds).run() if found else {}
+        return {each.identity: paths[each.identity] for each in found if each.identity in paths and each.alive}
+
     def _tell(self, reference: "ref[Any]") -> Optional[Tensor]:
         tensor = reference()
         if tensor is None:
@@ -100,7 +115,7 @@ class Tensors:
         size = dtype.size
         for extent in shape:
             size *= extent
-        return Tensor(reference, shape, dtype.name, f"{kind}:{number}", size)
+        return Tensor(reference, identity(tensor), shape, dtype.name, f"{kind}:{number}", size)
 
 
 def _find(kind: type) -> "list[ref[Any]]":
@@ -121,46 +136,3 @@ def _find(kind: type) -> "list[ref[Any]]":
         )
     )
     return found[1:-1]
-
-
-def text_of(holder: str, key: Any) -> str:
-    """``holder[key]``, or the variable *holder* itself if *key* is ``None``."""
-    return holder if key is None else f"{holder}[{key!r}]"
-
-
-def names() -> "dict[int, tuple[str, Any]]":
-    """What the script's global variables are called, and the items of its global lists and dicts, by ``id``.
-
-    Each is the name of what holds it and the key or index there, ``None`` for a variable itself. Lists in such dicts
-    are looked into as well, as ``history["loss"]`` often is. An ``id`` says something only of what was alive before and
-    still is afterwards.
-    """
-    space = getattr(sys.modules.get("__main__"), "__dict__", None)
-    if type(space) is not dict:
-        return {}
-    direct = _identities(space)
-    known: dict[int, tuple[str, Any]] = {}
-    for name, _, kind in direct:
-        held: Any = space.get(name) if kind in (list, tuple, dict) and type(name) is str else None
-        _add_items(known, name, held)
-        if type(held) is dict and len(held) <= _CONTAINER:
-            named = [(key, item, kind) for key, item, kind in _identities(held) if type(key) in (str, int)]
-            known.update((item, (name, key)) for key, item, _ in named)
-            for key, _, kind in named:
-                if kind in (list, tuple):
-                    _add_items(known, text_of(name, key), held.get(key))
-    known.update((item, (name, None)) for name, item, _ in direct if type(name) is str)
-    return known
-
-
-def _add_items(known: "dict[int, tuple[str, Any]]", name: str, held: Any) -> None:
-    if type(held) in (list, tuple) and len(held) <= _CONTAINER:
-        known.update(zip(list(map(id, held)), zip(repeat(name), count())))
-
-
-def _identities(mapping: "dict[Any, Any]") -> "list[tuple[Any, int, type]]":
-    """Key, ``id`` and class of each item, without a reference to it; none if another thread changes it now."""
-    try:
-        return list(zip(mapping, map(id, mapping.values()), map(type, mapping.values())))
-    except RuntimeError:
-        return []

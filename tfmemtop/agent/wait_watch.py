@@ -46,16 +46,19 @@ class WaitWatch:
         copies: ChunkCopies,
         ask_for_dumps: Callable[[], None],
         want_census: Callable[[], None],
+        want_window: Callable[[], None],
     ) -> None:
         """*ask_for_dumps* is called once if there is a pool that cannot be watched, or cannot be copied.
 
         *want_census* is called once a wait, if it lasts: the script stands still then, and a census costs it nothing.
+        So is *want_window*, for a window of allocations.
         """
         self._messenger = messenger
         self._copies = copies
         self._ask_for_dumps: Optional[Callable[[], None]] = ask_for_dumps
         self._watched: dict[str, bool] = {}  # whether it is a pool that can be
         self._want_census = want_census
+        self._want_window = want_window
         self._counted: set[str] = set()  # pools for whose present wait a census was wanted
         self._since: dict[str, float] = {}  # when the wait was seen first, while there is one
         self._next: dict[str, float] = {}  # when a pool may be put down again
@@ -97,6 +100,7 @@ class WaitWatch:
         if now - since >= _CENSUS_AFTER_S and device not in self._counted:
             self._counted.add(device)
             self._want_census()
+            self._want_window()
         if now < self._next.get(device, 0.0):
             return
         if first:

@@ -1,51 +1,136 @@
-"""Show the screen again for a run that still runs.
+"""Show the screen for a run, or for a process that tfmemtop did not start.
 
 usage: tfmemtop attach [RUN] [OPTIONS]
+usage: tfmemtop attach PID [OPTIONS]
 example: tfmemtop attach
+example: tfmemtop attach 4242
 
 RUN is the name of a session, or the beginning of the name; tfmemtop ls lists them. Without RUN it is the newest
 session whose command runs, or if none does, the newest.
+
+PID is the number of a process with TensorFlow. Its allocators are read from outside: nothing is put into it, and it
+is not stopped. It goes on when you leave. See also: tfmemtop help outside.
 """
 
+import os
 import shlex
 import time
+from pathlib import Path
 
-from tfmemtop.commands.arguments import ScreenArguments, add_screen_options
+from tfmemtop.commands import values
+from tfmemtop.commands.arguments import ScreenArguments, add_record_option, add_screen_options
 from tfmemtop.commands.known_sessions import going
+from tfmemtop.commands.launching import working_folder
 from tfmemtop.commands.live import show
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.saying import note
-from tfmemtop.commands.screen import terminal_size
-from tfmemtop.engine.process.launch import Launched
-from tfmemtop.engine.sources.procfs import descendants
+from tfmemtop.commands.screen import script_terminal_size, terminal_size
+from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.sources.outside.look import Look
+from tfmemtop.engine.sources.procfs import descendants, read_environment, read_stat
+from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.folders import SessionInfo
+from tfmemtop.events import OutsideState
 from tfmemtop.options import Refusal
 from tfmemtop.units import format_duration
+from tfmemtop.words.outside import no_injection, say_outside
 
 
 class Arguments(ScreenArguments):
-    """``session`` is the beginning of a session's name."""
+    """``session`` is the beginning of a session's name, or the number of a process."""
 
     session: str | None = None
+    inject: bool = False
+    record: Path | None = None
+    no_record: bool = False
+    interval: float = 0.1
+
+    @property
+    def pid(self) -> int | None:
+        """The process that is meant, if one is: a session's name begins with a letter."""
+        return int(self.session) if self.session and self.session.isdecimal() else None
+
+    def check(self) -> None:
+        given = {"--inject": self.inject, "--record": self.record, "--no-record": self.no_record}
+        given["--interval"] = self.interval != type(self).interval
+        if self.pid is None and (flag := next((flag for flag, value in given.items() if value), None)):
+            raise Refusal(f"{flag} needs the number of a process; for example: tfmemtop attach {flag} … 4242")
 
 
 def declare(parser: Parser) -> None:
-    """The session, and the options of the screen."""
+    """The session or process, and the options of the screen."""
     parser.arguments = Arguments
-    parser.add_argument("session", metavar="RUN", nargs="?", help="the session's name, or the beginning of the name")
+    parser.add_argument(
+        "session", metavar="RUN", nargs="?", help="the session's name, or its beginning; or the number of a process"
+    )
+    process = parser.add_argument_group("for a process that tfmemtop did not start")
+    process.add_argument(
+        "--inject", action="store_true", help="put the hook into the process; needs Python 3.14 or newer there"
+    )
+    process.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=values.seconds(0.05, 60),
+        help="time between two readings, 0.05 to 60 (default 0.1)",
+    )
+    add_record_option(parser)
     add_screen_options(parser)
 
 
 def run(arguments: Arguments) -> int:
-    """Show the session that is named, or the newest that runs; return the exit code of its screen.
+    """Show the session or process that is named, or the newest that runs; return the exit code of its screen.
 
     Raises:
-        Refusal: there is no such session, or several have a name that begins so.
+        Refusal: there is none, several sessions have a name that begins so, or the process may not be read.
     """
+    if arguments.pid is not None:
+        return _process(arguments.pid, arguments)
     chosen = choose(going(), arguments.session)
     terminal_size()
     launched = Launched(id=chosen.id, socket=chosen.socket, output_path=chosen.output_path)
-    return show(lambda: launched, arguments)
+    return show(lambda: launched, arguments, outside=chosen.reads is not None)
+
+
+def _process(pid: int, arguments: Arguments) -> int:
+    if (known := _session_of(pid)) is not None:
+        terminal_size()
+        launched = Launched(id=known.id, socket=known.socket, output_path=known.output_path)
+        return show(lambda: launched, arguments)
+    look = Look(pid)
+    about = look.refresh()
+    look.close()
+    # What the process itself may change is waited for on the screen; the rest is said at once.
+    if arguments.inject:
+        raise Refusal(no_injection(about.python))
+    if about.state is OutsideState.GONE:
+        raise Refusal(f"there is no process {pid}", 1)
+    if not about.state.may_change:
+        said = say_outside(about.state, about.detail, pid, about.tensorflow)
+        raise Refusal(f"process {pid} cannot be read: {said.line}", 1)
+    columns, rows = script_terminal_size()
+    cwd = working_folder()
+    launch = Launch(
+        argv=[],
+        cwd=cwd,
+        environment=dict(os.environ),
+        interval_s=arguments.interval,
+        record=str(Path(cwd, arguments.record)) if arguments.record else None,
+        keep=not arguments.no_record,
+        columns=columns,
+        rows=rows,
+        attach=pid,
+    )
+    return show(lambda: start(launch), arguments, outside=True)
+
+
+def _session_of(pid: int) -> SessionInfo | None:
+    """The session that started process *pid*, which has the hook; ``None`` if none did that still goes on."""
+    try:
+        socket = read_environment(pid).get("TFMEMTOP_SOCKET", "")
+    except OSError:
+        return None
+    name = Path(socket).parent.name
+    return next((session for session in going() if session.id == name and session.reads is None), None)
 
 
 def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
@@ -75,6 +160,8 @@ def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
 
 def _is_running(session: SessionInfo) -> bool:
     """Whether its script still runs. An engine stays for a while after its script has ended."""
+    if session.reads is not None:
+        return (stat := read_stat(session.reads)) is not None and not stat.zombie
     return bool(session.command) and bool(descendants(session.pid))
 
 

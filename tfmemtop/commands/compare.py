@@ -8,6 +8,7 @@ last two runs of A are compared; without A those of the last session, or if it h
 """
 
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,7 +20,11 @@ from tfmemtop.commands.recorded import fold, no_run, numbered
 from tfmemtop.commands.saying import tell, tell_json
 from tfmemtop.options import Refusal
 from tfmemtop.reports.compare import table, to_json
+from tfmemtop.state import State
 from tfmemtop.state.figures import RunFigures, figures
+from tfmemtop.state.holder_choice import chosen
+from tfmemtop.state.holder_views import Listed, listed
+from tfmemtop.state.holders import By
 
 
 class Arguments(Parsed):
@@ -49,29 +54,46 @@ def run(arguments: Arguments) -> int:
         first, second = _last_two(one)
     else:
         first, second = _run_of(one), _run_of(other or one)
+    holders = (first.holders, second.holders) if first.holders and second.holders else None
     if arguments.json:
-        tell_json(msgspec.json.format(msgspec.json.encode(to_json(first, second))))
+        tell_json(msgspec.json.format(msgspec.json.encode(to_json(first.figures, second.figures, holders))))
     else:
-        tell(table(first, second))
+        tell(table(first.figures, second.figures, holders))
     return 0
 
 
-def _last_two(name: str | None) -> tuple[RunFigures, RunFigures]:
+class _Run(NamedTuple):
+    """A run, and who held its memory at the peak of a step, by layer; ``None`` where no window was recorded."""
+
+    figures: RunFigures
+    holders: Listed | None
+
+
+def _last_two(name: str | None) -> tuple[_Run, _Run]:
     path = numbered(name)[0]
     state = fold(path)
     if len(state.runs) > 1:
-        first, second = (figures(each, state.now) for each in state.runs[-2:])
-        return first, second
-    before = next((other.path for _, other in recorded()[1:]), None) if name is None else None
-    if before is None:
+        before, last = state.runs[-2:]
+        held = _holders(state)
+        # The state forgets the processes of a run as soon as the next one begins.
+        held_before = _holders(fold(path, before.run)) if held else None
+        return _Run(figures(before, state.now), held_before), _Run(figures(last, state.now), held)
+    other = next((other.path for _, other in recorded()[1:]), None) if name is None else None
+    if other is None:
         raise Refusal(f"{path} holds {len(state.runs) or 'no'} run: name a second file to compare with")
-    return _run_of(str(before)), _run_of(path)
+    return _run_of(str(other)), _run_of(path)
 
 
-def _run_of(name: str | None) -> RunFigures:
+def _run_of(name: str | None) -> _Run:
     path, number = numbered(name)
-    state = fold(path)
+    state = fold(path, number)
     found = [run for run in state.runs if number in (None, run.run)]
     if not found:
         raise no_run(path, number)
-    return figures(found[-1], state.now, Path(path).name + ("" if number is None else f" run {number}"))
+    called = Path(path).name + ("" if number is None else f" run {number}")
+    return _Run(figures(found[-1], state.now, called), _holders(state))
+
+
+def _holders(state: State) -> Listed | None:
+    found = chosen(state)
+    return listed(found[0].window, found[0].hooked, By.LAYER) if found else None

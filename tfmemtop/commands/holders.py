@@ -1,4 +1,4 @@
-"""Show who held the memory of a recorded run at the peak of a step: layers, operations, kinds, shapes or lines.
+"""Show who held the memory of a recorded run at the peak of a step.
 
 usage: tfmemtop holders [FILE] [--by WHAT] [--device NAME] [--json]
 example: tfmemtop holders run.jsonl --by layer

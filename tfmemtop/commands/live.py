@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -79,8 +80,10 @@ def run(arguments: Arguments) -> int:
     return show(lambda: start(launch), arguments)
 
 
-def show(answer: Callable[[], Launched], arguments: ScreenArguments) -> int:
+def show(answer: Callable[[], Launched], arguments: ScreenArguments, *, outside: bool = False) -> int:
     """Show the screen of the session that *answer* starts or finds; return its exit code.
+
+    *outside*: the session reads a process that tfmemtop did not start.
 
     Raises:
         Refusal: the session could not be started.
@@ -98,7 +101,8 @@ def show(answer: Callable[[], Launched], arguments: ScreenArguments) -> int:
             launched = coming.result()
             if launched.error is not None:
                 raise Refusal(start_text(launched.error), launched.error.exit_code)
-            outcome = run_live(Path(launched.socket), arguments.ui_options(dict(os.environ)))
+            options = replace(arguments.ui_options(dict(os.environ)), outside=outside)
+            outcome = run_live(Path(launched.socket), options)
         except Refusal:
             raise
         except BaseException as error:

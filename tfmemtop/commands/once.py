@@ -1,7 +1,9 @@
-"""Print one reading of the GPUs and of the processes on them; needs no terminal.
+"""Print one reading of the GPUs, their processes and TensorFlow's pools.
 
 usage: tfmemtop --once [--json] [--loop SECONDS]
 example: tfmemtop --once --json
+
+It needs no terminal. Pools are read from outside, where the rights allow; see tfmemtop help outside.
 """
 
 import os
@@ -10,6 +12,9 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
+
+import msgspec
+from msgspec import json
 
 from tfmemtop.commands import values
 from tfmemtop.commands.arguments import add_json_option
@@ -22,11 +27,14 @@ from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.engine.sources.outside.sweep import Sweep
 from tfmemtop.engine.sources.procfs import all_pids
 from tfmemtop.events import (
+    Allocator,
     Device,
     DeviceReading,
     Event,
+    Outside,
     Process,
     ProcessReading,
     ProcessReadings,
@@ -35,6 +43,7 @@ from tfmemtop.events import (
 from tfmemtop.units import UNKNOWN, format_short
 from tfmemtop.words.devices import notes
 from tfmemtop.words.notices import say_kind
+from tfmemtop.words.outside import FROM_OUTSIDE
 from tfmemtop.words.safe import safe
 
 _CPU_SPAN_S = 0.2
@@ -60,10 +69,10 @@ def declare(parser: Parser) -> None:
 
 def run(arguments: Arguments) -> int:
     """Print readings on stdout, and on stderr what could not be read; return 0, also without a GPU."""
-    nvml, said = Nvml(), list[str]()
+    nvml, outside, said = Nvml(), Sweep(), list[str]()
     while True:
         until = time.monotonic() + (arguments.loop or 0)
-        events, troubles = read(nvml)
+        events, troubles = read(nvml, outside=outside)
         for trouble in troubles:
             if trouble not in said:
                 say(trouble)
@@ -71,13 +80,14 @@ def run(arguments: Arguments) -> int:
         _print(arguments, events)
         if arguments.loop is None:
             nvml.close()
+            outside.close()
             return 0
         time.sleep(max(0.0, until - time.monotonic()))
 
 
 def _print(arguments: Arguments, events: list[Event]) -> None:
     if arguments.json:
-        tell_json(b"\n".join(map(encode, events)))
+        tell_json(b"\n".join(map(_line, events)))
     else:
         width = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
         tell(line[:width] for line in table(events))
@@ -85,28 +95,38 @@ def _print(arguments: Arguments, events: list[Event]) -> None:
             tell([""])
 
 
-def read(nvml: Nvml, foreign: Foreign | None = None) -> tuple[list[Event], list[str]]:
+def _line(event: Event) -> bytes:
+    """The event as JSON; that a reading of a pool was taken from outside stands in it."""
+    if isinstance(event, Allocator):
+        return json.encode(msgspec.to_builtins(event) | {"outside": True})
+    return encode(event)
+
+
+def read(nvml: Nvml, foreign: Foreign | None = None, outside: Sweep | None = None) -> tuple[list[Event], list[str]]:
     """One reading as events of a session that only watches, and lines about what could not be read."""
     session = describe(Launch(argv=[], cwd="", environment={}), "once", None)
     reading = nvml.read()
     foreign = foreign or Foreign(all_pids)
     readings = [foreign.translate(one) for one in reading.readings]
     on_gpus = {process.pid for device in readings for process in device.processes}
+    pools = outside.read(on_gpus) if outside is not None else []
+    wanted = on_gpus | {event.pid for event in pools if isinstance(event, Outside)}
     host = Host(os.getpid(), INJECT)
-    sweep = host.sweep(on_gpus, 0, frozenset())
+    sweep = host.sweep(wanted, 0, frozenset())
     processes = sweep.processes
     if on_gpus:
         time.sleep(_CPU_SPAN_S)  # the share of a CPU is measured over a span of time
-        sweep = host.sweep(on_gpus, 0, frozenset())
-    events: list[Event] = [session, *reading.devices, *readings, *processes, sweep.readings]
+        sweep = host.sweep(wanted, 0, frozenset())
+    events: list[Event] = [session, *reading.devices, *readings, *processes, *pools, sweep.readings]
     troubles = [say_kind(t.kind, t.detail, t.about).line for t in reading.troubles if t.kind]
     return events, troubles
 
 
 def table(events: Iterable[Event]) -> Iterator[str]:
-    """A line for each GPU, and below them a line for each process on a GPU."""
+    """A line for each GPU, below them one for each process on a GPU, and one for each pool that is read."""
     devices: dict[int, Device] = {}
     readings: list[DeviceReading] = []
+    pools: list[Allocator] = []
     processes: dict[int, Process] = {}
     figures: dict[int, ProcessReading] = {}
     for event in events:
@@ -117,6 +137,8 @@ def table(events: Iterable[Event]) -> Iterator[str]:
                 readings.append(event)
             case Process():
                 processes[event.pid] = event
+            case Allocator():
+                pools.append(event)
             case ProcessReadings():
                 figures = {figure.pid: figure for figure in event.processes}
             case _:
@@ -156,8 +178,19 @@ def table(events: Iterable[Event]) -> Iterator[str]:
     yield from _aligned(gpus, left={1})
     yield ""
     yield from _aligned(rows, left={2, 8})
+    if pools:
+        yield ""
+        yield from _aligned([_POOL_HEADINGS, *map(_pool, pools)], left={1, 7})
     for reading in readings:
         yield from (f"GPU {reading.index}: {note}" for note in notes(reading))
+
+
+_POOL_HEADINGS = ["PID", "POOL OF", "TF-USE", "PEAK", "TF-POOL", "LIMIT", "ALLOCS", "READ"]
+
+
+def _pool(reading: Allocator) -> list[str]:
+    sizes = [format_short(size) for size in (reading.in_use, reading.peak, reading.pool, reading.limit)]
+    return [str(reading.pid), safe(reading.device), *sizes, _figure(reading.allocations), FROM_OUTSIDE]
 
 
 def _figure(value: float | None, unit: str = "") -> str:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import traceback
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.process.unstarted import StartError
+from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.sources.procfs import read_environment, read_stat
 from tfmemtop.engine.stream.folders import SessionFolder
@@ -19,10 +21,12 @@ from tfmemtop.engine.stream.server import Reader, Server
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.watch import open_watch
 from tfmemtop.events import (
+    Attach,
     CensusNow,
     Command,
     Environment,
     Event,
+    HoldersNow,
     Input,
     Level,
     MapWanted,
@@ -60,7 +64,11 @@ class Engine:
         folder: SessionFolder,
         terminal: PseudoTerminal,
         output_path: Path | None,
+        attached: Callable[[], None] = lambda: None,
     ) -> None:
+        """*attached* is called when a process is read from outside that was not before."""
+        self._watches_only = not launch.argv
+        self._attached = attached
         self._stream = stream
         self._terminal = terminal
         self._loop = asyncio.get_running_loop()
@@ -132,8 +140,13 @@ class Engine:
                 self._signal(command.pids, command.signal)
             case ReadEnvironment():
                 self._read_environment(command.pid)
+            case Attach():
+                if not command.if_tensorflow or has_tensorflow(command.pid):
+                    self._attach(command.pid)
             case CensusNow():
                 self.watch.hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
+            case HoldersNow():
+                self.watch.hooks.send(command.pid, {"do": "holders"})
             case Relaunch():
                 self._forget_next()
                 self._preparing = self._loop.create_task(self._relaunch(command))
@@ -141,6 +154,14 @@ class Engine:
                 self._quit = self._quit or command.quit
                 self._forget_next()
                 self._end(command.grace_s)
+
+    def _attach(self, pid: int) -> None:
+        if self._watches_only and self.watch.attach(pid):
+            self._stream.withdraw("attach")
+            self._attached()
+        else:
+            kind = NoticeKind.ATTACH_NO_PROCESS if self._watches_only else NoticeKind.ATTACH_BESIDE_SCRIPT
+            self._stream.notice("attach", kind, Level.WARNING, about=pid)
 
     def _forget_next(self) -> None:
         self._next = None

@@ -16,14 +16,13 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.engine.engine import Engine
-from tfmemtop.engine.process.command import readable
 from tfmemtop.engine.process.daemon import detach
 from tfmemtop.engine.process.descriptors import take_many
 from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
-from tfmemtop.engine.session_event import describe
+from tfmemtop.engine.session_event import describe, watched
 from tfmemtop.engine.stream.folders import (
     SessionFolder,
     SessionInfo,
@@ -90,7 +89,8 @@ def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
         id=folder.id,
         pid=os.getpid(),
         started=time.time(),
-        command=[readable(argument) for argument in launch.argv],
+        command=watched(launch),
+        reads=launch.attach,
         socket=str(folder.engine_socket),
         output_path=_output_path(launch, folder),
     )
@@ -141,7 +141,14 @@ async def _session(
     output_path = _output_path(launch, folder)
     stream.publish(describe(launch, folder.id, output_path))
     stream.publish(Terminal(t=stream.now(), columns=launch.columns, rows=launch.rows))
-    async with Engine(stream, launch, folder, terminal, Path(output_path) if output_path else None) as engine:
+
+    def keep() -> None:
+        # Nobody asks for it by name, and a second process of the same session goes into the same recording.
+        if launch.keep and not engine.watch.recorded:
+            _keep(stream, folder.id, engine.watch)
+
+    path = Path(output_path) if output_path else None
+    async with Engine(stream, launch, folder, terminal, path, keep) as engine:
         first = await engine.watch.prepare(launch.argv, launch.settings) if launch.argv else None
         writer = Writer(launch.record) if launch.record else None
         if output_path is not None:
@@ -154,6 +161,8 @@ async def _session(
         engine.begin()
         if first is not None:
             engine.watch.start(first)
+        elif launch.attach is not None and not engine.watch.attach(launch.attach):
+            raise StartError(Unstarted(Why.NO_PROCESS, str(launch.attach)))
         for descriptor in inherited:
             os.close(descriptor)
         answers.give(msgspec.structs.replace(answer, started=True))
@@ -164,7 +173,7 @@ async def _session(
             engine.watch.record(writer)
             if launch.keep:
                 kept_elsewhere(folder.id, writer.path)
-        elif launch.keep and launch.argv:
+        elif launch.keep and (launch.argv or launch.attach is not None):
             _keep(stream, folder.id, engine.watch)
         _forget_old()
         await engine.done()

@@ -9,6 +9,7 @@ import tfmemtop
 from tfmemtop.engine.process.command import readable
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.sources.cgroup import host_memory
+from tfmemtop.engine.sources.procfs import read_command
 from tfmemtop.events import FORMAT, Session
 
 
@@ -27,9 +28,16 @@ def describe(launch: Launch, id: str, output_path: str | None) -> Session:
         host_memory_of=memory.owner,
         cores=os.cpu_count() or 1,
         interval_s=launch.interval_s,
-        command=[readable(argument) for argument in launch.argv],
+        command=watched(launch),
         output_path=output_path,
     )
+
+
+def watched(launch: Launch) -> list[str]:
+    """The command of what is watched: the script's, or that of the process that is read from outside."""
+    if launch.attach is not None:
+        return read_command(launch.attach)
+    return [readable(argument) for argument in launch.argv]
 
 
 def _user() -> str:

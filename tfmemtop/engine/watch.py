@@ -21,15 +21,18 @@ from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.map_wants import Maps
 from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.engine.sources.outside.following import FromOutside
 from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.sources.terminal_reads import TerminalReads
+from tfmemtop.engine.sources.windows import Windows
 from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
+from tfmemtop.events import PutDown, Window
 from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.recording import Writer
 from tfmemtop.settings import Settings
@@ -54,9 +57,11 @@ class Watch:
         replays: Replays,
         dumps: Dumps,
         chunks: ChunkMaps,
+        windows: Windows,
         xla_reports: XlaReports,
         maps: Maps,
         alerts: Alerts,
+        outside: FromOutside,
         output: OutputPump | None = None,
         terminal_reads: TerminalReads | None = None,
     ) -> None:
@@ -66,11 +71,13 @@ class Watch:
         self.readings = readings
         self.maps = maps
         self.alerts = alerts
+        self._outside = outside
         self._stream = stream
         self._probes = probes
         self._replays = replays
         self._dumps = dumps
         self._chunks = chunks
+        self._windows = windows
         self._xla_reports = xla_reports
         self._output = output
         self._terminal_reads = terminal_reads
@@ -86,6 +93,7 @@ class Watch:
         self.maps.begin()
         self._dumps.begin()
         self._chunks.begin()
+        self._windows.begin()
         self._xla_reports.begin()
         self.hooks.begin()
         self.readings.begin()
@@ -96,7 +104,9 @@ class Watch:
 
     async def __aexit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
-        _close(self._replays.close, self._probes.close, self._dumps.close, self._chunks.close, self._xla_reports.close)
+        _close(self._outside.close, self._replays.close)
+        _close(self._probes.close, self._dumps.close, self._chunks.close)
+        _close(self._windows.close, self._xla_reports.close)
         _close(self.readings.close, self.hooks.close)
         if self._terminal_reads is not None:
             _close(self._terminal_reads.close)
@@ -126,6 +136,18 @@ class Watch:
         self._xla_reports.run(asked=run.settings.xla_report, refused=run.no_report)
         self.runs.start(run)
         self.readings.hurry()
+
+    def attach(self, pid: int) -> bool:
+        """Read a process from outside from now on, in place of one that was read before; whether there is one."""
+        if not self._outside.follow(pid):
+            return False
+        self.readings.adopt(pid)
+        return True
+
+    @property
+    def recorded(self) -> bool:
+        """Whether a recording is written."""
+        return self._recorder is not None
 
     def record(self, writer: Writer, thinner: Thinner | None = None) -> Recorder:
         """Write the stream, or what a *thinner* leaves of it, from its beginning until the watch ends.
@@ -182,7 +204,12 @@ def open_watch(
     """
     dumps_in, marked = dumps_folder(folder.hook_socket), mark(folder.hook_socket)
     chunks = ChunkMaps(stream, dumps_in)
-    hooks = Hooks(stream, folder.hooks, chunks.take)
+
+    def take_file(put_down: PutDown) -> None:
+        (windows if isinstance(put_down, Window) else chunks).take(put_down)
+
+    hooks = Hooks(stream, folder.hooks, take_file)
+    windows = Windows(stream, hooks, dumps_in)
     dumps = Dumps(stream, hooks, dumps_in)
     probes = Probes(stream, hooks, enabled=launch.probe)
     replays = Replays(stream)
@@ -191,8 +218,9 @@ def open_watch(
         return probes.sessions() | replays.sessions()
 
     readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked), ours, nvml)
+    outside = FromOutside(stream, dumps_in, chunks.take, launch.interval_s)
     xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
-    drains = [hooks.drain, chunks.drain, dumps.drain, xla_reports.drain]
+    drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]
     if pump is not None:
         drains.insert(0, pump.drain)
     runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal, output=output, drains=drains)
@@ -206,9 +234,11 @@ def open_watch(
         replays=replays,
         dumps=dumps,
         chunks=chunks,
+        windows=windows,
         xla_reports=xla_reports,
-        maps=Maps(stream, hooks, every_s=maps_every_s),
+        maps=Maps(stream, lambda pid, asked: outside.send(pid, asked) or hooks.send(pid, asked), every_s=maps_every_s),
         alerts=Alerts(stream, launch, runs),
+        outside=outside,
         output=pump,
         terminal_reads=TerminalReads(stream, terminal.master, terminal.slave, readings.of_runs) if terminal else None,
     )

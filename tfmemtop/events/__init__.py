@@ -6,6 +6,7 @@ TensorFlow's logical ones, ``GPU:0``; ``index`` is NVML's. The stream runs live 
 recordings, and back out of them. How to add an event: ``tfmemtop/events/base.py``.
 """
 
+from tfmemtop.events.attached import *
 from tfmemtop.events.base import FORMAT as FORMAT
 from tfmemtop.events.base import Event as Event
 from tfmemtop.events.base import Origin as Origin

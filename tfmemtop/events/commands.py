@@ -75,6 +75,16 @@ class MapWanted(Command, tag="map_wanted", frozen=True):
     region: Size | None = None
 
 
+class Attach(Command, tag="attach", frozen=True):
+    """Read a process from outside that tfmemtop did not start. Only a session that runs no script does so.
+
+    With ``if_tensorflow`` nothing is done, or said, where TensorFlow is not seen in it.
+    """
+
+    pid: Number
+    if_tensorflow: bool = False
+
+
 class CensusNow(Command, tag="census_now", frozen=True):
     """Ask for a :class:`Census` event of a process. Where it costs little, one comes every 30 s anyway.
 

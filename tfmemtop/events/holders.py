@@ -33,6 +33,8 @@ class Closed(Enum):
     EVENTS = "events"
     PROFILER = "profiler"  # the script began to profile
     EXIT = "exit"
+    DISK = "disk"  # its file could not be written
+    MEMORY = "memory"  # there was none left for it
 
 
 class Holding(msgspec.Struct, frozen=True, array_like=True):
@@ -124,6 +126,7 @@ class Trace(Event, tag="trace", frozen=True):
 
     origin = Origin.HOOK
     keep = Newest(64, "pid", "device")
+    once = True
 
     pid: Number
     device: Name
@@ -208,6 +211,7 @@ class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_onl
     Hooks send it, but it is not an event: it is not published. The file is ``{pid}.{window}.window``, its first
     ``bytes`` are written. ``probe/window.h`` describes its layout. ``pools`` are TensorFlow's logical devices by the
     number that the file has for them. ``last`` is false while the window goes on and only its beginning is there.
+    With ``missing``, which says why, no window was opened, and there is no file.
     """
 
     pid: Number
@@ -220,3 +224,4 @@ class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_onl
     function: Text = ""
     cost_us: Size = 0
     pace_s: Seconds | None = None
+    missing: Text | None = None

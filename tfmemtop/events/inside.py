@@ -233,7 +233,7 @@ class Functions(Event, tag="functions", frozen=True):
 class Variable(msgspec.Struct, frozen=True, array_like=True):
     """A variable that is alive. ``kind`` is ``variables`` (of the model or script), ``optimizer`` or ``metrics``.
 
-    Or, of kind ``tensors``, another eager tensor; ``name`` is that of the script's global for it, or empty.
+    Or, of kind ``tensors``, another eager tensor; ``name`` is the path by which Python holds it, or empty.
     """
 
     name: Text
@@ -245,9 +245,10 @@ class Variable(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Alike(msgspec.Struct, frozen=True, array_like=True):
-    """So many live tensors, of ``bytes`` in all, that one list or dict of the script's holds.
+    """So many live tensors, of ``bytes`` in all, that are held alike: by one list, say, or by the rows of one.
 
-    ``holder`` is what the script calls it; where it is empty, they are all that have one shape and are held elsewhere.
+    ``holder`` is its path in Python (``trainer.history``, ``rows[*].loss``); where it is empty, they are all that have
+    one shape and are held otherwise.
     ``shape`` is ``None`` if they have several.
     """
 

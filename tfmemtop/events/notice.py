@@ -35,6 +35,8 @@ class NoticeKind(Enum):
     RECORDING_ENDED = "recording_ended"  # detail: the error
     SESSION_UNRECORDED = "session_unrecorded"  # detail: why nothing more is recorded of itself
     LAST_READINGS_LOST = "last_readings_lost"  # detail: the error
+    ATTACH_NO_PROCESS = "attach_no_process"  # about: its number
+    ATTACH_BESIDE_SCRIPT = "attach_beside_script"  # about: the process
     NOT_RELAUNCHED = "not_relaunched"  # detail: why
     ENDING_FAILED = "ending_failed"  # detail: the error
     SIGNAL_FAILED = "signal_failed"  # detail: the processes, and why

@@ -55,7 +55,7 @@ class CaughtUp(Event, tag="caught_up", frozen=True):
 
 
 class Run(Event, tag="run", frozen=True):
-    """A start of the script."""
+    """A start of the script. With ``outside``, a process that tfmemtop did not start is read from now on."""
 
     keep = Latest("run", most=200)
     urgent = True
@@ -65,6 +65,7 @@ class Run(Event, tag="run", frozen=True):
     argv: Words
     cwd: Text
     settings: Settings
+    outside: bool = False
 
     def recorded(self) -> "Run":
         if not self.settings.environment:

@@ -6,6 +6,7 @@ _FOLDER = Path(__file__).parent
 
 _NAMES = (
     "use",
+    "outside",
     "settings",
     "config",
     "keys",

@@ -48,6 +48,7 @@ _PROGRAM_FLAGS = ("-std=c++17", "-O2", "-fPIE", "-pie", "-pthread", "-w", "-DNDE
 _ROOM = 1 << 20  # bytes of disk that a build and its library need at most
 _OTHERWISE = "name another compiler in CXX, or leave the probe out with --no-probe"
 _SAME = "built anew, it is the same"
+_OF_WINDOWS = r"(recorder|window|steps)\.h:|TraceMe|ProfilerLock"
 _LOCK = re.compile(r"mutable\s+[\w:]+\s+(\w+);\s+RegionManager\s+region_manager_")
 
 
@@ -68,7 +69,8 @@ class Product(NamedTuple):
         return _HERE / self.sources[0]
 
 
-PROBE = Product("probe", "the probe", "so", ("probe.cc", "map.h"), _FLAGS, _LINK_FLAGS, 0o600)
+_PROBES = ("probe.cc", "looking.h", "map.h", "recorder.h", "steps.h", "window.h")
+PROBE = Product("probe", "the probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
 REPLAY = Product(
     *("replay", "the replay", "bin", ("replay.cc", "replay_pool.h"), _PROGRAM_FLAGS, _LINK_FLAGS[:1], 0o700)
 )
@@ -211,6 +213,8 @@ def _compile(product: Product, compiler: list[str], tensorflow: Path, draft: Pat
             raise _no_room(product, draft.parent)
         if "TFMEMTOP_NO_GPU" not in defines and re.search("GPUProcessState|GpuIdManager", complaint):
             defines["TFMEMTOP_NO_GPU"] = "1"
+        elif "TFMEMTOP_NO_WINDOWS" not in defines and re.search(_OF_WINDOWS, complaint):
+            defines["TFMEMTOP_NO_WINDOWS"] = "1"
         elif "map.h:" not in complaint or not defines.pop("TFMEMTOP_POOL_LOCK", None):
             line = next((line for line in complaint.splitlines() if "error" in line or "undefined" in line), "")
             raise _CannotBuild(

@@ -56,13 +56,16 @@ struct Map {
 constexpr auto RegionsMember();
 constexpr auto LockMember();
 constexpr auto NameMember();
-template <auto regions, auto lock, auto name>
+constexpr auto ChunksMember();
+template <auto regions, auto lock, auto name, auto chunks>
 struct Open {
   friend constexpr auto RegionsMember() { return regions; }
   friend constexpr auto LockMember() { return lock; }
   friend constexpr auto NameMember() { return name; }
+  friend constexpr auto ChunksMember() { return chunks; }
 };
-template struct Open<&BFCAllocator::region_manager_, &BFCAllocator::TFMEMTOP_POOL_LOCK, &BFCAllocator::name_>;
+template struct Open<&BFCAllocator::region_manager_, &BFCAllocator::TFMEMTOP_POOL_LOCK, &BFCAllocator::name_,
+                     &BFCAllocator::chunks_>;
 
 template <class Mutex>
 auto Acquire(Mutex& mutex, int) -> decltype(mutex.lock(), mutex.unlock(), std::unique_lock<Mutex>()) {

@@ -16,11 +16,17 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <type_traits>
 
+#include "looking.h"
 #include "map.h"
+#if defined(TFMEMTOP_POOL_LOCK) && !defined(TFMEMTOP_NO_WINDOWS)  // the latter where TensorFlow cannot be had to record
+#define TFMEMTOP_WINDOWS
+#include "recorder.h"
+#endif
 #include "tensorflow/core/common_runtime/process_state.h"
 #ifndef TFMEMTOP_NO_GPU  // set where TensorFlow was built without
 #include "tensorflow/core/common_runtime/gpu/gpu_id_manager.h"
@@ -32,15 +38,11 @@ namespace {
 using tensorflow::Allocator;
 using tensorflow::ProcessState;
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr int kGpu = 0, kPinned = 1, kCpu = 2;
 constexpr int kGpus = 64;
 constexpr int kGrowths = 64;
-constexpr int64_t kForkWaits_ns = 50000000, kForkWaitsForMap_ns = 5000000000;
 constexpr int64_t kUnknown = -1;
-
-// What a function says about its work; above 0 it is done.
-constexpr int kDone = 1, kNothing = 0, kRefused = -1, kFailed = -2, kNoMap = -3;
 
 struct Stats {
   uint64_t size;
@@ -74,15 +76,7 @@ struct Slot {
 static_assert(std::is_trivially_destructible_v<Slot>);
 
 Slot slots[kGpus + 2];
-std::atomic<bool> forked{false}, stopping{false}, running{false};
-std::atomic<int> looking{0}, forking{0};
-std::atomic<bool> mapping{false};
-
-int64_t Now() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
-}
+std::atomic<bool> stopping{false}, running{false};
 
 // TensorFlow's getters create what is not there yet, so the lists behind them are read instead,
 // under their own locks. They are protected members, open to whoever derives.
@@ -180,57 +174,12 @@ bool Read(int kind, int index, Allocator* allocator, Stats* out) {
   return true;
 }
 
-void Pause(long ns) {
-  timespec pause{0, ns};
-  nanosleep(&pause, nullptr);
-}
-
-// A child of fork has the locks as they were, and not the threads that would have released them: it would wait for
-// ever for an allocator that one of ours was just asking. So nobody looks while another thread forks, and a fork
-// waits for who looks; for a twentieth of a second at most, since TensorFlow may keep one of ours waiting itself,
-// longer only for a map, which of a million chunks takes a third of a second by itself.
-class Look {
- public:
-  Look() {
-    while (looking.fetch_add(1), forking.load() > 0) {
-      looking.fetch_sub(1);
-      Pause(100000);
-    }
-  }
-  ~Look() { looking.fetch_sub(1); }
-};
-
-void Forking() {
-  forking.fetch_add(1);
-  const int64_t began = Now();
-  while (looking.load() > 0 && Now() - began < (mapping.load() ? kForkWaitsForMap_ns : kForkWaits_ns)) Pause(20000);
-}
-
-void ForkedParent() { forking.fetch_sub(1); }
-
 void ForkedChild() {
   forked.store(true);
   running.store(false);
-}
-
-// Runs `work` where no exception passes, and never in a forked child.
-template <class Work>
-int Guarded(Work work) {
-  if (forked.load(std::memory_order_relaxed)) return kRefused;
-  try {
-    return work();
-  } catch (...) {
-    return kFailed;
-  }
-}
-
-// The same for what takes locks of TensorFlow's.
-template <class Work>
-int Looking(Work work) {
-  return Guarded([&] {
-    Look look;
-    return work();
-  });
+#ifdef TFMEMTOP_WINDOWS
+  ForgetRecording();
+#endif
 }
 
 // Of the script's own priority: a lower one would have the script wait for an allocator's lock that a thread
@@ -267,9 +216,42 @@ void* Sample(void* period_ns) {
 
 // Waits a twentieth of a second at most: a process that ends is not held up.
 void Stop() {
+#ifdef TFMEMTOP_WINDOWS
+  Halt(kByExit);
+#endif
   stopping.store(true);
   for (int tries = 0; running.load(std::memory_order_acquire) && tries < 50; tries++) Pause(1000000);
 }
+
+// Starts a thread of ours, to which no signal of the script's goes.
+bool StartThread(void* (*run)(void*), void* argument) {
+  sigset_t all, before;
+  sigfillset(&all);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
+  // Inherited by the thread.
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_t thread;
+  const int error = pthread_create(&thread, &attributes, run, argument);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error == 0;
+}
+
+#ifdef TFMEMTOP_WINDOWS
+BFCAllocator* FindPool(int kind, int index) { return dynamic_cast<BFCAllocator*>(Find(kind, index)); }
+
+void* RunWindow(void* window) {
+  pthread_setname_np(pthread_self(), "tfmemtop");
+  std::unique_ptr<Window> owned(static_cast<Window*>(window));
+  owned->Run();
+  owned.reset();
+  progress.running.store(false, std::memory_order_release);
+  return nullptr;
+}
+#endif
 
 // At exit what was registered last comes first: the thread is stopped before what is static in TensorFlow is
 // destroyed. This library's own destructors would come last of all.
@@ -343,20 +325,8 @@ TFMEMTOP_API int tfmemtop_sampler_start(int hz) {
   return Guarded([=] {
     if (hz < 1 || hz > 10000 || running.exchange(true)) return kRefused;
     stopping.store(false);
-    sigset_t all, before;
-    sigfillset(&all);
-    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
-    // Inherited by the thread: the script's signals go to the script's threads.
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_t thread;
     const intptr_t period_ns = 1000000000 / hz;
-    const int error = pthread_create(&thread, &attributes, Sample, reinterpret_cast<void*>(period_ns));
-    pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (error != 0) {
+    if (!StartThread(Sample, reinterpret_cast<void*>(period_ns))) {
       running.store(false);
       return kFailed;
     }
@@ -370,6 +340,89 @@ TFMEMTOP_API int tfmemtop_sampler_stop() {
     Stop();
     return running.load() ? kNothing : kDone;
   });
+}
+
+// Opens a window, which a thread of its own then sees to. 0 if the script profiles or another window is open.
+TFMEMTOP_API int tfmemtop_window_start(const Wanted* wanted) {
+#ifdef TFMEMTOP_WINDOWS
+  return Looking([=] {
+    if (wanted == nullptr || wanted->size != sizeof *wanted) return kRefused;
+    if (wanted->places < 1 || wanted->places > kPlaces || wanted->pause_ns < 100000) return kRefused;
+    if (progress.running.exchange(true)) return kNothing;
+    std::unique_ptr<Window> window;
+    try {
+      window.reset(new Window(*wanted, FindPool));
+    } catch (...) {
+      progress.running.store(false);
+      return kFailed;
+    }
+    if (!Begin()) {
+      progress.running.store(false);
+      return kNothing;
+    }
+    try {
+      window->Open();
+    } catch (...) {
+      Halt(kByMemory);
+      progress.running.store(false);
+      return kFailed;
+    }
+    if (!StartThread(RunWindow, window.get())) {
+      Halt(kByMemory);
+      progress.running.store(false);
+      return kFailed;
+    }
+    window.release();
+    return kDone;
+  });
+#else
+  return kNoMap;
+#endif
+}
+
+// How far the newest window is; 0 if there was none.
+TFMEMTOP_API int tfmemtop_window_told(Told* out) {
+#ifdef TFMEMTOP_WINDOWS
+  return Guarded([=] {
+    if (out == nullptr || out->size != sizeof *out) return kRefused;
+    const bool running = progress.running.load(std::memory_order_acquire);
+    std::lock_guard<std::mutex> lock(progress.mutex);
+    *out = progress.told;
+    if (out->size == 0) return kNothing;
+    out->running = running;
+    return kDone;
+  });
+#else
+  return kNoMap;
+#endif
+}
+
+// Ends the recording of a window at once; its thread goes on to write what there is.
+TFMEMTOP_API int tfmemtop_window_end(int64_t why) {
+#ifdef TFMEMTOP_WINDOWS
+  return Looking([=] {
+    Halt(why);
+    return kDone;
+  });
+#else
+  return kNoMap;
+#endif
+}
+
+// From now on no window may be opened, and one that is open ends; or again they may, after as many calls of each.
+TFMEMTOP_API int tfmemtop_window_forbid(int forbid) {
+#ifdef TFMEMTOP_WINDOWS
+  return Looking([=] {
+    {
+      std::lock_guard<std::mutex> lock(recording.mutex);
+      recording.forbidden += forbid ? 1 : -1;
+    }
+    if (forbid) Halt(kByProfiler);
+    return kDone;
+  });
+#else
+  return kNoMap;
+#endif
 }
 
 }  // extern "C"

@@ -7,11 +7,17 @@ that it went well; with 1, the last line on stdout says what did not. ``tensorfl
 import ctypes
 import os
 import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 from tfmemtop.agent.native import Native
+from tfmemtop.agent.native_windows import Limits, NativeWindows
 from tfmemtop.agent.trust import CPU, NotTrusted
 
 _CHUNK = 1 << 20
+_WINDOW_S = 60.0
 
 
 def main(arguments: list[str]) -> int:
@@ -25,7 +31,7 @@ def main(arguments: list[str]) -> int:
             raise NotTrusted("it finds GPU allocators where there are none")
         allocator = _make_allocator(tensorflow)
         if allocator is not None:
-            _read(native, tensorflow, allocator)
+            _read(native, tensorflow, allocator, str(Path(library).parent))
     except (NotTrusted, OSError, MemoryError) as error:
         print(error, flush=True)
         return 1
@@ -45,8 +51,8 @@ def _make_allocator(tensorflow: ctypes.CDLL) -> int | None:
     return int(get(singleton(), 0))
 
 
-def _read(native: Native, tensorflow: ctypes.CDLL, allocator: int) -> None:
-    """Read *allocator* as a script's is read, with one allocation made if it is BFC.
+def _read(native: Native, tensorflow: ctypes.CDLL, allocator: int, folder: str) -> None:
+    """Read *allocator* as a script's is read, with allocations made if it is BFC; *folder* is for passing files.
 
     Raises:
         NotTrusted: what is read cannot be.
@@ -56,6 +62,7 @@ def _read(native: Native, tensorflow: ctypes.CDLL, allocator: int) -> None:
     allocated = 0
     if native.map(CPU, 0, None) is not None:
         allocated = _allocate(tensorflow, allocator)
+        _record(native, folder, lambda: _allocate(tensorflow, allocator))
     native.start_sampler()
     taken, found = native.take(CPU, 0), native.map(CPU, 0, None)
     native.stop_sampler()
@@ -63,6 +70,31 @@ def _read(native: Native, tensorflow: ctypes.CDLL, allocator: int) -> None:
     mapped = in_use if found is None else found["in_use"]
     if in_use < allocated or mapped != in_use:
         raise NotTrusted(f"{allocated} bytes are in use, it reads {in_use}, and {mapped} in the map")
+
+
+def _record(native: Native, folder: str, allocate: Callable[[], int]) -> None:
+    """Open a window while *allocate* allocates.
+
+    Raises:
+        NotTrusted: the window does not end, or does not tell of that.
+    """
+    try:
+        windows = NativeWindows(native.library)
+    except AttributeError as error:
+        raise NotTrusted(str(error)) from None
+    limits = Limits(steps=0, seconds=0.05, allocations=1000, events=1000, size=1 << 20, pause_s=0.001)
+    with tempfile.TemporaryDirectory(dir=folder) as draft:
+        begun = windows.start(f"{draft}/trial.window", [(CPU, 0)], "", limits)
+        if begun is None:
+            return  # this TensorFlow's events cannot be recorded
+        allocations = 1 if allocate() else 0
+        until = time.monotonic() + _WINDOW_S
+        while (found := windows.progress()) is not None and found.running and time.monotonic() < until:
+            time.sleep(0.005)
+    # A full disk is not the library's fault.
+    told = None if found is None or found.running else allocations if found.error else found.allocations
+    if not begun or told != allocations:
+        raise NotTrusted(f"a window in which {allocations} allocations were made tells {found}")
 
 
 def _allocate(tensorflow: ctypes.CDLL, allocator: int) -> int:

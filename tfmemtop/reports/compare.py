@@ -5,26 +5,33 @@ from typing import Any
 
 from tfmemtop.state.common import common
 from tfmemtop.state.figures import RunFigures
+from tfmemtop.state.holder_views import Change, Listed, changes
 from tfmemtop.words.comparison import command, name, rows, sentences
 from tfmemtop.words.endings import ending
+from tfmemtop.words.safe import safe
 from tfmemtop.words.settings import in_effect
+from tfmemtop.words.who_holds import changed
 
+Holders = tuple[Listed, Listed]
 _COMPARED = ("span_s", "peak_in_use", "peak_pool", "peak_process_total", "steps_per_s")
 
 
-def table(first: RunFigures, second: RunFigures) -> list[str]:
-    """The two runs as lines of text."""
+def table(first: RunFigures, second: RunFigures, holders: Holders | None = None) -> list[str]:
+    """The two runs as lines of text, with what differs in their *holders*, where both are known."""
     found, names = rows(first, second), (name(first), name(second))
     width = max(len(row.label) for row in found if row.first) + 2  # what stands above others has the line to itself
     left = max(len(names[0]), *(len(row.first) for row in found)) + 2
     right = max(len(names[1]), *(len(row.second) for row in found)) + 2
     lines = [f"{'':{width}}{names[0]:{left}}{names[1]}"]
     lines += [f"{row.label:{width}}{row.first:{left}}{row.second:{right}}{row.difference}".rstrip() for row in found]
-    return [*lines, "", *sentences(first, second)]
+    return [*lines, "", *sentences(first, second), *(map(safe, changed(*holders)) if holders else ())]
 
 
-def to_json(first: RunFigures, second: RunFigures) -> dict[str, Any]:
-    """The two runs, what of them is compared, the second's differences in that, and the same in sentences."""
+def to_json(first: RunFigures, second: RunFigures, holders: Holders | None = None) -> dict[str, Any]:
+    """The two runs, what of them is compared, the second's differences in that, and the same in sentences.
+
+    ``holders`` are the differences by layer at the peaks of a step, the largest first; ``null`` if one is not known.
+    """
     both = common(first, second)
     parts = both.first, both.second
     return {
@@ -35,7 +42,18 @@ def to_json(first: RunFigures, second: RunFigures) -> dict[str, Any]:
             "parts": [{key: getattr(part, key) for key in _COMPARED} for part in parts],
         },
         "differences": {key: _difference(*(getattr(part, key) for part in parts)) for key in _COMPARED},
-        "sentences": sentences(first, second),
+        "sentences": [*sentences(first, second), *(changed(*holders) if holders else ())],
+        "holders": [_change(change) for change in changes(*holders)] if holders else None,
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "name": change.name,
+        "kind": change.kind.value,
+        "first": change.before,
+        "second": change.after,
+        "difference": change.change,
     }
 
 

@@ -4,7 +4,7 @@ import textwrap
 from typing import Any
 
 from tfmemtop.state.holder_choice import Chosen
-from tfmemtop.state.holders import By, Standing, standing
+from tfmemtop.state.holders import By, Holder, Standing, standing
 from tfmemtop.state.step_course import times_us
 from tfmemtop.units import format_bytes
 from tfmemtop.words import who_holds as words
@@ -17,32 +17,44 @@ _NAME = 52  # characters of a row's name
 def table(one: Chosen, by: By, others: int) -> list[str]:
     """The rows as lines of text, the largest first, below the window they are of."""
     found = standing(one.window, one.hooked, by)
-    rows = [
-        (safe(words.row_name(row, by)), words.kinds(row), row.bytes, str(row.count) if row.count else "")
-        for row in found.holders
-    ]
+    rows = [_cells(row, by, found.total) for row in found.holders]
     if found.unknown:
-        rows.append((words.UNKNOWN, "", found.unknown, ""))
-    rows.append((words.SUM, "", found.total, ""))
-    cells = [(words.HEAD[by], *words.COLUMNS)]
-    cells += [
-        (_short(name), "" if by is By.KIND else kind, format_bytes(size), f"{size / max(1, found.total):.1%}", count)
-        for name, kind, size, count in rows
-    ]
-    if by is By.KIND:
-        cells[0] = (words.HEAD[by], "", *words.COLUMNS[1:])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
+        rows.append((words.UNKNOWN, "", *_size(found.unknown, found.total), ""))
+    rows.append((words.SUM, "", *_size(found.total, found.total), ""))
+    head = (words.HEAD[by], "" if by is By.KIND else words.COLUMNS[0], *words.COLUMNS[1:])
+    told = [words.not_known(found, one), words.before(found)]
+    notes = [line for text in told if text for line in _wrap(text)]
+    return [*_wrap(words.about(one, others)), "", *_aligned([head, *rows]), *([""] if notes else []), *notes]
+
+
+def top_rows(one: Chosen, count: int, indent: str) -> list[str]:
+    """The first *count* rows of the table by layer, without its head."""
+    found = standing(one.window, one.hooked, By.LAYER)
+    return [indent + line for line in _aligned([_cells(row, By.LAYER, found.total) for row in found.holders[:count]])]
+
+
+def _cells(row: Holder, by: By, total: int) -> tuple[str, ...]:
+    name = safe(words.row_name(row, by))
+    name = name if len(name) <= _NAME else "…" + name[1 - _NAME :]
+    kinds = "" if by is By.KIND else words.kinds(row)
+    return name, kinds, *_size(row.bytes, total), str(row.count) if row.count else ""
+
+
+def _size(size: int, total: int) -> tuple[str, str]:
+    return format_bytes(size), f"{size / max(1, total):.1%}"
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Columns, names to the left and numbers to the right; one in which nothing stands is left out."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
         "  ".join(
             cell.ljust(width) if place < 2 else cell.rjust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
             if width
         ).rstrip()
-        for row in cells
+        for row in rows
     ]
-    told = [words.not_known(found, one), words.before(found)]
-    notes = [line for text in told if text for line in _wrap(text)]
-    return [*_wrap(words.about(one, others)), "", *lines, *([""] if notes else []), *notes]
 
 
 def to_json(one: Chosen, by: By) -> dict[str, Any]:
@@ -68,10 +80,6 @@ def to_json(one: Chosen, by: By) -> dict[str, Any]:
 def _us(one: Chosen, found: Standing) -> int:
     times = times_us(one.window)
     return times[found.at] if 0 <= found.at < len(times) else 0
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME else "…" + name[1 - _NAME :]
 
 
 def _wrap(text: str) -> list[str]:

@@ -5,17 +5,24 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tfmemtop.reports.holders import to_json as to_json_holders
+from tfmemtop.reports.holders import top_rows
 from tfmemtop.rules.fitting import suggested_limit
 from tfmemtop.rules.questions import arising
 from tfmemtop.rules.run_review import RunReview
 from tfmemtop.rules.verdict import verdict, weighed
-from tfmemtop.words import why
+from tfmemtop.state.holder_choice import Chosen, chosen
+from tfmemtop.state.holders import By, standing
+from tfmemtop.words import who_holds, why
 from tfmemtop.words.findings import say
 from tfmemtop.words.findings.groups import say_group
 from tfmemtop.words.paste import pasted
 from tfmemtop.words.questions import answers, not_asked
 from tfmemtop.words.safe import safe
 from tfmemtop.words.verdict import WIDTH, say_verdict
+
+ROWS = 3
+"""Of the table of holders."""
 
 
 def page(seen: RunReview, path: str) -> list[str]:
@@ -31,6 +38,8 @@ def page(seen: RunReview, path: str) -> list[str]:
         parts += _first(seen, told[0])
     if others := told[1:]:
         parts.append([why.ALSO_FOUND, *(line for one in others for line in _wrap(one.text, "  * "))])
+    if holders := chosen(seen.state):
+        parts.append(_who_holds(holders[0]))
     asked = arising(seen)
     for answer in answers(seen):
         if answer.question not in asked:
@@ -50,6 +59,12 @@ def _about(seen: RunReview, path: str) -> Iterator[str]:
     run = seen.state.run
     if run is not None and (others := why.earlier(run.run, path)):
         yield others
+
+
+def _who_holds(one: Chosen) -> list[str]:
+    """Who holds most at the peak of a step: a paragraph, and the largest rows."""
+    found = standing(one.window, one.hooked, By.LAYER)
+    return [who_holds.WHO_HOLDS, *_paragraphs([who_holds.in_short(one, found)]), *top_rows(one, ROWS, "  ")]
 
 
 def _first(seen: RunReview, told: why.Told) -> Iterator[list[str]]:
@@ -81,7 +96,7 @@ def _wrap(text: str, first: str = "") -> list[str]:
 
 
 def to_json(seen: RunReview) -> dict[str, Any]:
-    """The same as keys and values: the run's number, the verdict, every finding, and the suggested limit."""
+    """The same as keys and values: the run's number, the verdict, every finding, the suggested limit, the holders."""
     found = verdict(seen)
     assert found is not None
     return {
@@ -96,6 +111,7 @@ def to_json(seen: RunReview) -> dict[str, Any]:
             for held in weighed(seen)
         ],
         "limit": _limit(seen),
+        "holders": to_json_holders(holders[0], By.LAYER) if (holders := chosen(seen.state)) else None,
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from tfmemtop.rules.attached import read_from_outside
 from tfmemtop.rules.beside import held_beside
 from tfmemtop.rules.busy import full_but_idle
 from tfmemtop.rules.devices import logical_devices_beyond_card, no_gpu_seen
@@ -24,6 +25,7 @@ from tfmemtop.rules.settings import (
     growth_word_ignored,
     refused,
 )
+from tfmemtop.rules.xla import nameless, report_missing
 from tfmemtop.state import State
 from tfmemtop.state.memo import once_per_revision
 
@@ -37,6 +39,7 @@ RULES: tuple[Rule, ...] = (
     growth_differs,
     no_gpu_seen,
     hook_absent,
+    read_from_outside,
     asked_too_late,
     growth_dropped,
     growth_overridden,
@@ -56,6 +59,8 @@ RULES: tuple[Rule, ...] = (
     limit_and_peak,
     cached_but_idle,
     grown_beyond_need,
+    nameless,
+    report_missing,
     notices,
 )
 

@@ -22,6 +22,7 @@ class Action(Enum):
     USE_OTHER_GPU = auto()
     HIDE_UNUSED_GPUS = auto()
     HIDE_OTHER_GPUS = auto()  # those for which growth was not set
+    XLA_REPORT = auto()
     REDUCE_BATCH = auto()
     RUN_AGAIN = auto()
     RUN_WHEN_FREE = auto()

@@ -32,6 +32,7 @@ class Verdict:
 
     run: int
     how: Ending | None
+    left: bool  # tfmemtop had not started it, and left it before its end
     peaks: Peaks
     first: Finding | None
     unread: Unread | None
@@ -49,7 +50,7 @@ def verdict(seen: RunReview) -> Verdict | None:
         return None
     found = weighed(seen)
     first = found[0].finding if found else None
-    return Verdict(run.run, run.ending, peaks(run), first, _unread(seen.state, run))
+    return Verdict(run.run, run.ending, run.left and run.going, peaks(run), first, _unread(seen.state, run))
 
 
 def _unread(state: State, run: RunState) -> Unread | None:

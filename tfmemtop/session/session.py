@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import msgspec
+
 from tfmemtop import events
 from tfmemtop.fit.plan import Plan, make_plan
 from tfmemtop.fit.watch import Goal
@@ -10,7 +12,9 @@ from tfmemtop.session.fitting import Fitting
 from tfmemtop.session.next_run import NextRun, whole_memory
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.session.source import Batch, Source
+from tfmemtop.settings import Settings
 from tfmemtop.state import State
+from tfmemtop.state.nameless import nameless_buffers
 
 GRACE_S = 10.0
 """Time between TERM and KILL."""
@@ -22,11 +26,13 @@ SIGNALLED = 128
 class Session:
     """Handed to every screen and panel that needs more than the state.
 
-    ``readonly`` is true if the user asked for a screen that changes nothing.
+    ``readonly`` is true if the user asked for a screen that changes nothing. *outside*: it was begun for a process
+    that tfmemtop did not start.
     """
 
-    def __init__(self, source: Source, *, readonly: bool = False) -> None:
+    def __init__(self, source: Source, *, readonly: bool = False, outside: bool = False) -> None:
         self.source = source
+        self._outside = outside
         self.readonly = readonly
         self.replay = source if isinstance(source, ReplaySource) else None
         self.frozen = False
@@ -36,6 +42,7 @@ class Session:
         """Whether the engine has been asked to end."""
         self.fitting = Fitting(send=self.send, choose=self.choose)
         self._chosen: NextRun | None = None
+        self._report_refused = False
         self._sending: set[asyncio.Task[None]] = set()
 
     @property
@@ -62,8 +69,20 @@ class Session:
 
     @property
     def may_change(self) -> bool:
-        """Whether the user may change anything here: not in a replay, not on a read-only screen."""
-        return self.source.live and not self.readonly
+        """Whether the user may change anything here: not in a replay, a read-only screen, a process of others."""
+        return self.source.live and not self.readonly and not self.outside
+
+    @property
+    def watches_only(self) -> bool:
+        """Whether the session has no script of its own, so that processes of others can be read."""
+        run, session = self.state.run, self.state.session
+        return self.connected and (run.outside if run else session is not None and not session.command)
+
+    @property
+    def outside(self) -> bool:
+        """Whether the newest run is a process that tfmemtop did not start, and only reads."""
+        run = self.state.run
+        return self._outside if run is None else run.outside
 
     @property
     def script_goes_on(self) -> bool:
@@ -71,13 +90,15 @@ class Session:
         if not self.connected:
             return False
         run, session = self.state.run, self.state.session
+        if self.outside:
+            return False  # a script of ours
         return run.going if run else session is None or bool(session.command)
 
     @property
     def exit_code(self) -> int:
         """The exit code of the newest run, as a shell has it; 0 while it runs, and in a replay."""
         run = self.state.run
-        if run is None or run.going or not self.source.live:
+        if run is None or run.going or not self.source.live or run.outside:
             return 0
         return SIGNALLED + run.signal if run.signal is not None else run.exit_code or 0
 
@@ -85,15 +106,29 @@ class Session:
 
     @property
     def next(self) -> NextRun | None:
-        """The next run: as chosen, else as the newest; ``None`` before the first."""
+        """The next run: as chosen, else as the newest; ``None`` before the first.
+
+        Where most of the memory is a buffer of XLA's, it has XLA report, unless the user has refused that.
+        """
         run = self.state.run
         if self._chosen is not None:
             return self._chosen
-        return NextRun(tuple(run.argv), run.settings) if run else None
+        if run is None:
+            return None
+        as_before = NextRun(tuple(run.argv), run.settings)
+        return as_before.with_xla_report_toggled() if self._report_preset(run.settings) else as_before
 
     def choose(self, chosen: NextRun) -> None:
         """Take *chosen* for the next run."""
+        run = self.state.run
+        if run and self._report_preset(run.settings) and not chosen.settings.xla_report:
+            self._report_refused = True
         self._chosen = chosen
+
+    def _report_preset(self, settings: Settings) -> bool:
+        """Whether a run after one with *settings* has XLA report without being asked to."""
+        asks_or_cannot = settings.xla_report or self._report_refused or not self.may_change
+        return not asks_or_cannot and bool(nameless_buffers(self.state))
 
     def plan(self, upcoming: NextRun, goal: Goal, tries: int) -> Plan:
         """The plan of a search with the settings of *upcoming*.
@@ -104,7 +139,8 @@ class Session:
         session = self.state.session
         return make_plan(
             list(upcoming.argv),
-            upcoming.settings,
+            # A search makes many runs, of which nobody looks at the buffers.
+            msgspec.structs.replace(upcoming.settings, xla_report=False),
             has_gpus=bool(self.state.devices),
             host_memory=session.host_memory if session else 0,
             goal=goal,

@@ -49,7 +49,7 @@ _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
 _COLLECTIVE = re.compile(r"Collective|Nccl|AllReduce")
 _SLOT = re.compile(r"/(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*/Initializer/")
 _MADE = re.compile(r"(.*?)/Initializer/")
-_UPDATED = re.compile(r"update_(.*\D.*)")
+_UPDATED = re.compile(r"update_(.*[^\d_].*)")
 _XLA_SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
 
 
@@ -65,9 +65,10 @@ class Attribution:
         self._clusters = {one.temporary: one for one in hooked.clusters.values() if one.temporary}
         self._opened: dict[int, list[tuple[Owner, int]]] = {}
         plain = [self._owner(holding) for holding in course.kinds]
-        kept = [replace(owner, kept=True) if owner.kind is Kind.ACTIVATIONS else None for owner in plain]
+        kept = [replace(owner, kept=True) if owner.kind is Kind.ACTIVATIONS else owner for owner in plain]
         self.of = [
-            (course.kept(place) and kept[holding]) or plain[holding] for place, holding in enumerate(course.holdings)
+            kept[holding] if outlives else plain[holding]
+            for holding, outlives in zip(course.holdings, course.kept, strict=True)
         ]
         self._before(course)
         for place, variable in matched(course, variables, succeed=True):
@@ -100,9 +101,13 @@ class Attribution:
             yield replace(owner, cluster=None), rest * count, left * count, count
 
     def _before(self, course: Course) -> None:
-        for place, owner in enumerate(self.of):
-            if owner.kind is Kind.UNKNOWN and course.begins[place] < 0:
-                self.of[place] = replace(owner, kind=Kind.BEFORE)
+        """What was there before the window, and of which no name is known."""
+        known: dict[int, Owner] = {}
+        for place, (owner, begin) in enumerate(zip(self.of, course.begins, strict=True)):
+            if begin >= 0:
+                break
+            if owner.kind is Kind.UNKNOWN:
+                self.of[place] = known.setdefault(id(owner), replace(owner, kind=Kind.BEFORE))
 
     def _values(self, cluster: events.XlaCluster) -> Iterator[tuple[Owner, int]]:
         """What lies in a cluster's buffer at its own peak, the largest first."""

@@ -56,16 +56,16 @@ def matched(course: Course, known: Iterable[Known], succeed: bool) -> Iterator[t
     for one in known:
         if one.bytes:
             by_size[one.bytes] += [one] * one.count
+    wanted = [holding.requested in by_size for holding in course.kinds]
+    ranks = [_rank(course.name(holding)) if wanted[place] else _NEVER for place, holding in enumerate(course.kinds)]
     living: dict[int, list[int]] = defaultdict(list)
     leaving: dict[int, list[int]] = defaultdict(list)
-    for place, (holding, begin, end) in enumerate(zip(course.holdings, course.begins, course.ends, strict=True)):
-        requested = course.kinds[holding].requested
-        if requested in by_size:
+    for place, (holding, end) in enumerate(zip(course.holdings, course.ends, strict=True)):
+        if wanted[holding]:
             if end == FOREVER:
-                living[requested].append(place)
-            elif begin < 0:
-                leaving[requested].append(place)
-    ranks = [_rank(course.name(holding)) for holding in course.kinds]
+                living[course.kinds[holding].requested].append(place)
+            elif course.begins[place] < 0 and ranks[holding] < _NEVER:
+                leaving[course.kinds[holding].requested].append(place)
     for size, places in living.items():
         free = sorted(places, key=lambda place: (course.begins[place] >= 0, ranks[course.holdings[place]], place))
         free = [place for place in free if ranks[course.holdings[place]] < _NEVER or not succeed]
@@ -90,7 +90,18 @@ def matched(course: Course, known: Iterable[Known], succeed: bool) -> Iterator[t
         pairs += zip(nameless, later, strict=False)
         yield from pairs
         if succeed:
-            yield from zip(leaving[size], (one for place, one in pairs if course.begins[place] >= 0), strict=False)
+            yield from _predecessors(course, leaving[size], pairs)
+
+
+def _predecessors(course: Course, leaving: list[int], pairs: list[tuple[int, Known]]) -> Iterator[tuple[int, Known]]:
+    """What was freed soonest after a chunk had been allocated in its place, with a new value of the variable."""
+    left = sorted(leaving, key=lambda place: course.ends[place])
+    for place, one in sorted(pairs, key=lambda pair: -course.begins[pair[0]]):
+        if (begin := course.begins[place]) >= 0:
+            later = next((old for old in left if course.ends[old] > begin), None)
+            if later is not None:
+                left.remove(later)
+                yield later, one
 
 
 _NEVER = 3

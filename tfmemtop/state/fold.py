@@ -77,7 +77,9 @@ def _run(state: State, event: events.Run) -> None:
         if before.steps:
             before.steps = before.steps.summary()
     del state.runs[: 1 - RUNS_KEPT]
-    state.runs.append(RunState(event.run, event.pid, event.argv, event.cwd, event.settings, started=event.t))
+    state.runs.append(
+        RunState(event.run, event.pid, event.argv, event.cwd, event.settings, started=event.t, outside=event.outside)
+    )
 
 
 def _run_of(state: State, number: int) -> RunState | None:
@@ -199,6 +201,38 @@ def _hook(state: State, event: events.Hook) -> None:
         process.hooked.hello = event  # the second greeting, with TensorFlow's version
     else:
         process.hooked = Hooked(event)
+
+
+@folds(events.Outside)
+def _outside(state: State, event: events.Outside) -> None:
+    if not room_for(state, event.pid):
+        return
+    process = state.processes.get(event.pid)
+    if process is None:
+        run = state.run.run if state.run and state.run.going and state.run.pid == event.pid else None
+        seen = events.Process(
+            t=event.t, pid=event.pid, ppid=event.ppid, user="", command=event.argv, started=0.0, run=run
+        )
+        process = state.processes[event.pid] = ProcessState(seen)
+    process.outside = event
+    if event.state.inside and (process.hooked is None or process.hooked.ended):
+        hello = events.Hook(
+            t=event.t,
+            pid=event.pid,
+            ppid=event.ppid,
+            argv=event.argv,
+            python=event.python,
+            executable=event.executable,
+            tensorflow=event.tensorflow,
+            tensorflow_path=event.tensorflow_path,
+        )
+        process.hooked = Hooked(hello, outside=True)
+    elif not event.state.may_change and process.hooked and process.hooked.outside:
+        process.hooked.ended = True
+    if event.state is events.OutsideState.EXECUTED and process.hooked and process.hooked.outside:
+        process.hooked.ended = True
+    if event.state is events.OutsideState.LEFT and state.run and state.run.pid == event.pid:
+        state.run.left = True
 
 
 @folds(events.HookEnd)

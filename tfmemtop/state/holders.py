@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from tfmemtop.events import Holders, Holding, OperationLine
+from tfmemtop.events.courses import FOREVER
 from tfmemtop.state.attribution import Attribution, Owner, attribution
 from tfmemtop.state.attribution import Kind as Kind
 from tfmemtop.state.model import Hooked
@@ -72,24 +74,13 @@ class Standing:
     nameless: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """After ``event``, ``at_us`` µs into the window: ``total`` bytes are in use, by kind."""
 
     event: int
     at_us: int
     by_kind: dict[Kind, int]
     total: int
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What lies at an address: ``part`` of ``layer``, since ``since`` seconds of the session or before the window."""
-
-    part: Part
-    since: float | None
-    address: int
-    size: int
 
 
 def standing(window: Holders, hooked: Hooked, by: By, at: int | None = None) -> Standing:
@@ -99,8 +90,11 @@ def standing(window: Holders, hooked: Hooked, by: By, at: int | None = None) -> 
     """
     course, owners = unpacked(window), attribution(window, hooked)
     at = window.peak_at if at is None else at
-    alive = Counter((owners.of[place], course.holdings[place]) for place in course.alive(at))
-    sized = ((owner, course.kinds[kind], count) for (owner, kind), count in alive.items())
+    of, holdings = owners.of, course.holdings
+    alive: dict[tuple[int, int], list[int]] = {}  # places, by owner and holding
+    for place in course.alive(at):
+        alive.setdefault((id(of[place]), holdings[place]), []).append(place)
+    sized = ((of[places[0]], course.kinds[kind], len(places)) for (_, kind), places in alive.items())
     parts = _parts(owners, sized)
     nameless = tuple(part for part in parts if part.kind is Kind.UNKNOWN)
     rows: dict[str, list[Part]] = {}
@@ -115,35 +109,27 @@ def standing(window: Holders, hooked: Hooked, by: By, at: int | None = None) -> 
 def course(window: Holders, hooked: Hooked) -> list[Moment]:
     """What is in use, by kind, before the first event (``event`` -1) and after each one."""
     course, owners = unpacked(window), attribution(window, hooked)
-    changes: list[list[tuple[int, int]]] = [[] for _ in range(course.events + 1)]  # place, sign
-    for place, (begin, end) in enumerate(zip(course.begins, course.ends, strict=True)):
-        changes[begin + 1].append((place, 1))
-        if end >= 0:
-            changes[end + 1].append((place, -1))
+    parts = [list(owners.kinds_of(place)) for place in range(len(course.begins))]
+    ending: dict[int, list[int]] = {}
+    for place, end in enumerate(course.ends):
+        if end != FOREVER:
+            ending.setdefault(end, []).append(place)
     times = times_us(window)
     now: dict[Kind, int] = {Kind.UNKNOWN: course.nobodys} if course.nobodys else {}
-    moments, total = [], course.nobodys
-    for number, of_event in enumerate(changes):
-        for place, sign in of_event:
-            for kind, size in owners.kinds_of(place):
-                now[kind] = now.get(kind, 0) + sign * size
-                total += sign * size
-        at_us = times[min(number, len(times)) - 1] if number and times else 0
-        moments.append(Moment(number - 1, at_us, dict(now), total))
+    moments, total, next_place = [], course.nobodys, 0
+    for event in range(-1, course.events):
+        while next_place < len(parts) and course.begins[next_place] == event:
+            for kind, size in parts[next_place]:
+                now[kind] = now.get(kind, 0) + size
+                total += size
+            next_place += 1
+        for place in ending.get(event, ()):
+            for kind, size in parts[place]:
+                now[kind] -= size
+                total -= size
+        at_us = times[min(event, len(times) - 1)] if event >= 0 and times else 0
+        moments.append(Moment(event, at_us, now.copy(), total))
     return moments
-
-
-def holder_at(window: Holders, hooked: Hooked, address: int) -> Place | None:
-    """What lay at *address* as *window* ended; ``None`` if nothing is known of it."""
-    course, owners = unpacked(window), attribution(window, hooked)
-    place = course.last_at(address)
-    if place is None:
-        return None
-    size, begin = course.sizes[place], course.begins[place]
-    part = _part(owners.of[place], size, course.kinds[course.holdings[place]].requested, 1)
-    times = times_us(window)
-    since = window.began + times[begin] / 1e6 if 0 <= begin < len(times) else None
-    return Place(part, since, course.addresses[place], size)
 
 
 def _parts(owners: Attribution, alive: Iterable[tuple[Owner, Holding, int]]) -> list[Part]:

@@ -118,9 +118,10 @@ class Complaint:
 
 @dataclass(slots=True)
 class Hooked:
-    """A process with our agent inside: what TensorFlow was asked for there, and what it does."""
+    """A process with our agent inside, or read from outside: what TensorFlow was asked for there, and what it does."""
 
     hello: events.Hook
+    outside: bool = False  # no agent is inside: what is known was read from outside
     devices: set[str] = field(default_factory=set)  # the logical ones it has named
     allocators: dict[str, events.Allocator] = field(default_factory=dict)  # by logical device
     effective: dict[str, events.Effective] = field(default_factory=dict)
@@ -154,6 +155,7 @@ class ProcessState:
     rss: int | None = None
     gone: bool = False
     hooked: Hooked | None = None
+    outside: events.Outside | None = None  # if it is, or was, read from outside
     words: tuple[events.Process, str, str] | None = None  # of what was seen: its command line, its program
 
 
@@ -203,6 +205,8 @@ class RunState:
     cwd: str
     settings: Settings
     started: float
+    outside: bool = False  # the process was not started by tfmemtop, which reads it from then on
+    left: bool = False  # tfmemtop has left it, and it went on
     ended: float | None = None
     exit_code: int | None = None
     signal: int | None = None

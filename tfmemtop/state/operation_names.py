@@ -49,7 +49,9 @@ _OPTIMIZER = re.compile(
 _LOSS = re.compile(
     r"(compile_)?loss(es)?(_\d+)?|(\w+_)?crossentropy(_\d+)?|mean_(absolute|squared)_(percentage_|logarithmic_)?error(_\d+)?"
 )
-_INPUT = re.compile(r"Iterator|OptionalFromValue|OptionalGetValue|MultiDeviceIterator|\w*Dataset|prefetch_|_Arg|_Recv")
+_INPUT = re.compile(
+    r"(Anonymous)?(MultiDevice)?Iterator|MakeIterator|Optional(From|Get)Value|\w*Dataset|prefetch_|_Arg|_Recv"
+)
 _NUMBER = re.compile(r"(.+)_\d+")
 _OPERATIONS = re.compile(
     r"abs|add|add_n|argmax|assign|attention|batchnorm|bias_add|cast|clip_by_value|concat|convolution|cond|"

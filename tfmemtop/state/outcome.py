@@ -7,7 +7,7 @@ from tfmemtop import events
 from tfmemtop.ending import Ending
 from tfmemtop.events.device_names import is_pinned
 
-TOLD_BY = (events.Run, events.RunEnd, events.Allocator)
+TOLD_BY = (events.Run, events.RunEnd, events.Allocator, events.Outside)
 """The events that :func:`outcome` needs."""
 
 
@@ -21,6 +21,7 @@ class Outcome:
     run: int | None = None
     ending: Ending | None = None
     peak_in_use: int | None = None
+    left: bool = False  # tfmemtop, which had not started it, has left it, and it went on
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +52,17 @@ def outcome(stream: Iterable[events.Event]) -> Outcome:
     run: int | None = None
     ending: Ending | None = None
     peak: int | None = None
+    left = False
     for event in stream:
         match event:
             case events.Run():
-                run, ending = event.run, None
+                run, ending, left = event.run, None, False
             case events.RunEnd():
                 run, ending = event.run, event.ending
+            case events.Outside():
+                left = event.state is events.OutsideState.LEFT
             case events.Allocator() if not is_pinned(event.device):
                 peak = max((size for size in (peak, event.in_use, event.peak) if size is not None), default=None)
             case _:
                 pass
-    return Outcome(run, ending, peak)
+    return Outcome(run, ending, peak, left)

@@ -1,6 +1,5 @@
 """The course of a window: which allocations live at which of its events, and what is in use then."""
 
-from bisect import bisect_right
 from collections.abc import Callable
 from itertools import accumulate
 from typing import TypeVar
@@ -8,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from tfmemtop.events import Holders, Holding
-from tfmemtop.events.courses import FOREVER, numbers, unpack_holdings, unpack_names, unpack_spans
+from tfmemtop.events.courses import FOREVER, numbers, unpack_columns, unpack_holdings, unpack_names
 from tfmemtop.state.operation_names import Phase, named
 
 T = TypeVar("T")
@@ -39,29 +38,22 @@ class Course:
 
     ``holdings``, ``addresses``, ``begins`` and ``ends`` have an entry for each; see :class:`events.courses.Span`.
     ``kinds`` are what ``holdings`` has the places of, and ``names`` those of their operations.
-    ``events`` is the number of events. ``backward`` are the events at which gradients were allocated, in their order.
+    ``events`` is the number of events. ``kept`` is true of what outlives the beginning of the next backward pass.
     """
 
     def __init__(self, window: Holders) -> None:
         try:
             self.names = unpack_names(window.names)
             self.kinds = unpack_holdings(window.holdings)
-            spans = unpack_spans(window.spans, self.kinds)
+            self.holdings, self.addresses, self.begins, self.ends = unpack_columns(window.spans, self.kinds)
         except (ValueError, msgspec.MsgspecError):
-            self.names, self.kinds, spans = [], [], []
-        self.holdings = [span.holding for span in spans]
-        self.addresses = [span.address for span in spans]
-        self.begins = [span.begin for span in spans]
-        self.ends = [span.end for span in spans]
+            self.names, self.kinds = [], []
+            self.holdings, self.addresses, self.begins, self.ends = [], [], [], []
         self.events = max(1 + max(self.begins, default=-1), 1 + max(self.ends, default=-1), window.peak_at + 1)
         self.sizes = [self.kinds[holding].size for holding in self.holdings]
-        of_gradients = [named(self.name(kind)).phase is Phase.BACKWARD for kind in self.kinds]
-        self.backward = [
-            begin for begin, holding in zip(self.begins, self.holdings, strict=True) if of_gradients[holding]
-        ]
-        self._ends: list[tuple[int, int]] | None = None
         self.nobodys = max(0, window.peak - self.held(window.peak_at))
         """Bytes of the peak that are in no span."""
+        self.kept = self._kept()
 
     def name(self, kind: Holding) -> str:
         """TensorFlow's name of its operation; empty if it has none."""
@@ -84,24 +76,22 @@ class Course:
             if begin <= at and (end > at or end == FOREVER)
         )
 
-    def last_at(self, address: int) -> int | None:
-        """The place of the span that had *address* in its chunk as the window ended."""
-        if self._ends is None:
-            living = [place for place, end in enumerate(self.ends) if end == FOREVER]
-            self._ends = sorted((self.addresses[place], place) for place in living)
-        before = bisect_right(self._ends, (address, len(self.ends)))
-        if before:
-            start, place = self._ends[before - 1]
-            if address < start + self.sizes[place]:
-                return place
-        return None
-
-    def kept(self, place: int) -> bool:
-        """Whether a span outlives the beginning of the next backward pass."""
-        after = bisect_right(self.backward, self.begins[place])
-        if after == len(self.backward):
-            return False
-        return self.ends[place] == FOREVER or self.ends[place] > self.backward[after]
+    def _kept(self) -> list[bool]:
+        """Whether each span outlives the beginning of the next backward pass after its own."""
+        of_gradients = [named(self.name(kind)).phase is Phase.BACKWARD for kind in self.kinds]
+        kept: list[bool] = []
+        later = following = None  # the next event at which gradients are allocated, from this one on and after it
+        at = None
+        for holding, begin, end in zip(
+            reversed(self.holdings), reversed(self.begins), reversed(self.ends), strict=True
+        ):
+            if begin != at:
+                at, following = begin, later
+            kept.append(following is not None and (end == FOREVER or end > following))
+            if of_gradients[holding]:
+                later = begin
+        kept.reverse()
+        return kept
 
 
 @once_per_window

@@ -5,7 +5,7 @@ from enum import Enum, auto
 
 from tfmemtop import events
 from tfmemtop.state.memo import once_per_revision
-from tfmemtop.state.model import Hooked, State
+from tfmemtop.state.model import Hooked, ProcessState, State
 
 SETTLED_S = 5.0
 """After TensorFlow has made its devices, pools are read within a second; what is not there by then is not coming."""
@@ -23,6 +23,7 @@ class Stage(Enum):
     IMPORTED = auto()  # the devices are made at the first operation
     REFUSED = auto()  # TensorFlow raised an error in place of making its devices
     MADE = auto()  # its devices are there, and no pool has been read yet
+    OUTSIDE = auto()  # it is read from outside, and what that says is no stage of a script's
     NO_POOL = auto()  # TensorFlow computes on the CPU, which allocates by malloc
 
 
@@ -34,7 +35,7 @@ class Waiting:
     """``since_s`` ago (none where not known) the run came to that stage; ``tensorflow`` is its version, once known.
 
     ``over``: the run has ended, so that nothing more comes. ``pool_chosen``: the user gave the CPU a pool. ``absence``
-    says what keeps the hook out.
+    says what keeps the hook out, ``outside`` how far the reading of a process is that tfmemtop did not start.
     """
 
     stage: Stage
@@ -43,6 +44,7 @@ class Waiting:
     over: bool = False
     pool_chosen: bool = False
     absence: events.HookAbsence | None = None
+    outside: events.Outside | None = None
 
 
 @once_per_revision
@@ -52,6 +54,8 @@ def waiting(state: State) -> Waiting | None:
     if run is None:
         return Waiting(Stage.NO_RUN)
     mine = [process for process in state.processes.values() if process.seen.run == run.run]
+    if (outside := _outside(mine)) is not None:
+        return Waiting(Stage.OUTSIDE, over=run.ended is not None, outside=outside)
     inside = [process.hooked for process in mine if process.hooked]
     hooked = [one for one in inside if not one.ended] or inside
     if any(one.allocators for one in inside):
@@ -66,6 +70,13 @@ def waiting(state: State) -> Waiting | None:
     made = furthest.initialised
     since = made.t if made else furthest.hello.t
     return Waiting(stage, None if over else max(0.0, state.now - since), furthest.hello.tensorflow, over, chosen)
+
+
+def _outside(mine: list[ProcessState]) -> events.Outside | None:
+    """What is said of the process that is read from outside; ``None`` once it has figures."""
+    if any(process.hooked and process.hooked.allocators for process in mine):
+        return None
+    return next((process.outside for process in mine if process.outside), None)
 
 
 def _stage(state: State, hooked: Hooked) -> Stage:

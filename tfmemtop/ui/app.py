@@ -71,7 +71,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
         self.animation_level = "none"
         self.ascii_only = options.ascii
         self.color = options.color
-        self.session = Session(source, readonly=options.readonly)
+        self.session = Session(source, readonly=options.readonly, outside=options.outside)
         self.glyphs = ASCII if options.ascii else UNICODE
         self.keys = [key for key in KEYS if self._has(key)]
         # In a replay, its bar names the keys that move it.
@@ -183,6 +183,10 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
         session, run = self.session, self.state.run
         if not session.connected:
             self.exit(Outcome(session.exit_code))
+        elif session.outside:
+            # Its engine ends with its last screen, and the process goes on.
+            self.session.send(events.Leave())
+            self.exit(Outcome(0))
         elif session.readonly:
             self.exit(Outcome(session.exit_code, left_running=bool(run and run.going)))
         elif run is None or not run.going:
@@ -217,7 +221,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
         if self.session.may_change:
             await self.run_action(action)
         else:
-            self.notify(refusals.no_change(replay=self.session.replay is not None))
+            self.notify(refusals.no_change(replay=self.session.replay is not None, outside=self.session.outside))
 
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
@@ -321,7 +325,18 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
     def _details(self, message: ProcessTable.Details) -> None:
         from tfmemtop.ui.screens.details import DetailsScreen
 
+        if self.session.watches_only and not self.session.outside:
+            # Where it has TensorFlow, there is more to tell of it.
+            self.session.send(events.Attach(pid=message.pid, if_tensorflow=True))
         self.push_screen(DetailsScreen(self.session, message.pid, glyphs=self.glyphs))
+
+    @on(ProcessTable.Attach)
+    def _read_from_outside(self, message: ProcessTable.Attach) -> None:
+        """Have a process read that tfmemtop did not start; in a session with a script of its own say where that is."""
+        if self.session.watches_only:
+            self.session.send(events.Attach(pid=message.pid))
+        else:
+            self.notify(refusals.no_attach(message.pid, live=self.session.connected))
 
     @on(ProcessTable.Signal)
     def _signal(self, message: ProcessTable.Signal) -> None:
@@ -329,7 +344,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
         from tfmemtop.ui.screens.signal_dialog import SignalScreen
 
         if not self.session.may_change:
-            self.notify(refusals.no_change(replay=self.session.replay is not None))
+            self.notify(refusals.no_change(replay=self.session.replay is not None, outside=self.session.outside))
             return
         known = self.state.processes
         names = [" ".join(known[pid].seen.command) if pid in known else "" for pid in message.pids]

@@ -10,6 +10,8 @@ def table_keys(*, replay: bool, signals: bool) -> Rows:
         ("↑ ↓", "choose a process"),
         ("Enter", "its details: memory, settings asked for and in effect, environment"),
     ]
+    if not replay:
+        rows.append(("a", "read its TensorFlow from outside, if tfmemtop did not start it"))
     if signals:
         rows += [("k F9", "send it a signal; asks first"), ("Space", "tag it, to signal several; U untags all")]
     rows += [

@@ -81,6 +81,11 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
     K.ALERT_FAILED: ("the command {detail!r} has ended with exit code {about}", ""),
     K.ALERT_NOT_STARTED: ("the command for --on-end or --on-oom cannot be started: {detail}", ""),
     K.LAST_READINGS_LOST: ("the last readings are lost: {detail}", ""),
+    K.ATTACH_NO_PROCESS: ("there is no process {about} any more", ""),
+    K.ATTACH_BESIDE_SCRIPT: (
+        "process {about} is not read: this session has a script of its own",
+        "read it in another terminal: tfmemtop attach PID",
+    ),
     K.NOT_RELAUNCHED: ("not relaunched: {detail}", ""),
     K.ENDING_FAILED: ("ending the run has failed: {detail}", ""),
     K.SIGNAL_FAILED: ("the signal was not sent: {detail}", ""),

@@ -13,7 +13,8 @@ HOOK_ENDED = "It has ended with the process."
 HOOK_LOST = "It is gone; no more allocator readings come."
 NOT_OURS: Sequence[str] = (
     "Not inside: tfmemtop did not start this process, and sees it from outside only.",
-    "Start it as tfmemtop -- COMMAND to see its allocators and settings.",
+    "[a] in the table of tfmemtop without a command, or tfmemtop attach PID, reads its allocators. Start it as "
+    "tfmemtop -- COMMAND to see its settings and its code too.",
 )
 NOT_IMPORTED = "Nothing was received from it: this process has not imported TensorFlow so far."
 
@@ -34,7 +35,7 @@ def has_ended(pid: int) -> str:
 
 def look_again(cost_ms: float) -> str:
     """What another look for live tensors costs, by the last one."""
-    return f"[T] looks for live tensors again. The last look paused the script for {cost_ms:.0f} ms."
+    return f"[T] looks for live tensors again. The last look took {cost_ms:.0f} ms."
 
 
 def readings_left_out(count: int) -> str:

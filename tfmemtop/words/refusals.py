@@ -1,5 +1,7 @@
 """Why a key on the screen does nothing now: one or two sentences, ``[K]`` naming another key."""
 
+from tfmemtop.words.outside import READ_ONLY
+
 GROWTH_NEEDS_GPU = "Growth is a setting for GPUs, and this machine has none. [L] limits the CPU pool."
 NO_GPU_TO_CHOOSE = "This machine has no GPU to choose."
 NOTHING_TO_RELAUNCH = "There is no script to relaunch: tfmemtop only watches."
@@ -12,8 +14,17 @@ FIT_WITHOUT_ENGINE = "The engine has gone. Nothing can be started any more."
 FIT_WITHOUT_SCRIPT = "There is no script to find a limit for: tfmemtop only watches."
 
 
-def no_change(*, replay: bool) -> str:
-    """A key would change the script or a process, and the screen is a replay or read-only."""
+def no_attach(pid: int, *, live: bool) -> str:
+    """A key would read another process from outside, in a session that has a script, or in a replay."""
+    if not live:
+        return "Only a live screen can read a process."
+    return f"This session has a script of its own. In another terminal: tfmemtop attach {pid}"
+
+
+def no_change(*, replay: bool, outside: bool = False) -> str:
+    """A key would change the script or a process, and the screen is a replay or read-only, or the process not ours."""
+    if outside and not replay:
+        return READ_ONLY
     if replay:
         return "This is a recording: nothing in it can be changed."
     return "This screen is read-only (--readonly): no key changes the script or a process."

@@ -57,6 +57,7 @@ _SAID = {
     Action.USE_OTHER_GPU: SaidRemedy("use another GPU", ("V",), _GPUS),
     Action.HIDE_UNUSED_GPUS: SaidRemedy("show the next run only the GPUs that it uses", ("V",), _GPUS),
     Action.HIDE_OTHER_GPUS: SaidRemedy("hide the other GPUs", ("V",), _GPUS),
+    Action.XLA_REPORT: SaidRemedy("have the next run report what lies in XLA's buffers", ("D",), ("--xla-report",)),
     Action.REDUCE_BATCH: SaidRemedy("use smaller batches, or mixed precision, which halves activations", ("E",)),
     Action.RUN_AGAIN: SaidRemedy("run it again", ("R",), screen_only=True),
     Action.RUN_WHEN_FREE: SaidRemedy("run it again when the card is free", ("R",)),

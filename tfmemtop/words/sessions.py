@@ -8,6 +8,7 @@ from tfmemtop.state.program import program
 from tfmemtop.units import format_bytes, format_duration
 from tfmemtop.words.counting import counted
 from tfmemtop.words.endings import RUNNING, UNSEEN, ending
+from tfmemtop.words.outside import WENT_ON
 
 HEADINGS = ("SESSION", "STARTED", "DURATION", "PEAK", "RECORDING", "COMMAND", "END")
 NONE = "no session is known yet; start one: tfmemtop -- COMMAND…"
@@ -30,7 +31,8 @@ def end(session: SessionFigures) -> str:
     """How its last run ended, and the number of its runs if there were several."""
     if not session.command:
         return RUNNING if session.going else ""
-    how = RUNNING if session.running else ending(session.last.ending) if session.last.ending else UNSEEN
+    last = session.last
+    how = RUNNING if session.running else ending(last.ending) if last.ending else WENT_ON if last.left else UNSEEN
     return how if (session.last.run or 0) < 2 else f"{how}; {counted(session.last.run or 0, 'run')}"
 
 

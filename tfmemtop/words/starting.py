@@ -11,6 +11,7 @@ _TEXTS = {
     Why.NO_INTERPRETER: "{name}: the interpreter named in its first line is not there",
     Why.SYSTEM: "{name}: {detail}",
     Why.SPAWN: "{name}: cannot be started: {detail}",
+    Why.NO_PROCESS: "there is no process {name}",
     Why.DRIVER_SILENT: "the NVIDIA driver does not answer: the settings cannot be checked",
     Why.REFUSED: "{detail}",
     Why.ENGINE_FAILED: "the engine cannot be started: {detail}",

@@ -11,6 +11,7 @@ from tfmemtop.units import format_bytes, format_duration
 from tfmemtop.words import settings
 from tfmemtop.words.counting import counted
 from tfmemtop.words.endings import UNSEEN, ending
+from tfmemtop.words.outside import WENT_ON
 
 
 def summary(state: State, readings: int) -> list[str]:
@@ -18,14 +19,15 @@ def summary(state: State, readings: int) -> list[str]:
     run = state.run
     if run is None:
         return [UNSEEN]
-    how = ending(run.ending) if run.ending else UNSEEN
+    how = ending(run.ending) if run.ending else WENT_ON if run.left else UNSEEN
     return [f"{format_duration(_until(state, run) - run.started)}, {how}", *figures(state, run), _taken(run, readings)]
 
 
 def left(state: State, run: RunState) -> list[str]:
     """The newest *run* in figures, for a user who leaves the screen. It may go on."""
     which = f"run {run.run} of {shlex.join(program(run.argv))}"
-    return [f"{which}: {format_duration(_until(state, run) - run.started)}, {ending(run.ending)}", *figures(state, run)]
+    how = "read from outside, it goes on" if run.outside and run.going else ending(run.ending)
+    return [f"{which}: {format_duration(_until(state, run) - run.started)}, {how}", *figures(state, run)]
 
 
 def figures(state: State, run: RunState) -> list[str]:

@@ -8,6 +8,7 @@ from tfmemtop.rules.verdict import Unread, Verdict
 from tfmemtop.units import format_bytes
 from tfmemtop.words.endings import UNSEEN, ending
 from tfmemtop.words.findings import say
+from tfmemtop.words.outside import WENT_ON
 from tfmemtop.words.safe import safe
 
 _STOPPED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -29,7 +30,8 @@ def _ways(verdict: Verdict) -> Iterator[str]:
     """The fullest first."""
     first = say(verdict.first).headline if verdict.first is not None else _nothing(verdict)
     if not verdict.explained:
-        ended = f"Run {verdict.run} {ending(verdict.how)}" if verdict.how else f"Run {verdict.run}: {UNSEEN}"
+        unseen = WENT_ON if verdict.left else UNSEEN
+        ended = f"Run {verdict.run} {ending(verdict.how)}" if verdict.how else f"Run {verdict.run}: {unseen}"
         yield f"{ended}. {_held(verdict)} {first}"
         if verdict.peaks.in_use is not None:
             yield f"{ended}. At most {format_bytes(verdict.peaks.in_use)} were in use{_on_one(verdict)}. {first}"

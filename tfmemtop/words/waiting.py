@@ -4,6 +4,7 @@ from tfmemtop.events import Notice, NoticeKind
 from tfmemtop.state.waiting import Stage, Waiting
 from tfmemtop.words.counting import spoken
 from tfmemtop.words.hook_absence import reason_text
+from tfmemtop.words.outside import FROM_OUTSIDE, sentence
 
 ASKED = "GPUs"
 """The title until the driver has answered."""
@@ -46,6 +47,8 @@ def stage(waits: Waiting) -> str:
             return f"{tensorflow} made its devices. The script ended before a pool was read."
         case Stage.MADE:
             return f"{tensorflow} has made its devices. Its pools are not read yet."
+        case Stage.OUTSIDE:
+            return sentence(waits.outside) if waits.outside else "No process is read."
         case Stage.NO_POOL:
             verb = "computed" if waits.over else "computes"
             took = "took" if waits.over else "takes"
@@ -76,6 +79,7 @@ _SHORT = {
     Stage.IMPORTED: "no operation yet",
     Stage.MADE: "reading pools",
     Stage.NO_POOL: "no pool on the CPU",
+    Stage.OUTSIDE: FROM_OUTSIDE,
 }
 
 
@@ -89,6 +93,8 @@ def without_gpu(waits: Waiting, steers: bool) -> tuple[str, ...]:
     if waits.stage is Stage.NO_RUN:
         return ("TensorFlow's memory on the CPU is shown by: tfmemtop --cpu-pool 4G -- python train.py",)
     told = stage(waits)
+    if waits.stage is Stage.OUTSIDE:
+        return (told,)
     if waits.pool_chosen and waits.stage is not Stage.NO_POOL:
         return (told,)
     keys = " [L] gives one to the next run, [R] starts it." if steers else ""

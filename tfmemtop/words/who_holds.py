@@ -6,8 +6,10 @@ from tfmemtop.events import Closed, Opened
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import Chosen
+from tfmemtop.state.holder_views import Change, Listed, changes
 from tfmemtop.state.holders import By, Holder, Standing
 from tfmemtop.units import format_bytes
+from tfmemtop.words.comparison import NOTEWORTHY
 from tfmemtop.words.counting import counted, spoken
 
 NO_NAME = {
@@ -34,6 +36,7 @@ COLUMNS = "KIND", "BYTES", "SHARE", "COUNT"
 UNKNOWN, SUM = "unknown", "in use at the peak"
 
 _NOTEWORTHY = 0.1  # of a row
+_CHANGES = 5
 _CALL = "PartitionedCall/"
 
 
@@ -117,17 +120,32 @@ def no_device(device: str, known: list[str]) -> str:
     return f"there is no window of {device}, only of {', '.join(known)}"
 
 
-def in_short(one: Chosen, found: Standing, rows: int) -> str:
-    """Who holds most, in one paragraph: the first *rows* of them."""
+def in_short(one: Chosen, found: Standing) -> str:
+    """What stands at the peak, in one paragraph."""
     window = one.window
-    shares = [
-        f"{row_name(row, By.LAYER)} {format_bytes(row.bytes)} ({row.bytes / found.total:.0%})" for row in found.holders
-    ]
     step = f"a step of {window.function}" if window.function and window.steps else "a window"
     return (
-        f"At the peak of {step}, {format_bytes(found.total)} were in use in {pool_name(one)}. Most was held by "
-        f"{', '.join(shares)}. tfmemtop holders shows all."
+        f"At the peak of {step}, {format_bytes(found.total)} were in use in {pool_name(one)}: {by_kind(found)}. The "
+        "largest layers are below; tfmemtop holders shows all."
     )
+
+
+def changed(first: Listed, second: Listed) -> list[str]:
+    """What differs most between the peaks of a step in two runs, by layer: a sentence each; none if nothing does."""
+    least = NOTEWORTHY * max(first.total, second.total)
+    found = [change for change in changes(first, second) if abs(change.change) >= least][:_CHANGES]
+    if not found:
+        return []
+    told = ", ".join(
+        f"{_called(change)} {'+' if change.change > 0 else '-'}{format_bytes(abs(change.change))} "
+        f"({format_bytes(change.before)} before)"
+        for change in found
+    )
+    return [f"At the peaks of a step, {format_bytes(first.total)} and {format_bytes(second.total)}, differ: {told}."]
+
+
+def _called(change: Change) -> str:
+    return change.name or NO_NAME.get(change.kind, kind(change.kind))
 
 
 WHO_HOLDS = "Who holds it"

@@ -14,6 +14,7 @@ from tfmemtop.words.counting import spoken
 from tfmemtop.words.endings import UNSEEN, ending
 from tfmemtop.words.findings.groups import group_text, say_group
 from tfmemtop.words.limits import amount, options
+from tfmemtop.words.outside import NOT_KNOWN, WENT_ON
 from tfmemtop.words.paste import quoted
 from tfmemtop.words.places import alike_gpus, gpus
 from tfmemtop.words.remedies import SaidRemedy, said
@@ -35,8 +36,11 @@ def heading(seen: RunReview) -> str:
         f"{gpus(numbers)} {name} with {format_bytes(total)}" + (" each" if len(numbers) > 1 else "")
         for (name, total), numbers in alike_gpus(kinds.items())
     )
-    how = ending(run.ending) if run.ending else UNSEEN
-    return f"Run {run.run}, {_short(run.argv)}: {spoken(took)}, {how}; on {cards or 'a machine without a GPU'}."
+    how = ending(run.ending) if run.ending else WENT_ON if run.left else UNSEEN
+    where = f"on {cards or 'a machine without a GPU'}"
+    if run.outside:
+        return f"Run {run.run}, {_short(run.argv)}: read from outside for {spoken(took)}, {how}; {where}. {NOT_KNOWN}"
+    return f"Run {run.run}, {_short(run.argv)}: {spoken(took)}, {how}; {where}."
 
 
 def _short(argv: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ def _simple(code: str) -> Any:
 
 
 # As on every machine that TensorFlow runs on.
-c_char, c_ubyte, c_int, c_uint, c_long, c_ulong, c_char_p, c_void_p = map(_simple, "cBiIlLzP")
+c_char, c_ubyte, c_int, c_uint, c_long, c_ulong, c_char_p, c_void_p, py_object = map(_simple, "cBiIlLzPO")
 c_uint8, c_int64, c_uint64, c_size_t = c_ubyte, c_long, c_ulong, c_ulong
 
 

@@ -9,7 +9,7 @@ from tfmemtop.settings import Settings
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine is started with; an empty *argv* only watches.
+    """What an engine is started with; an empty *argv* only watches, with *attach* the process of that number.
 
     Texts from the user's system (``argv``, ``cwd``, ``environment``, ``record``) are as :func:`os.fsdecode` gives
     them: what is not UTF-8 stands in them as surrogates. ``ignored`` and ``blocked`` are numbers of signals, for the
@@ -28,6 +28,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     rows: int = 24
     ignored: list[int] = []
     blocked: list[int] = []
+    attach: int | None = None
     on_end: str = ""  # a line for sh when a run has ended
     on_oom: str = ""  # likewise at its first out-of-memory error
 

@@ -16,6 +16,7 @@ class Why(Enum):
     NO_INTERPRETER = "no_interpreter"  # the one that its first line names (name)
     SYSTEM = "system"  # the kernel refuses (name, detail)
     SPAWN = "spawn"  # Python cannot start it (name, detail)
+    NO_PROCESS = "no_process"  # that could be read from outside (name: its number)
     DRIVER_SILENT = "driver_silent"  # so that the settings cannot be checked
     REFUSED = "refused"  # settings or a recording (detail)
     ENGINE_FAILED = "engine_failed"  # (detail, which is empty if it said nothing; output_path)
@@ -30,6 +31,7 @@ _EXIT_CODES = {
     Why.NO_INTERPRETER: 127,
     Why.SYSTEM: 126,
     Why.SPAWN: 126,
+    Why.NO_PROCESS: 1,
     Why.DRIVER_SILENT: 1,
     Why.REFUSED: 2,
     Why.ENGINE_FAILED: 1,

@@ -5,12 +5,11 @@ without a gap, and add up to what the allocator itself reports, becomes a map.
 """
 
 import asyncio
-import os
-import stat
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tfmemtop.engine.sources.careful import read_beginning
 from tfmemtop.engine.sources.dump_format import Piece, condense
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Chunks, Event, HookEnd, MemoryMap, PutDown
@@ -18,7 +17,6 @@ from tfmemtop.events import Chunks, Event, HookEnd, MemoryMap, PutDown
 SUFFIX = ".chunks"
 
 _REGIONS, _CHUNKS, _WANTED = 10_000, 250_000, 8  # at most, whatever a hook says
-_CAREFULLY = os.O_NONBLOCK | os.O_NOFOLLOW
 _LARGEST = 4096  # bytes of one of them
 _NONE = -1  # the number of a chunk that is not in use, and the bin of one that is not free
 _FAILURES = 20
@@ -144,7 +142,7 @@ def read_chunks(folder: Path, chunks: Chunks) -> tuple[list[Piece], list[int]]:
     of_regions = _form(region_size, [(region_address, "Q"), (region_bytes, "Q")])
     of_chunks = _form(size, [(length, "Q"), (requested, "Q"), (id_, "q"), (address, "Q"), (bin_, "i")])
     regions_size, chunks_size = count_of_regions * region_size, count * size
-    data = _read(folder, f"{chunks.pid}.{chunks.device}.{chunks.moment}{SUFFIX}", regions_size + chunks_size)
+    data = read_beginning(folder, f"{chunks.pid}.{chunks.device}.{chunks.moment}{SUFFIX}", regions_size + chunks_size)
     regions = sorted(of_regions.iter_unpack(data[:regions_size]))
     pieces = [
         Piece(at, whole, asked, number != _NONE)
@@ -155,19 +153,6 @@ def read_chunks(folder: Path, chunks: Chunks) -> tuple[list[Piece], list[int]]:
     pieces.sort()
     _check(pieces, regions, chunks)
     return pieces, [at for at, _ in regions]
-
-
-def _read(folder: Path, name: str, size: int) -> bytes:
-    """The first *size* bytes of a file, which must be one: of a pipe we would wait for a writer."""
-    if "/" in name:
-        raise ValueError("its name is none")
-    with os.fdopen(os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC | _CAREFULLY), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("it is no file")
-        data = file.read(size)
-    if len(data) < size:
-        raise ValueError("it is cut short")
-    return data
 
 
 def _check(pieces: list[Piece], regions: list[tuple[int, int]], chunks: Chunks) -> None:

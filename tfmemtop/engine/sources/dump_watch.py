@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from tfmemtop.engine.sources.chunk_maps import SUFFIX
+from tfmemtop.engine.sources import chunk_maps, window_file
 from tfmemtop.engine.sources.dump_format import condense, read_dump
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.stream import Stream
@@ -23,6 +23,9 @@ PACE_S = 0.5
 
 _BIGGEST = 64 * 1024 * 1024  # bytes of a file; a dump takes some forty a chunk
 _ATTEMPTS = 10  # to read one that is still being written
+
+_OTHERS = {chunk_maps.SUFFIX, window_file.SUFFIX}
+"""What else lies there."""
 
 _Starts = Mapping[tuple[int, str], Sequence[int]]
 """Addresses where regions start, by process and device."""
@@ -84,7 +87,7 @@ class Dumps:
 
     def _names(self) -> list[str]:
         try:
-            names = [path.name for path in self._folder.iterdir() if path.suffix != SUFFIX]
+            names = [path.name for path in self._folder.iterdir() if path.suffix not in _OTHERS]
             return sorted(names, key=_microseconds)
         except OSError:
             return []  # the session's folder has been cleared away

@@ -66,6 +66,7 @@ class Host:
         self._inject = inject
         self._known: dict[int, _Known] = {}
         self._foreign: set[int] = set()
+        self._adopted: int | None = None
         self._foreign_since = time.monotonic()
         self._boot = psutil.boot_time()
         self._memory = cgroup.host_memory()
@@ -74,13 +75,22 @@ class Host:
         psutil.cpu_percent(None)
 
     def sweep(
-        self, wanted: Collection[int], run: int, hooked: Set[int], apart: Set[int] = frozenset(), t: float = 0.0
+        self,
+        wanted: Collection[int],
+        run: int,
+        hooked: Set[int],
+        apart: Set[int] = frozenset(),
+        t: float = 0.0,
+        adopted: int | None = None,
     ) -> Sweep:
         """Look at the run's processes and at *wanted* ones; *run* is the present run's number, *t* session seconds.
 
         *hooked* are the processes with a hook. The sessions *apart* are not the script's, although their processes
-        descend from the root.
+        descend from the root. The process *adopted*, which does not, is the run's too, with its descendants.
         """
+        if adopted is not None and adopted != self._adopted:
+            self._adopted = adopted
+            self._known, self._foreign = {}, set()  # whose they are is another matter now
         gone, stats = self._discover(set(wanted), run, apart)
         now = time.monotonic()
         changed: list[Process] = []
@@ -89,7 +99,8 @@ class Host:
             stat = stats[pid]
             readings.append(ProcessReading(pid=pid, cpu=_cpu_percent(known, stat, now), rss=stat.rss))
             news = self._refresh_command(known, stat, now)
-            if known.run is not None and known.hook_absence is None and pid not in hooked:
+            ours = known.run is not None and self._adopted is None
+            if ours and known.hook_absence is None and pid not in hooked:
                 news |= self._look_for_absence(known, stat, now, hooked)
             known.stat = stat
             if news:
@@ -134,6 +145,7 @@ class Host:
                 new[pid] = stat
         for pid, stat in new.items():
             of_run = None if stat.session in apart else self._run_of(stat.ppid, new, run)
+            of_run = (run or None) if pid == self._adopted else of_run
             if of_run is None and self._mark and stat.started >= self._since and carries(pid, self._mark):
                 of_run = run or None
             if of_run is None and pid not in wanted:
@@ -149,7 +161,7 @@ class Host:
 
     def _run_of(self, ppid: int, new: dict[int, Stat], run: int) -> int | None:
         for _ in range(len(new) + 1):
-            if ppid == self._root:
+            if ppid in (self._root, self._adopted):
                 return run or None
             if ppid in self._known:
                 return self._known[ppid].run

@@ -1,8 +1,8 @@
 """Who wants which memory maps: only those are read."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from typing import Any
 
-from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, MapWanted, Probe
 
@@ -13,11 +13,16 @@ FASTEST_S = 0.1
 
 
 class Maps:
-    """Collects which maps the readers want, and tells each hook; with *every_s*, all of them so far apart."""
+    """Collects which maps the readers want, and tells each hook; with *every_s*, all of them so far apart.
 
-    def __init__(self, stream: Stream, hooks: Hooks, *, every_s: float | None = None) -> None:
+    *send* takes a command to whoever reads the pools of a process.
+    """
+
+    def __init__(
+        self, stream: Stream, send: Callable[[int, dict[str, Any]], object], *, every_s: float | None = None
+    ) -> None:
         self._stream = stream
-        self._hooks = hooks
+        self._send = send
         self._every_s = every_s
         self._wishes: dict[Hashable, dict[tuple[int, str], MapWanted]] = {}
 
@@ -53,4 +58,4 @@ class Maps:
         if self._every_s is not None:
             paces[None, None] = self._every_s
         wanted = [[device, region, pace] for (device, region), pace in paces.items()]
-        self._hooks.send(pid, {"do": "maps", "wanted": wanted})
+        self._send(pid, {"do": "maps", "wanted": wanted})

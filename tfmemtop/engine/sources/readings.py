@@ -46,6 +46,7 @@ class Readings:
         self._driver_thread = ThreadPoolExecutor(1, "nvml")
         self._host_thread = ThreadPoolExecutor(1, "host")
         self._run = 0
+        self._adopted: int | None = None
         self._gpus: dict[int, Device] = {}
         self._answered = asyncio.Event()  # the driver, or its absence
         self._shown: Mapping[int, Shown] = {}
@@ -67,6 +68,11 @@ class Readings:
     def hurry(self) -> None:
         """Look at the processes now: something has changed."""
         self._woken.set()
+
+    def adopt(self, pid: int) -> None:
+        """Take process *pid*, which is not ours, for the run's, with what it starts."""
+        self._adopted = pid
+        self.hurry()
 
     def of_runs(self) -> set[int]:
         """The runs' processes, as of the last look."""
@@ -174,6 +180,7 @@ class Readings:
                 frozenset(self._hooks.seen),
                 self._apart(),
                 self._stream.now(),
+                self._adopted,
             )
             self._shown = sweep.shown
             for process in sweep.processes:

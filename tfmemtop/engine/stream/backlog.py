@@ -8,7 +8,7 @@ from collections.abc import Set
 from itertools import chain
 
 from tfmemtop.engine.stream.stores import Store
-from tfmemtop.events import Event, Hook, OutOfMemory, Process, ProcessReadings, Run, event_types
+from tfmemtop.events import Event, Hook, OutOfMemory, Outside, Process, ProcessReadings, Run, event_types
 from tfmemtop.events.keep import Curve
 
 _ENDED = 64
@@ -30,7 +30,7 @@ class Backlog:
         """Take in one event."""
         self._stores[type(event)].add(event)
         match event:
-            case Hook():
+            case Hook() | Outside():
                 self._hooked.pop(event.pid, None)
                 self._hooked[event.pid] = None
             case OutOfMemory():

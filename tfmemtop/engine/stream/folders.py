@@ -22,14 +22,17 @@ import msgspec
 from tfmemtop.engine.stream.sockets import listen
 
 _SOCKET_PATH_LIMIT = 107
-_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
+_LETTERS, _DIGITS = "abcdefghjkmnpqrstuvwxyz", "23456789"
 _DESCRIPTION = 1000  # bytes: some file systems allow no longer target
 _OUTPUTS_KEPT_DAYS = 30
 _ATTEMPTS = 5
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A session in progress. ``pid`` is the engine's; ``started`` is seconds since the epoch."""
+    """A session in progress. ``pid`` is the engine's; ``started`` is seconds since the epoch.
+
+    ``reads`` is the process that it reads from outside, whose ``command`` it then has.
+    """
 
     id: str
     pid: int
@@ -37,6 +40,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     command: list[str]
     socket: str
     output_path: str | None
+    reads: int | None = None
 
 
 class SessionFolder:
@@ -188,7 +192,8 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _open(parent: Path, describe: Callable[[SessionFolder], SessionInfo] | None) -> SessionFolder:
-    path = parent / "".join(secrets.choice(_ALPHABET) for _ in range(5))
+    # It begins with a letter: what is all digits is the number of a process.
+    path = parent / (secrets.choice(_LETTERS) + "".join(secrets.choice(_LETTERS + _DIGITS) for _ in range(4)))
     path.mkdir(mode=0o700)
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -18,6 +18,7 @@ from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import chop, exactly, wrap
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration
+from tfmemtop.words import outside as outside_words
 from tfmemtop.words import process as process_words
 from tfmemtop.words.account import in_use, others_say, why_they_differ
 from tfmemtop.words.breakdown import heading
@@ -208,7 +209,9 @@ def _allocators(page: _Page, rows: list[AllocatorRow]) -> None:
 
 def _settings(page: _Page, hooked: Hooked) -> None:
     page.heading("What the script asked for")
-    if not hooked.requested:
+    if hooked.outside:
+        page.text(outside_words.NO_REQUESTS, DIM)
+    elif not hooked.requested:
         page.text(process_words.NO_REQUESTS, DIM)
     for asked in hooked.requested:
         page.text(call_text(asked), BOLD, "  ")
@@ -251,6 +254,14 @@ def _out_of_memory(page: _Page, hooked: Hooked) -> None:
 
 def _hook(page: _Page, process: ProcessState) -> None:
     seen, hooked = process.seen, process.hooked
+    if process.outside:
+        page.heading(outside_words.HEADING)
+        page.text(outside_words.sentence(process.outside))
+        if process.outside.build:
+            page.fact("build", process.outside.build)
+        for sentence in (outside_words.NOT_KNOWN, outside_words.NOT_DONE, outside_words.TO_HAVE_ALL):
+            page.text(sentence, DIM)
+        return
     if hooked and not hooked.ended and not hooked.dropped:
         return
     page.heading("The hook")

@@ -18,6 +18,7 @@ from tfmemtop.ui.draw.palette import DIM, GOOD, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.words.no_map import refusal_text, remedy_text, why_text
+from tfmemtop.words.outside import FROM_OUTSIDE
 from tfmemtop.words.requests import call_text
 from tfmemtop.words.waiting import way
 
@@ -92,9 +93,9 @@ class AllocatorPanel(Panel):
         cell = chunk_map.strip_cell(view.regions, width, height)
         return cut([Segment(f" Map of {device} "), *map_figures.shades_legend(cell, self.glyphs)], width, self.glyphs)
 
-    @staticmethod
-    def _title(rows: list[AllocatorRow]) -> str:
-        return f"Allocators {len(rows)}" if rows else "Allocators"
+    def _title(self, rows: list[AllocatorRow]) -> str:
+        read = f", read {FROM_OUTSIDE}" if self.state.run and self.state.run.outside else ""
+        return f"Allocators {len(rows)}{read}" if rows else "Allocators"
 
     def _requests(self, width: int) -> list[Line]:
         lines: list[Line] = []

@@ -75,6 +75,8 @@ class Header(Panel):
             yield "REPLAY"
         elif session.readonly:
             yield "READ-ONLY"
+        if session.outside:
+            yield "FROM OUTSIDE"
         if (search := session.fitting.search) and search.going:
             yield f"FIT try {search.number} of {search.plan.tries}"
         if session.frozen:

@@ -64,12 +64,20 @@ class ProcessTable(Panel, can_focus=True):
         Binding("space", "tag", "tag", show=False),
         Binding("U", "untag", "untag all", show=False),
         Binding("enter", "details", "details", show=False),
+        Binding("a", "attach", "read it from outside", show=False),
         Binding("f9,k", "signal", "send a signal", show=False),
         Binding("escape", "clear", "clear filter and tags", show=False),
     ]
 
     class Details(Message):
         """The user wants to know all about process *pid*."""
+
+        def __init__(self, pid: int) -> None:
+            super().__init__()
+            self.pid = pid
+
+    class Attach(Message):
+        """The user wants to have process *pid*, which tfmemtop did not start, read from outside."""
 
         def __init__(self, pid: int) -> None:
             super().__init__()
@@ -355,6 +363,11 @@ class ProcessTable(Panel, can_focus=True):
                 self._set_filter(found[0].user)
         elif row := self.selected:
             self.post_message(self.Details(row.pid))
+
+    def action_attach(self) -> None:
+        """Have the selected process read from outside."""
+        if not self.by_user and (row := self.selected):
+            self.post_message(self.Attach(row.pid))
 
     def action_signal(self) -> None:
         if self.by_user:

@@ -1,5 +1,6 @@
 """What is said of the run itself, and of the watching."""
 
+from tfmemtop.rules.attached import ReadFromOutside
 from tfmemtop.rules.ending import MemoryHeld, MemoryReleasing, RunEnded
 from tfmemtop.rules.finding import RuleFailed
 from tfmemtop.rules.notices import HookAbsent, Noticed
@@ -9,6 +10,8 @@ from tfmemtop.words.endings import ending, still_held
 from tfmemtop.words.failure import describe
 from tfmemtop.words.findings.saying import Said, say
 from tfmemtop.words.hook_absence import reason_text
+from tfmemtop.words.outside import NOT_DONE, NOT_KNOWN
+from tfmemtop.words.outside import sentence as sentence_of
 
 _FINAL = "Showing its final state."
 
@@ -42,6 +45,12 @@ def _(found: Noticed) -> Said:
 def _(found: HookAbsent) -> Said:
     why = reason_text(found.why)
     return Said(f"Process {found.pid} uses TensorFlow without the hook: {why}.", figures="It is watched from outside.")
+
+
+@say.register
+def _(found: ReadFromOutside) -> Said:
+    figures = "" if found.blocked or found.told.detail else f"{NOT_KNOWN} {NOT_DONE}"
+    return Said(sentence_of(found.told), figures=figures)
 
 
 @say.register

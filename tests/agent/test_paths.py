@@ -1,0 +1,232 @@
+"""A tensor's path is how Python holds it, whatever holds it; no code of the script's runs for that."""
+
+import json
+from collections.abc import Callable
+
+from tests.agent.conftest import Monitor, outcome, start
+from tests.agent.test_tensors import ask, line, typed
+
+Script = Callable[[str], str]
+
+MAKING = """
+import collections, dataclasses, functools, json, sys, threading, types, typing, weakref
+import tensorflow as tf
+
+expected = {}
+
+def made(path):
+    extent = 1001 + len(expected)
+    expected[extent] = path
+    return tf.fill([100, extent], 1.0)
+
+def told(**more):
+    print(json.dumps({"paths": expected, **more}), flush=True)
+    sys.stdin.readline()
+"""
+
+OBJECTS = (
+    MAKING
+    + """
+ran = []
+
+class Angry:
+    def __init__(self, kept):
+        self.kept = kept
+    def refuse(self, *_):
+        ran.append(self)
+        raise SystemError
+    __getattribute__ = __getattr__ = __eq__ = __hash__ = __bool__ = __len__ = __iter__ = __repr__ = refuse
+    __class__ = property(refuse)
+
+class Stubborn(dict):
+    def refuse(self, *_):
+        ran.append(self)
+        raise SystemError
+    __getitem__ = __iter__ = __len__ = keys = values = items = get = __missing__ = refuse
+
+@dataclasses.dataclass
+class Result:
+    value: object
+
+class Slots:
+    __slots__ = ("unset", "kept")
+
+class Ring:
+    def __init__(self, size):
+        self.items, self.at = [None] * size, 0
+    def add(self, item):
+        self.items[self.at % len(self.items)] = item
+        self.at += 1
+
+class Model:
+    cache = {"x": made("Model.cache['x']")}
+
+class Trainer:
+    def __init__(self):
+        self.history = []
+    def step(self):
+        return self.history
+
+class Module(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.cache = {"x": made("module.cache['x']")}
+
+Point = collections.namedtuple("Point", "x y")
+
+angry = Angry(made("angry.kept"))
+stubborn = Stubborn({angry_key: [made("stubborn['key'][0]")] for angry_key in ["key"]})
+result = Result(made("result.value"))
+slots = Slots()
+slots.kept = [made("slots.kept[0]")]
+queue = collections.deque([1, made("queue[1]")], maxlen=2)
+losses = collections.defaultdict(list)
+losses["val"].append(made("losses['val'][0]"))
+nested = [[], [1, [made("nested[1][1][0]")]]]
+ring = Ring(3)
+for turn in range(3):
+    ring.add(1)
+ring.add(made("ring.items[0]"))
+trainer = Trainer()
+trainer.history.append(made("trainer.history[0]"))
+step = trainer.step
+point = Point(1, made("point.y"))
+module = Module()
+keyed = {(1, 2): made("keyed[...]"), 3: made("keyed[3]")}
+helpers = types.ModuleType("helpers")
+helpers.__file__, helpers.losses = "/somewhere/helpers.py", {}
+helpers.losses[7] = [made("helpers.losses[7][0]")]
+sys.modules["helpers"] = helpers
+told(ran=len(ran))
+print(len(ran), flush=True)
+"""
+)
+
+FUNCTIONS = (
+    MAKING
+    + """
+def closing():
+    captured = made("closure.<closure>.captured")
+    return lambda: captured
+
+def suspended():
+    inside = [made("generator.<locals>.inside[0]")]
+    yield
+    return inside
+
+def counting():
+    pass
+
+shortest = lambda x=made("shortest.<defaults>.x"): x
+counting.cache = [made("counting.cache[0]")]
+closure, generator = closing(), suspended()
+next(generator)
+part = functools.partial(print, made("part.args[0]"))
+apart = threading.local()
+apart.kept = made("")
+iterator = iter([made("")])
+weak = weakref.WeakValueDictionary()
+
+def hold():
+    weak["x"] = kept = made("hold.<locals>.kept")
+    shared = [made("train.<locals>.pieces[0]")]
+    return kept, shared
+
+def train():
+    pieces = hold()[1]
+    alias = lambda: pieces
+    rest(pieces)
+
+def rest(given):
+    unbound = 1
+    del unbound
+    told()
+
+train()
+"""
+)
+
+
+def paths(found: "list[list[object]]") -> dict[str, object]:
+    return {str(row[2][1]): row[0] for row in found if isinstance(row[2], list) and row[2][0] == 100}
+
+
+def test_objects_and_containers(monitor: Monitor, script: Script) -> None:
+    process = start(monitor, script(OBJECTS))
+    said = json.loads(line(process))
+    census = ask(monitor, process)
+    assert paths(census["largest"]) == said["paths"]
+    typed(process)
+    assert int(line(process)) == said["ran"], "code of the script's ran"
+    assert outcome(process).code == 0 and not monitor.of("hook_error")
+
+
+def test_functions_that_run_or_are_held(monitor: Monitor, script: Script) -> None:
+    process = start(monitor, script(FUNCTIONS))
+    expected = json.loads(line(process))["paths"]
+    expected = {extent: path for extent, path in expected.items() if not path.startswith("hold.")}  # it has returned
+    assert paths(ask(monitor, process)["largest"]) == expected
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
+
+
+MANY = """
+import collections, sys, threading, time
+import tensorflow as tf
+
+class Record:
+    def __init__(self, loss):
+        self.loss = loss
+
+class Thing:
+    def __init__(self):
+        self.one, self.other = {"a": [1]}, (2.5, [3])
+
+class Trainer:
+    def __init__(self):
+        self.history = [tf.zeros([500]) for _ in range(690)]
+
+things = [Thing() for _ in range(170_000)]
+trainer = Trainer()
+replay = collections.deque((tf.zeros([60]), number) for number in range(5000))
+rows = [{"loss": tf.zeros([300]), "step": number} for number in range(2000)]
+records = [Record(tf.zeros([200])) for _ in range(1000)]
+longest = [0.0]
+
+def beat():
+    while True:
+        began = time.perf_counter()
+        time.sleep(0.001)
+        longest[0] = max(longest[0], time.perf_counter() - began)
+
+threading.Thread(target=beat, daemon=True).start()
+print("up", flush=True)
+while True:
+    said = sys.stdin.readline()
+    if not said:
+        break
+    print(longest[0], flush=True)
+    longest[0] = 0.0
+"""
+
+
+def test_a_million_objects(monitor: Monitor, script: Script) -> None:
+    """Groups have their holder; the script goes on meanwhile."""
+    process = start(monitor, script(MANY))
+    assert line(process) == "up"
+    census = ask(monitor, process)
+    assert [row[:2] for row in census["alike"][:4]] == [
+        ["rows[*]['loss']", 2000],
+        ["trainer.history", 690],
+        ["replay[*]", 5000],
+        ["records[*].loss", 1000],
+    ]
+    stops = []
+    for _ in range(5):
+        typed(process)
+        line(process)
+        ask(monitor, process)
+        typed(process)
+        stops.append(float(line(process)))
+    assert outcome(process).code == 0 and not monitor.of("hook_error")
+    # Most of it is the one look through all objects. Machines that run tests are busy.
+    assert sorted(stops)[2] < 2

@@ -1,0 +1,98 @@
+"""A TensorFlow process that obeys, and tells its own figures: it is read from outside, and must agree to the byte."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+PROGRAM = """
+import ctypes, json, os, sys
+from pathlib import Path
+
+def told(**more):
+    print(json.dumps(more), flush=True)
+
+def figures():
+    # By the allocator's own function, called in this process; and by TensorFlow's public one.
+    folder = Path(tf.__file__).parent
+    library = ctypes.CDLL(str(folder / "libtensorflow_framework.so.2"))
+    def function(name, *arguments):
+        found = getattr(library, name)
+        found.restype, found.argtypes = ctypes.c_void_p, list(arguments)
+        return found
+    state = function("_ZN10tensorflow12ProcessState9singletonEv")()
+    get = function("_ZN10tensorflow12ProcessState15GetCPUAllocatorEi", ctypes.c_void_p, ctypes.c_int)
+    stats = function("_ZN3tsl12BFCAllocator8GetStatsEv", ctypes.c_void_p, ctypes.c_void_p)
+    words = (ctypes.c_int64 * 64)()
+    stats(ctypes.addressof(words), get(state, 0))
+    from tfmemtop.agent.layouts import layout_of
+    layout = layout_of(tf.__version__)
+    public = tf.config.experimental.get_memory_info("CPU:0")
+    places = dict(allocations=layout.allocations, limit=layout.limit_told, pool=layout.pool, peak_pool=layout.peak_pool)
+    return dict(in_use=public["current"], peak=public["peak"], **{k: words[v // 8] for k, v in places.items()})
+
+kept = []
+told(ready=True)
+for line in sys.stdin:
+    word, _, number = line.strip().partition(" ")
+    if word == "import":
+        import tensorflow as tf
+    elif word == "take":
+        kept.append(tf.Variable(tf.zeros([int(number)], tf.uint8)))
+    elif word == "small":
+        kept.extend(tf.Variable(tf.zeros([256 + 8 * n], tf.uint8)) for n in range(int(number)))
+    elif word == "free":
+        del kept[:: int(number)]
+    elif word == "fork":
+        child = os.fork()
+        if child == 0:
+            import time
+            time.sleep(600)
+        told(child=child)
+        continue
+    elif word == "exec":
+        os.execv(sys.executable, [sys.executable, "-c", "print('{}', flush=True); input()"])
+    elif word == "figures":
+        told(**figures())
+        continue
+    told(done=word)
+"""
+
+
+class Reporting:
+    """Starts such a process; each :meth:`do` waits for its answer."""
+
+    def __init__(self, limit_mib: int, *, pool: bool = True, **options: Any) -> None:
+        environment = dict(os.environ) | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+        if pool:
+            environment |= {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(limit_mib)}
+        command = [sys.executable, "-u", "-c", PROGRAM]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment, **options)
+        self.pid = self.process.pid
+        self._answer()
+
+    def do(self, what: str) -> dict[str, Any]:
+        """Have it do *what*; its answer."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(what + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        """End it, if it has not ended."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):  # a child that it forked may still hold them
+            if pipe is not None:
+                pipe.close()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        while True:
+            line = self.process.stdout.readline()
+            assert line, f"it has ended with {self.process.wait()}"
+            if line.startswith("{"):
+                found: dict[str, Any] = json.loads(line)
+                return found

@@ -1,0 +1,273 @@
+"""TensorFlow's pools read from outside: real processes, whose own figures must be the same to the byte."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine.conftest import Engines
+from tests.engine.reporting import Reporting
+from tests.patience import PATIENCE_S
+from tfmemtop.engine.sources.outside import which
+from tfmemtop.engine.sources.outside.cards import cards_of
+from tfmemtop.engine.sources.outside.look import Look
+from tfmemtop.engine.sources.outside.remote import Regions, mappings
+from tfmemtop.engine.sources.outside.rights import Rights, in_the_way
+from tfmemtop.engine.sources.outside.sweep import Sweep
+from tfmemtop.events import (
+    Allocator,
+    Attach,
+    Device,
+    Effective,
+    Hook,
+    MapWanted,
+    MemoryMap,
+    Notice,
+    NoticeKind,
+    Outside,
+    OutsideState,
+    PoolGrowth,
+    Process,
+    Run,
+    RunEnd,
+)
+from tfmemtop.recording import read
+
+S = OutsideState
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def trainings() -> Iterator[list[Reporting]]:
+    """Two of them side by side, with pools of different limits, whose devices are made."""
+    found = [Reporting(limit) for limit in (96, 640)]
+    for training in found:
+        training.do("import")
+        training.do("take 1048576")
+    yield found
+    for training in found:
+        training.close()
+
+
+def figures(look: Look) -> dict[str, int | None]:
+    """As the process tells them."""
+    [(name, found)] = look.read().values()
+    assert name == "bfc_cpu_allocator_for_gpu"
+    return found._asdict()
+
+
+@pytest.mark.tensorflow
+def test_all_figures_are_the_process_s_own_to_the_byte(trainings: list[Reporting]) -> None:
+    looks = [Look(training.pid) for training in trainings]
+    for look in looks:
+        about = look.refresh()
+        assert (about.state, about.detail) == (S.READING, "")
+        assert about.tensorflow and Path(about.folder or "").name == "tensorflow" and about.python.startswith("3.")
+    for step in ("take 3000000", "small 700", "free 3", "take 20000000", "free 2", "take 12345678"):
+        for look, training in zip(looks, trainings, strict=True):
+            training.do(step)
+            assert figures(look) == training.do("figures"), step
+    assert [training.do("figures")["limit"] for training in trainings] == [96 * MIB, 640 * MIB]
+
+
+@pytest.mark.tensorflow
+def test_the_map_fills_the_pool_and_one_that_does_not_keep_still_is_left_out(trainings: list[Reporting]) -> None:
+    look = Look(trainings[0].pid)
+    look.refresh()
+    copy = look.copy("CPU:0")
+    assert copy is not None and copy.figures.in_use == trainings[0].do("figures")["in_use"]
+    assert look.copy("GPU:0") is None
+    assert look.grows("CPU:0") is True
+
+
+@pytest.mark.tensorflow
+def test_a_search_of_the_memory_finds_the_same_allocator(trainings: list[Reporting]) -> None:
+    look = Look(trainings[0].pid)
+    look.refresh()
+    lists, pool = look._lists, look._pools["CPU:0"]
+    assert lists is not None
+    # It lies among the first of what is searched, for 2 s at most.
+    assert pool.address in list(lists.search(Regions(list(mappings(look.pid)))))
+
+
+@pytest.mark.tensorflow
+def test_a_sweep_reads_every_process_that_has_tensorflow(trainings: list[Reporting]) -> None:
+    sweep = Sweep()
+    events = sweep.read({training.pid for training in trainings})
+    sweep.close()
+    states = {event.pid: event.state for event in events if isinstance(event, Outside)}
+    readings = {event.pid: event for event in events if isinstance(event, Allocator)}
+    # It stops when its time is over, but not before the first.
+    assert states and set(states.values()) <= {S.READING, S.NO_DEVICES, S.NO_POOL}
+    for training in trainings:
+        if training.pid in readings:
+            assert readings[training.pid].in_use == training.do("figures")["in_use"]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(PATIENCE_S * 20):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it has not come")
+
+
+@pytest.mark.tensorflow
+async def test_an_engine_reads_it_as_a_run_and_leaves_it_unharmed(
+    engines: Engines, trainings: list[Reporting], tmp_path: Path
+) -> None:
+    training, path = trainings[1], tmp_path / "kept.jsonl"
+    screen = await engines.run(attach=training.pid, record=str(path))
+    run = await screen.until(Run)
+    assert (run.pid, run.outside, run.argv[1]) == (training.pid, True, "-u")
+    told = await screen.until(Outside)
+    assert told.state is S.READING and told.tensorflow
+    now = training.do("figures")
+    first = await screen.until(Allocator)
+    assert {name: getattr(first, name) for name in now} == now and first.high is None
+    assert (await screen.until(Process)).run == 1
+    effective = await screen.until(Effective)
+    assert (effective.growth, effective.limit, effective.allocator) == (True, None, "bfc")
+
+    training.do("take 200000000")
+    now = training.do("figures")
+    growth = await screen.until(PoolGrowth)
+    assert growth.after == now["pool"]
+    await screen.until(Allocator, lambda one: one.in_use == now["in_use"] and one.peak == now["peak"])
+    await screen.client.send(MapWanted(pid=training.pid, device="CPU:0", pace_s=0.2))
+    found = await screen.until(MemoryMap, lambda one: one.pool == now["pool"])
+    assert found.in_use == now["in_use"] and found.cells and found.missing is None
+    assert not screen.all(Hook)
+
+    await screen.client.close()
+    await until(lambda: not path.with_suffix(".lock").exists() and '"left"' in path.read_text())
+    assert training.do("figures") == now
+    events = list(read(path).events())
+    assert [one.state for one in events if isinstance(one, Outside)] == [S.READING, S.LEFT]
+    assert not any(isinstance(one, RunEnd) for one in events)
+
+
+@pytest.mark.tensorflow
+async def test_it_waits_for_devices_and_says_what_becomes_of_the_process(engines: Engines) -> None:
+    training = Reporting(64)
+    try:
+        screen = await engines.run(attach=training.pid)
+        await screen.until(Outside, lambda told: told.state is S.NO_TENSORFLOW)
+        training.do("import")
+        assert (await screen.until(Outside, lambda told: told.state is S.NO_DEVICES)).tensorflow
+        training.do("take 1000")
+        await screen.until(Outside, lambda told: told.state is S.READING)
+        child = training.do("fork")["child"]
+        os.kill(training.pid, signal.SIGSTOP)
+        await screen.until(Outside, lambda told: told.state is S.STOPPED)
+        os.kill(training.pid, signal.SIGCONT)
+        await asyncio.sleep(1.5)  # the kernel is asked for its children once a second
+        training.close()
+        gone = await screen.until(Outside, lambda told: told.state is S.GONE)
+        assert gone.detail == str(child)
+        end = await screen.until(RunEnd)
+        assert (end.exit_code, end.signal) == (None, None)
+        os.kill(child, signal.SIGKILL)
+    finally:
+        training.close()
+
+
+async def test_a_program_that_it_becomes_is_another(engines: Engines) -> None:
+    training = Reporting(64)
+    screen = await engines.run(attach=training.pid)
+    await screen.until(Outside, lambda told: told.state is S.NO_TENSORFLOW)
+    training.do("exec")
+    training.close()
+    await screen.until(Outside, lambda told: told.state is S.GONE)
+
+
+async def test_what_is_not_there_and_what_has_a_script_are_refused_in_one_line(engines: Engines) -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
+    await process.wait()
+    assert (error := engines.launch(attach=process.pid).error) is not None
+    assert error.name == str(process.pid)
+    watching = await engines.run()
+    await watching.client.send(Attach(pid=process.pid))
+    await watching.until(Notice, lambda notice: notice.kind is NoticeKind.ATTACH_NO_PROCESS)
+    running = await engines.python("input()")
+    await running.client.send(Attach(pid=os.getpid()))
+    await running.until(Notice, lambda notice: notice.kind is NoticeKind.ATTACH_BESIDE_SCRIPT)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
+def test_a_process_of_another_user_is_refused_with_what_helps() -> None:
+    program = f"""
+import os
+from tfmemtop.engine.sources.outside.look import Look
+look = Look({os.getpid()})
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+print(look.refresh().state.value)
+"""
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == "other_user\n"
+
+
+@pytest.mark.parametrize(
+    ("rights", "state"),
+    [
+        (Rights(1000, False, 0, 1001, False, True), S.OTHER_USER),
+        (Rights(0, False, 0, 1001, False, True), S.NO_CAPABILITY),
+        (Rights(1000, False, 1, 1000, False, True), S.ONLY_ANCESTORS),
+        (Rights(1000, False, 2, 1000, True, True), S.ONLY_ROOT),
+        (Rights(0, True, 3, 1000, False, True), S.NOBODY_MAY),
+        (Rights(1000, False, 0, 1000, False, False), S.PROTECTED),
+        (Rights(1000, False, 1, 1000, True, True), S.REFUSED),
+    ],
+)
+def test_what_stands_in_the_way_is_named(rights: Rights, state: OutsideState) -> None:
+    assert in_the_way(rights) is state
+
+
+def test_a_version_is_read_from_what_lies_beside_the_library(tmp_path: Path) -> None:
+    folder = tmp_path / "site-packages" / "tensorflow"
+    (folder / "include/tensorflow/core/public").mkdir(parents=True)
+    library = folder / "libtensorflow_framework.so.2"
+    library.write_bytes(b"")
+    here = which.Mapped(0, str(library), "00:01", library.stat().st_ino, False)
+    assert which.version_of(os.getpid(), here) == (None, False)
+    header = "#define TF_MAJOR_VERSION 2\n#define TF_MINOR_VERSION 19\n#define TF_PATCH_VERSION 1\n"
+    (folder / "include/tensorflow/core/public/version.h").write_text(header + '#define TF_VERSION_SUFFIX "-rc0"\n')
+    assert which.version_of(os.getpid(), here).version == "2.19.1-rc0"
+    package = folder.parent / "tensorflow_cpu-2.21.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Name: tensorflow-cpu\nVersion: 2.21.0\n")
+    assert which.version_of(os.getpid(), here).version == "2.21.0"
+    assert which.version_of(os.getpid(), here._replace(inode=1)) == (None, True)
+
+
+def card(index: int, name: str = "NVIDIA H100") -> Device:
+    return Device(t=0.0, index=index, uuid=f"GPU-{index}", name=name, total=None, reserved=None)
+
+
+@pytest.mark.parametrize(
+    ("count", "held", "environment", "expected"),
+    [
+        (2, [1], {}, ["GPU-1", "GPU-1"]),
+        (3, [], {}, ["GPU-0", "GPU-1", "GPU-2"]),
+        (2, [0, 2], {"CUDA_VISIBLE_DEVICES": "2,0"}, ["GPU-2", "GPU-0"]),
+        (2, [], {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-0"}, ["GPU-1", "GPU-0"]),
+        (3, [0, 1], {"CUDA_VISIBLE_DEVICES": "0,1"}, []),
+        (2, [], {"CUDA_VISIBLE_DEVICES": "0,9"}, []),
+    ],
+)
+def test_an_allocator_s_card_is_told_only_where_there_is_no_doubt(
+    count: int, held: list[int], environment: dict[str, str], expected: list[str]
+) -> None:
+    assert cards_of(count, [card(0), card(1), card(2)], held, environment) == expected
+
+
+def test_of_unlike_cards_cuda_s_order_is_not_known() -> None:
+    assert cards_of(2, [card(0), card(1, "NVIDIA T4")], [], {}) == []
+    assert cards_of(2, [card(0), card(1, "NVIDIA T4")], [], {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}) == ["GPU-0", "GPU-1"]

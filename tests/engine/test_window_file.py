@@ -1,0 +1,156 @@
+"""A window file that is damaged, cut short or made up is refused, or tells what adds up, and harms nobody."""
+
+import os
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.engine.test_windows import Unpacked
+from tests.engine.window_files import Allocator, header, section, told, training_step
+from tfmemtop.engine.sources.window_events import Known, events_of
+from tfmemtop.engine.sources.window_file import read_window
+from tfmemtop.events import Holders, Opened, encode
+from tfmemtop.events.decoding import decode_event
+
+damaging = settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+def a_file() -> bytes:
+    """A small window."""
+    allocator = Allocator()
+    for number in range(4):
+        allocator.allocate(700 * number + 1, f"weight{number}", "[]")
+    window = allocator.window().step()
+    training_step(allocator, 30)
+    window.end_step()
+    return window.file(pieces=2, lost=1)
+
+
+GOOD = a_file()
+POOL = section(1, 1, struct.pack("<qqqq", 0, 0, 0, 0))
+ROW = (5, 4096, 100, 256, 256, 1, 0, 0, 0, 1, 1)
+
+
+def record(**changes: int) -> bytes:
+    """A section with one record that is as :data:`ROW` but for *changes*."""
+    names = ("at", "address", "requested", "size", "in_use", "thread", "operation", "shape", "pool", "region", "dtype")
+    row = dict(zip(names, ROW, strict=True)) | changes
+    return section(4, 1, struct.pack("<qQqqqIIIHBB", *row.values()))
+
+
+def adds_up(folder: Path, data: bytes) -> None:
+    """What the file tells, if anything, adds up and has its bounds."""
+    (folder / "w").write_bytes(data)
+    window = told(data, opened=Opened.START)
+    file = read_window(folder, "w", len(data))
+    for event in events_of(window, file, Known(), lambda monotonic: monotonic, lambda: None):
+        assert type(decode_event(encode(event))) is type(event)
+        if isinstance(event, Holders):
+            found = Unpacked(event)
+            assert found.total(event.peak_at) + event.unknown == event.peak
+            assert max(found.times, default=0) >= 0
+
+
+def test_what_is_whole_is_read(tmp_path: Path) -> None:
+    adds_up(tmp_path, GOOD)
+    adds_up(tmp_path, header() + POOL)
+    adds_up(tmp_path, header() + POOL + record())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        header()[:60],
+        header(),
+        b"TFMWIN2\0" + GOOD[8:],
+        GOOD[:12] + b"\x39" + GOOD[13:],
+        GOOD[:-8],
+        GOOD + b"\0\0\0",
+        header(0),
+        header() + POOL + POOL,
+        header(300) + section(1, 300, bytes(300 * 32)),
+        header() + section(1, 1, struct.pack("<qqqq", -1, 0, 0, 0)),
+        header() + POOL + section(2, 1, struct.pack("<QqqHHI", 1 << 63, 256, 1, 0, 0, 0)),
+        header() + POOL + section(2, 1, struct.pack("<QqqHHI", 1, 0, 1, 0, 0, 0)),
+        header() + POOL + section(2, 1, struct.pack("<QqqHHI", 1, 256, 1, 1, 0, 0)),
+        header() + POOL + section(2, 1_000_000, b""),
+        header() + POOL + section(3, 1, struct.pack("<I", 100)),
+        header() + POOL + section(3, 1 << 30, b""),
+        header() + POOL + section(4, 1 << 30, b""),
+        header() + POOL + section(4, 1, bytes(16)),
+        header() + POOL + struct.pack("<IIQ", 4, 1, 1 << 62),
+        header() + POOL + record(address=1 << 63),
+        header() + POOL + record(requested=-1),
+        header() + POOL + record(size=0),
+        header() + POOL + record(size=-(1 << 62)),
+        header() + POOL + record(in_use=-1),
+        header() + POOL + record(at=-1),
+        header() + POOL + record(pool=1),
+        header() + POOL + record(operation=1),
+        header() + POOL + record(shape=1),
+    ],
+)
+def test_what_is_damaged_is_refused(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(ValueError):
+        adds_up(tmp_path, data)
+
+
+@damaging
+@given(st.data())
+def test_whatever_is_changed_in_it_is_refused_or_adds_up(tmp_path: Path, data: st.DataObject) -> None:
+    changed = bytearray(GOOD)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(changed) - 1))
+        changed[at] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.sampled_from([len(changed), len(changed) - 8, at]))
+    try:
+        adds_up(tmp_path, bytes(changed[:cut]))
+    except ValueError:
+        return
+
+
+rows = st.tuples(
+    st.integers(0, 50),
+    st.sampled_from([256, 512, 1024, 2**63 - 1]),
+    st.integers(0, 2**61),
+    st.sampled_from([256, -256, 512, -512, 1 << 61, -(1 << 61)]),
+    st.sampled_from([0, 256, 512, 768, 1 << 40]),
+    st.integers(0, 3),
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.just(0),
+    st.integers(0, 255),
+    st.integers(0, 255),
+)
+
+
+@damaging
+@given(st.lists(rows, max_size=60), st.lists(st.binary(max_size=8), min_size=2, max_size=2), st.integers(0, 60))
+def test_made_up_records_add_up_too(
+    tmp_path: Path, made_up: list[tuple[int, ...]], texts: list[bytes], begin: int
+) -> None:
+    parts = [header(), POOL, section(3, 2, b"".join(struct.pack("<I", len(text)) + text for text in texts))]
+    parts.append(section(4, len(made_up), b"".join(struct.pack("<qQqqqIIIHBB", *row) for row in made_up)))
+    parts.append(section(5, 1, struct.pack("<qq", begin, begin + 20)))
+    adds_up(tmp_path, b"".join(parts))
+
+
+def test_a_pipe_a_link_or_another_folder_is_none(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "there").write_bytes(GOOD)
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    for name in ("pipe", "../there", "."):
+        with pytest.raises((ValueError, OSError)):
+            read_window(tmp_path, name, len(GOOD))
+    with pytest.raises(OSError):
+        read_window(tmp_path, "link", len(GOOD))
+    with pytest.raises(ValueError):
+        read_window(tmp_path, "there", len(GOOD) + 1)
+    with pytest.raises(ValueError):
+        read_window(tmp_path, "there", 1 << 40)

@@ -1,0 +1,114 @@
+"""A nameless buffer is offered XLA's report, and the next run has it unless the user refuses; never silently."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.rules import situations as at
+from tests.streams import MIB
+from tests.windows import Window
+from tfmemtop import events
+from tfmemtop.rules.remedy import Action
+from tfmemtop.rules.xla import Nameless, ReportMissing
+from tfmemtop.session.session import Session
+from tfmemtop.session.source import Batch
+from tfmemtop.settings import Settings
+from tfmemtop.state import State, apply
+from tfmemtop.words.findings import say
+from tfmemtop.words.settings import changes
+
+BUFFER = 600 * MIB + 4
+
+
+def window(size: int = BUFFER, name: str = "", *, before: bool = False) -> events.Holders:
+    """A step with 400 MiB of variables, and one allocation of *size*."""
+    made = Window()
+    made.has(400 * MIB, "")
+    if before:
+        made.has(size, name)
+    made.free(made.allocate(1 * MIB if before else size, name))
+    return made.done()
+
+
+def cluster(**fields: object) -> events.XlaCluster:
+    return events.XlaCluster(**{"t": 9.0, "pid": 100, "name": "step", "module": 7} | fields)  # type: ignore[arg-type]
+
+
+def run(*parts: events.Event, settings: Settings | None = None) -> list[events.Event]:
+    return [*at.begin(settings), at.effective(True), *parts]
+
+
+def test_most_of_a_peak_without_a_name_is_offered_a_report() -> None:
+    found = at.found(run(window()))
+    one = found[Nameless]
+    assert (one.bytes, one.peak) == (BUFFER, 1000 * MIB + 256)
+    assert [remedy.action for remedy in one.remedies] == [Action.XLA_REPORT]
+    assert "600.0 MiB" in say(one).text and "XLA" in say(one).explanation
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [window(390 * MIB)],  # less than half
+        [window(name="model/dense/MatMul")],
+        [window(before=True)],  # allocated before: it may be anything
+        [window(), cluster(temporary=BUFFER)],  # it is known
+        [window(), cluster(module=-1, name="", missing=events.XlaMissing.USERS_FOLDER)],  # it cannot be known
+    ],
+)
+def test_and_nothing_else_is(parts: list[events.Event]) -> None:
+    assert Nameless not in at.found(run(*parts))
+
+
+def test_that_of_a_whole_function_is_nameless_too() -> None:
+    assert Nameless in at.found(run(window(name="__inference_one_step_on_data_1368")))
+
+
+@pytest.mark.parametrize("why", events.XlaMissing)
+def test_a_report_that_is_missing_says_why(why: events.XlaMissing) -> None:
+    one = at.found(run(cluster(missing=why, detail="THIS")))[ReportMissing]
+    assert say(one).text.startswith("There is no report of XLA's buffers of step: ")
+
+
+class Live:
+    """A source that reaches a script."""
+
+    live = True
+
+    def __init__(self, *parts: events.Event) -> None:
+        self.state = State()
+        for event in parts:
+            apply(self.state, event)
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        yield []
+
+    async def send(self, command: events.Command) -> None:
+        raise ConnectionError
+
+    async def close(self) -> None:
+        return
+
+
+def next_settings(session: Session) -> Settings:
+    assert session.next is not None
+    return session.next.settings
+
+
+def test_the_next_run_has_the_report_preset_shown_and_refusable() -> None:
+    source = Live(*run())
+    session = Session(source)
+    assert session.next is not None and not next_settings(session).xla_report
+    apply(source.state, window())
+    newest = source.state.run
+    assert newest is not None and next_settings(session).xla_report
+    assert changes(session.next.argv, next_settings(session), newest.argv, newest.settings) == ["XLA's report"]
+    session.choose(session.next.with_xla_report_toggled())
+    assert not next_settings(session).xla_report
+    session._chosen = None  # the run after that
+    assert not next_settings(session).xla_report
+
+
+def test_a_run_that_reports_is_followed_by_one_that_does_and_a_look_presets_nothing() -> None:
+    assert next_settings(Session(Live(*run(window(), settings=Settings(xla_report=True))))).xla_report
+    assert not next_settings(Session(Live(*run(window())), readonly=True)).xla_report

@@ -1,0 +1,132 @@
+"""Steps of real programs on TensorFlow's BFC allocator for the CPU: who held what, named as the program names it.
+
+The windows were recorded with TensorFlow 2.21 from the making of the devices on, each is the last of four steps. In
+:func:`alone` nothing is known of what was allocated before that step.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests import streams as s
+from tfmemtop import events
+from tfmemtop.events.courses import pack_holdings, pack_spans, unpack_holdings, unpack_spans
+from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holders import By, Standing, course, standing
+from tfmemtop.state.model import Hooked
+
+FOLDER = Path(__file__).parent / "real_windows"
+PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
+MIB = 2**20
+
+
+def load(program: str) -> tuple[events.Holders, Hooked]:
+    """The window and the process it is of."""
+    stream = [events.decode_event(line) for line in (FOLDER / f"{program}.jsonl").read_bytes().splitlines()]
+    state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), *stream])
+    hooked = state.processes[100].hooked
+    assert hooked is not None and hooked.census is not None
+    (window,) = hooked.windows["CPU:0"].newest
+    return window, hooked
+
+
+def alone(window: events.Holders) -> events.Holders:
+    """*window* as if nothing had been recorded before it."""
+    holdings = unpack_holdings(window.holdings)
+    spans = unpack_spans(window.spans, holdings)
+    known = len(holdings)
+    holdings += [events.Holding(None, None, "", "", one.requested, one.size, 0) for one in holdings]
+    spans = [replace(span, holding=span.holding + known) if span.begin < 0 else span for span in spans]
+    return msgspec.structs.replace(window, holdings=pack_holdings(holdings), spans=pack_spans(spans))
+
+
+def named(found: Standing) -> float:
+    """The share of bytes with a name."""
+    before = sum(part.bytes for row in found.holders for part in row.parts if part.kind is Kind.BEFORE)
+    return 1 - (found.unknown + before) / found.total
+
+
+def layers(found: Standing) -> dict[str, Counter[Kind]]:
+    """Bytes that were asked for, by layer and kind."""
+    sums: dict[str, Counter[Kind]] = {}
+    for row in found.holders:
+        for part in row.parts:
+            sums.setdefault(part.layer, Counter())[part.kind] += part.requested
+    return sums
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("by", By)
+def test_rows_add_up_to_what_the_allocator_said(program: str, by: By) -> None:
+    window, hooked = load(program)
+    for each in (window, alone(window)):
+        found = standing(each, hooked, by)
+        assert sum(row.bytes for row in found.holders) + found.unknown == found.total == window.peak
+    moments = course(window, hooked)
+    assert max(moment.total for moment in moments) == window.peak
+
+
+@pytest.mark.parametrize("program", [program for program in PROGRAMS if program != "xla"])
+def test_nearly_all_bytes_have_a_name(program: str) -> None:
+    window, hooked = load(program)
+    assert named(standing(window, hooked, By.LAYER)) >= 0.98
+    if program != "v1":  # whose variables no census knows
+        assert named(standing(alone(window), hooked, By.LAYER)) >= 0.90
+
+
+LAYERS = {
+    "dense": {"layer0", "layer1", "layer2", "layer3", "head"},
+    "sequential": {"c1", "c2", "batch_normalization", "conv2d", "conv2d_1", "d1", "dense", "dense_1", "dense_2"},
+    "functional": {"dense", "dense_1", "dense_3", "dense_5", "layer_normalization_2", "head", "add", "add_1"},
+    "subclassed": {"block0/conv1", "block1/conv2", "block2/batch_normalization_2", "global_average_pooling2d", "dense"},
+    "transformer": {
+        "tok",
+        "attn0/query",
+        "attn1/attention_output",
+        "layer_normalization",
+        "mlp0up",
+        "mlp1down",
+        "head",
+    },
+    "plain": {"encoder", "decoder", "w1", "w2"},
+    "mirrored": {"up", "down"},
+    "v1": {"encoder", "head"},
+    "eager": {"sequential/d1", "sequential/d2", "w1", "w2"},
+}
+"""Layers as the programs call them."""
+
+
+@pytest.mark.parametrize("program", LAYERS)
+def test_layers_are_called_as_the_program_calls_them(program: str) -> None:
+    window, hooked = load(program)
+    rows = {row.name: row for row in standing(window, hooked, By.LAYER).holders}
+    assert LAYERS[program] <= rows.keys()
+    if program in ("dense", "transformer", "functional"):
+        # Forward, backward and optimizer part of one layer meet in one row.
+        kinds = {kind for name in LAYERS[program] for part in rows[name].parts for kind in [part.kind]}
+        assert {Kind.VARIABLES, Kind.OPTIMIZER, Kind.ACTIVATIONS, Kind.GRADIENTS} <= kinds
+
+
+def test_layers_hold_what_arithmetic_says() -> None:
+    """Four layers of 1024 × 1024 on a batch of 256: float32, and Adam has two slots for each variable."""
+    window, hooked = load("dense")
+    most: Counter[str] = Counter()
+    gradients: Counter[str] = Counter()
+    for moment in course(window, hooked):
+        for row in standing(window, hooked, By.LAYER, moment.event).holders:
+            kept = sum(part.requested for part in row.parts if part.kept)
+            most[row.name] = max(most[row.name], kept)
+            for part in row.parts:
+                if part.kind is Kind.GRADIENTS and part.shape == (1024, 1024):
+                    gradients[row.name] = max(part.requested // part.count, gradients[row.name])
+    peak = layers(standing(window, hooked, By.LAYER))
+    weights = (1024 * 1024 + 1024) * 4
+    for layer in ("layer0", "layer1", "layer2", "layer3"):
+        assert peak[layer][Kind.VARIABLES] == pytest.approx(weights, rel=0.01)
+        assert peak[layer][Kind.OPTIMIZER] == pytest.approx(2 * weights, rel=0.01)
+        assert most[layer] == pytest.approx(256 * 1024 * 4, rel=0.01)
+        assert gradients[layer] == 1024 * 1024 * 4
+    assert peak["head"][Kind.VARIABLES] == pytest.approx((1024 * 10 + 10) * 4, rel=0.01)

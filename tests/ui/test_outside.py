@@ -1,0 +1,84 @@
+"""A process that tfmemtop did not start, on the screen: how it is chosen, what is said of it, what keys do."""
+
+import msgspec
+
+from tests import streams as s
+from tests.ui.recorded import source_of
+from tests.ui.test_app import app, drawn, press, text_of
+from tfmemtop import events
+from tfmemtop.events import OutsideState
+from tfmemtop.options import UiOptions
+
+GIB = 2**30
+
+
+def watching() -> list[events.Event]:
+    return [
+        s.session(command=[]),
+        s.device(),
+        s.process(0.3, 100, run=None),
+        s.alive(1.0, 100),
+        s.device_reading(2.0, {100: 2 * GIB}),
+    ]
+
+
+def attached(state: OutsideState = OutsideState.READING, detail: str = "") -> list[events.Event]:
+    run = msgspec.structs.replace(s.run(2.1), outside=True)
+    told = events.Outside(t=2.2, pid=100, state=state, detail=detail, argv=["python", "train.py"], tensorflow="2.21.0")
+    stream: list[events.Event] = [*watching(), run, s.process(2.15, 100), told]
+    if state.inside:
+        stream += [
+            msgspec.structs.replace(s.effective(2.3, 100), growth=None),
+            s.allocator(2.4, 100, in_use=GIB // 8, peak=GIB),
+        ]
+    return stream
+
+
+async def test_a_and_enter_read_the_chosen_process_of_a_session_that_only_watches() -> None:
+    async with app(watching()).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "a")
+        assert events.Attach(pid=100) in source_of(shown).sent
+        told = await press(pilot, "enter")
+        assert events.Attach(pid=100, if_tensorflow=True) in source_of(shown).sent
+        assert "tfmemtop attach PID, reads its allocators" in told
+
+
+async def test_a_session_with_a_script_names_the_command_instead() -> None:
+    async with app().run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "a")
+        assert [note.message for note in shown._notifications] == [
+            "This session has a script of its own. In another terminal: tfmemtop attach 100"
+        ]
+        assert not any(isinstance(command, events.Attach) for command in source_of(shown).sent)
+
+
+async def test_figures_are_marked_and_keys_that_steer_say_why_they_do_nothing() -> None:
+    async with app(attached(), UiOptions(outside=True)).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        told = await press(pilot, "G", "R", "L", "E", "k", "i", "x")
+        assert "FROM OUTSIDE" in told and "Allocators 1, read from outside" in told and "128.0M" in told
+        said = [notification.message for notification in shown._notifications]
+        assert len(said) == 6 and all("was not started by tfmemtop, which only reads it" in text for text in said)
+        assert "relaunch" not in told.splitlines()[-1] and "Output" not in told
+        steering = (events.Relaunch, events.Stop, events.Signal, events.Input, events.Resize)
+        assert not any(isinstance(command, steering) for command in source_of(shown).sent)
+        details = await press(pilot, "enter")
+        assert "Read from outside" in details and "the script's own calls are seen only by a hook" in details
+
+
+async def test_leaving_asks_nothing_and_ends_nothing() -> None:
+    async with app(attached(), UiOptions(outside=True)).run_test(size=(100, 30)) as pilot:
+        shown = await drawn(pilot)
+        await pilot.press("q")
+        await pilot.pause()
+        assert not any(isinstance(command, events.Stop) for command in source_of(shown).sent)
+    assert shown.return_value is not None and not shown.return_value.left_running
+
+
+async def test_what_stands_in_the_way_is_told_with_what_helps() -> None:
+    stream = attached(OutsideState.NO_TABLE, "2.99.0")
+    async with app(stream, UiOptions(outside=True)).run_test(size=(160, 48)) as pilot:
+        told = text_of(await drawn(pilot))
+        assert "it has TensorFlow 2.99.0, whose layout in memory is not known" in told

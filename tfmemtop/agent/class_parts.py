@@ -1,0 +1,140 @@
+"""What the instances of a class hold, and by which C functions that is reached without a look-up of the script's."""
+
+import os
+import sys
+from typing import Any, NamedTuple, Optional
+
+from .one_step import CLASS, LIST, MAPPING, TUPLE, Container, Way, identity, rows, through
+
+_TYPE: Any = type
+_of_type = _TYPE.__dict__
+_mro, _name, module_of = _of_type["__mro__"].__get__, _of_type["__name__"].__get__, _of_type["__module__"].__get__
+class_dict = _of_type["__dict__"].__get__
+
+_MODULE: Any = type(sys)
+module_dict = _MODULE.__dict__["__dict__"].__get__
+
+_GETSET, _MEMBER = type(_of_type["__dict__"]), type(_MODULE.__dict__["__dict__"])
+_SLOT = type(object.__repr__)
+FUNCTION: Any = type(lambda: None)
+GENERATOR: Any = type(_ for _ in ())
+
+
+class _Bound:
+    def method(self) -> None:
+        """Only for its class."""
+
+
+_METHOD: Any = type(_Bound().method)
+
+_LIBRARIES = os.__file__.rpartition("/")[0] + "/", "<frozen "
+_PACKAGES = "/site-packages/", "/dist-packages/"
+
+
+class Parts(NamedTuple):
+    """``items`` of a container, with the ``fields`` of a named tuple; the way to the ``attributes``; and ``slots``.
+
+    A slot without a name is what the object only stands for. ``library``: the class is not the script's.
+    """
+
+    library: bool
+    items: Optional[Container] = None
+    fields: "tuple[str, ...]" = ()
+    attributes: Optional[Way] = None
+    slots: "tuple[tuple[str, Way], ...]" = ()
+
+    @property
+    def none(self) -> bool:
+        """Whether there is nothing to look into."""
+        return self.items is None and self.attributes is None and not self.slots
+
+
+def of_library(path: Any) -> bool:
+    """Whether a file is Python's own or an installed package's; also of what has none."""
+    if type(path) is not str:
+        return True
+    installed = any(each in path for each in _PACKAGES)
+    return installed or path.startswith(_LIBRARIES)
+
+
+class Classes:
+    """Knows the parts of each class that was asked for once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[type, Parts]] = {}  # by identity; the class, lest another takes its place
+        self._roots: dict[str, bool] = {}
+
+    def parts(self, kind: type) -> Parts:
+        """What instances of *kind* hold."""
+        known = self._known.get(identity(kind))
+        if known is None:
+            known = self._known[identity(kind)] = kind, self._parts(kind)
+        return known[1]
+
+    def is_librarys(self, module: Any) -> bool:
+        """Whether the module of that name is no part of the script."""
+        if type(module) is not str:
+            return True
+        root = module.partition(".")[0]
+        found = self._roots.get(root)
+        if found is None:
+            found = self._roots[root] = root != "__main__" and of_library(file_of(root))
+        return found
+
+    def _parts(self, kind: type) -> Parts:
+        module = module_of(kind)
+        library = self.is_librarys(module)
+        if kind in (FUNCTION, GENERATOR) or issubclass(kind, (_TYPE, _MODULE)):
+            return Parts(library)
+        items = fields = None
+        for base, container in ((dict, MAPPING), (list, LIST), (tuple, TUPLE)):
+            if issubclass(kind, base):
+                items = container
+        attributes: Optional[Way] = None
+        slots: list[tuple[str, Way]] = []
+        for owner in _mro(kind):
+            name, of = _name(owner), module_of(owner)
+            if name == "_local" and of in ("_thread", "threading"):
+                return Parts(library)  # whose attributes are another's in our thread, and would be made there
+            inside = owner in (_METHOD,) or (name, of) == ("partial", "functools")
+            held = rows(lambda: map(class_dict, (owner,)), CLASS)  # noqa: B023 (called before the next turn)
+            if held is None:
+                continue
+            inside = inside or "__slots__" in held.keys.values()
+            for position, key in held.keys.items():
+                what = held.kinds[position]
+                if what is _MEMBER and inside and type(key) is str:
+                    slots.append((key, through(_fetched(owner, position))))
+                elif what is _GETSET and key == "__dict__" and attributes is None:
+                    attributes = through(_fetched(owner, position))
+                elif what is _GETSET and key == "__wrapped__" and name == "ObjectProxy":
+                    slots.append(("", through(_fetched(owner, position))))
+                elif key == "_fields" and what is tuple and items is TUPLE:
+                    fields = _texts(owner, position)
+            if (name, of) == ("deque", "collections") and _SLOT in held.kinds:
+                items = Container(owner.__len__, owner.__iter__, None, owner.__getitem__)
+        if (library and items is not None) or any(not name for name, _ in slots):
+            attributes = None  # what it has besides is its own book-keeping
+        return Parts(library, items, fields or (), attributes, tuple(slots))
+
+
+def file_of(module: str) -> Any:
+    """Where the module of that name was loaded from; ``None`` if there is none or it was from no file."""
+    modules = sys.modules
+    found = modules.get(module) if type(modules) is dict else None
+    if found is None or not issubclass(type(found), _MODULE):
+        return None
+    return dict.get(module_dict(found), "__file__")
+
+
+def _fetched(owner: type, position: int) -> Any:
+    """By what a descriptor of *owner*'s gets its value: a function in C."""
+    (descriptor,) = CLASS.way(position)(map(class_dict, (owner,)))
+    if type(descriptor) not in (_GETSET, _MEMBER):
+        raise TypeError("a class has changed")
+    return descriptor.__get__
+
+
+def _texts(owner: type, position: int) -> "tuple[str, ...]":
+    (texts,) = CLASS.way(position)(map(class_dict, (owner,)))
+    return texts if type(texts) is tuple and all(type(text) is str for text in texts) else ()

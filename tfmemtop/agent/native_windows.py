@@ -1,0 +1,134 @@
+"""The probe's windows of allocations through ctypes; ``probe/window.h`` has the same structures."""
+
+import ctypes
+from typing import Any, NamedTuple, Optional
+
+PLACES = 20
+"""Pools of one window at most."""
+
+OPEN, BY_STEP, BY_TIME, BY_EVENTS, BY_PROFILER, BY_EXIT, BY_DISK, BY_MEMORY = range(8)
+"""Why a window ended."""
+
+_DONE, _NOTHING = 1, 0
+
+
+class _Place(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int64), ("index", ctypes.c_int64)]
+
+
+class _Wanted(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        *((name, ctypes.c_int64) for name in ("steps", "most_ns", "most_allocations", "most_events", "most_bytes")),
+        *((name, ctypes.c_int64) for name in ("pause_ns", "places")),
+        ("place", _Place * PLACES),
+        ("function", ctypes.c_char * 256),
+        ("path", ctypes.c_char * 4096),
+    ]
+
+
+class _Told(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        *((name, ctypes.c_int64) for name in ("running", "closed", "error", "bytes", "events", "allocations")),
+        *((name, ctypes.c_int64) for name in ("steps", "lost", "began_ns", "lasted_ns", "cost_ns", "step_ns")),
+        ("function", ctypes.c_char * 256),
+    ]
+
+
+class Limits(NamedTuple):
+    """What ends a window: whole *steps*, seconds, events of allocators and of all kinds, bytes of its file.
+
+    *pause_s* is the time between two looks at what was recorded.
+    """
+
+    steps: int
+    seconds: float
+    allocations: int
+    events: int
+    size: int
+    pause_s: float
+
+
+class Progress(NamedTuple):
+    """How far a window is. ``step_s`` is the time from one step to the next, 0 if none was whole."""
+
+    running: bool
+    closed: int
+    error: int
+    bytes: int
+    events: int
+    allocations: int
+    steps: int
+    lost: int
+    lasted_s: float
+    cost_s: float
+    step_s: float
+    function: str
+
+
+class NativeWindows:
+    """One window at a time. :meth:`forbid`, :meth:`permit` and :meth:`end` may be called in any thread."""
+
+    def __init__(self, library: Any) -> None:
+        """*library* is the loaded probe.
+
+        Raises:
+            AttributeError: it has no windows.
+        """
+        self._start: Any = library.tfmemtop_window_start
+        self._progress: Any = library.tfmemtop_window_told
+        self._end: Any = library.tfmemtop_window_end
+        self._forbid: Any = library.tfmemtop_window_forbid
+        self._told = _Told(size=ctypes.sizeof(_Told))
+
+    def start(self, path: str, places: "list[tuple[int, int]]", function: str, limits: Limits) -> Optional[bool]:
+        """Open a window; false if it may not be now, ``None`` if this TensorFlow has none."""
+        wanted = _Wanted(
+            size=ctypes.sizeof(_Wanted),
+            steps=limits.steps,
+            most_ns=int(limits.seconds * 1e9),
+            most_allocations=limits.allocations,
+            most_events=limits.events,
+            most_bytes=limits.size,
+            pause_ns=int(limits.pause_s * 1e9),
+            places=min(len(places), PLACES),
+            function=function.encode("utf-8", "replace")[:255],
+            path=path.encode("utf-8", "surrogateescape")[:4095],
+        )
+        for place, (kind, index) in zip(wanted.place, places):
+            place.kind, place.index = kind, index
+        done = self._start(ctypes.byref(wanted))
+        return done == _DONE if done in (_DONE, _NOTHING) else None
+
+    def progress(self) -> Optional[Progress]:
+        """How far the newest window is; ``None`` if there was none."""
+        told = self._told
+        if self._progress(ctypes.byref(told)) != _DONE:
+            return None
+        return Progress(
+            running=bool(told.running),
+            closed=told.closed,
+            error=told.error,
+            bytes=told.bytes,
+            events=told.events,
+            allocations=told.allocations,
+            steps=told.steps,
+            lost=told.lost,
+            lasted_s=told.lasted_ns / 1e9,
+            cost_s=told.cost_ns / 1e9,
+            step_s=told.step_ns / 1e9,
+            function=told.function.decode("utf-8", "replace"),
+        )
+
+    def end(self, why: int) -> None:
+        """End the recording at once; what there is will still be written."""
+        self._end(ctypes.c_int64(why))
+
+    def forbid(self) -> None:
+        """End a window that is open; none may be opened until :meth:`permit`, which undoes one call of this."""
+        self._forbid(1)
+
+    def permit(self) -> None:
+        """Undo one :meth:`forbid`."""
+        self._forbid(0)

@@ -1,0 +1,311 @@
+"""When windows of allocations are opened, and what the engine is told of them.
+
+In a window TensorFlow tells of each allocation, as to a profiler. ``probe/recorder.h`` takes that in. The script's own
+profilers come first: none is open while one of them is on, and none at all where one may begin without our seeing it.
+"""
+
+from time import monotonic
+from typing import Any, Optional
+
+from .devices import uses_cpu_pool
+from .messenger import Messenger
+from .native_windows import (
+    BY_DISK,
+    BY_EVENTS,
+    BY_EXIT,
+    BY_MEMORY,
+    BY_PROFILER,
+    BY_STEP,
+    BY_TIME,
+    Limits,
+    NativeWindows,
+    Progress,
+)
+from .real_threads import allocate_lock
+from .trust import PINNED_NAME, place_of
+
+START, INTERVAL, PEAK, ASKED, WAITING = "start", "interval", "peak", "asked", "waiting"
+
+SHARE = 0.005
+"""Of the time, which windows may cost the script."""
+
+_FIRST = Limits(steps=3, seconds=3600.0, allocations=200_000, events=2_000_000, size=64 << 20, pause_s=0.005)
+_STEP = Limits(steps=1, seconds=0.3, allocations=50_000, events=200_000, size=8 << 20, pause_s=0.001)
+_EMERGENCY = _STEP._replace(steps=0, seconds=0.1)
+_LONGEST_S = 3.0  # of a window whose step is known to be longer than _STEP allows
+_STEPS_TO_SEE_ONE = 2.2  # a window may open just after a step has begun
+_ASKED_WAITS_S = 2.0  # for the window of the start to end of itself
+_RISEN = 1.1  # a peak so much above that of the last window
+_RISEN_BYTES = 1 << 20
+_PARTS_S = 1.0  # between two messages about a window that goes on
+_LOOK_S = 0.05  # between two looks at one, and at exit
+_GOODBYE_S = 0.3
+
+_CLOSED = {
+    BY_STEP: "step",
+    BY_TIME: "time",
+    BY_EVENTS: "events",
+    BY_PROFILER: "profiler",
+    BY_EXIT: "exit",
+    BY_DISK: "disk",
+    BY_MEMORY: "memory",
+}
+
+
+class _Open:
+    """A window that is open, or whose file is still written."""
+
+    def __init__(self, number: int, opened: str, pools: "list[str]") -> None:
+        self.number = number
+        self.opened = opened
+        self.pools = pools
+        self.since = monotonic()
+        self.told = self.since
+        self.bytes = 0
+
+
+class Windows:
+    """Opens windows and tells of them, in the sampler's thread; the script's profilers report in theirs."""
+
+    def __init__(self, messenger: Messenger, folder: Optional[str], interval: float) -> None:
+        """*folder* is the session's. A window is opened every *interval* seconds, 0 never."""
+        self._messenger = messenger
+        self._folder = folder
+        self._interval = interval
+        self._native: Optional[NativeWindows] = None
+        self._lock = allocate_lock()  # never waited for: the script's threads may hold it
+        self._profilers = 0  # that the script is just starting
+        self._served = ""  # why no window can be opened any more
+        self._count = 0
+        self._open: Optional[_Open] = None
+        self._wishes: list[str] = []
+        self._asked_at = 0.0
+        self._next = 0.0
+        self._rests_until = 0.0
+        self._pace: Optional[float] = None
+        self._step_s = 0.0
+        self._peaks: dict[str, int] = {}  # after the last window
+        self._risen = False
+        self._missing_told: set[str] = set()
+        self._calls: list[tuple[float, str, int]] = []
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is to be a window of the start, and was none yet."""
+        return self._interval > 0 and self._count == 0 and not self._served
+
+    def may_begin(self, native: Any) -> None:
+        """The probe is there: *native* is its library. All that follows needs it."""
+        try:
+            windows = NativeWindows(native)
+        except AttributeError:
+            return
+        self._native = windows
+        for _ in range(self._profilers + (1 if self._served else 0)):
+            windows.forbid()
+        if self.wanted:
+            self._wish(START)
+
+    def refuse(self) -> None:
+        """The probe is not to be called any more."""
+        native, self._native = self._native, None
+        if native is not None:
+            native.end(BY_EXIT)
+
+    def ask(self) -> None:
+        """Somebody wants one now."""
+        self._asked_at = monotonic()
+        self._wish(ASKED)
+
+    def waits(self) -> None:
+        """An allocation has failed, and waits for room."""
+        self._wish(WAITING)
+
+    def read(self, device: str, peak: Optional[int]) -> None:
+        """The *peak* of a pool, of now."""
+        if peak is not None and self._open is None:
+            before = self._peaks.setdefault(device, peak)
+            self._risen |= peak > before * _RISEN and peak > before + _RISEN_BYTES
+
+    def called(self, name: str, calls: int) -> None:
+        """The busiest function has been called so often."""
+        now = monotonic()
+        if self._calls and self._calls[-1][1] != name:
+            self._calls.clear()
+        if not self._calls or calls != self._calls[-1][2]:
+            self._calls.append((now, name, calls))
+            del self._calls[:-8]
+
+    def profiler_begins(self) -> None:
+        """The script starts a profiler, in this thread: it must find nothing of ours."""
+        self._profilers += 1
+        if self._native is not None:
+            self._native.forbid()
+
+    def profiler_began(self) -> None:
+        """It has started, or failed to; TensorFlow itself says until when it is on."""
+        self._profilers -= 1
+        if self._native is not None:
+            self._native.permit()
+
+    def server_begins(self) -> None:
+        """The script starts a server by which profilers are started past Python: no window from now on."""
+        if not self._served:
+            self._served = "the script has started a profiler server, which may profile at any time"
+            if self._native is not None:
+                self._native.forbid()
+
+    def work(self, devices: "list[str]", stopping: bool) -> None:
+        """Do what is due: *devices* are those that are read."""
+        native = self._native
+        if native is None:
+            if ASKED in self._wishes:
+                self._wishes.clear()
+                self._say_missing(ASKED, "the probe, which alone records allocations, is not in this process")
+            return
+        if self._open is not None:
+            self._look(native, self._open, stopping)
+        if self._open is None and not stopping:
+            opened = self._due()
+            if opened is not None:
+                self._start(native, opened, devices)
+
+    def next(self) -> Optional[float]:
+        """When, by the monotonic clock, there is something to do; ``None`` while there is not."""
+        if self._native is None:
+            return None
+        if self._open is not None:
+            return monotonic() + _LOOK_S
+        return monotonic() if self._wishes else self._next if self._interval else None
+
+    def _wish(self, opened: str) -> None:
+        if opened not in self._wishes:
+            self._wishes.append(opened)
+
+    def _due(self) -> Optional[str]:
+        now = monotonic()
+        for opened in (START, WAITING, ASKED):
+            if opened in self._wishes:
+                self._wishes.remove(opened)
+                return opened
+        if not self._interval or self._count == 0 or now < self._rests_until:
+            return None
+        if self._risen:
+            return PEAK
+        return INTERVAL if now >= self._next else None
+
+    def _start(self, native: NativeWindows, opened: str, devices: "list[str]") -> None:
+        if self._served:
+            self._say_missing(opened, self._served)
+            self._next = float("inf")
+            return
+        if self._folder is None:
+            self._say_missing(opened, "the session's folder is not known in this process")
+            return
+        pools = [name for name in devices if name != "CPU:0"] + (["CPU:0"] if uses_cpu_pool() else [])
+        if any(name.startswith("GPU") for name in pools):
+            pools.append(PINNED_NAME)
+        if not pools:
+            self._no_pool(opened)
+            return
+        number = self._count + 1
+        path = f"{self._folder}/{self._messenger.pid}.{number}.window"
+        function = self._calls[-1][1].rpartition(".")[2] if self._calls else ""
+        done = native.start(path, [place_of(name) for name in pools], function, self._limits(opened))
+        if done:
+            self._count = number
+            self._open = _Open(number, opened, pools)
+            return
+        if done is None:
+            self._native = None
+            self._say_missing(opened, "this TensorFlow's events cannot be recorded by the probe")
+        elif opened in (ASKED, WAITING):
+            self._say_missing(opened, "the script's own profiler is on")
+        # Else it will be tried again.
+        self._rests_until = self._next = monotonic() + min(self._interval or 1.0, 1.0)
+
+    def _no_pool(self, opened: str) -> None:
+        """There is none that is read; of a session it comes later."""
+        if opened == START:
+            self._wish(START)
+        elif opened == ASKED:
+            self._say_missing(ASKED, "there is no pool of TensorFlow's BFC allocator in this process")
+        self._rests_until = self._next = monotonic() + 1.0
+
+    def _limits(self, opened: str) -> Limits:
+        if opened == START:
+            return _FIRST
+        if opened == WAITING:
+            return _EMERGENCY
+        step_s = self._step_s
+        if len(self._calls) > 1:
+            (first, _, before), (last, _, after) = self._calls[0], self._calls[-1]
+            step_s = max(step_s, (last - first) / max(1, after - before))
+        return _STEP._replace(seconds=min(max(_STEP.seconds, _STEPS_TO_SEE_ONE * step_s), _LONGEST_S))
+
+    def _look(self, native: NativeWindows, window: _Open, stopping: bool) -> None:
+        """See how far the *window* is, and tell of it."""
+        if stopping:
+            native.end(BY_EXIT)
+            until = monotonic() + _GOODBYE_S
+            pause = allocate_lock()
+            pause.acquire()
+            found = native.progress()
+            while found is not None and found.running and monotonic() < until:
+                pause.acquire(True, 0.002)
+                found = native.progress()
+        elif window.opened == START and ASKED in self._wishes and monotonic() > self._asked_at + _ASKED_WAITS_S:
+            native.end(BY_TIME)
+            found = native.progress()
+        else:
+            found = native.progress()
+        if found is None:  # in a forked child
+            self._open = None
+        elif not found.running:
+            self._open = None
+            self._ended(window, found)
+        elif found.bytes > window.bytes and monotonic() > window.told + _PARTS_S:
+            window.bytes, window.told = found.bytes, monotonic()
+            self._tell(window, found, None)
+
+    def _ended(self, window: _Open, found: Progress) -> None:
+        if found.step_s:
+            self._step_s = found.step_s
+        now = monotonic()
+        self._risen = False
+        self._peaks.clear()
+        if window.opened != START:
+            self._rests_until = now + found.cost_s / SHARE
+            self._pace = max(self._interval, found.cost_s / SHARE) if self._interval else None
+        self._next = now + (self._pace or self._interval)
+        self._tell(window, found, _CLOSED.get(found.closed, "exit"))
+
+    def _tell(self, window: _Open, found: Progress, closed: Optional[str]) -> None:
+        self._messenger.send(
+            "window",
+            window=window.number,
+            opened=window.opened,
+            closed=closed,
+            last=closed is not None,
+            bytes=found.bytes,
+            pools=window.pools,
+            function=found.function,
+            cost_us=int(found.cost_s * 1e6),
+            pace_s=None if self._pace is None else round(self._pace, 3),
+        )
+
+    def _say_missing(self, opened: str, why: str) -> None:
+        """Once, except to who asked."""
+        if opened != ASKED and why in self._missing_told:
+            return
+        self._missing_told.add(why)
+        self._messenger.send(
+            "window",
+            window=self._count,
+            opened=opened,
+            closed=None,
+            last=True,
+            bytes=0,
+            pools=[],
+            missing=why,
+        )

@@ -1,0 +1,239 @@
+"""Makes the event that tells who holds what of one pool during a window, however much there is to tell."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tfmemtop.engine.sources.pool_replay import Alike, Course
+from tfmemtop.engine.sources.tensorflow_numbers import dtype_name, region_name
+from tfmemtop.events import Closed, Holders, Holding, Window
+from tfmemtop.events.courses import FOREVER, Span, pack, pack_holdings, pack_names, pack_spans
+
+_HOLDINGS = 4096  # in one event
+_BYTES = 2**17  # of each packed field
+_NAMES = 2**21  # bytes of all names of one event
+_STRETCHES = 256
+"""What there is no room for is told as one sum for each stretch of so many of the course."""
+
+_SHAPE = re.compile(r"\[(\d{1,18}(?:,\d{1,18})*)?\]")
+_DIMENSIONS = 256
+
+
+@dataclass(slots=True, eq=False)
+class _Lived:
+    """A life in the part of the window that is told of."""
+
+    alike: Alike
+    address: int
+    begin: int
+    end: int
+
+    def at(self, event: int) -> bool:
+        return self.begin <= event and (self.end == FOREVER or self.end > event)
+
+
+def missing(window: Window, device: str, why: str) -> Holders:
+    """An event for a window of which nothing can be told."""
+    return Holders(
+        t=0.0,
+        pid=window.pid,
+        device=device,
+        window=window.window,
+        opened=window.opened,
+        closed=window.closed or Closed.EXIT,
+        began=0.0,
+        ended=0.0,
+        function=window.function,
+        cost_us=window.cost_us,
+        pace_s=window.pace_s,
+        missing=why,
+    )
+
+
+def holders_of(
+    window: Window,
+    device: str,
+    course: Course,
+    part: tuple[int, int],
+    *,
+    steps: int,
+    lost: int,
+    began: int,
+    clock: Callable[[int], float],
+    breathe: Callable[[], None],
+) -> Holders:
+    """The event for the events of *course* from the first to before the last of *part*.
+
+    *began* is the time by CLOCK_REALTIME from which the course counts, *clock* makes session seconds of such a time,
+    *lost* is how many events are known to be lost of all pools.
+    """
+    first, last = part
+    times, in_use = course.at_ns[first:last], course.in_use[first:last]
+    before = course.in_use[first - 1] if first else course.before
+    peak = max(before, *in_use) if in_use else before
+    peak_at = in_use.index(peak) if peak > before else -1
+    lived = _cut(course, first, last)
+    breathe()
+    unknown = peak - _no_more_than(peak, lived, peak_at)
+    names, holdings, spans = _packed(lived, peak_at, len(times), breathe)
+    ended = times[-1] if times else began
+    since = max(0.0, clock(began))
+    return Holders(
+        t=0.0,
+        pid=window.pid,
+        device=device,
+        window=window.window,
+        opened=window.opened,
+        closed=window.closed or Closed.EXIT,
+        began=since,
+        ended=max(since, clock(ended)),
+        function=window.function,
+        steps=float(steps) if steps else None,
+        before=before,
+        peak=peak,
+        peak_at=peak_at,
+        unknown=unknown,
+        lost=max(lost, course.lost),
+        names=names,
+        holdings=holdings,
+        spans=spans,
+        times=_packed_times(times, began),
+        cost_us=window.cost_us,
+        pace_s=window.pace_s,
+    )
+
+
+def _cut(course: Course, first: int, last: int) -> list[_Lived]:
+    """What lived from event *first* to before *last*, counted from there."""
+    found = []
+    for life in course.lives:
+        if life.begin >= last:
+            break
+        if life.end == FOREVER or life.end >= first:
+            end = FOREVER if life.end == FOREVER or life.end >= last else life.end - first
+            found.append(_Lived(life.alike, life.address, max(life.begin - first, -1), end))
+    return found
+
+
+def _no_more_than(peak: int, lived: list[_Lived], peak_at: int) -> int:
+    """Bytes that live at the peak; they are not more than *peak*: what is too much was freed, though nobody saw it."""
+    there = [life for life in lived if life.at(peak_at)]
+    total = sum(life.alike.size for life in there)
+    if total <= peak:
+        return total
+    gone = set()
+    there.sort(key=lambda life: -life.alike.size)
+    for fitting in (True, False):
+        for life in there if fitting else reversed(there):
+            if total > peak and id(life) not in gone and (life.alike.size <= total - peak or not fitting):
+                total -= life.alike.size
+                gone.add(id(life))
+    lived[:] = [life for life in lived if id(life) not in gone]
+    return total
+
+
+def _packed_times(times: list[int], began: int) -> bytes:
+    passed = [max(0, (at_ns - began) // 1000) for at_ns in times]
+    while True:
+        packed = pack([max(0, now - before) for before, now in pairwise([0, *passed])])
+        if len(packed) <= _BYTES:
+            return packed
+        passed = [at // 1000 * 1000 for at in passed]  # to the millisecond: zeros take little
+
+
+def _packed(lived: list[_Lived], peak_at: int, events: int, breathe: Callable[[], None]) -> tuple[bytes, bytes, bytes]:
+    """Names, holdings and spans: of everything if there is room for it, else of the largest."""
+    most_holdings = most_spans = None
+    while True:
+        told, rest = _largest(lived, peak_at, most_holdings, most_spans)
+        alikes: dict[Alike, int] = {}
+        for life in told:
+            alikes.setdefault(life.alike, len(alikes))
+        breathe()
+        spans = [Span(alikes[life.alike], life.address, life.begin, life.end) for life in told]
+        sums = _sums(rest, peak_at, events)
+        for size, begin, end in sums:
+            number = alikes.setdefault(Alike("", "", 0, 0, size, size, 0), len(alikes))
+            spans.append(Span(number, 0, begin, end))
+        if sums:
+            spans.sort(key=lambda span: span.begin)
+        names: dict[str, int] = {}
+        holdings = [_holding(alike, names) for alike in alikes]
+        breathe()
+        packed = pack_names([*names]), pack_holdings(holdings), pack_spans(spans)
+        breathe()
+        if (
+            len(holdings) <= _HOLDINGS
+            and sum(map(len, names)) <= _NAMES // 4
+            and all(len(field) <= _BYTES for field in packed)
+        ):
+            return packed
+        if len(packed[2]) > _BYTES:
+            most_spans = len(told) * 3 // 4
+        if len(packed[2]) <= _BYTES or len(packed[1]) > _BYTES:
+            most_holdings = min(_HOLDINGS - 2 * _STRETCHES, len({life.alike for life in told}) * 3 // 4)
+
+
+def _largest(
+    lived: list[_Lived], peak_at: int, most_holdings: int | None, most_spans: int | None
+) -> tuple[list[_Lived], list[_Lived]]:
+    """Those that are told of one by one, in their order, and the rest."""
+    if most_holdings is None and most_spans is None:
+        return lived, []
+    chosen = lived
+    if most_holdings is not None:
+        weights: dict[Alike, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        for life in lived:
+            at_peak, all_ = weights[life.alike]
+            size = life.alike.size
+            weights[life.alike] = at_peak + (size if life.at(peak_at) else 0), all_ + size
+        heaviest = {*sorted(weights, key=lambda alike: weights[alike], reverse=True)[:most_holdings]}
+        chosen = [life for life in lived if life.alike in heaviest]
+    if most_spans is not None:
+        chosen = sorted(chosen, key=lambda life: (life.at(peak_at), life.alike.size), reverse=True)[:most_spans]
+    told = {id(life) for life in chosen}
+    return [life for life in lived if id(life) in told], [life for life in lived if id(life) not in told]
+
+
+def _sums(rest: list[_Lived], peak_at: int, events: int) -> list[tuple[int, int, int]]:
+    """What the *rest* comes to, as size, begin and end of each stretch: exact at the peak, elsewhere the least."""
+    if not rest:
+        return []
+    changes = [0] * (events + 2)
+    for life in rest:
+        changes[life.begin + 1] += life.alike.size
+        if life.end != FOREVER:
+            changes[life.end + 1] -= life.alike.size
+    known = 0
+    course = [known := known + change for change in changes[:-1]]  # at place 0 before the first event
+    length = max(1, -(-events // _STRETCHES))
+    borders = sorted({-1, *range(0, events, length), events, peak_at, min(peak_at + 1, events)})
+    found = []
+    for begin, end in pairwise(borders):
+        if size := min(course[begin + 1 : end + 1]):
+            found.append((size, begin, FOREVER if end == events else end))
+    return found
+
+
+def _holding(alike: Alike, names: dict[str, int]) -> Holding:
+    operation = names.setdefault(alike.operation, len(names)) if alike.operation else None
+    return Holding(
+        operation,
+        _dimensions(alike.shape),
+        dtype_name(alike.dtype),
+        region_name(alike.region),
+        alike.requested,
+        alike.size,
+        max(0, alike.window),
+    )
+
+
+def _dimensions(shape: str) -> list[int] | None:
+    """TensorFlow's ``[32,10]``; ``None`` if it is not known."""
+    found = _SHAPE.fullmatch(shape)
+    if found is None:
+        return None
+    sizes = [int(size) for size in found[1].split(",")] if found[1] else []
+    return sizes if len(sizes) <= _DIMENSIONS else None

@@ -1,0 +1,44 @@
+"""On which card each of a process's GPU allocators lies, as far as that shows from outside. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from tfmemtop.events import Device
+
+_ORDER, _VISIBLE = "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"
+
+
+def cards_of(count: int, cards: Sequence[Device], held: Sequence[int], environment: Mapping[str, str]) -> list[str]:
+    """The UUIDs of the cards of a process's *count* GPU allocators, in their order; empty where it cannot be told.
+
+    *cards* are all, in the driver's order, *held* the numbers of those on which the driver lists the process. The
+    *environment* is that of its start.
+    """
+    uuids = {card.index: card.uuid for card in cards}
+    on = [index for index in held if index in uuids]
+    if len(on) == 1:
+        return [uuids[on[0]]] * count  # several logical devices on one card
+    visible = _visible(cards, environment)
+    # Several logical devices on one of several cards cannot be told from one on each.
+    return [card.uuid for card in visible] if count == len(visible) and (not on or len(on) == count) else []
+
+
+def _visible(cards: Sequence[Device], environment: Mapping[str, str]) -> list[Device]:
+    """The cards that CUDA shows the process, in CUDA's order; empty where that order is not known."""
+    asked = environment.get(_VISIBLE)
+    if asked is None:
+        return list(cards) if _in_driver_order(cards, environment) else []
+    found: list[Device] = []
+    for word in map(str.strip, asked.split(",")):
+        if word.isdecimal() and _in_driver_order(cards, environment):
+            fitting = [card for card in cards if card.index == int(word)]
+        else:
+            fitting = [card for card in cards if word and card.uuid.startswith(word)]
+        if len(fitting) != 1 or fitting[0] in found:
+            break  # CUDA shows none from there on
+        found += fitting
+    return found
+
+
+def _in_driver_order(cards: Sequence[Device], environment: Mapping[str, str]) -> bool:
+    """Whether CUDA numbers the cards as the driver does: by their place, or if all are alike."""
+    return environment.get(_ORDER) == "PCI_BUS_ID" or len({card.name for card in cards}) <= 1

@@ -1,0 +1,125 @@
+"""Finds TensorFlow's allocators in another process, from the objects in which TensorFlow lists them.
+
+``ProcessState`` and ``GPUProcessState`` exist once a process. A variable of the library points to each; it has no
+exported name. But the class of each does: an object of it begins with the address of the class's table of functions.
+So the pointer is the one, among the library's few variables, that leads to such an object. Only where that fails is
+the process's memory searched for allocators, for a short time.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from struct import Struct
+from threading import get_native_id
+
+from tfmemtop.agent.layouts import Layout
+from tfmemtop.engine.sources.outside.elf import Library
+from tfmemtop.engine.sources.outside.remote import Regions, RemoteMemory
+
+CPU, GPU, PINNED = "CPU:0", "GPU", "HOST:0"
+_CPUS, _GPUS = b"_ZTVN10tensorflow12ProcessStateE", b"_ZTVN10tensorflow15GPUProcessStateE"
+_POOLS = (b"_ZTVN3tsl12BFCAllocatorE", b"_ZTVN10tensorflow15GPUBFCAllocatorE")
+_CLASSES = (b"N3tsl12BFCAllocatorE", b"N10tensorflow15GPUBFCAllocatorE")
+_TABLE = 16  # bytes before the first function
+_POINTER, _VECTOR = Struct("<Q"), Struct("<QQQ")
+_MOST_VARIABLES = 8 << 20
+_MOST_GPUS = 64
+_PIECE = 4 << 20
+_SEARCH_S = 2.0
+_NICE = 10
+
+
+class Lists:
+    """TensorFlow's own lists of its allocators, in one process.
+
+    Raises:
+        NotReadable: the library has no symbols.
+        Gone: the process has no memory any more.
+    """
+
+    def __init__(self, memory: RemoteMemory, library: Library, layout: Layout) -> None:
+        self._memory = memory
+        self._layout = layout
+        self._zeros = library.zeros
+        self._tables = {name: address + _TABLE for name in (_CPUS, _GPUS) if (address := library.symbol(name))}
+        self._pools = {address + _TABLE for name in _POOLS if (address := library.symbol(name))}
+        self._states: dict[bytes, int] = {}
+
+    @property
+    def named(self) -> bool:
+        """Whether the library names the classes, so that their objects can be found."""
+        return _CPUS in self._tables
+
+    @property
+    def made(self) -> bool:
+        """Whether TensorFlow has made the object that lists the CPU's allocators."""
+        return _CPUS in self._states
+
+    def look(self, regions: Regions) -> None:
+        """Look for those objects that have not been found yet."""
+        missing = {table: name for name, table in self._tables.items() if name not in self._states}
+        for zeros in self._zeros if missing else ():
+            found = self._memory.block(zeros.address, min(zeros.size, _MOST_VARIABLES) & ~7)
+            for (pointer,) in _POINTER.iter_unpack(found or b""):
+                if pointer and pointer % 8 == 0 and pointer in regions:
+                    first = self._memory.values(pointer, _POINTER)
+                    if first and (name := missing.get(first[0])):
+                        self._states.setdefault(name, pointer)
+
+    def allocators(self) -> Iterator[tuple[str, int]]:
+        """Device and address of each allocator that TensorFlow has made, whether or not it keeps a pool."""
+        layout = self._layout
+        if state := self._states.get(_CPUS):
+            for address in self._listed(state + layout.cpus, 8, 0)[:1]:
+                yield CPU, address
+        if state := self._states.get(_GPUS):
+            for number, address in enumerate(
+                self._listed(state + layout.gpus, layout.part_size, layout.part_allocator)
+            ):
+                if address:
+                    yield f"{GPU}:{number}", address
+            for address in self._listed(state + layout.hosts, layout.part_size, layout.part_allocator)[:1]:
+                yield PINNED, address
+
+    def keeps_pool(self, address: int) -> bool:
+        """Whether the allocator at *address* is one that cuts up a pool, by the name of its class."""
+        # Not by the table's address: each of TensorFlow's libraries may have a copy of it.
+        functions = self._pointer(address)
+        kind = self._pointer(functions - 8) if functions else 0
+        name = self._pointer(kind + 8) if kind else 0
+        return bool(name) and self._memory.text(name) in _CLASSES
+
+    def _pointer(self, address: int) -> int:
+        found = self._memory.values(address, _POINTER)
+        return int(found[0]) if found else 0
+
+    def search(self, regions: Regions) -> Iterator[int]:
+        """Addresses of objects that may be allocators with a pool, by searching its memory for 2 s at most."""
+        needles = [_POINTER.pack(table) for table in self._pools]
+        _be_nice()
+        until = time.monotonic() + _SEARCH_S
+        for start, end in regions.pieces:
+            for at in range(start, end, _PIECE):
+                if time.monotonic() > until:
+                    return
+                piece = self._memory.block(at, min(_PIECE, end - at)) or b""
+                for needle in needles:
+                    place = piece.find(needle)
+                    while place >= 0:
+                        if place % 8 == 0:
+                            yield at + place
+                        place = piece.find(needle, place + 8)
+
+    def _listed(self, vector: int, size: int, place: int) -> list[int]:
+        found = self._memory.values(vector, _VECTOR)
+        if found is None or not 0 <= found[1] - found[0] <= _MOST_GPUS * size or (found[1] - found[0]) % size:
+            return []
+        entries = self._memory.block(found[0], found[1] - found[0]) or b""
+        return [int(_POINTER.unpack_from(entries, at + place)[0]) for at in range(0, len(entries), size)]
+
+
+def _be_nice() -> None:
+    try:
+        os.setpriority(os.PRIO_PROCESS, get_native_id(), _NICE)
+    except OSError:
+        return  # it was lower already

@@ -1,0 +1,271 @@
+"""Follows one process from outside: publishes what the hook would, as far as it can be seen."""
+
+import asyncio
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tfmemtop.agent.layouts import Layout
+from tfmemtop.engine.sources.chunk_maps import SUFFIX
+from tfmemtop.engine.sources.outside.cards import cards_of
+from tfmemtop.engine.sources.outside.layout import Copy, Figures, NotSound
+from tfmemtop.engine.sources.outside.look import About, Look
+from tfmemtop.engine.sources.outside.told import allocator_event, outside_event, working_folder
+from tfmemtop.engine.sources.procfs import read_command, read_environment, read_stat
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import (
+    Chunks,
+    Device,
+    DeviceReading,
+    Effective,
+    Event,
+    MemoryMap,
+    OutsideState,
+    PoolGrowth,
+    Probe,
+    PutDown,
+    Run,
+    RunEnd,
+)
+from tfmemtop.events.device_names import is_gpu
+from tfmemtop.settings import Settings
+
+REFRESH_S = 1.0
+"""Between two looks at the process itself, and for allocators that have come."""
+
+_LEAST_S, _MOST_S = 0.05, 60.0
+_SHARE = 50
+"""A map is read at most once in so many times of what it takes to read it."""
+
+
+class FromOutside:
+    """Follows one process at a time. A thread of its own reads; nothing is done to the process.
+
+    What the hook would put down in *folder*, copies of a pool's regions and chunks, is handed to *take_file*.
+    """
+
+    def __init__(
+        self, stream: Stream, folder: Path, take_file: Callable[[PutDown], None], interval_s: float = 0.1
+    ) -> None:
+        self._stream = stream
+        self._folder = folder
+        self._take_file = take_file
+        self._interval_s = min(max(interval_s, _LEAST_S), _MOST_S)
+        self._thread = ThreadPoolExecutor(1, "outside")
+        self._task: asyncio.Task[None] | None = None
+        self._look: Look | None = None
+        self._run = 0
+        self._ended = False
+        self._told: About | None = None
+        self._last: dict[str, Figures] = {}
+        self._effective: dict[str, Effective] = {}
+        self._wanted: list[tuple[str | None, int | None, float]] = []
+        self._map_at: dict[str, float] = {}
+        self._cards: dict[int, Device] = {}
+        self._held: list[int] = []
+        self._environment: dict[str, str] = {}
+
+    @property
+    def pid(self) -> int | None:
+        """The process that is followed; ``None`` if none is."""
+        return self._look.pid if self._look is not None else None
+
+    def follow(self, pid: int) -> bool:
+        """Follow process *pid* from now on; one that was followed before is left. False if there is none."""
+        stat = read_stat(pid)
+        if stat is None or stat.zombie:
+            return False
+        self._leave()
+        self._run += 1
+        self._ended = False
+        self._told = None
+        self._last, self._effective, self._map_at, self._held = {}, {}, {}, []
+        self._look = Look(pid)
+        try:
+            self._environment = read_environment(pid)
+        except OSError:
+            self._environment = {}
+        if self._run == 1:
+            self._stream.listen(self._take)
+        argv = read_command(pid) or [f"[{stat.name}]"]
+        self._stream.publish(
+            Run(
+                t=self._stream.now(),
+                run=self._run,
+                pid=pid,
+                argv=argv,
+                cwd=working_folder(pid),
+                settings=Settings(),
+                outside=True,
+            )
+        )
+        self._task = asyncio.get_running_loop().create_task(self._keep_on(self._look))
+        return True
+
+    def send(self, pid: int, command: dict[str, Any]) -> bool:
+        """Take a command that is meant for the hook of process *pid*; whether it is followed."""
+        if self._look is None or pid != self._look.pid:
+            return False
+        if command["do"] == "maps":
+            self._wanted = [(device, region, pace) for device, region, pace in command["wanted"]]
+            self._map_at.clear()
+        return True
+
+    def close(self) -> None:
+        """Leave the process, which goes on as before."""
+        self._stream.forget(self._take)
+        self._leave()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _leave(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        if self._look is not None:
+            if not self._ended and self._told is not None:
+                self._tell(self._look, self._told._replace(state=OutsideState.LEFT, detail=""))
+            # After what the thread is doing now.
+            self._thread.submit(self._look.close)
+        self._look = self._task = None
+        self._wanted = []
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Device):
+            self._cards[event.index] = event
+        elif isinstance(event, DeviceReading) and self._look is not None:
+            here = any(process.pid == self._look.pid for process in event.processes)
+            if here != (event.index in self._held):
+                self._held = sorted({*self._held} ^ {event.index})
+
+    async def _keep_on(self, look: Look) -> None:
+        while not self._ended:
+            try:
+                await self._follow(look)
+            except Exception as error:
+                # One that nobody foresaw costs a second of readings, not the session; it is told once a kind.
+                traceback.print_exc()
+                text = f"{type(error).__name__}: {error}"
+                self._tell(look, (self._told or look.about)._replace(state=OutsideState.NOT_FOUND, detail=text))
+                await asyncio.sleep(REFRESH_S)
+
+    async def _follow(self, look: Look) -> None:
+        loop = asyncio.get_running_loop()
+        refresh_at = due = loop.time()
+        while not self._ended:
+            now = loop.time()
+            if now >= refresh_at:
+                self._tell(look, await loop.run_in_executor(self._thread, look.refresh))
+                refresh_at = now + REFRESH_S
+                if self._ended:
+                    return
+            if look.about.state.inside:
+                for device, (name, figures) in (await loop.run_in_executor(self._thread, look.read)).items():
+                    self._publish(look, device, name, figures)
+                await self._make_maps(look)
+                due = max(due + self._interval_s, loop.time())
+            else:
+                due = refresh_at
+            await asyncio.sleep(max(0.0, due - loop.time()))
+
+    def _tell(self, look: Look, about: About) -> None:
+        if about == self._told:
+            return
+        before, self._told = self._told, about
+        now = self._stream.now()
+        self._stream.publish(outside_event(look.pid, about, now))
+        if about.state.inside and not (before and before.state.inside):
+            # Pools are read in place, as the hook does without a compiler: maps can be asked for.
+            self._effective.clear()
+            self._last.clear()
+            self._stream.publish(Probe(t=now, pid=look.pid, state="direct"))
+        if about.state is OutsideState.GONE:
+            self._ended = True
+            self._stream.publish(RunEnd(t=self._stream.now(), run=self._run, exit_code=None, signal=None))
+
+    def _publish(self, look: Look, device: str, name: str, figures: Figures) -> None:
+        now, before = self._stream.now(), self._last.get(device)
+        self._settle(look, device, len([one for one in (*self._last, device) if is_gpu(one)]))
+        if before is not None and before.pool is not None and figures.pool is not None and before.pool != figures.pool:
+            growth = PoolGrowth(t=now, pid=look.pid, device=device, at=now, before=before.pool, after=figures.pool)
+            self._stream.publish(growth)
+        high = figures.peak if before is not None and figures.peak > before.peak else None
+        self._last[device] = figures
+        self._stream.publish(allocator_event(look.pid, device, name, figures, now, high))
+
+    def _settle(self, look: Look, device: str, gpus: int) -> None:
+        """Say what can be seen of how TensorFlow made *device*, whenever more of it shows."""
+        known = self._effective.get(device)
+        if known is not None and known.growth is not None and (known.uuid is not None or not is_gpu(device)):
+            return
+        uuid = None
+        if is_gpu(device):
+            cards = [self._cards[index] for index in sorted(self._cards)]
+            gpus = len({one for one in (*self._last, device) if is_gpu(one)})
+            uuids = cards_of(gpus, cards, self._held, self._environment)
+            number = int(device.partition(":")[2])
+            uuid = uuids[number] if number < len(uuids) else None
+        growth = known.growth if known is not None and known.growth is not None else look.grows(device)
+        now = Effective(
+            t=self._stream.now(),
+            pid=look.pid,
+            device=device,
+            physical=None,
+            uuid=uuid,
+            growth=growth,
+            limit=None,
+            allocator="bfc",
+        )
+        if known is None or (known.growth, known.uuid) != (now.growth, now.uuid):
+            self._effective[device] = now
+            self._stream.publish(now)
+
+    async def _make_maps(self, look: Look) -> None:
+        loop = asyncio.get_running_loop()
+        for device in list(self._last) if self._wanted else ():
+            wishes = [(region, pace) for wanted, region, pace in self._wanted if wanted in (None, device)]
+            if not wishes or loop.time() < self._map_at.get(device, 0.0):
+                continue
+            began = time.perf_counter()
+            try:
+                copy = await loop.run_in_executor(self._thread, self._put_down, look, device)
+            except (NotSound, OSError) as error:
+                now = self._stream.now()
+                self._stream.publish(MemoryMap(t=now, pid=look.pid, device=device, missing=str(error), of_copy=True))
+                self._map_at[device] = loop.time() + _MOST_S
+                continue
+            took = time.perf_counter() - began
+            self._map_at[device] = loop.time() + max(min(pace for _, pace in wishes), took * _SHARE)
+            if copy is not None and look.layout is not None:
+                self._take_file(_chunks(look, look.layout, device, copy, wishes, round(took * 1e6)))
+
+    def _put_down(self, look: Look, device: str) -> Copy | None:
+        copy = look.copy(device)
+        if copy is not None:
+            path = self._folder / f"{look.pid}.{device}.live{SUFFIX}"
+            new = path.with_suffix(".new")
+            new.write_bytes(copy.regions + copy.chunks)
+            new.replace(path)  # whoever reads it now reads the whole of the one before
+        return copy
+
+
+def _chunks(
+    look: Look, layout: Layout, device: str, copy: Copy, wishes: list[tuple[int | None, float]], cost_us: int
+) -> Chunks:
+    return Chunks(
+        pid=look.pid,
+        device=device,
+        pool=copy.figures.pool or 0,
+        in_use=copy.figures.in_use,
+        regions=(
+            len(copy.regions) // layout.region_size,
+            layout.region_size,
+            layout.region_address,
+            layout.region_bytes,
+        ),
+        chunks=(len(copy.chunks) // layout.chunk_size, layout.chunk_size, layout.chunk_address, layout.chunk_bytes),
+        chunk=(layout.chunk_requested, layout.chunk_id, layout.chunk_bin),
+        wanted=wishes,
+        cost_us=cost_us,
+    )

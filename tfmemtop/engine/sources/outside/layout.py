@@ -1,0 +1,190 @@
+"""One allocator's figures and chunks in another process's memory, by the table of TensorFlow's layouts."""
+
+from collections.abc import Iterator
+from struct import Struct, calcsize
+from typing import NamedTuple
+
+from tfmemtop.agent.layouts import Layout
+from tfmemtop.engine.sources.outside.remote import RemoteMemory
+
+MOST_CHUNKS, MOST_REGIONS = 200_000, 10_000
+_SOME_REGIONS = 64
+_TRIES = 10
+_LONGEST_NAME = 63
+_POINTER, _STRING, _VECTOR = Struct("<Q"), Struct("<QQ"), Struct("<QQQ")
+
+
+class NotSound(Exception):
+    """What was read cannot be an allocator's figures; the text says why."""
+
+
+class Figures(NamedTuple):
+    """An allocator at one moment; bytes, and ``None`` where TensorFlow itself keeps none."""
+
+    in_use: int
+    peak: int
+    pool: int | None
+    limit: int | None
+    peak_pool: int | None
+    allocations: int
+
+
+class Copy(NamedTuple):
+    """A pool's regions and chunks as they lie in memory, of one moment."""
+
+    regions: bytes
+    chunks: bytes
+    figures: Figures
+
+
+class Pool:
+    """The allocator at *address*: its figures are read again and again, and checked each time.
+
+    Raises:
+        NotSound: there is no allocator there that cuts up a pool.
+        Gone: the process has no memory any more.
+    """
+
+    def __init__(self, memory: RemoteMemory, layout: Layout, address: int) -> None:
+        self.address = address
+        self._memory = memory
+        self._layout = layout
+        self._form = _form(layout)
+        first = memory.values(address, _POINTER)
+        if first is None:
+            raise NotSound("nothing is there")
+        self._functions = first[0]
+        self._last: Figures | None = None
+        self.name = self._read_name()
+        if not any(self._adds_up() for _ in range(_TRIES)):
+            raise NotSound("its regions do not add up to the pool")
+
+    def read(self) -> Figures:
+        """Its figures, of one moment: read until they are the same twice.
+
+        Raises:
+            NotSound: they cannot be those of this allocator.
+            Gone: the process has no memory any more.
+        """
+        layout, memory = self._layout, self._memory
+        size = layout.stats + layout.stats_size
+        found = memory.block(self.address, size)
+        for _ in range(_TRIES):
+            before, found = found, memory.block(self.address, size)
+            if found is None or before is None:
+                raise NotSound("its memory is no longer there")
+            if found[layout.stats :] == before[layout.stats :]:
+                break
+        else:
+            raise NotSound("its figures do not keep still")
+        if _POINTER.unpack_from(found)[0] != self._functions:
+            raise NotSound("another object is at its place")
+        figures = self._figures(found[layout.stats :])
+        limit = _POINTER.unpack_from(found, layout.limit)[0]
+        _check(figures, limit)
+        last = self._last
+        if last is not None and (figures.allocations < last.allocations or figures.limit != last.limit):
+            raise NotSound("its figures are not of the allocator that was read before")
+        self._last = figures
+        return figures
+
+    def copy(self) -> Copy | None:
+        """Its regions and chunks, copied twice and alike both times; ``None`` if they did not keep still.
+
+        Raises:
+            NotSound: there are more of them than a map is made of, or what says where they lie cannot be.
+            Gone: the process has no memory any more.
+        """
+        layout, memory = self._layout, self._memory
+        before = self._vectors()
+        for _ in range(_TRIES):
+            (regions, end, _), (chunks, end_of_chunks, _) = before[0], before[1]
+            first, second = end - regions, end_of_chunks - chunks
+            if first < 0 or second < 0 or first % layout.region_size or second % layout.chunk_size:
+                raise NotSound("its lists cannot be")
+            if first > MOST_REGIONS * layout.region_size or second > MOST_CHUNKS * layout.chunk_size:
+                raise NotSound("it has too many chunks for a map")
+            once = memory.block(regions, first), memory.block(chunks, second)
+            again = memory.block(regions, first), memory.block(chunks, second)
+            after = self._vectors()
+            if before == after and once == again and once[0] is not None and once[1] is not None:
+                return Copy(once[0], once[1], self._figures(after[2]))
+            before = after
+        return None
+
+    def grows(self) -> bool | None:
+        """Whether the pool grows as needed, by its regions; ``None`` while that does not show."""
+        (regions, end, _), _, stats = self._vectors()
+        figures, count = self._figures(stats), (end - regions) // self._layout.region_size
+        if not figures.pool or not figures.limit or figures.limit <= 4 << 20:
+            return None
+        # Without growth the whole limit is taken at once, or nine tenths of it if that much is not free.
+        whole = figures.pool >= figures.limit - (figures.limit >> 3)
+        return None if whole and count != 1 else not whole
+
+    def _vectors(self) -> tuple[tuple[int, int, int], tuple[int, int, int], bytes]:
+        layout = self._layout
+        found = self._memory.block(self.address + layout.regions, layout.stats + layout.stats_size - layout.regions)
+        if found is None:
+            raise NotSound("its memory is no longer there")
+        regions = _VECTOR.unpack_from(found)
+        chunks = _VECTOR.unpack_from(found, layout.chunks - layout.regions)
+        return regions, chunks, found[layout.stats - layout.regions :]
+
+    def _figures(self, stats: bytes) -> Figures:
+        allocations, in_use, peak, limit, limited, pool, pooled, peak_pool, peaked = self._form.unpack_from(stats)
+        return Figures(
+            in_use=in_use,
+            # TensorFlow, interrupted between the one and the other, sets it next.
+            peak=max(in_use, peak),
+            pool=pool if pooled else None,
+            limit=limit if limited else None,
+            peak_pool=max(pool, peak_pool) if pooled and peaked else None,
+            allocations=allocations,
+        )
+
+    def _read_name(self) -> str:
+        text = self._memory.values(self.address + self._layout.name, _STRING)
+        if text is None or not 0 < text[1] <= _LONGEST_NAME:
+            raise NotSound("it has no name")
+        name = (self._memory.block(*text) or b"").decode("ascii", "replace")
+        if not (name and name.isascii() and name.isprintable()):
+            raise NotSound("its name is none")
+        return name
+
+    def _adds_up(self) -> bool:
+        """Whether the regions, or the first of many, are what is said of the pool."""
+        layout = self._layout
+        (begin, end, _), (chunks, end_of_chunks, _), stats = self._vectors()
+        figures = self._figures(stats)
+        if end < begin or (end - begin) % layout.region_size or (end_of_chunks - chunks) % layout.chunk_size:
+            return False
+        count = (end - begin) // layout.region_size
+        found = self._memory.block(begin, min(count, _SOME_REGIONS) * layout.region_size)
+        if found is None or figures.pool is None:
+            return False
+        total = sum(self._sizes(found))
+        return total == figures.pool or (count > _SOME_REGIONS and 0 < total < figures.pool)
+
+    def _sizes(self, regions: bytes) -> Iterator[int]:
+        for place in range(self._layout.region_bytes, len(regions), self._layout.region_size):
+            yield int(_POINTER.unpack_from(regions, place)[0])
+
+
+def _check(figures: Figures, limit: int) -> None:
+    rising = [0, figures.in_use]
+    rising += [size for size in (figures.pool, figures.peak_pool, figures.limit) if size is not None]
+    sound = rising == sorted(rising) and figures.allocations >= 0 and figures.limit in (None, limit)
+    if not sound or (figures.in_use and not figures.allocations):
+        raise NotSound(f"its figures cannot be: {figures}")
+
+
+def _form(layout: Layout) -> Struct:
+    """The figures within an ``AllocatorStats``, each that may be missing followed by whether it is there."""
+    form, at = "<", 0
+    figures = [(layout.allocations, "q"), (layout.in_use, "q"), (layout.peak, "q")]
+    figures += [(layout.limit_told, "q?"), (layout.pool, "q?"), (layout.peak_pool, "q?")]
+    for place, figure in figures:
+        form += f"{place - at}x{figure}"
+        at = place + calcsize("<" + figure)
+    return Struct(form)

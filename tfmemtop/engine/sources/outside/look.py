@@ -1,0 +1,250 @@
+"""One process as it is looked at from outside: which TensorFlow it has, its pools, and what stands in the way.
+
+All of it is done in a thread of its own: a page of the process that the kernel has put on a disk takes time to read.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from tfmemtop.agent.layouts import Layout, layout_of
+from tfmemtop.engine.sources.hook_absence import has_tensorflow
+from tfmemtop.engine.sources.outside import which
+from tfmemtop.engine.sources.outside.elf import Library, NotReadable
+from tfmemtop.engine.sources.outside.finding import CPU, GPU, PINNED, Lists
+from tfmemtop.engine.sources.outside.layout import Copy, Figures, NotSound, Pool
+from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, mappings
+from tfmemtop.engine.sources.outside.rights import in_the_way, rights
+from tfmemtop.engine.sources.procfs import Stat, read_stat
+from tfmemtop.events import OutsideState
+
+S = OutsideState
+
+_MOST_CHILDREN = 200
+_STRANGE_MOST = 20
+"""Unsound readings in a row after which the pool is looked for anew."""
+
+
+class About(NamedTuple):
+    """How far the look is, and which TensorFlow it found."""
+
+    state: OutsideState
+    detail: str = ""
+    tensorflow: str | None = None
+    folder: str | None = None
+    build: str | None = None
+    python: str = ""
+
+
+class Look:
+    """Looks at process *pid*; for one thread."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.about = About(S.NO_TENSORFLOW)
+        self.layout: Layout | None = None
+        self._first = read_stat(pid)
+        self._memory: RemoteMemory | None = None
+        self._lists: Lists | None = None
+        self._pools: dict[str, Pool] = {}
+        self._strange = 0
+        self._searched = False
+        self._children: list[int] = []
+
+    def close(self) -> None:
+        """Let go of the process."""
+        self._forget()
+
+    def refresh(self) -> About:
+        """Look at what may have changed: the process, its TensorFlow, its allocators."""
+        stat = read_stat(self.pid)
+        if stat is None or stat.zombie or self._first is None or stat.started != self._first.started:
+            self._forget()
+            children = ", ".join(str(child) for child in self._children if _lives(child))
+            self.about = self.about._replace(state=S.GONE, detail=children)
+            return self.about
+        self._children = _children(self.pid)
+        try:
+            self.about = self._look(stat)
+        except Gone:
+            # It ends just now, or has become another program; the next look tells.
+            self._forget()
+            self.about = About(S.EXECUTED, detail=stat.name)
+        except PermissionError:
+            self._forget()
+            self.about = About(in_the_way(rights(self.pid)))
+        except (FileNotFoundError, ProcessLookupError):
+            self._forget()
+            self.about = self.about._replace(state=S.GONE, detail="")
+        except NotReadable as error:
+            self._forget()
+            self.about = self.about._replace(state=S.NOT_FOUND, detail=str(error))
+        return self.about
+
+    def read(self) -> dict[str, tuple[str, Figures]]:
+        """The name and the figures of each pool, by device; those that are not sound this time are left out."""
+        found: dict[str, tuple[str, Figures]] = {}
+        for device, pool in list(self._pools.items()):
+            try:
+                found[device] = pool.name, pool.read()
+                self._strange = 0
+            except NotSound as error:
+                self._strange += 1
+                if self._strange >= _STRANGE_MOST:
+                    del self._pools[device]  # it is looked for anew
+                    self.about = self.about._replace(state=S.NOT_SOUND, detail=str(error))
+            except (Gone, PermissionError):
+                self._forget()
+        return found
+
+    def copy(self, device: str) -> Copy | None:
+        """How the pool of *device* is cut up; ``None`` where it did not keep still, or is not there.
+
+        Raises:
+            NotSound: a map cannot be made of it.
+        """
+        try:
+            return self._pools[device].copy() if device in self._pools else None
+        except (Gone, PermissionError):
+            return None
+
+    def grows(self, device: str) -> bool | None:
+        """Whether the pool of *device* grows as needed; ``None`` while that does not show."""
+        if device == CPU:
+            return True  # TensorFlow lets this pool always grow
+        try:
+            return self._pools[device].grows() if device in self._pools else None
+        except (NotSound, Gone, PermissionError):
+            return None
+
+    def _look(self, stat: Stat) -> About:
+        if self._memory is None:
+            opened = self._open()
+            if opened.state is not S.NO_DEVICES:
+                return opened
+        assert self._memory is not None and self._lists is not None
+        self._find(self._lists)
+        state = S.READING if self._pools else S.NO_POOL if self._lists.made else S.NO_DEVICES
+        if state is S.READING and stat.state in "Tt":
+            state = S.STOPPED
+        if self.about.state is S.NOT_SOUND and not self._pools:
+            return self.about
+        return self.about._replace(state=state, detail="")
+
+    def _open(self) -> About:
+        """Find TensorFlow in the process; ``NO_DEVICES`` if it is there and can be read."""
+        found = list(mappings(self.pid))
+        memory = RemoteMemory(self.pid)
+        try:
+            about = self._choose(memory, found)
+        except BaseException:
+            memory.close()
+            raise
+        if about.state is S.NO_DEVICES:
+            self._memory, self.about = memory, about
+        else:
+            memory.close()
+        return about
+
+    def _choose(self, memory: RemoteMemory, found: list[Mapping]) -> About:
+        python = which.python_of(found)
+        libraries = list(which.mapped(found))
+        if not libraries:
+            if found and found[-1].end <= 1 << 32:
+                return About(S.NOT_64_BIT, python=python)
+            other = which.built_otherwise(found)
+            if other is not None:
+                return About(S.BUILT_OTHERWISE, other, python=python)
+            return About(S.NO_TENSORFLOW, _child_with_tensorflow(self.pid), python=python)
+        best = About(S.NO_TENSORFLOW, python=python)
+        for mapped in libraries:
+            # With several, the one that has made its lists is the one that is used.
+            about, lists = self._open_library(memory, mapped, found, python)
+            if lists is not None and (self._lists is None or lists.made):
+                self._lists = lists
+                best = about
+            elif best.state is not S.NO_DEVICES:
+                best = about
+        return best
+
+    def _open_library(
+        self, memory: RemoteMemory, mapped: which.Mapped, found: list[Mapping], python: str
+    ) -> tuple[About, Lists | None]:
+        named = which.version_of(self.pid, mapped)
+        library = Library(memory, mapped.base)
+        about = About(S.NO_DEVICES, "", named.version, mapped.folder, library.build_id, python)
+        if named.version is None:
+            return about._replace(state=S.REPLACED if named.replaced else S.NO_VERSION), None
+        layout = layout_of(named.version)
+        if layout is None:
+            return about._replace(state=S.NO_TABLE, detail=named.version), None
+        lists = Lists(memory, library, layout)
+        lists.look(Regions(found))
+        self.layout = layout
+        return about, lists
+
+    def _find(self, lists: Lists) -> None:
+        """Take in allocators that have come since the last look."""
+        assert self._memory is not None and self.layout is not None
+        if not lists.made:
+            lists.look(Regions(list(mappings(self.pid))))
+        for device, address in lists.allocators():
+            known = self._pools.get(device)
+            if (known is None or known.address != address) and lists.keeps_pool(address):
+                self._take(device, address)
+        if not self._pools and not lists.named and not self._searched:
+            self._searched = True
+            for address in lists.search(Regions(list(mappings(self.pid)))):
+                self._take(None, address)
+
+    def _take(self, device: str | None, address: int) -> None:
+        assert self._memory is not None and self.layout is not None
+        try:
+            pool = Pool(self._memory, self.layout, address)
+            pool.read()
+        except NotSound as error:
+            if device is not None and device not in self._pools:
+                self.about = self.about._replace(state=S.NOT_SOUND, detail=str(error))
+            return
+        named = device or _device_called(pool.name)
+        if named is not None:
+            self._pools[named] = pool
+
+    def _forget(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
+        self._memory = self._lists = None
+        self._pools = {}
+        self._searched = False
+
+
+def _device_called(name: str) -> str | None:
+    """The device whose allocator TensorFlow gives that *name*."""
+    if name.startswith("GPU_") and name.endswith("_bfc") and name[4:-4].isdigit():
+        return f"{GPU}:{name[4:-4]}"
+    return {"bfc_cpu_allocator_for_gpu": CPU, "gpu_host_bfc": PINNED}.get(name)
+
+
+def _children(pid: int) -> list[int]:
+    """Those of its main thread, which is what forks in Python; none where the kernel does not tell."""
+    try:
+        return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _lives(pid: int) -> bool:
+    stat = read_stat(pid)
+    return stat is not None and not stat.zombie
+
+
+def _child_with_tensorflow(pid: int) -> str:
+    """The number of a process below *pid* that has TensorFlow, as of ``uv run`` or a launcher; empty if none has."""
+    waiting, seen = [pid], {pid}
+    while waiting and len(seen) < _MOST_CHILDREN:
+        for child in _children(waiting.pop(0)):
+            if child not in seen:
+                seen.add(child)
+                waiting.append(child)
+                if has_tensorflow(child):
+                    return str(child)
+    return ""

@@ -1,0 +1,76 @@
+"""Whether a process's memory may be read, and if not, what stands in the way."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from tfmemtop.engine.sources.procfs import read_stat
+from tfmemtop.events import OutsideState
+
+_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+_SYS_PTRACE = 19  # its bit, of include/uapi/linux/capability.h
+
+
+class Rights(NamedTuple):
+    """What decides about reading: this process, and the one that is to be read."""
+
+    own_uid: int
+    capable: bool  # CAP_SYS_PTRACE
+    scope: int  # of the security module Yama; 0 where that is not there
+    uid: int | None  # the other's
+    ancestor: bool  # whether the other descends from this process
+    dumpable: bool  # whether the other lets its user look into it
+
+
+def rights(pid: int) -> Rights:
+    """What can be known of the rights on process *pid*."""
+    own = _status(Path("/proc/self/status"))
+    other = _status(Path(f"/proc/{pid}/status"))
+    uid = int(other["Uid"].split()[0]) if "Uid" in other else None
+    try:
+        # The kernel gives the files of a process that must not be looked into to root.
+        owner: int | None = os.stat(f"/proc/{pid}/stat").st_uid  # noqa: PTH116 (no path of a file)
+    except OSError:
+        owner = uid
+    try:
+        scope = int(_SCOPE.read_text())
+    except (OSError, ValueError):
+        scope = 0
+    capable = bool(int(own.get("CapEff", "0"), 16) >> _SYS_PTRACE & 1)
+    return Rights(os.getuid(), capable, scope, uid, _descends(pid, os.getpid()), uid is None or owner == uid)
+
+
+def in_the_way(found: Rights) -> OutsideState:
+    """What keeps this process from reading the other's memory, the weightiest reason."""
+    if found.uid is not None and found.uid != found.own_uid and not found.capable:
+        return OutsideState.NO_CAPABILITY if found.own_uid == 0 else OutsideState.OTHER_USER
+    if found.scope == 3:
+        return OutsideState.NOBODY_MAY
+    if found.capable:
+        return OutsideState.REFUSED  # the process has more rights, or a security module says no
+    if found.scope == 2:
+        return OutsideState.ONLY_ROOT
+    if found.scope == 1 and not found.ancestor:
+        return OutsideState.ONLY_ANCESTORS
+    if not found.dumpable:
+        return OutsideState.PROTECTED
+    return OutsideState.NO_CAPABILITY if found.own_uid == 0 else OutsideState.REFUSED
+
+
+def _status(path: Path) -> dict[str, str]:
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return {}
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def _descends(pid: int, root: int) -> bool:
+    for _ in range(1000):
+        stat = read_stat(pid)
+        if stat is None or stat.ppid <= 1:
+            return False
+        if stat.ppid == root:
+            return True
+        pid = stat.ppid
+    return False

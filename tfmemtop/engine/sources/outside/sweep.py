@@ -1,0 +1,68 @@
+"""One reading of the pools of all TensorFlow processes that may be read, in little time."""
+
+import time
+from collections.abc import Collection
+
+from tfmemtop.engine.sources.hook_absence import has_tensorflow
+from tfmemtop.engine.sources.outside.look import Look
+from tfmemtop.engine.sources.outside.told import allocator_event, outside_event
+from tfmemtop.engine.sources.procfs import all_pids, read_stat
+from tfmemtop.events import Event
+
+MOST = 16
+"""Processes of one sweep."""
+MOST_S = 0.2
+"""Seconds of one sweep, after which no further process is begun."""
+
+_SMALLEST = 60 << 20  # bytes of host memory; TensorFlow takes more than twice that
+_LOOKED_AT = 64
+
+
+class Sweep:
+    """Remembers the processes between sweeps."""
+
+    def __init__(self) -> None:
+        self._looks: dict[int, Look] = {}
+
+    def read(self, first: Collection[int], t: float = 0.0) -> list[Event]:
+        """What is read of the processes, those *first* before all others; their number and the time are bounded."""
+        until = time.monotonic() + MOST_S
+        events: list[Event] = []
+        seen = 0
+        kept: dict[int, Look] = {}
+        for pid in self._candidates(first):
+            if seen == MOST or time.monotonic() > until:
+                break
+            look = self._looks.get(pid)
+            if look is None:
+                if not has_tensorflow(pid):
+                    continue
+                look = Look(pid)
+            seen += 1
+            kept[pid] = look
+            events += _told(look, t)
+        for pid in self._looks.keys() - kept.keys():
+            self._looks[pid].close()
+        self._looks = kept
+        return events
+
+    def close(self) -> None:
+        """Let go of the processes."""
+        for look in self._looks.values():
+            look.close()
+        self._looks = {}
+
+    def _candidates(self, first: Collection[int]) -> list[int]:
+        sizes: dict[int, int] = {}
+        for pid in all_pids():
+            stat = read_stat(pid)
+            if stat is not None and not stat.zombie and (stat.rss >= _SMALLEST or pid in first):
+                sizes[pid] = stat.rss
+        return sorted(sizes, key=lambda pid: (pid not in first, -sizes[pid]))[:_LOOKED_AT]
+
+
+def _told(look: Look, t: float) -> list[Event]:
+    about = look.refresh()
+    figures = look.read() if about.state.inside else {}
+    readings = [allocator_event(look.pid, device, name, one, t) for device, (name, one) in sorted(figures.items())]
+    return [outside_event(look.pid, about, t), *readings]

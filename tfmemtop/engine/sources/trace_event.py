@@ -1,0 +1,126 @@
+"""Makes the events that tell all allocations of a pool in their order, in parts that are not too large."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tfmemtop.engine.sources.pool_replay import Course, Life
+from tfmemtop.events import Trace
+from tfmemtop.events.courses import FOREVER, Allocated, Freed, pack_names, pack_trace
+
+_EVENTS = 8192  # of one part
+_NAMES, _STEPS = 4096, 4096  # of one part
+_BYTES = 2**17  # of each packed field
+_BEFORE = 0  # the number of the thread that is said to have allocated what was there before
+
+
+class _Told(NamedTuple):
+    """An allocation, or the free of the one with a *number*."""
+
+    thread: int
+    requested: int
+    operation: str
+    number: int | None = None
+
+
+def trace_of(
+    pid: int,
+    device: str,
+    course: Course,
+    steps: list[int],
+    *,
+    lost: int,
+    whole: bool,
+    breathe: Callable[[], None],
+) -> Iterator[Trace]:
+    """The parts of the trace of *course*; *steps* are its events at which a step began.
+
+    A free of something unknown is left out. What must have been freed, though no free was recorded, is freed where
+    something else was allocated in its place.
+    """
+    told, places = _in_order(course, breathe)
+    begins = [places[step] if step < len(places) else len(told) for step in steps]
+    names: dict[str, int] = {}
+    at = allocations = part = 0
+    while at < len(told) or part == 0:
+        count, packed, packed_names, new = _fitting(told, at, allocations, names)
+        names.update(new)
+        end = at + count
+        last = end >= len(told)
+        first_step, end_step = bisect_left(begins, at), len(begins) if last else bisect_left(begins, end)
+        yield Trace(
+            t=0.0,
+            pid=pid,
+            device=device,
+            part=part,
+            last=last,
+            whole=whole,
+            events=count,
+            lost=max(lost, course.lost) if last else 0,
+            steps=begins[first_step:end_step][:_STEPS],
+            names=packed_names,
+            packed=packed,
+        )
+        allocations += sum(each.number is None for each in told[at:end])
+        at, part = end, part + 1
+        breathe()
+
+
+def _fitting(
+    told: list[_Told], at: int, allocations: int, names: dict[str, int]
+) -> tuple[int, bytes, bytes, dict[str, int]]:
+    """How many events make the next part, those packed, the names that it names first packed, and those names."""
+    count = min(_EVENTS, len(told) - at)
+    while True:
+        new: dict[str, int] = {}
+        events: list[Allocated | Freed] = []
+        for each in told[at : at + count]:
+            if each.number is not None:
+                events.append(Freed(each.thread, each.number))
+                continue
+            number = None
+            if each.operation:
+                number = names.get(each.operation)
+                if number is None:
+                    number = new.setdefault(each.operation, len(names) + len(new))
+            events.append(Allocated(each.thread, each.requested, number))
+        if len(new) <= _NAMES:
+            packed, packed_names = pack_trace(events, allocations), pack_names([*new])
+            if len(packed) <= _BYTES and len(packed_names) <= _BYTES:
+                return count, packed, packed_names, new
+        count //= 2
+
+
+def _in_order(course: Course, breathe: Callable[[], None]) -> tuple[list[_Told], list[int]]:
+    """All that is told, and for each event of the course its place there."""
+    ended: dict[int, list[Life]] = defaultdict(list)
+    for life in course.lives:
+        if life.end != FOREVER:
+            ended[life.end].append(life)
+    breathe()
+    threads: dict[int, int] = {}
+    numbers: dict[int, int] = {}  # of allocations, by their life's id
+    there = sorted((life for life in course.lives if life.begin < 0), key=lambda life: life.address)
+    told: list[_Told] = []
+    if there:
+        threads[0] = _BEFORE
+    for life in there:
+        numbers[id(life)] = len(numbers)
+        told.append(_Told(_BEFORE, life.alike.requested, life.alike.operation))
+    begun = iter(course.lives[len(there) :])
+    following = next(begun, None)
+    places = []
+    for event in range(len(course.at_ns)):
+        if event % 1024 == 0:
+            breathe()
+        places.append(len(told))
+        for life in ended.pop(event, ()):
+            thread = life.thread if life.freed_by is None else life.freed_by
+            told.append(_Told(threads.setdefault(thread, len(threads)), 0, "", numbers[id(life)]))
+        if following is not None and following.begin == event:
+            thread = threads.setdefault(following.thread, len(threads))
+            numbers[id(following)] = len(numbers)
+            told.append(_Told(thread, following.alike.requested, following.alike.operation))
+            following = next(begun, None)
+    return told, places

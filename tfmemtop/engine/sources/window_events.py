@@ -1,0 +1,140 @@
+"""Makes events of a window file: who holds what of each pool, and of the start window all allocations in their order.
+
+An allocation that outlives its window keeps its name in the next one, by :class:`Known`.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+
+from tfmemtop.engine.sources.holders_event import holders_of, missing
+from tfmemtop.engine.sources.pool_replay import Alike, Course, Life, after_chunks, replay
+from tfmemtop.engine.sources.trace_event import trace_of
+from tfmemtop.engine.sources.window_file import Held, Record, WindowFile
+from tfmemtop.events import Holders, Opened, Trace, Window
+from tfmemtop.events.courses import FOREVER
+
+KNOWN = 65_536
+"""Allocations of one pool whose names are remembered from one window to the next: the largest."""
+
+WHOLE_STEPS = 3
+"""A trace with fewer is not whole."""
+
+_EVENTS = 50_000  # of one window
+
+
+class Known:
+    """The names of what was alive in each pool of a process as its newest window ended.
+
+    A chunk that has the same address, size and requested size when the next window begins is taken to be the same
+    allocation. It may be another: freed between the windows, and the same size allocated at the same place, by the
+    same operation in another step or, rarely, by another one. TensorFlow's figures do not tell the two apart, so its
+    name holds surely for what is never freed, such as variables and slots, and for the rest only likely.
+    """
+
+    def __init__(self) -> None:
+        self._pools: dict[str, dict[int, Alike]] = {}
+
+    def name(self, device: str, chunk: Held) -> Alike:
+        """What is known of *chunk*."""
+        known = self._pools.get(device, {}).get(chunk.address)
+        if known is not None and (known.size, known.requested) == (chunk.size, chunk.requested):
+            return known
+        return Alike("", "", 0, 0, chunk.requested, chunk.size, 0)
+
+    def remember(self, device: str, course: Course) -> None:
+        """The window is over: remember what is alive."""
+        alive = [life for life in course.lives if life.end == FOREVER and life.alike.window]
+        if len(alive) > KNOWN:
+            alive.sort(key=lambda life: -life.alike.size)
+        self._pools[device] = {life.address: life.alike for life in alive[:KNOWN]}
+
+
+def events_of(
+    window: Window, file: WindowFile, known: Known, since_start: Callable[[float], float], breathe: Callable[[], None]
+) -> Iterator[Holders | Trace]:
+    """The events of each pool, one after the other.
+
+    *since_start* gives the session's time for one of the machine's monotonic clock. *breathe* is called every few
+    milliseconds.
+    """
+    if len(window.pools) < len(file.pools):
+        raise ValueError("a pool has no name")
+    records: dict[int, list[Record]] = defaultdict(list)
+    for record in file.records:
+        records[record.pool].append(record)
+    breathe()
+    chunks: dict[int, list[Held]] = defaultdict(list)
+    for chunk in file.chunks:
+        chunks[chunk.pool].append(chunk)
+    for number, pool in enumerate(file.pools):
+        device = window.pools[number]
+        mine = sorted(records.pop(number, []), key=attrgetter("at_ns"))
+        breathe()
+        if not mine and not pool.in_use:
+            continue
+        there = [Life(known.name(device, chunk), chunk.address, -1) for chunk in chunks.pop(number, [])]
+        later = after_chunks(mine, there, pool.in_use, pool.at_ns)
+        course = replay(pool.in_use, there, later, _Namer(file, window.window), breathe)
+        known.remember(device, course)
+        first, last, steps = _part(window, file, course)
+        yield holders_of(
+            window,
+            device,
+            course,
+            (first, last),
+            steps=steps,
+            lost=file.lost,
+            began=_began(file, course, first, steps),
+            clock=lambda at_ns: since_start(file.monotonic(at_ns)),
+            breathe=breathe,
+        )
+        if window.opened is Opened.START:
+            begins = [bisect_left(course.at_ns, begin) for begin, _ in file.steps]
+            whole = len(file.steps) >= WHOLE_STEPS
+            yield from trace_of(window.pid, device, course, begins, lost=file.lost, whole=whole, breathe=breathe)
+
+
+def nothing_of(window: Window, why: str) -> list[Holders]:
+    """That a window's file cannot be read, for each of its pools."""
+    return [missing(window, device, why) for device in window.pools]
+
+
+class _Namer:
+    """Says what an allocation has in common with others, as one object for all that are alike."""
+
+    def __init__(self, file: WindowFile, window: int) -> None:
+        self._strings = file.strings
+        self._window = window
+        self._found: dict[tuple[int, ...], Alike] = {}
+
+    def __call__(self, record: Record) -> Alike:
+        key = record.operation, record.shape, record.dtype, record.region, record.requested, record.size
+        found = self._found.get(key)
+        if found is None:
+            operation, shape, dtype, region, requested, size = key
+            found = self._found[key] = Alike(
+                self._strings[operation], self._strings[shape], dtype, region, requested, size, self._window
+            )
+        return found
+
+
+def _part(window: Window, file: WindowFile, course: Course) -> tuple[int, int, int]:
+    """The first event to tell of, the one after the last, and how many whole steps those are."""
+    first, last, steps = 0, len(course.at_ns), len(file.steps)
+    if window.opened is Opened.START and file.steps:
+        begin, end = file.steps[-1]
+        first, last, steps = bisect_left(course.at_ns, begin), bisect_left(course.at_ns, end), 1
+        last = max(first, last)
+    if last - first > _EVENTS:
+        first, steps = last - _EVENTS, 0
+    return first, last, steps
+
+
+def _began(file: WindowFile, course: Course, first: int, steps: int) -> int:
+    """When that part began, by CLOCK_REALTIME."""
+    before = course.at_ns[first] if first < len(course.at_ns) else file.realtime_ns
+    if steps and file.steps and first:
+        return min(before, file.steps[-1][0])
+    return min(before, file.realtime_ns) if not first else before

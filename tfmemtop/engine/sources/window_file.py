@@ -1,0 +1,205 @@
+"""Reads a window file: a process's allocations of a short time, as its probe recorded them.
+
+``probe/window.h`` describes the layout. Whatever is wrong with a file is a :class:`ValueError`.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import starmap
+from pathlib import Path
+from typing import NamedTuple
+
+from tfmemtop.engine.sources.careful import read_beginning
+
+SUFFIX = ".window"
+
+LARGEST = 64 * 2**20
+"""Bytes of a file: the 200 000 events of the longest window take 12 MB."""
+_POOLS, _CHUNKS, _STRINGS, _RECORDS, _STEPS = 256, 250_000, 2**18, 2**18, 2**16  # at most
+_TEXT = 512  # bytes kept of a string
+
+_AT_ONCE = 2048  # records and chunks between two breaths
+_MOST = 2**62  # bytes; addresses are below twice that
+_HEADER, _SECTION = struct.Struct("<8sIIIIqq24x"), struct.Struct("<IIQ")
+_MAGIC = b"TFMWIN1\0"
+_POOL, _CHUNK = struct.Struct("<qqq8x"), struct.Struct("<QqqH6x")
+_RECORD, _STEP = struct.Struct("<qQqqqIIIHBB"), struct.Struct("<qq")
+
+
+class PoolStart(NamedTuple):
+    """A pool as its chunks were read, at ``at_ns`` nanoseconds of CLOCK_REALTIME; bytes."""
+
+    in_use: int
+    pool: int
+    at_ns: int
+
+
+class Held(NamedTuple):
+    """A chunk in use as the window began. Its ``size`` may be more than what was ``requested``; bytes."""
+
+    address: int
+    size: int
+    requested: int
+    pool: int
+
+
+class Record(NamedTuple):
+    """An allocation, or a free if ``size`` is negative. ``in_use`` is the allocator's after it; bytes.
+
+    ``operation`` and ``shape`` are places in the file's strings; ``region`` and ``dtype`` numbers of the layout and of
+    TensorFlow.
+    """
+
+    at_ns: int
+    address: int
+    requested: int
+    size: int
+    in_use: int
+    thread: int
+    operation: int
+    shape: int
+    pool: int
+    region: int
+    dtype: int
+
+
+@dataclass(slots=True)
+class WindowFile:
+    """What a file says. ``records`` are in the order of the file; ``strings`` begin with the empty one.
+
+    ``realtime_ns`` and ``monotonic_ns`` are one moment by both clocks; all other times are by CLOCK_REALTIME.
+    """
+
+    realtime_ns: int
+    monotonic_ns: int
+    pools: list[PoolStart] = field(default_factory=list)
+    chunks: list[Held] = field(default_factory=list)
+    strings: list[str] = field(default_factory=lambda: [""])
+    records: list[Record] = field(default_factory=list)
+    steps: list[tuple[int, int]] = field(default_factory=list)  # beginning and end of calls of the step's function
+    lost: int = 0
+
+    def monotonic(self, realtime_ns: int) -> float:
+        """Seconds of the machine's monotonic clock."""
+        return (realtime_ns - self.realtime_ns + self.monotonic_ns) / 1e9
+
+
+def file_name(pid: int, window: int) -> str:
+    """The name of the file of a process's window."""
+    return f"{pid}.{window}{SUFFIX}"
+
+
+def read_window(folder: Path, name: str, size: int, breathe: Callable[[], None] = lambda: None) -> WindowFile:
+    """The window in the first *size* bytes of a file. *breathe* is called every few milliseconds.
+
+    Raises:
+        OSError: the file is not there.
+        ValueError: it is damaged, cut short, or larger than any window.
+    """
+    if not _HEADER.size <= size <= LARGEST:
+        raise ValueError("its size is none")
+    data = read_beginning(folder, name, size)
+    try:
+        return _parsed(memoryview(data), breathe)
+    except (struct.error, OverflowError):
+        raise ValueError("it is cut short") from None
+
+
+def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
+    magic, header, record, chunk, pools, realtime_ns, monotonic_ns = _HEADER.unpack_from(data)
+    if magic != _MAGIC:
+        raise ValueError("it does not begin as a window")
+    if (header, record, chunk) != (_HEADER.size, _RECORD.size, _CHUNK.size):
+        raise ValueError("its layout is another one")
+    found = WindowFile(realtime_ns, monotonic_ns)
+    named = 0  # the highest number of a string
+    for kind, count, payload in _sections(data[header:]):
+        match kind:
+            case 1:
+                found.pools += starmap(PoolStart, _each(_POOL, payload, count, _POOLS - len(found.pools)))
+            case 2:
+                for part in _parts(_CHUNK, payload, count, _CHUNKS - len(found.chunks)):
+                    found.chunks += starmap(Held, part)
+                    breathe()
+            case 3:
+                _add_strings(found.strings, payload, count)
+                breathe()
+            case 4:
+                for part in _parts(_RECORD, payload, count, _RECORDS - len(found.records)):
+                    records = [*starmap(Record, part)]
+                    named = max(named, _check(records, pools))
+                    found.records += records
+                    breathe()
+            case 5:
+                found.steps += ((begin, end) for begin, end in _each(_STEP, payload, count, _STEPS - len(found.steps)))
+            case 6:
+                found.lost += count
+    _check_whole(found, pools, named)
+    return found
+
+
+def _sections(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
+    """Kind, count and payload of each section."""
+    at = 0
+    while at < len(data):
+        kind, count, size = _SECTION.unpack_from(data, at)
+        at += _SECTION.size
+        if size > len(data) - at or size % 8:
+            raise ValueError("a section is longer than the file")
+        yield kind, count, data[at : at + size]
+        at += size
+
+
+def _each(form: struct.Struct, payload: memoryview, count: int, most: int) -> Iterator[tuple[int, ...]]:
+    if count > most:
+        raise ValueError("there is too much of it")
+    if not count * form.size <= len(payload) < count * form.size + 8:
+        raise ValueError("a section is not as long as it says")
+    return form.iter_unpack(payload[: count * form.size])
+
+
+def _parts(form: struct.Struct, payload: memoryview, count: int, most: int) -> Iterator[list[tuple[int, ...]]]:
+    """What :func:`_each` gives, in parts."""
+    _each(form, payload, count, most)
+    whole = payload[: count * form.size]
+    for at in range(0, len(whole), _AT_ONCE * form.size):
+        yield [*form.iter_unpack(whole[at : at + _AT_ONCE * form.size])]
+
+
+def _add_strings(strings: list[str], payload: memoryview, count: int) -> None:
+    if len(strings) + count > _STRINGS:
+        raise ValueError("there is too much of it")
+    at = 0
+    for _ in range(count):
+        length = int.from_bytes(payload[at : at + 4], "little")
+        at += 4 + length
+        if at > len(payload):
+            raise ValueError("a string is longer than its section")
+        strings.append(bytes(payload[at - length : at][:_TEXT]).decode(errors="replace"))
+
+
+def _check(records: list[Record], pools: int) -> int:
+    """The highest number of a string."""
+    at_ns, address, requested, size, in_use, _, operation, shape, pool, *_ = zip(*records, strict=True)
+    if max(address) >= 2 * _MOST or max(requested) >= _MOST or min(requested) < 0 or max(pool) >= pools:
+        raise ValueError("a record is out of bounds")
+    if max(in_use) >= _MOST or min(in_use) < 0 or not -_MOST < min(size) <= max(size) < _MOST or 0 in size:
+        raise ValueError("a record is out of bounds")
+    if min(at_ns) < 0:
+        raise ValueError("a record is of no time")
+    return int(max(*operation, *shape))
+
+
+def _check_whole(found: WindowFile, pools: int, named: int) -> None:
+    if len(found.pools) != pools or not pools:
+        raise ValueError("its pools are missing")
+    if any(not (0 <= start.in_use < _MOST and 0 <= start.pool < _MOST) for start in found.pools):
+        raise ValueError("a pool is out of bounds")
+    for chunk in found.chunks:
+        if not (chunk.address < 2 * _MOST and 0 < chunk.size < _MOST and 0 <= chunk.requested <= chunk.size):
+            raise ValueError("a chunk is out of bounds")
+        if chunk.pool >= pools:
+            raise ValueError("a chunk is of no pool")
+    if named >= len(found.strings):
+        raise ValueError("a name is not there")

@@ -1,0 +1,203 @@
+"""Makes events of windows of allocations, which hooks put into files in the session's folder.
+
+All of it happens in a thread of its own, which pauses every few milliseconds: what must not wait are readings, and
+they need Python's lock too. For the same reason the thread has no lower priority of its own. On a busy machine it
+would hold that lock while it waits for a processor.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from tfmemtop.engine.sources.window_events import Known, events_of, nothing_of
+from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Closed, Event, Holders, HookEnd, PutDown, Trace, Window
+from tfmemtop.events.courses import FOREVER, unpack_holdings, unpack_names, unpack_spans
+
+LINES_ASKED = 64
+"""Operations whose lines in the script are asked for after a window: the largest that were not asked for before."""
+
+_ASKED = 4096  # operations of one process whose lines are asked for at most
+_LINES_BYTES = 24 * 1024  # of them in one message
+_WAITING = 16  # windows; a hook makes one a minute
+_WORK_S, _PAUSE_S = 0.002, 0.0005
+
+
+class Sender(Protocol):
+    """Sends commands to the hooks of a process."""
+
+    def send(self, pid: int, command: dict[str, Any]) -> bool: ...
+
+
+class _Made(NamedTuple):
+    """The events of a window, and the operations that hold most at its peaks, the largest first."""
+
+    events: Sequence[Holders | Trace]
+    operations: Sequence[str] = ()
+
+
+class Windows:
+    """Reads the windows in *folder* and publishes what they tell."""
+
+    def __init__(self, stream: Stream, hooks: Sender, folder: Path) -> None:
+        self._stream = stream
+        self._hooks = hooks
+        self._folder = folder
+        self._thread = ThreadPoolExecutor(1, "windows")
+        self._loop = asyncio.get_running_loop()
+        self._working: deque[tuple[Window | None, Future[_Made]]] = deque()
+        self._open: dict[int, Window] = {}  # by process: one that goes on, whose beginning can be read
+        self._asked: dict[int, set[str]] = {}  # by process: operations
+        self._known: dict[int, Known] = {}  # by process; the thread's own
+        self._breath = _Breath()
+
+    def begin(self) -> None:
+        """Start listening to the stream."""
+        self._stream.listen(self._forget)
+
+    def close(self) -> None:
+        """Stop."""
+        self._stream.forget(self._forget)
+        self._breath.hurry = True
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def drain(self) -> None:
+        """Publish what all windows until now tell, so that the end of a run comes after it."""
+        self._breath.hurry = True
+        try:
+            while self._working:
+                self._working[0][1].exception()  # waits for it
+                self._publish_first()
+        finally:
+            self._breath.hurry = False
+
+    def take(self, window: PutDown) -> None:
+        """A hook has put a window into its file."""
+        if not isinstance(window, Window):
+            return
+        if window.missing is not None:
+            self._publish(window, _Made(nothing_of(window, window.missing)))
+        elif not window.last:
+            self._open[window.pid] = window
+        else:
+            self._open.pop(window.pid, None)
+            self._read(window)
+
+    def _read(self, window: Window) -> None:
+        if len(self._working) >= _WAITING:
+            self._delete(window)
+            self._publish(window, _Made(nothing_of(window, "too many")))
+            return
+        self._work(window, self._thread.submit(self._made, window))
+
+    def _work(self, window: Window | None, future: "Future[_Made]") -> None:
+        self._working.append((window, future))
+        future.add_done_callback(self._wake)
+
+    def _wake(self, _: object) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and with it the session
+            self._loop.call_soon_threadsafe(self._publish_done)
+
+    def _publish_done(self) -> None:
+        while self._working and self._working[0][1].done():
+            self._publish_first()
+
+    def _publish_first(self) -> None:
+        window, future = self._working.popleft()
+        if window is not None and not future.cancelled():
+            self._publish(window, future.result())
+
+    def _publish(self, window: Window, made: _Made) -> None:
+        for event in made.events:
+            self._stream.publish(msgspec.structs.replace(event, t=self._stream.now()))
+        self._ask_for_lines(window.pid, made.operations)
+
+    def _ask_for_lines(self, pid: int, operations: Sequence[str]) -> None:
+        asked = self._asked.setdefault(pid, set())
+        wanted: list[str] = []
+        size = 0
+        for operation in operations:
+            if operation in asked:
+                continue
+            size += len(operation.encode()) + 4
+            if len(wanted) == LINES_ASKED or size > _LINES_BYTES or len(asked) >= _ASKED:
+                break
+            asked.add(operation)
+            wanted.append(operation)
+        if wanted:
+            self._hooks.send(pid, {"do": "lines", "operations": wanted})
+
+    def _forget(self, event: Event) -> None:
+        if not isinstance(event, HookEnd):
+            return
+        window = self._open.pop(event.pid, None)
+        if window is not None:
+            # The process has ended within it. What its file has by then is still true.
+            self._read(msgspec.structs.replace(window, closed=Closed.EXIT, last=True))
+        self._asked.pop(event.pid, None)
+        self._work(None, self._thread.submit(self._clear, event.pid))
+
+    def _delete(self, window: Window) -> None:
+        with suppress(OSError):
+            (self._folder / file_name(window.pid, window.window)).unlink(missing_ok=True)
+
+    # In the thread:
+
+    def _made(self, window: Window) -> _Made:
+        """What the window tells; its file is deleted."""
+        name = file_name(window.pid, window.window)
+        try:
+            file = read_window(self._folder, name, window.bytes, self._breath)
+            known = self._known.setdefault(window.pid, Known())
+            events = [*events_of(window, file, known, self._stream.since_start, self._breath)]
+            return _Made(events, _largest_operations(events, self._breath))
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            return _Made(nothing_of(window, why))
+        finally:
+            self._delete(window)
+
+    def _clear(self, pid: int) -> _Made:
+        self._known.pop(pid, None)
+        with suppress(OSError):
+            for path in self._folder.glob(f"{pid}.*{SUFFIX}"):
+                path.unlink(missing_ok=True)
+        return _Made(())
+
+
+class _Breath:
+    """Lets others have Python's lock every few milliseconds, unless there is ``hurry``."""
+
+    def __init__(self) -> None:
+        self.hurry = False
+        self._last = 0.0
+
+    def __call__(self) -> None:
+        if not self.hurry and time.monotonic() - self._last > _WORK_S:
+            time.sleep(_PAUSE_S)
+            self._last = time.monotonic()
+
+
+def _largest_operations(events: Iterable[Holders | Trace], breathe: Callable[[], None]) -> list[str]:
+    """Names of what holds most at the peaks, the largest first."""
+    sizes: dict[str, int] = {}
+    for event in events:
+        if isinstance(event, Holders):
+            holdings, names = unpack_holdings(event.holdings), unpack_names(event.names)
+            breathe()
+            for span in unpack_spans(event.spans, holdings):
+                holding = holdings[span.holding]
+                alive = span.begin <= event.peak_at and (span.end == FOREVER or span.end > event.peak_at)
+                if alive and holding.operation is not None:
+                    name = names[holding.operation]
+                    sizes[name] = sizes.get(name, 0) + holding.size
+            breathe()
+    return sorted(sizes, key=lambda name: -sizes[name])

@@ -1,0 +1,71 @@
+"""A process that tfmemtop did not start and reads from outside."""
+
+from enum import Enum
+
+import msgspec
+
+from tfmemtop.bounds import Name, Number, Text, Words
+from tfmemtop.events.base import Event
+from tfmemtop.events.keep import Latest
+
+
+class OutsideState(Enum):
+    """How far the reading of a process from outside is, or what stands in its way."""
+
+    READING = "reading"
+    STOPPED = "stopped"  # read, but a signal or a debugger has stopped the process: nothing moves
+    NO_TENSORFLOW = "no_tensorflow"  # it is not, or not yet, in the process; detail: of its children one that has it
+    NO_DEVICES = "no_devices"  # TensorFlow is there and has not made its devices
+    NO_POOL = "no_pool"  # it has made them, and none of its allocators keeps a pool
+
+    NO_TABLE = "no_table"  # detail: the version, whose layout no table has
+    NO_VERSION = "no_version"  # nothing beside the library says which version it is
+    REPLACED = "replaced"  # the library's file has been replaced since it was loaded
+    BUILT_OTHERWISE = "built_otherwise"  # detail: the library that has all of TensorFlow in it
+    NOT_64_BIT = "not_64_bit"
+    NOT_FOUND = "not_found"  # detail: why its allocators cannot be found
+    NOT_SOUND = "not_sound"  # detail: why the figures are not shown
+
+    OTHER_USER = "other_user"
+    ONLY_ANCESTORS = "only_ancestors"  # ptrace_scope 1
+    ONLY_ROOT = "only_root"  # ptrace_scope 2
+    NOBODY_MAY = "nobody_may"  # ptrace_scope 3
+    NO_CAPABILITY = "no_capability"  # root without CAP_SYS_PTRACE, as in a container
+    PROTECTED = "protected"  # the process forbids it to its own user
+    REFUSED = "refused"  # for a reason that cannot be seen
+
+    EXECUTED = "executed"  # it has become another program
+    GONE = "gone"  # it has ended; detail: the numbers of children that go on
+    LEFT = "left"  # tfmemtop has left it; it goes on
+
+    @property
+    def inside(self) -> bool:
+        """Whether TensorFlow is there and its lists can be read."""
+        return self in (OutsideState.READING, OutsideState.STOPPED, OutsideState.NO_DEVICES, OutsideState.NO_POOL)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether the process itself may come to another state, so that it is worth looking again."""
+        waits = (OutsideState.NO_TENSORFLOW, OutsideState.EXECUTED, OutsideState.NOT_SOUND, OutsideState.NOT_FOUND)
+        return self.inside or self in waits
+
+
+class Outside(Event, tag="outside", frozen=True):
+    """A process is read from outside: no hook is in it, and what only a hook can know is not known.
+
+    ``tensorflow`` is the version and ``build`` the linker's number of its library, where known.
+    """
+
+    keep = Latest("pid")
+    urgent = True
+
+    pid: Number
+    state: OutsideState
+    detail: Text = ""
+    ppid: Number = 0
+    argv: Words = msgspec.field(default_factory=list)
+    python: Name = ""
+    executable: Text = ""
+    tensorflow: Name | None = None
+    tensorflow_path: Text | None = None
+    build: Name | None = None

@@ -1,0 +1,366 @@
+// Runs a window: has TensorFlow record, takes in what it has recorded every few milliseconds, and writes the file.
+//
+// Only one can record in a process, and the script's own profilers come first: a window does not open while one is on,
+// and Halt() ends it at once when one is about to begin.
+
+#ifndef TFMEMTOP_PROBE_RECORDER_H_
+#define TFMEMTOP_PROBE_RECORDER_H_
+
+#if __has_include("xla/tsl/profiler/backends/cpu/traceme_recorder.h")
+#include "xla/tsl/profiler/backends/cpu/traceme_recorder.h"
+#else
+#include "tsl/profiler/backends/cpu/traceme_recorder.h"
+#endif
+#include <new>
+
+#include "tsl/profiler/lib/profiler_lock.h"
+#include "tsl/profiler/lib/traceme.h"
+#include "tsl/profiler/lib/traceme_encode.h"
+#include "window.h"
+
+namespace {
+
+using TraceMes = tsl::profiler::TraceMeRecorder;
+
+// What was recorded until now, of threads that go on recording. It is private. A thread that ends after the first such
+// look takes with it what it has recorded since the last; the pools' own figures then show that something is missing.
+constexpr auto ConsumeMember();
+template <auto consume>
+struct OpenRecorder {
+  friend constexpr auto ConsumeMember() { return consume; }
+};
+template struct OpenRecorder<&TraceMes::Consume>;
+
+constexpr int kLevel = 2;  // at which allocators tell of themselves
+constexpr int kTrials = 64;
+
+// The one recording of this process.
+struct Recording {
+  std::mutex mutex;
+  std::atomic<bool> on{false};
+  std::atomic<int> forbidden{0};
+  std::atomic<int64_t> closed{kOpen};
+  std::vector<TraceMes::Events> left;  // what Halt() took in
+};
+
+struct Progress {
+  std::atomic<bool> running{false};
+  std::mutex mutex;
+  Told told{};
+};
+
+// Never destroyed: the thread may outlive what is static.
+Recording& recording = *new Recording;
+Progress& progress = *new Progress;
+
+// Ends the recording; the window's thread writes what there is. Whoever comes first says why.
+void Halt(int64_t why) {
+  std::lock_guard<std::mutex> lock(recording.mutex);
+  if (!recording.on) return;
+  recording.on = false;
+  recording.closed = why;
+  recording.left.push_back(TraceMes::Stop());
+}
+
+// In a forked child nobody takes in what is recorded: as if it had been stopped, without any lock.
+void ForgetRecording() {
+  if (recording.on.exchange(false)) tsl::profiler::internal::g_trace_level.store(TraceMes::kTracingDisabled);
+  progress.running = false;
+}
+
+// Whether the recording has begun.
+bool Begin() {
+  std::lock_guard<std::mutex> lock(recording.mutex);
+  if (recording.forbidden > 0 || recording.on || tsl::profiler::ProfilerLock::HasActiveSession()) return false;
+  recording.left.clear();
+  recording.closed = kOpen;
+  if (!TraceMes::Start(kLevel)) return false;
+  recording.on = true;
+  return true;
+}
+
+// What has been recorded; `*open` says whether more will follow.
+std::vector<TraceMes::Events> Drain(bool* open) {
+  std::lock_guard<std::mutex> lock(recording.mutex);
+  std::vector<TraceMes::Events> events;
+  events.swap(recording.left);
+  *open = recording.on;
+  if (*open) events.push_back((ConsumeMember())());
+  return events;
+}
+
+// What it costs a thread of the script to tell of one allocation, and of one other event: as measured here.
+struct Costs {
+  double memory_ns = 0, other_ns = 0;
+
+  void Measure() {
+    const int64_t began = Clock(CLOCK_MONOTONIC);
+    for (int i = 0; i < kTrials; i++) {
+      tsl::profiler::TraceMe::InstantActivity(
+          [i] {
+            return tsl::profiler::TraceMeEncode(
+                std::string("tfmemtop"), {{"allocator_name", "GPU_0_bfc"}, {"bytes_reserved", i},
+                {"bytes_allocated", 123456789}, {"bytes_available", 1234567890123}, {"fragmentation", 0.0123},
+                {"peak_bytes_in_use", 123456789}, {"requested_bytes", 1234567}, {"allocation_bytes", 1234567},
+                {"addr", 140502742820928}, {"tf_op", "StatefulPartitionedCall/gradient_tape/model/conv2d/Conv2D"},
+                {"id", 123456789012345}, {"region_type", "output"}, {"data_type", 1}, {"shape", "[64,56,56,256]"}});
+          },
+          kLevel);
+    }
+    const int64_t between = Clock(CLOCK_MONOTONIC);
+    for (int i = 0; i < kTrials; i++) tsl::profiler::TraceMe activity("tfmemtop", kLevel);
+    memory_ns = static_cast<double>(between - began) / kTrials;
+    other_ns = static_cast<double>(Clock(CLOCK_MONOTONIC) - between) / kTrials;
+  }
+};
+
+class Window {
+ public:
+  using FindPool = BFCAllocator* (*)(int kind, int index);
+
+  Window(const Wanted& wanted, FindPool find)
+      : wanted_(wanted), find_(find), file_(wanted.path), steps_(wanted.function, wanted.steps) {}
+
+  // Reads what is in use as the recording begins. Who opens the window waits for that: what is allocated next has a name.
+  void Open() {
+    told_.size = sizeof told_;
+    began_ = Clock(CLOCK_MONOTONIC);
+    told_.began_ns = Clock(CLOCK_REALTIME);
+    ReadPools();
+    Tell();
+  }
+
+  void Run() {
+    try {
+      Work();
+    } catch (...) {
+      Halt(kByMemory);
+      told_.error = ENOMEM;
+    }
+    {
+      std::lock_guard<std::mutex> lock(recording.mutex);
+      recording.left.clear();
+    }
+    told_.closed = told_.error == 0 ? recording.closed.load() : told_.error == ENOMEM ? kByMemory : kByDisk;
+    told_.lasted_ns = Clock(CLOCK_MONOTONIC) - began_;
+    Tell();
+  }
+
+ private:
+  struct Place {
+    int64_t kind, index;
+    std::string allocator;  // its name; empty until TensorFlow has made it
+    int64_t at_ns, in_use;
+  };
+
+  void Work() {
+    costs_.Measure();
+    Flush(false);
+    bool open = true, over = false;
+    while (open && told_.error == 0) {
+      if (!over) Pause(wanted_.pause_ns);
+      // An event that is recorded while the threads are asked one after the other may be taken in before an older one:
+      // what is younger than the beginning of it waits.
+      const int64_t until = Clock(CLOCK_REALTIME);
+      std::vector<TraceMes::Events> drained;
+      const int done = Looking([&] {
+        drained = Drain(&open);
+        return kDone;
+      });
+      if (done != kDone) throw std::bad_alloc();
+      for (const TraceMes::Events& events : drained) Take(events);
+      Settle(open ? until : INT64_MAX);
+      over = open && IsOver();  // then once more: what was recorded until the end
+      const bool due = settled_.size() > kFlush || Clock(CLOCK_MONOTONIC) - flushed_ > kFlushAfter_ns;
+      if (!open || due) Flush(!open);
+      Tell();
+    }
+    Halt(kByDisk);
+  }
+
+  // Pools that are made later have nothing in use yet, and all that they allocate is recorded.
+  void ReadPools() {
+    Header header;
+    header.pools = wanted_.places;
+    std::vector<PoolRow> pools(wanted_.places);
+    std::vector<ChunkRow> chunks;
+    for (int64_t i = 0; i < wanted_.places; i++) {
+      const auto& place = wanted_.place[i];
+      places_.push_back({place.kind, place.index, {}, 0, 0});
+      pools[i].at_ns = told_.began_ns;
+      BFCAllocator* pool = find_(place.kind, place.index);
+      if (pool == nullptr) continue;
+      const int64_t held = ReadChunks(pool, i, &pools[i], chunks);
+      if (held < 0) continue;
+      held_ns_ += held;
+      places_.back().allocator = pool->Name();
+      places_.back().at_ns = pools[i].at_ns;
+      places_.back().in_use = pools[i].in_use;
+    }
+    header.realtime_ns = told_.began_ns;
+    header.monotonic_ns = began_;
+    content_.append(reinterpret_cast<const char*>(&header), sizeof header);
+    Append(content_, kPools, pools);
+    Append(content_, kChunks, chunks);
+  }
+
+  void Take(const TraceMes::Events& all) {
+    for (const auto& of_thread : all) {
+      const uint32_t thread = threads_.emplace(of_thread.thread.tid, threads_.size() + 1).first->second;
+      for (const auto& event : of_thread.events) {
+        if (event.start_time <= 0 || event.name.compare(0, 8, "tfmemtop") == 0) continue;
+        told_.events++;
+        if (event.name.compare(0, 17, "MemoryAllocation#") == 0) {
+          TakeMemory(event, thread, 1);
+        } else if (event.name.compare(0, 19, "MemoryDeallocation#") == 0) {
+          TakeMemory(event, thread, -1);
+        } else {
+          TakeOther(event);
+        }
+      }
+    }
+  }
+
+  void TakeMemory(const TraceMes::Event& event, uint32_t thread, int sign) {
+    const std::string_view name = event.name;
+    cost_ns_ += costs_.memory_ns;
+    const int pool = PoolOf(Field(name, "#allocator_name="));
+    if (pool < 0 || event.start_time <= places_[pool].at_ns) return;
+    told_.allocations++;
+    RecordRow row{};
+    row.at_ns = event.start_time;
+    row.address = Number(Field(name, ",addr="));
+    row.requested = Number(Field(name, ",requested_bytes="));
+    row.size = sign * Number(Field(name, ",allocation_bytes="));
+    row.in_use = Number(Field(name, ",bytes_allocated="));
+    row.thread = thread;
+    row.pool = pool;
+    if (sign > 0) {
+      row.operation = strings_.Id(Field(name, ",tf_op="));
+      steps_.Allocated(Field(name, ",tf_op="), event.start_time);
+      row.shape = strings_.Id(Field(name, ",shape=", true));
+      row.region = RegionOf(Field(name, ",region_type="));
+      row.dtype = Number(Field(name, ",data_type="));
+    }
+    waiting_.push_back(row);
+  }
+
+  void TakeOther(const TraceMes::Event& event) {
+    const std::string_view name = event.name;
+    cost_ns_ += costs_.other_ns;
+    if (event.end_time < event.start_time) return;  // half of one that was begun in one thread and ended in another
+    const Steps::Call call{event.start_time, event.end_time};
+    if (name.compare(0, 13, "EagerExecute#") == 0) {
+      const std::string_view what = Field(name, "#eager_op=");
+      if (Field(name, ",is_func=") == "1") {
+        steps_.Called(what, call);
+      } else {
+        steps_.Eagerly(what, call);
+      }
+    } else if (name.compare(0, 11, "SessionRun#") == 0) {
+      steps_.Called("SessionRun", call);
+    } else if (const size_t colon = name.rfind(':'); colon != name.npos && colon + 1 < name.size()) {
+      steps_.Executed(name.substr(colon + 1), event.start_time);
+    }
+  }
+
+  int PoolOf(std::string_view allocator) {
+    for (size_t i = 0; i < places_.size(); i++) {
+      if (places_[i].allocator == allocator) return i;
+    }
+    for (size_t i = 0; i < places_.size(); i++) {
+      Place& place = places_[i];
+      if (!place.allocator.empty()) continue;
+      BFCAllocator* pool = nullptr;
+      Looking([&] {
+        pool = find_(place.kind, place.index);
+        return kDone;
+      });
+      if (pool != nullptr && pool->Name() == allocator) {
+        place.allocator = allocator;
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  // What was recorded up to `until` is in order now.
+  void Settle(int64_t until) {
+    std::stable_sort(waiting_.begin(), waiting_.end(),
+                     [](const RecordRow& a, const RecordRow& b) { return a.at_ns < b.at_ns; });
+    const auto end = std::find_if(waiting_.begin(), waiting_.end(), [=](const RecordRow& row) { return row.at_ns > until; });
+    for (auto row = waiting_.begin(); row != end; ++row) {
+      Place& place = places_[row->pool];
+      if (place.in_use + row->size != row->in_use) lost_++;  // at least one was lost before it
+      place.in_use = row->in_use;
+      settled_.push_back(*row);
+    }
+    waiting_.erase(waiting_.begin(), end);
+  }
+
+  // Ends the recording, if it is time.
+  bool IsOver() {
+    const int64_t written = file_.bytes() + settled_.size() * sizeof(RecordRow);
+    if (told_.allocations >= wanted_.most_allocations || told_.events >= wanted_.most_events ||
+        written >= wanted_.most_bytes) {
+      Halt(kByEvents);
+    } else if (wanted_.steps > 0 && steps_.Enough(false)) {
+      Halt(kByStep);
+    } else if (Clock(CLOCK_MONOTONIC) - began_ >= wanted_.most_ns) {
+      Halt(kByTime);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void Flush(bool last) {
+    strings_.Flush(content_);
+    if (!settled_.empty()) Append(content_, kRecords, settled_);
+    settled_.clear();
+    if (lost_ > 0) Append(content_, kLost, lost_, nullptr, 0);
+    told_.lost += lost_;
+    lost_ = 0;
+    if (last) {
+      std::vector<StepRow> rows;
+      if (steps_.Enough(true)) {
+        for (const Steps::Call& step : steps_.steps()) rows.push_back({step.begin, step.end});
+      }
+      Append(content_, kSteps, rows);
+      told_.steps = rows.size();
+      told_.step_ns = steps_.step_ns();
+      std::strncpy(told_.function, steps_.function().c_str(), sizeof told_.function - 1);
+    }
+    if (!content_.empty()) told_.error = file_.Write(content_);
+    if (told_.error == 0) told_.bytes = file_.bytes();
+    content_.clear();
+    flushed_ = Clock(CLOCK_MONOTONIC);
+  }
+
+  void Tell() {
+    told_.cost_ns = held_ns_ + static_cast<int64_t>(cost_ns_);
+    std::lock_guard<std::mutex> lock(progress.mutex);
+    progress.told = told_;
+  }
+
+  static constexpr size_t kFlush = 1 << 14;  // records
+  static constexpr int64_t kFlushAfter_ns = 1000000000;
+
+  const Wanted wanted_;
+  FindPool find_;
+  File file_;
+  Steps steps_;
+  Strings strings_;
+  Costs costs_;
+  Told told_{};
+  std::vector<Place> places_;
+  std::unordered_map<int64_t, uint32_t> threads_;
+  std::vector<RecordRow> waiting_, settled_;
+  std::string content_;
+  int64_t began_ = 0, flushed_ = 0, held_ns_ = 0, lost_ = 0;
+  double cost_ns_ = 0;
+};
+
+}  // namespace
+
+#endif  // TFMEMTOP_PROBE_RECORDER_H_

@@ -1,0 +1,166 @@
+// Steps of a training, seen in the events that TensorFlow records of itself.
+//
+// A step is a call of a `tf.function` from Python (`EagerExecute` with `is_func=1`), or a session's run (`SessionRun`),
+// in which gradients are computed or variables updated. Of operations that TensorFlow holds to be quick it does not tell
+// at this level: so it is seen in the names of what allocates, too. A loop of eager operations has no such event: there
+// a step is what repeats.
+
+#ifndef TFMEMTOP_PROBE_STEPS_H_
+#define TFMEMTOP_PROBE_STEPS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+// Whether an operation of this type is one by which optimizers change variables, or may contain such.
+inline bool Updates(std::string_view type) {
+  for (std::string_view known : {"ResourceApply", "ResourceSparseApply", "Apply", "SparseApply", "AssignAdd", "AssignSub",
+                                 "ResourceScatter", "XlaLaunch", "_XlaRun", "XlaLocalLaunch"}) {
+    if (type.substr(0, known.size()) == known) return true;
+  }
+  return false;
+}
+
+// Whether an operation of this name computes gradients, as TensorFlow names those.
+inline bool IsGradient(std::string_view name) {
+  return name.find("gradient_tape/") != name.npos || name.find("gradients/") != name.npos;
+}
+
+// `train_step` of TensorFlow's `__inference_train_step_48`.
+inline std::string_view PlainName(std::string_view name) {
+  constexpr std::string_view prefix = "__inference_";
+  if (name.substr(0, prefix.size()) == prefix) name.remove_prefix(prefix.size());
+  const size_t digits = name.find_last_not_of("0123456789");
+  if (digits != name.npos && digits + 1 < name.size() && name[digits] == '_') name = name.substr(0, digits);
+  return name;
+}
+
+class Steps {
+ public:
+  struct Call {
+    int64_t begin, end;
+  };
+
+  explicit Steps(std::string wanted, size_t enough) : wanted_(std::move(wanted)), enough_(enough) {}
+
+  // A call of a function or of a session; of an eager operation; the execution of an operation, or an allocation for it.
+  void Called(std::string_view function, Call call) {
+    auto& calls = calls_[std::string(PlainName(function).substr(0, 255))];
+    if (calls.size() < kMost && calls_.size() < kFunctions) calls.push_back(call);
+  }
+
+  void Eagerly(std::string_view type, Call call) {
+    if (operations_.size() >= kMost) return;
+    operations_.push_back({call, std::hash<std::string_view>()(type), Updates(type)});
+  }
+
+  void Executed(std::string_view type, int64_t at) {
+    if (Updates(type) && updates_.size() < kMost) updates_.push_back(at);
+  }
+
+  void Allocated(std::string_view operation, int64_t at) {
+    if (IsGradient(operation) && updates_.size() < kMost) updates_.push_back(at);
+  }
+
+  // Whether so many steps as wanted are whole. `last`: nothing will follow, so take what there is.
+  bool Enough(bool last) {
+    std::sort(updates_.begin(), updates_.end());
+    const std::vector<Call>* best = nullptr;
+    double most = -1;
+    for (const auto& [name, calls] : calls_) {
+      int64_t total = 0;
+      for (const Call& call : calls) total += call.end - call.begin;
+      const size_t training = std::count_if(calls.begin(), calls.end(), [&](Call call) { return Trains(call); });
+      // Where nothing is seen to train, as under XLA, the function that is called most, if little else goes on.
+      const bool busy = name == wanted_ && !calls.empty() && 2 * total >= calls.back().end - calls[0].begin;
+      const bool alone = training == 0 && busy;
+      const bool done = training >= enough_ || calls.size() >= (alone ? 1 : kWithoutUpdates) * enough_;
+      // Of an ending window what trains before what does not, then the function that is called most, then the longest.
+      const double weight = (training > 0 ? 1e6 : 1) * (name == wanted_ ? 1e3 : 1) * (total + 1.0);
+      if ((done || last) && weight > most) {
+        most = weight;
+        best = &calls;
+        function_ = name;
+      }
+    }
+    if (best != nullptr) {
+      steps_ = *best;
+      return true;
+    }
+    return Repeats(last);
+  }
+
+  const std::vector<Call>& steps() const { return steps_; }
+  const std::string& function() const { return function_; }
+  size_t pending() const { return calls_.size() + operations_.size(); }
+
+  // From one step's beginning to the next one's, or of one alone; 0 if there is none.
+  int64_t step_ns() const {
+    if (steps_.empty()) return 0;
+    if (steps_.size() == 1) return steps_[0].end - steps_[0].begin;
+    return (steps_.back().begin - steps_[0].begin) / static_cast<int64_t>(steps_.size() - 1);
+  }
+
+ private:
+  struct Operation {
+    Call call;
+    size_t name;
+    bool updates;
+  };
+
+  static constexpr size_t kMost = 1 << 17, kFunctions = 256, kWithoutUpdates = 10, kShortest = 2;
+
+  bool Trains(Call call) const {
+    auto found = std::lower_bound(updates_.begin(), updates_.end(), call.begin);
+    return found != updates_.end() && *found <= call.end;
+  }
+
+  // Looks for the shortest stretch of eager operations of which all of the newer half is made. Only now and then, since
+  // it looks at all of them.
+  bool Repeats(bool last) {
+    const size_t count = operations_.size();
+    if (count < 2 * kShortest || (!last && count < looked_ + looked_ / 4 + 16)) return false;
+    looked_ = count;
+    const size_t from = enough_ > 1 ? count / 2 : 0, length = count - from;
+    const Operation* part = operations_.data() + from;
+    std::vector<uint32_t> border(length + 1, 0);  // the prefix function of Knuth, Morris and Pratt
+    for (size_t i = 1, k = 0; i < length; i++) {
+      while (k > 0 && part[i].name != part[k].name) k = border[k];
+      if (part[i].name == part[k].name) k++;
+      border[i + 1] = k;
+    }
+    const size_t period = length - border[length];
+    if (period < kShortest || length < 2 * period) return false;
+    // A step begins after the last of the updates.
+    size_t first = length;
+    for (size_t i = 0; i < period; i++) {
+      if (part[i].updates && !part[(i + 1) % period].updates) first = i + 1;
+    }
+    if (first == length) return false;
+    steps_.clear();
+    function_.clear();
+    for (; first + period <= length; first += period) {
+      steps_.push_back({part[first].call.begin, part[first + period - 1].call.end});
+    }
+    return last ? !steps_.empty() : steps_.size() >= enough_;
+  }
+
+  const std::string wanted_;
+  const size_t enough_;
+  std::map<std::string, std::vector<Call>> calls_;
+  std::vector<Operation> operations_;
+  std::vector<int64_t> updates_;
+  std::vector<Call> steps_;
+  std::string function_;
+  size_t looked_ = 0;
+};
+
+}  // namespace
+
+#endif  // TFMEMTOP_PROBE_STEPS_H_

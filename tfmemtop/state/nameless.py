@@ -1,0 +1,74 @@
+"""Large allocations of no operation that TensorFlow names: under XLA, the temporary buffers of clusters. Pure."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from tfmemtop.events import Holders
+from tfmemtop.events.courses import unpack_holdings, unpack_names
+from tfmemtop.state.lookup import of_run
+from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.model import Hooked, State
+from tfmemtop.state.operation_names import Phase, named
+from tfmemtop.state.step_course import once_per_window
+
+SHARE = 0.5
+"""Of the peak, from which on it is worth a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamelessBuffer:
+    """``bytes`` that were asked for at once on ``device`` of process ``pid``, of ``peak`` bytes in use."""
+
+    pid: int
+    device: str
+    bytes: int
+    peak: int
+
+
+@once_per_revision
+def nameless_buffers(state: State) -> list[NamelessBuffer]:
+    """Those of the newest run that hold more than half of a window's peak, and of which XLA may tell more."""
+    found = []
+    for pid, process in state.processes.items():
+        hooked = process.hooked
+        if hooked and of_run(state, pid) and not _told(hooked):
+            for device, windows in hooked.windows.items():
+                newest = next((one for one in reversed(windows.newest) if one.missing is None), None)
+                size = _largest(newest, hooked) if newest else 0
+                if newest and size > SHARE * newest.peak:
+                    found.append(NamelessBuffer(pid, device, size, newest.peak))
+    return found
+
+
+def _told(hooked: Hooked) -> bool:
+    """Whether a report was asked for, and there is none for a known reason: to ask again would not help."""
+    return any(cluster.missing is not None for cluster in hooked.clusters.values())
+
+
+def _largest(window: Holders, hooked: Hooked) -> int:
+    """The largest nameless allocation of *window* that is not in a report."""
+    reported = {cluster.temporary for cluster in hooked.clusters.values()}
+    return max((size for size in _nameless_sizes(window) if size not in reported), default=0)
+
+
+@once_per_window
+def _nameless_sizes(window: Holders) -> list[int]:
+    """Bytes of the allocations in *window* that have no name, or that of a whole function."""
+    try:
+        names, holdings = unpack_names(window.names), unpack_holdings(window.holdings)
+    except (ValueError, msgspec.MsgspecError):
+        return []
+    return [
+        holding.requested
+        for holding in holdings
+        if holding.window == window.window  # of one that is older, nobody ever knew the name
+        and _nameless(names, holding.operation)
+    ]
+
+
+def _nameless(names: list[str], operation: int | None) -> bool:
+    if operation is None or not 0 <= operation < len(names):
+        return True
+    name = names[operation]
+    return not name or named(name).phase is Phase.FUNCTION
