@@ -14,7 +14,7 @@ from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies
 from tfmemtop.state.lookup import LimitBy
 from tfmemtop.state.model import RunState
-from tfmemtop.suggested import Basis, DeviceLimit, SuggestedLimit, whole_mib, with_room
+from tfmemtop.suggested import Basis, DeviceLimit, SuggestedLimit, whole_mib, with_margin, with_room
 from tfmemtop.units import MIB
 
 _BY_SOMEBODY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -104,7 +104,7 @@ def _need(state: State, run: RunState, device: str, growth: Growth | None = None
     if limits := replayed_limits(state, run, device, growth):
         basis = Basis.REPLAYED if to_its_end else Basis.REPLAYED_SO_FAR
         seen, under = (limits.allocations, limits.steps), limits.growth if is_gpu(device) else None
-        return _Need(device, whole_mib(limits.surely), basis, limits.at_least, under, seen)
+        return _Need(device, with_margin(limits.surely), basis, limits.at_least, under, seen)
     pool, peak, limit = run.pools.get(device), run.peaks[device], run.limits.get(device)
     had = _growth(run, device)
     guess = _Need(device, whole_mib(_AT_MOST * peak), Basis.PEAK, peak, had)
