@@ -41,7 +41,7 @@ KEYS: tuple[Key, ...] = (
     Key("W", "W", "why", "the findings at length, with what helps; y copies the lines for the script", "why"),
     Key("O", "O", "screen.toggle_output", "show or hide the output", "output", rank=9),
     Key("M", "M", "screen.map", "look inside the pool: its chunks, how it grew, why it ran out", "map"),
-    Key("B", "B", "screen.holders", "who holds the memory at a step's peak", "holders", rank=4),
+    Key("B", "B", "screen.holders", "who holds the memory at a step's peak", "holders", rank=2),
     Key("P", "P", "screen.toggle_allocators", "show or hide the allocators"),
     Key("left_square_bracket", "[", "screen.span(-1)", "graph: a shorter time"),
     Key("right_square_bracket", "]", "screen.span(1)", "graph: a longer time"),
