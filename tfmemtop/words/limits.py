@@ -87,10 +87,10 @@ def _of_all(suggested: SuggestedLimit) -> str:
         Basis.POOL_REACHED: f"{limit} rests on the pool that run {suggested.run} reached{growth}, {figure}, "
         "with a margin.",
         Basis.FIT: f"{limit} rests on a try of fit that passed under {figure}.",
-        Basis.REPLAYED: f"{limit}{growth} rests on {_allocations(suggested)}, which fit under it with a margin, replayed "
-        f"with TensorFlow's own allocator. At least {figure} are needed.",
-        Basis.REPLAYED_SO_FAR: f"{limit}{growth} is a guess: {_allocations(suggested)} so far fit under it with a margin, "
-        f"replayed with TensorFlow's own allocator, and what comes later may need more. At least {figure} are needed.",
+        Basis.REPLAYED: f"{limit}{growth} rests on {_allocations(suggested)}, which fit under it with a margin, "
+        f"replayed with TensorFlow's own allocator. At least {figure} are needed.",
+        Basis.REPLAYED_SO_FAR: f"{limit}{growth} is a guess: {_allocations(suggested)} so far fit under it, replayed "
+        f"with TensorFlow's own allocator, and what comes later may need more. At least {figure} are needed.",
         Basis.POOL_SO_FAR: f"{limit} is a guess: the pool came to {figure} so far, and what comes later may need more.",
         Basis.PEAK: f"{limit} is a guess, twice the peak: {_PEAK_ONLY[suggested.growth]}.",
         Basis.OTHER_GROWTH: f"{limit} is a guess: it worked{growth} only.",
