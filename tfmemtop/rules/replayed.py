@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from tfmemtop.events import SmallestLimits
 from tfmemtop.settings import Growth
 from tfmemtop.state import State
-from tfmemtop.state.foretold import Foretold, foretold
+from tfmemtop.state.foretold import HIGHER_LATER, Foretold, foretold
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import RunState
-
-_HIGHER_LATER = 1.05
-"""A run whose peak has risen by more since its allocations were recorded needs what the replay does not know of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ def _speaks_for(view: Foretold, run: RunState, device: str) -> bool:
     if not replayed.whole and (view.share is None or view.share < 1):
         return False
     pool, known = run.pools.get(device), present.in_order
-    return run.peaks[device] <= known.peak * _HIGHER_LATER and (pool is None or pool <= known.peak_pool)
+    return run.peaks[device] <= known.peak * HIGHER_LATER and (pool is None or pool <= known.peak_pool)
 
 
 def _limits(view: Foretold, peak: int, least: SmallestLimits, growth: Growth) -> ReplayedLimits:

@@ -3,8 +3,12 @@
 import asyncio
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
+
+import msgspec
 
 from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
@@ -27,10 +31,12 @@ class Traced:
     asked: Asked
     parts: tuple[Trace, ...]
 
-    @property
-    def here(self) -> bool:
-        """Whether the TensorFlow that it ran on is on this machine."""
-        return Path(self.asked.tensorflow).is_dir()
+    def here(self) -> "Traced | None":
+        """The same, to be asked of the TensorFlow that it ran on, or of one of that version beside tfmemtop."""
+        if Path(self.asked.tensorflow).is_dir():
+            return self
+        found = _beside_us(self.asked.version)
+        return None if found is None else replace(self, asked=msgspec.structs.replace(self.asked, tensorflow=found))
 
 
 def traced(state: State) -> Iterator[Traced]:
@@ -69,6 +75,17 @@ async def ask_later(pool: Traced) -> Replayed:
         if worker.returncode is None:
             worker.kill()
     return _answer(out, error)
+
+
+def _beside_us(wanted: str) -> str | None:
+    """The folder of the TensorFlow that is installed with tfmemtop, if it is of that version."""
+    spec = find_spec("tensorflow")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        return str(Path(spec.origin).parent) if version("tensorflow").replace("rc", "-rc") == wanted else None
+    except PackageNotFoundError:
+        return None  # it has another name there
 
 
 def _present(hooked: Hooked, device: str) -> Present:
