@@ -11,6 +11,7 @@ from tfmemtop.rules.rising import LEAST_WINDOWS, Rise, rise_until, rises, slope
 from tfmemtop.rules.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import RETRIED_S, Anatomy, anatomies, trying
+from tfmemtop.state.growing import Grown, growing
 from tfmemtop.state.holdings import alike_on
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.model import Hooked
@@ -56,7 +57,8 @@ class Leak(DeviceFinding):
     The lowest use in equal stretches of time (``windows`` of them) rose from the first of ``lows`` to the second,
     the highest likewise. ``room`` is what can still be used, ``None`` where it is not known. ``rate`` is in ``unit``
     (``steps`` or ``calls``) a second, ``None`` where they are not counted. ``holder`` are the tensors that make up most
-    of it, where these were looked for. What has filled its pool is not told so, but as the cause of the failure.
+    of it, where these were looked for; ``grown`` the allocations that do, by the windows in which they were recorded.
+    What has filled its pool is not told so, but as the cause of the failure.
     """
 
     answers = Question.EFFICIENTLY
@@ -71,6 +73,7 @@ class Leak(DeviceFinding):
     unit: str
     ended: bool
     holder: Alike | None = None
+    grown: Grown | None = None
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -97,7 +100,7 @@ class Leaked(Cause):
     """The pool was filled by a ``rise`` of what was in use, to which each step, or call, added ``each`` bytes.
 
     ``each`` is ``None`` where steps are not counted, ``holder`` the tensors that make up most of the rise, where these
-    were looked for, and ``limit`` the pool's.
+    were looked for, ``limit`` the pool's, and ``grown`` the allocations that do so by the windows.
     """
 
     rise: Rise
@@ -105,6 +108,7 @@ class Leaked(Cause):
     unit: str
     holder: Alike | None
     limit: int | None
+    grown: Grown | None = None
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -162,7 +166,8 @@ def leaked_until(hooked: Hooked, device: str, trend: Trend, failed: float, in_us
     holder = _holder(hooked, device, rise.size)
     if holder is None and (steps < MANY or not _in_pieces(hooked, device, rise.size)):
         return None
-    return Leaked(rise, int(rise.size / steps) if steps >= MANY else None, unit, holder, limit=None)
+    grown = _grown(hooked, device, rise.size / max(1.0, rise.span_s))
+    return Leaked(rise, int(rise.size / steps) if steps >= MANY else None, unit, holder, None, grown)
 
 
 def _stood_still(hooked: Hooked, failed: float) -> float:
@@ -196,6 +201,11 @@ def _holder(hooked: Hooked, device: str, size: int) -> Alike | None:
     return next((one for one in alike_on(hooked, device) if one.count >= MANY and one.bytes >= size / 2), None)
 
 
+def _grown(hooked: Hooked, device: str, rise: float) -> Grown | None:
+    """The allocations that make up half of a *rise* in bytes a second at the least, by the windows of the pool."""
+    return next((one for one in growing(hooked, device)[:1] if one.rate >= rise / 2), None)
+
+
 def _rising(state: State, device: RunDevice) -> Leak | None:
     if device.trend is None or device.reading is None or device.reading.in_use is None:
         return None
@@ -220,6 +230,7 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
         unit=going.unit if going else "",
         ended=device.hooked.ended,
         holder=_holder(device.hooked, device.name, int(rise * span_s)),
+        grown=_grown(device.hooked, device.name, rise),
     )
 
 

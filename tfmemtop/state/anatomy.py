@@ -6,14 +6,31 @@ from pathlib import PurePath
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.state.holder_choice import newest
+from tfmemtop.state.holders import By, Holder, standing
 from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
+from tfmemtop.state.step_course import unpacked
 from tfmemtop.state.trend import Trend
 
 RETRIED_S = 15.0
 """TensorFlow tries for 10 s before it gives up; what it wrote down and said on the way belongs to the failure."""
 
+_HOLDERS = 3  # are told
 _LATER_S = 3.0  # that the script's output and files take to get here
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Who held most of ``total`` bytes, the largest first, ``age_s`` before the failure.
+
+    It is of the peak of a window, or, of one that was opened while an allocation waited for room, of its end.
+    """
+
+    holders: tuple[Holder, ...]
+    total: int
+    age_s: float
+    waiting: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +62,7 @@ class Anatomy:
     others: int | None
     reading_age_s: float | None
     map_age_s: float | None
+    held: Held | None = None
 
     @property
     def cached(self) -> int | None:
@@ -156,7 +174,18 @@ def _anatomy(
         others=others,
         reading_age_s=0.0 if exact else max(0.0, failed - reading.t) if reading else None,
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
+        held=_held(hooked, device, failed) if device else None,
     )
+
+
+def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
+    """Who held most by the newest window until the failure."""
+    window = newest(hooked, device, failed + _LATER_S)
+    if window is None:
+        return None
+    waiting = window.opened is events.Opened.WAITING
+    found = standing(window, hooked, By.LAYER, unpacked(window).events - 1 if waiting else None)
+    return Held(found.holders[:_HOLDERS], found.total, max(0.0, failed - window.ended), waiting)
 
 
 def _belongs(t: float, failed: float) -> bool:
