@@ -21,6 +21,7 @@ NAMES = (
     "fanout",
     "recording",
     "hooks",
+    "outside",
     "peers",
 )
 
