@@ -12,6 +12,7 @@ NAMES = (
     "start",
     "frame",
     "watching",
+    "outside",
     "memory",
     "flood",
     "keys",
@@ -21,7 +22,6 @@ NAMES = (
     "fanout",
     "recording",
     "hooks",
-    "outside",
     "peers",
 )
 
