@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -107,6 +108,41 @@ def test_reading_can_begin_at_any_chunk_with_what_a_late_reader_knows(tmp_path: 
         assert late.runs[-1].peaks == state.runs[-1].peaks
         assert late.devices[0].reading == state.devices[0].reading
     assert recording.start_before(starts(path)[1] - 0.001) is None
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_what_is_told_once_is_found_from_any_chunk_on(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl.gz"
+    events = real()
+    pid = next(event.pid for event in events if isinstance(event, ev.Allocator))
+    noise = random.Random(1)
+    for part, at in enumerate((300, 900, 1500)):
+        trace = ev.Trace(
+            t=events[at].t + 5e-7,
+            pid=pid,
+            device="GPU:0",
+            part=part,
+            last=part == 2,
+            whole=True,
+            events=9,
+            packed=noise.randbytes(5000),
+        )
+        events.insert(at + 1, trace)
+    write(path, events)
+    lines = gzip.decompress(path.read_bytes()).splitlines()
+    assert sum(line.count(b'"type":"trace"') for line in lines if line.startswith(b'{"type":"so_far"')) == 0
+    recording = read(path)
+    assert [*recording.events()] == events
+    for t in starts(path)[1:]:
+        backlog = Backlog()
+        for event in events:
+            if event.t <= t:
+                backlog.add(event)
+        start = recording.start_before(t + 0.001)
+        assert start is not None and start.so_far == [event.recorded() for event in backlog.events()]
+        assert [event for event in events if event.t > t] == [*recording.events(start.place)]
+        traces = [event for event in start.so_far if isinstance(event, ev.Trace)]
+    assert len(traces) == 3
 
 
 def in_use(reading: ev.Allocator) -> int:

@@ -22,6 +22,7 @@ NAMES = (
     "fanout",
     "recording",
     "hooks",
+    "windows",
     "peers",
 )
 

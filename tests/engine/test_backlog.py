@@ -133,6 +133,7 @@ def known(stream: Iterable[Event]) -> dict[str, object]:
         "asked": {pid: (list(one.requested), one.initialised, one.effective) for pid, one in hooked.items()},
         "held": {pid: (one.allocators, one.census, one.look, list(one.out_of_memory)) for pid, one in hooked.items()},
         "pools": {pid: {name: pool.map for name, pool in one.pools.items()} for pid, one in hooked.items()},
+        "windows": {pid: (one.windows, one.lines, one.clusters) for pid, one in hooked.items()},
         "failures": {pid: one.failure for pid, one in hooked.items()},
         "probes": {pid: (one.probe, one.without_probe, one.ended) for pid, one in hooked.items()},
     }

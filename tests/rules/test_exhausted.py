@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tests import streams as s
+from tests import windows as w
 from tests.rules.situations import actions, asked_limits, begin, effective, found, reading, wrote
 from tests.streams import GIB, MIB
 from tfmemtop import events
@@ -237,6 +238,13 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
     )
     assert actions(finding)[0] is Action.RAISE_LIMIT
     whole = moment(2 * GIB - 100 * MIB, 2 * GIB, 99 * MIB, t=29.95)
+    assert "known when TensorFlow gives up" in say(finding).figures
+    # What the operation's arguments tell is what was asked for, unless there was room for that.
+    known = msgspec.structs.replace(stands, requested=300 * MIB, shape=[75 * MIB], dtype="float32")
+    exactly = say(found(gpu(2 * GIB, OURS), written, known)[NoRoom])
+    assert "MatMul at train.py:12 asked for 300.0 MiB" in exactly.headline and "float32" in exactly.figures
+    small = msgspec.structs.replace(known, requested=MIB)
+    assert found(gpu(2 * GIB, OURS), written, small)[NoRoom] == finding
     pending = found(gpu(2 * GIB, OURS), whole, stands)[NoRoom].cause
     assert isinstance(pending, Pending) and pending.cached is None and isinstance(pending.otherwise, HeldBack)
     # Without anybody's limit there is more than one reason left.
@@ -350,3 +358,15 @@ def test_a_crash_far_from_the_limit_is_not() -> None:
 def test_the_summary_of_a_recording_says_the_same() -> None:
     stream = [*gpu(2 * GIB, OURS), error()]
     assert say(told(stream)).text in summarise(stream, 0)
+
+
+def test_who_held_most_is_told_from_the_newest_window_with_its_age() -> None:
+    full = [*gpu(2 * GIB), reading(29.0, 2000 * MIB, pool=2 * GIB, limit=2 * GIB)]
+    text = say(told(full, w.census(), w.step().done(t=18.0), error())).text
+    assert (
+        "At the peak of the newest window (as of 12 s before), most of 52.0 MiB was held by down 20.0 MiB, up 20.0 MiB "
+        "and the optimizer 8.0 MiB." in text
+    )
+    waited = w.step().done(t=29.5, opened=events.Opened.WAITING)
+    assert "While it waited, most of 24.0 MiB was held by" in say(told(full, w.census(), waited, error())).text
+    assert "was held by" not in say(told(full, error())).text

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import windows as w
 from tests.rules.situations import actions, begin, effective, found, reading
 from tests.rules.test_exhausted import error
 from tests.streams import GIB, MIB, fold
@@ -18,6 +19,7 @@ from tfmemtop.rules.remedy import Action
 from tfmemtop.rules.rising import retained, rises
 from tfmemtop.rules.run_review import RunReview, review
 from tfmemtop.words.findings import say
+from tfmemtop.words.requests import tensor_text
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"
 
@@ -211,3 +213,43 @@ def test_a_real_script_that_is_traced_at_each_step() -> None:
     text = said("retraced-for-ever")
     assert "host memory rose by" in text[HostGrowth] and "MiB a step" in text[HostGrowth]
     assert "retrace.py:4: step was traced 1,186 times" in text[HostGrowth]
+
+
+def leaking_windows(count: int, gap_s: float = 60.0, rise: int = 15) -> list[events.Holders]:
+    """Windows in which each step keeps an output of a layer; between two of them *rise* steps are not recorded."""
+    made = []
+    for number in range(count):
+        window = w.Window(number=number + 1)
+        for _ in range(6):
+            window.has(w.SIZE)
+        for _ in range(rise * number):
+            window.has(2 * MIB + 512)
+        x = window.allocate(MIB, f"{w.CALL}IteratorGetNext")
+        window.allocate(2 * MIB + 512, f"{w.CALL}sequential_1/up_1/Relu", shape=[1024, 512], dtype="float32")
+        window.free(x)
+        made.append(window.done(t=10.0 + gap_s * number))
+    return made
+
+
+def test_windows_name_what_a_leak_consists_of() -> None:
+    rising = [reading(3.0 + i, 700 * MIB + i * MIB // 2, pool=8 * GIB) for i in range(240)]
+    line = events.OperationLine("sequential_1/up_1/Relu", "/home/ada/train.py", 31, "h = up(x)")
+    lines = events.OperationLines(t=9.0, pid=100, lines=[line])
+    look = events.Census(
+        t=8.0,
+        pid=100,
+        kinds={},
+        largest=[],
+        tensors=45,
+        alike=[events.Alike("kept", 45, [1024, 512], "float32", "GPU:0", 45 * (2 * MIB + 512))],
+    )
+    stream = sorted([*rising, *leaking_windows(4), lines, look], key=lambda event: event.t)
+    leak = found(begin(), effective(True), stream)[Leak]
+    assert leak.grown is not None and (leak.grown.count, leak.grown.windows) == (45, 4)
+    assert (
+        f"In 3 min, 45 allocations of 2.0 MiB, each {tensor_text([1024, 512], 'float32')}, were made by "
+        "sequential_1/up_1/Relu of layer up at train.py:31 and not given back. Python holds them as kept."
+    ) in say(leak).text
+    # Two windows as far apart that hold the same tell of no leak.
+    steady = sorted([*rising, *leaking_windows(4, rise=0)], key=lambda event: event.t)
+    assert found(begin(), effective(True), steady)[Leak].grown is None

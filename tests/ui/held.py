@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tests import pools
 from tests.windows import Window
 from tfmemtop import events
+from tfmemtop.events.courses import FOREVER
 
 CALL = "StatefulPartitionedCall/"
 BACK = f"{CALL}gradient_tape/functional_1/"
@@ -91,15 +92,19 @@ def lines() -> events.OperationLines:
     return events.OperationLines(t=5.5, pid=100, lines=found)
 
 
-def chunks(window: Window) -> pools.Cut:
-    """The region that the window's chunks lie in, as it stood in the middle of the step."""
-    raise NotImplementedError
+def chunks(window: Window, at: int) -> pools.Cut:
+    """The window's chunks by address, as they were after event *at*, and room behind them."""
+    found = []
+    for span in window.spans:
+        alive = span.begin <= at and (span.end > at or span.end == FOREVER)
+        found.append((window.holdings[span.holding].size, alive))
+    return [*found, (64 * MIB, False)]
 
 
 def training(steps: Sequence[Window] | None = None, t: float = 30.0) -> list[events.Event]:
     """A watched training with *steps* as windows, the newest 12 s ago."""
     steps = [step(1), step(2, 24), step(3, 24, leaked=40)] if steps is None else steps
-    stream = pools.watched(pools.doubling(8), t)
+    stream = pools.watched([chunks(steps[-1], steps[-1].peak_at), pools.cut_up(96 * MIB, 7)], t)
     begins = [6.0, *(t - 12.0 - 4 * (len(steps) - 2 - number) for number in range(len(steps) - 1))]
     why = [events.Opened.START, events.Opened.PEAK, events.Opened.INTERVAL]
     windows = [

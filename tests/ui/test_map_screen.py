@@ -8,12 +8,15 @@ from textual.pilot import Pilot
 from tests import pools
 from tests import streams as s
 from tests.pools import MIB
+from tests.ui import held
 from tests.ui.recorded import Recorded, screen, source_of
 from tests.ui.test_app import drawn, press, text_of
+from tests.windows import Window
 from tfmemtop import events
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.screens.map_screen import MapScreen
 
 CUTS: list[pools.Cut] = [
     [(2 * MIB, True)],
@@ -217,3 +220,56 @@ async def test_on_80_columns_the_tables_are_whole_and_say_what_is_free() -> None
         assert "free bytes" in told and "now full" in told
         tables = told[told.index("Number of chunks by size") :]
         assert "…" not in tables[: tables.index("Esc")]
+
+
+async def test_cells_are_drawn_by_who_holds_them_and_the_one_under_the_cursor_is_named() -> None:
+    async with app(held.training()).run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        told = await press(pilot, "M", "up")
+        assert "V variables  O optimizer  I input  A activations  G gradients  L loss  ? unknown" in told
+        assert "VVVVVOOOOO" in told and "AAAAa" in told and "?????" in told
+        assert "from a window 12 s before this map" in told
+        told = await press(pilot, "right")
+        assert (
+            "V variables  functional/embedding/embeddings  12.0M  float32[3072,1024]  from before the windows" in told
+        )
+        places = await cells_of(pilot, "A")
+        assert "A activations  functional_1/embedding_1/Gather  3.0M  float32[24,32768]  in each step" in places
+        free = await cells_of(pilot, "·")
+        assert "free, between " in free or "nobody else stays in this region" in free
+        assert "partly in use" not in told and " in use █" not in told
+        assert "partly" in await press(pilot, "b") and "VVVVV" not in text_of(await drawn(pilot))
+        assert "Who holds a cell is known" in await press(pilot, "b", "down")
+
+
+async def cells_of(pilot: Pilot[Outcome], letter: str) -> str:
+    """The screen with the cursor on the first cell that is drawn as *letter*."""
+    shown = pilot.app
+    assert isinstance(shown, TfmemtopApp) and isinstance(shown.screen, MapScreen)
+    panel = shown.screen.panel
+    drawn_cells = "".join(line.split("▏", 1)[1][:76] for line in text_of(shown).splitlines() if "▏" in line)
+    at = drawn_cells.index(letter)
+    panel.holders.cursor = at
+    return await press(pilot, "left", "right")
+
+
+async def test_what_a_leak_keeps_in_a_region_has_its_name_beside_the_hole() -> None:
+    window = Window(number=5)
+    window.allocate(4 * MIB, f"{held.CALL}functional_1/head_1/Tensordot", shape=[1024, 1024], dtype="float32")
+    hole = window.allocate(8 * MIB, f"{held.CALL}functional_1/up_1/Gelu")
+    window.allocate(2 * MIB, f"{held.CALL}compile_loss/mse/Mean", shape=[], dtype="float32")
+    window.free(hole)
+    cut = [(4 * MIB, True), (8 * MIB, False), (2 * MIB, True)]
+    async with app([*pools.watched([cut]), window.done(29.5)]).run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        told = await press(pilot, "M", "right")
+        assert "A activations  functional_1/head_1/Tensordot  4.0M  float32[1024,1024]  since 00:29" in told
+        told = await cells_of(pilot, "·")
+        assert "free, between A functional_1/head_1/Tensordot 4.0M and L compile_loss/mse/Mean 2.0M" in told
+
+
+async def test_without_a_window_the_map_says_why_it_has_no_faces() -> None:
+    async with app(pools.watched(CUTS)).run_test(size=(160, 48), notifications=True) as pilot:
+        await drawn(pilot)
+        assert "no window has been" in await press(pilot, "M", "b")
+        assert "Esc back" in await press(pilot, "right", "right_square_bracket")

@@ -27,6 +27,7 @@ No other code lists events:
   and ``t`` itself.
 - ``keep`` tells the backlog what readers need that connect later: here the newest 50 of each process.
 - ``droppable`` lets the server leave the oldest ones out for a reader that is too slow.
+- ``once`` keeps a recording from repeating it at the beginning of each chunk.
 - ``recorded`` would be overridden if the event held something private, such as an environment.
 - Decoding, recordings and ``from tfmemtop.events import Collected`` follow from the class.
 
@@ -65,6 +66,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """Whether the screen draws it at once. Other events wait for the next frame."""
     droppable: ClassVar[bool] = False
     """Whether it is one of many readings: it may wait a moment to be sent with others, and slow readers may lose it."""
+
+    once: ClassVar[bool] = False
+    """Whether it is too large to be repeated in a recording: what repeats others says where it is instead."""
 
     t: Seconds
 

@@ -126,6 +126,7 @@ class Trace(Event, tag="trace", frozen=True):
 
     origin = Origin.HOOK
     keep = Newest(64, "pid", "device")
+    once = True
 
     pid: Number
     device: Name

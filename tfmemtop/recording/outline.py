@@ -7,15 +7,15 @@ newest; the first of all; and those just before something that matters at once, 
 import math
 from collections.abc import Iterable, Iterator
 
-from tfmemtop.events import Event, MemoryMap
+from tfmemtop.events import Event, Holders, MemoryMap
 from tfmemtop.events.keep import Curve
 
 STRETCH_S = 10.0
 """Stretches begin at multiples of it, as the windows do in which the state looks for leaks."""
 
 
-_MAPS_APART_S = 60.0
-"""Maps are large, and reports look at the newest only."""
+_APART_S: dict[type[Event], float] = {MemoryMap: 60.0, Holders: 600.0}
+"""They are large, and reports look at the newest only."""
 
 
 class Outline:
@@ -26,7 +26,7 @@ class Outline:
         self._stretch = -1
         self._decided: list[Event] = []
         self._readings: dict[object, _Readings] = {}
-        self._maps: dict[object, float] = {}  # when the last of each kind was given back
+        self._given: dict[object, float] = {}  # when the last of each large kind was given back
         self._known: set[object] = set()  # things of which there was a reading
 
     def add(self, event: Event) -> list[Event]:
@@ -58,17 +58,20 @@ class Outline:
         found = {id(event): event for event in self._decided}
         for readings in self._readings.values():
             for event in readings.kept(newest):
-                if newest or not isinstance(event, MemoryMap) or self._is_due(event):
+                if newest or self._is_due(event):
                     found[id(event)] = event
         self._decided = []
         self._readings.clear()
         return sorted(found.values(), key=lambda event: event.t)
 
-    def _is_due(self, event: MemoryMap) -> bool:
-        key = event.keep.key(event)
-        if event.t < self._maps.get(key, -_MAPS_APART_S) + _MAPS_APART_S:
+    def _is_due(self, event: Event) -> bool:
+        apart_s = _APART_S.get(type(event))
+        if apart_s is None:
+            return True
+        key = type(event), event.keep.key(event)
+        if event.t < self._given.get(key, -apart_s) + apart_s:
             return False
-        self._maps[key] = event.t
+        self._given[key] = event.t
         return True
 
 

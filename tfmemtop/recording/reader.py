@@ -23,6 +23,7 @@ from tfmemtop.recording.repeats import OUTLINE, SO_FAR, is_repeat, repeated
 _PIECE = 64 * 1024  # bytes read at once from the end
 _TAIL = 4 * 2**20  # bytes
 _LAST = 1000  # lines, of which one is surely not damaged
+_ONCE = tuple(b'{"type":"%b"' % str(kind.__struct_config__.tag).encode() for kind in event_types() if kind.once)
 _TAGS = {str(kind.__struct_config__.tag) for kind in event_types()}
 
 
@@ -83,9 +84,13 @@ class Recording:
                     if chunk.t > t:
                         continue
                     lines = Lines(file, Place(chunk.offset))
-                    so_far = repeated(SO_FAR, next(iter(lines), b""))
-                    if so_far is not None:
-                        return Start(chunk.t, lines.place, so_far)
+                    told = repeated(SO_FAR, next(iter(lines), b""))
+                    if told is not None:
+                        place = lines.place
+                        so_far = told.events
+                        for offset, times in told.elsewhere.items():
+                            so_far += self._told_once(file, offset, times)
+                        return Start(chunk.t, place, sorted(so_far, key=lambda event: event.t))
         except OSError as error:
             raise self._unreadable(error) from error
         return None
@@ -122,8 +127,17 @@ class Recording:
     def _outline_before(self, file: BinaryIO, chunk: Chunk) -> Iterable[Event] | None:
         for _, line in zip(range(2), Lines(file, Place(chunk.offset)), strict=False):
             if (told := repeated(OUTLINE, line)) is not None:
-                return told
+                return told.events
         return None
+
+    def _told_once(self, file: BinaryIO, offset: int, times: set[float]) -> Iterator[Event]:
+        """The events of these *times* that are told once, in the chunk that begins at the byte *offset*."""
+        lines = Lines(file, Place(offset))
+        for line in lines:
+            if lines.place.offset != offset:
+                return
+            if line.startswith(_ONCE) and (event := _decode(line, self.format)) is not None and event.t in times:
+                yield event
 
     def _of_chunk(self, file: BinaryIO, chunk: Chunk) -> Iterator[Event]:
         lines = Lines(file, Place(chunk.offset))

@@ -1,10 +1,12 @@
 """The lines that a chunk begins with. They repeat what came before, for who does not read that.
 
-``so_far`` has the events which somebody needs who begins to read there. ``outline`` has those of the chunk before, with
-fewer readings, for who wants to know what happened and not each figure.
+``so_far`` has the events which somebody needs who begins to read there. Of those that are told once, which are too
+large to be repeated, it has the times, and the byte at which the chunk begins that has them. ``outline`` has the events
+of the chunk before, with fewer readings, for who wants to know what happened and not each figure.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,18 +16,33 @@ SO_FAR, OUTLINE = b"so_far", b"outline"
 _BEGINNINGS = (b'{"type":"so_far",', b'{"type":"outline",')
 
 
+Elsewhere = dict[int, set[float]]
+"""Times of events, by the chunk that has them: the byte in the file at which it begins."""
+
+
+class Repeated(NamedTuple):
+    """What a line repeats, and where more of it is."""
+
+    events: list[Event]
+    elsewhere: Elsewhere
+
+
 class _Repeat(msgspec.Struct):
     type: str
     events: list[msgspec.Raw]
+    elsewhere: list[tuple[int, list[float]]] = []
 
 
 _decode = decoder(_Repeat)
 
 
-def repeat(kind: bytes, t: float, events: Iterable[Event]) -> bytes:
-    """The line of this *kind* that ends at *t* seconds and repeats *events*."""
+def repeat(kind: bytes, t: float, events: Iterable[Event], elsewhere: Elsewhere | None = None) -> bytes:
+    """The line of this *kind* that ends at *t* seconds, repeats *events* and says what is *elsewhere*."""
     told = b",".join(encode(event.recorded()) for event in events)
-    return b'{"type":"%b","t":%b,"events":[%b]}\n' % (kind, encode(t), told)
+    places = b""
+    if elsewhere:
+        places = b',"elsewhere":%b' % msgspec.json.encode([(at, sorted(times)) for at, times in elsewhere.items()])
+    return b'{"type":"%b","t":%b%b,"events":[%b]}\n' % (kind, encode(t), places, told)
 
 
 def is_repeat(line: bytes) -> bool:
@@ -33,14 +50,15 @@ def is_repeat(line: bytes) -> bool:
     return line.startswith(_BEGINNINGS)
 
 
-def repeated(kind: bytes, line: bytes) -> list[Event] | None:
-    """The events in *line*; ``None`` if it is not of this *kind*, or damaged."""
+def repeated(kind: bytes, line: bytes) -> Repeated | None:
+    """What is told in *line*; ``None`` if it is not of this *kind*, or damaged."""
     if not is_repeat(line):
         return None
     try:
         found = _decode(line)
         if found.type.encode() != kind:
             return None
-        return [decode_event(bytes(text)) for text in found.events]
+        events = [decode_event(bytes(text)) for text in found.events]
     except Unreadable:
         return None
+    return Repeated(events, {at: set(times) for at, times in found.elsewhere})

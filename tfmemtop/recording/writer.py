@@ -13,7 +13,7 @@ from tfmemtop.recording.errors import RecordingError, reason_of
 from tfmemtop.recording.header import LONGEST_LINE, header_of
 from tfmemtop.recording.outline import Outline
 from tfmemtop.recording.reader import first_line
-from tfmemtop.recording.repeats import OUTLINE, SO_FAR, repeat
+from tfmemtop.recording.repeats import OUTLINE, SO_FAR, Elsewhere, repeat
 
 _MODE = 0o600  # command lines and output are nobody else's
 _FLUSH_AT = 64 * 1024
@@ -54,6 +54,8 @@ class Writer:
         self._chunk = CHUNK  # bytes of text until the next one
         self._outline = Outline()
         self._outlined: list[Event] = []  # of the chunk so far
+        self._once: dict[float, int] = {}  # times of events that are told once, and the chunk that has them
+        self._chunk_at = 0  # where in the file the present one begins
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._written = 0  # bytes of whole lines in the file
@@ -129,6 +131,8 @@ class Writer:
         self._buffer.append(line)
         if self._packer is not None:
             self._outlined += self._outline.add(kept)
+            if kept.once:
+                self._once[kept.t] = self._chunk_at
         self._buffered += len(line)
         if self._buffered >= _FLUSH_AT:
             self.flush()
@@ -154,13 +158,27 @@ class Writer:
         if packer.size < self._chunk:
             return packed
         known = self.so_far()
-        so_far = b"" if known is None else repeat(SO_FAR, self._t, known)
+        so_far = b"" if known is None else self._so_far(known)
         outline = repeat(OUTLINE, self._t, [*self._outlined, *self._outline.rest()])
         self._outlined.clear()
         self._chunk = max(CHUNK, _SHARE * (len(so_far) + len(outline)))
         # An outline of a chunk that has little but output would say it all again.
         lines = (so_far if len(so_far) < LONGEST_LINE else b"") + (outline if len(outline) < packer.size / 3 else b"")
+        packed += packer.end()
+        self._chunk_at = self._written + len(packed)
         return packed + packer.begin(self._t) + packer.add(lines)
+
+    def _so_far(self, known: Iterable[Event]) -> bytes:
+        told: list[Event] = []
+        places: Elsewhere = {}
+        for event in known:
+            if event.once and event.t in self._once:
+                places.setdefault(self._once[event.t], set()).add(event.t)
+            else:
+                told.append(event)
+        # Of what is not needed now nobody will ask later.
+        self._once = {t: at for at, times in places.items() for t in times}
+        return repeat(SO_FAR, self._t, told, places)
 
     def _put(self, packed: bytes) -> None:
         data = memoryview(packed)

@@ -7,21 +7,25 @@ from tfmemtop.events import Alike
 from tfmemtop.rules.causes import Cause
 from tfmemtop.rules.finding import DeviceFinding, Question
 from tfmemtop.rules.remedy import Action, Remedy
-from tfmemtop.rules.rising import LEAST_WINDOWS, Rise, rise_until, rises, slope
+from tfmemtop.rules.rising import LEAST_WINDOWS, Rise, merged, rise_until, rises, slope
 from tfmemtop.rules.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import RETRIED_S, Anatomy, anatomies, trying
+from tfmemtop.state.growing import Grown, growing
 from tfmemtop.state.holdings import alike_on
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.steps import pace
-from tfmemtop.state.trend import Trend
+from tfmemtop.state.trend import LONG_S, Trend, Window
 from tfmemtop.units import MIB
 
 LEAK_WINDOWS = 18
 """Windows of ten seconds: nothing is called a leak before three minutes have passed, unless it has filled its pool."""
 
 LEAK_LOOKED_AT = 90
+EPOCHS = (3, 6)
+"""Windows that are taken as one where a leak grows once an epoch: three such stretches must hold an epoch."""
+
 LEAK_AT_LEAST = 32 * MIB
 LEAK_SHARE = 0.003
 
@@ -56,7 +60,8 @@ class Leak(DeviceFinding):
     The lowest use in equal stretches of time (``windows`` of them) rose from the first of ``lows`` to the second,
     the highest likewise. ``room`` is what can still be used, ``None`` where it is not known. ``rate`` is in ``unit``
     (``steps`` or ``calls``) a second, ``None`` where they are not counted. ``holder`` are the tensors that make up most
-    of it, where these were looked for. What has filled its pool is not told so, but as the cause of the failure.
+    of it, where these were looked for; ``grown`` the allocations that do, by the windows in which they were recorded.
+    What has filled its pool is not told so, but as the cause of the failure.
     """
 
     answers = Question.EFFICIENTLY
@@ -71,6 +76,7 @@ class Leak(DeviceFinding):
     unit: str
     ended: bool
     holder: Alike | None = None
+    grown: Grown | None = None
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -97,7 +103,7 @@ class Leaked(Cause):
     """The pool was filled by a ``rise`` of what was in use, to which each step, or call, added ``each`` bytes.
 
     ``each`` is ``None`` where steps are not counted, ``holder`` the tensors that make up most of the rise, where these
-    were looked for, and ``limit`` the pool's.
+    were looked for, ``limit`` the pool's, and ``grown`` the allocations that do so by the windows.
     """
 
     rise: Rise
@@ -105,6 +111,7 @@ class Leaked(Cause):
     unit: str
     holder: Alike | None
     limit: int | None
+    grown: Grown | None = None
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -155,14 +162,16 @@ def leaked_until(hooked: Hooked, device: str, trend: Trend, failed: float, in_us
     """The leak by which *in_use* bytes were in use when an allocation *failed*, at that time, if it was one."""
     listed = any(one.holder and one.count >= LIST_OF_MANY for one in alike_on(hooked, device))
     until = _stood_still(hooked, failed)
-    rise = rise_until((trend.whole.windows, trend.long, trend.short), until, FEW_WINDOWS if listed else LEAST_WINDOWS)
+    histories = trend.whole.windows, trend.long, trend.short, *(merged(trend.whole.windows, times) for times in EPOCHS)
+    rise = rise_until(histories, until, FEW_WINDOWS if listed else LEAST_WINDOWS)
     if rise is None or rise.size < max(FILLED_AT_LEAST, in_use * FILLED_SHARE):
         return None
     steps, unit = steps_of(hooked, rise)
     holder = _holder(hooked, device, rise.size)
     if holder is None and (steps < MANY or not _in_pieces(hooked, device, rise.size)):
         return None
-    return Leaked(rise, int(rise.size / steps) if steps >= MANY else None, unit, holder, limit=None)
+    grown = _grown(hooked, device, rise.size / max(1.0, rise.span_s))
+    return Leaked(rise, int(rise.size / steps) if steps >= MANY else None, unit, holder, None, grown)
 
 
 def _stood_still(hooked: Hooked, failed: float) -> float:
@@ -196,13 +205,18 @@ def _holder(hooked: Hooked, device: str, size: int) -> Alike | None:
     return next((one for one in alike_on(hooked, device) if one.count >= MANY and one.bytes >= size / 2), None)
 
 
+def _grown(hooked: Hooked, device: str, rise: float) -> Grown | None:
+    """The allocations that make up half of a *rise* in bytes a second at the least, by the windows of the pool."""
+    return next((one for one in growing(hooked, device)[:1] if one.rate >= rise / 2), None)
+
+
 def _rising(state: State, device: RunDevice) -> Leak | None:
     if device.trend is None or device.reading is None or device.reading.in_use is None:
         return None
-    windows = list(device.trend.long)[:-1][-LEAK_LOOKED_AT:]  # the newest is not complete
-    lows, highs = [window.low for window in windows], [window.high for window in windows]
-    if len(windows) < LEAK_WINDOWS or not (rises(lows) and rises(highs)):
+    windows = next(filter(_rise_steadily, _stretches(device.trend)), None)
+    if windows is None:
         return None
+    lows, highs = [window.low for window in windows], [window.high for window in windows]
     span_s = windows[-1].start - windows[0].start
     rise = min(slope(windows, lows), slope(windows, highs))
     if rise * span_s < max(LEAK_AT_LEAST, lows[-1] * LEAK_SHARE):
@@ -220,7 +234,24 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
         unit=going.unit if going else "",
         ended=device.hooked.ended,
         holder=_holder(device.hooked, device.name, int(rise * span_s)),
+        grown=_grown(device.hooked, device.name, rise),
     )
+
+
+def _stretches(trend: Trend) -> Iterator[list[Window]]:
+    """The last quarter of an hour in windows of ten seconds, then longer times in longer stretches."""
+    windows, whole = list(trend.long)[:-1], trend.whole.windows[:-1]  # the newest is not complete
+    yield windows[-LEAK_LOOKED_AT:]
+    for times in EPOCHS:
+        yield merged(windows, times)
+    if trend.whole.width_s >= LONG_S:
+        for times in (1, *EPOCHS):
+            yield merged(whole, times)
+
+
+def _rise_steadily(windows: list[Window]) -> bool:
+    lows, highs = [window.low for window in windows], [window.high for window in windows]
+    return len(windows) >= LEAK_WINDOWS and rises(lows) and rises(highs)
 
 
 def _room(device: RunDevice, highest: int) -> int | None:

@@ -1,19 +1,36 @@
 """An allocation that failed: what was asked for, and how things stood when it did."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.state.holder_choice import newest
+from tfmemtop.state.holders import By, Holder, standing
 from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
+from tfmemtop.state.step_course import unpacked
 from tfmemtop.state.trend import Trend
 
 RETRIED_S = 15.0
 """TensorFlow tries for 10 s before it gives up; what it wrote down and said on the way belongs to the failure."""
 
+_HOLDERS = 3  # are told
 _LATER_S = 3.0  # that the script's output and files take to get here
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Who held most of ``total`` bytes, the largest first, ``age_s`` before the failure.
+
+    It is of the peak of a window, or, of one that was opened while an allocation waited for room, of its end.
+    """
+
+    holders: tuple[Holder, ...]
+    total: int
+    age_s: float
+    waiting: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +62,7 @@ class Anatomy:
     others: int | None
     reading_age_s: float | None
     map_age_s: float | None
+    held: Held | None = None
 
     @property
     def cached(self) -> int | None:
@@ -134,7 +152,7 @@ def _anatomy(
     total, free, others = _card(state, pid, device, around)
     waiting = hooked.waiting if hooked.waiting and _belongs(hooked.waiting.t, failed) else None
     operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
-    return Anatomy(
+    found = Anatomy(
         pid=pid,
         device=device,
         times=len(hooked.out_of_memory),
@@ -156,7 +174,33 @@ def _anatomy(
         others=others,
         reading_age_s=0.0 if exact else max(0.0, failed - reading.t) if reading else None,
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
+        held=_held(hooked, device, failed) if device else None,
     )
+    return found if waiting is None else _with_output(found, waiting)
+
+
+def _with_output(a: Anatomy, waiting: events.Waiting) -> Anatomy:
+    """With what the operation that waits has for its output, where nobody has said yet what was asked for.
+
+    If that had fitted, it is something else that waits.
+    """
+    size = waiting.requested
+    if size is None or a.scratch or a.operation != waiting.operation or (a.asked is not None and a.asked < size):
+        return a
+    if a.asked is None and a.more_than is not None and size <= a.more_than:
+        return a
+    shape, dtype = (waiting.shape, waiting.dtype) if a.shape is None else (a.shape, a.dtype)
+    return replace(a, asked=size if a.asked is None else a.asked, shape=shape, dtype=dtype)
+
+
+def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
+    """Who held most by the newest window until the failure."""
+    window = newest(hooked, device, failed + _LATER_S)
+    if window is None:
+        return None
+    waiting = window.opened is events.Opened.WAITING
+    found = standing(window, hooked, By.LAYER, unpacked(window).events - 1 if waiting else None)
+    return Held(found.holders[:_HOLDERS], found.total, max(0.0, failed - window.ended), waiting)
 
 
 def _belongs(t: float, failed: float) -> bool:

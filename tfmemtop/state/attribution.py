@@ -1,9 +1,10 @@
 """Whose each allocation of a window is: by the operation's name, by the census of variables, by XLA's report. Pure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any, TypeVar
 
 from tfmemtop import events
 from tfmemtop.state.census_matching import Known, known_tensors, known_variables, matched
@@ -50,7 +51,11 @@ _COLLECTIVE = re.compile(r"Collective|Nccl|AllReduce")
 _SLOT = re.compile(r"/(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*/Initializer/")
 _MADE = re.compile(r"(.*?)/Initializer/")
 _UPDATED = re.compile(r"update_(.*[^\d_].*)")
+_ANSWERS = 16
 _XLA_SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
+
+
+T = TypeVar("T")
 
 
 class Attribution:
@@ -63,6 +68,7 @@ class Attribution:
         compiled = [value.operation for cluster in hooked.clusters.values() for value in cluster.values]
         self._layers = Layers([*course.names, *compiled], [one.name for one in variables if one.kind != OPTIMIZER])
         self._clusters = {one.temporary: one for one in hooked.clusters.values() if one.temporary}
+        self._answers: dict[Hashable, Any] = {}
         self._opened: dict[int, list[tuple[Owner, int]]] = {}
         plain = [self._owner(holding) for holding in course.kinds]
         kept = [replace(owner, kept=True) if owner.kind is Kind.ACTIVATIONS else owner for owner in plain]
@@ -76,6 +82,15 @@ class Attribution:
         for place, tensor in matched(course, known_tensors(hooked, window.device), succeed=False):
             if not self.of[place].python_name:
                 self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=tensor.name)
+
+    def once(self, key: Hashable, view: Callable[[], T]) -> T:
+        """What *view* answers, kept under *key* for as long as the owners are."""
+        if key not in self._answers:
+            while len(self._answers) >= _ANSWERS:
+                del self._answers[next(iter(self._answers))]
+            self._answers[key] = view()
+        answer: T = self._answers[key]
+        return answer
 
     def kinds_of(self, place: int) -> Iterator[tuple[Kind, int]]:
         """The bytes of a span, by kind."""

@@ -122,6 +122,11 @@ def since_run_s(state: State, pid: int, t: float) -> float:
     return t - next((run.started for run in reversed(state.runs) if run.run == number), 0.0)
 
 
+def older_s(state: State, pid: int, window: events.Holders, at_s: float) -> float:
+    """By how many seconds *window* is older than what was at *at_s*, seconds since the run of process *pid* began."""
+    return max(0.0, at_s - since_run_s(state, pid, window.ended))
+
+
 def listed(window: events.Holders, hooked: Hooked, by: By, at: int | None = None) -> Listed:
     """Who stands there at the peak, or after event *at*."""
     stands = standing(window, hooked, by, at)

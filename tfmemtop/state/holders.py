@@ -88,8 +88,12 @@ def standing(window: Holders, hooked: Hooked, by: By, at: int | None = None) -> 
 
     The rows' bytes and ``unknown`` add up to ``total``; at the peak that is what TensorFlow's allocator said.
     """
-    course, owners = unpacked(window), attribution(window, hooked)
-    at = window.peak_at if at is None else at
+    owners, event = attribution(window, hooked), window.peak_at if at is None else at
+    return owners.once(("standing", by, event), lambda: _standing(window, owners, by, event))
+
+
+def _standing(window: Holders, owners: Attribution, by: By, at: int) -> Standing:
+    course = unpacked(window)
     of, holdings = owners.of, course.holdings
     alive: dict[tuple[int, int], list[int]] = {}  # places, by owner and holding
     for place in course.alive(at):

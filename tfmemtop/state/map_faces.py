@@ -31,6 +31,7 @@ def kind_of(face: int) -> Kind:
 class Lies:
     """What lies at ``address``, ``size`` bytes of it; since session second ``since``, ``None`` if before the window.
 
+    ``window`` is the one in which it was allocated, 0 if in none that is known.
     ``stays`` if it outlived the window, else the window's step had it there last.
     """
 
@@ -38,6 +39,7 @@ class Lies:
     address: int
     size: int
     since: float | None
+    window: int
     stays: bool
 
 
@@ -135,7 +137,8 @@ class Faces:
         begin = self._course.begins[place]
         since = self.window.began + self._times[begin] / 1e6 if 0 <= begin < len(self._times) else None
         size = self._course.sizes[place]
-        return Lies(self._owners.of[place], self._course.addresses[place], size, since, group == 0)
+        window = self._course.kinds[self._course.holdings[place]].window
+        return Lies(self._owners.of[place], self._course.addresses[place], size, since, window, group == 0)
 
 
 def _later(end: int, other: int) -> bool:

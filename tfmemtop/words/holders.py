@@ -195,6 +195,11 @@ def changes_title(by: By) -> str:
     return f"What differs at the peaks, by {_GROUPS[by]}"
 
 
+def top_title(total: int, by: By, age_s: float) -> str:
+    """What stands over the largest rows on the main screen."""
+    return f"Holders of {format_bytes(total)} at the peak, by {_GROUPS[by]}, {spoken(age_s)} ago; B shows all"
+
+
 def seen(first: int, last: int, of: int) -> str:
     """Which lines of a table are in view."""
     return f"{first} to {last} of {of}"
@@ -209,3 +214,36 @@ NOW_ASKED = "A window is asked for: it is one step of the script, and comes as s
 NOW_ENDED = "This process has ended: no window can be recorded any more."
 NOW_IN_REPLAY = "This is a recording: it holds the windows that were recorded, and no other can be asked for."
 NOTHING_BESIDE = "There is only one window so far: nothing can be laid beside it."
+
+NO_FACES = "It is not known who holds these cells: no window has been recorded of this pool. [B] says why."
+
+
+def faces(free: str, cell: str) -> str:
+    """What the letters of a map tell."""
+    return f" a cell is {cell}   capital: all in use, small: partly, {free} free"
+
+
+def faces_age(age_s: float) -> str:
+    """Of which moment it is known who holds a map's cells, where no cell is chosen."""
+    return f"Who holds a cell is known from a window {spoken(age_s)} before this map."
+
+
+def face_unknown(age_s: float) -> str:
+    """The chosen cell is in use, and nobody was there in the window."""
+    return f"unknown: in the window, {spoken(age_s)} before this map, nothing lay here"
+
+
+def lies_since(clock: str, window: int, *, stays: bool) -> str:
+    """Since when something lies where it lies: a time of the run, or the number of a window before."""
+    if not stays:
+        return "in each step, at this place"
+    return f"since {clock}" if clock else f"since window {window}" if window else "from before the windows"
+
+
+def free(below: str, above: str) -> str:
+    """Between whom a free cell lies; each may be nobody."""
+    if below and above:
+        return f"free, between {below} and {above}"
+    if below or above:
+        return f"free, {'above' if below else 'below'} {below or above}; nobody else stays in this region"
+    return "free; nobody stays in this region"

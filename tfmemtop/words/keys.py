@@ -30,8 +30,10 @@ def map_keys(*, replay: bool) -> Rows:
     return (
         ("↑ ↓", "choose a region of the pool"),
         ("Enter z", "look at it alone; Esc goes back"),
-        ("Tab" if replay else "Tab ← →", "another device or process"),
+        ("Tab", "another device or process"),
         ("o", "the map of the moment when an allocation failed, or of now"),
+        ("b", "draw each cell by who holds it, or by how much of it is in use"),
+        ("[ ]" if replay else "← → [ ]", "go from cell to cell: who holds it, since when, its shape"),
     )
 
 

@@ -4,6 +4,7 @@ from pathlib import PurePath
 
 from tfmemtop.events import Closed, Opened
 from tfmemtop.events.device_names import is_cpu
+from tfmemtop.state.anatomy import Held
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import Chosen
 from tfmemtop.state.holder_views import Change, Listed, changes
@@ -128,6 +129,17 @@ def in_short(one: Chosen, found: Standing) -> str:
         f"At the peak of {step}, {format_bytes(found.total)} were in use in {pool_name(one)}: {by_kind(found)}. The "
         "largest layers are below; tfmemtop holders shows all."
     )
+
+
+def held(found: Held) -> str:
+    """Who held most when an allocation failed, and how old that is."""
+    names = [f"{row_name(row, By.LAYER)} {format_bytes(row.bytes)}" for row in found.holders]
+    if not names:
+        return ""
+    when = "While it waited" if found.waiting else "At the peak of the newest window"
+    age = "" if found.waiting and found.age_s < 1 else f" (as of {spoken(found.age_s)} before)"
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    return f"{when}{age}, most of {format_bytes(found.total)} was held by {listed}."
 
 
 def changed(first: Listed, second: Listed) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tfmemtop.engine.sources.window_file import Record
+from tfmemtop.engine.sources.window_file import AT_NS, IN_USE, SIZE, Record
 from tfmemtop.events.courses import FOREVER
 
 _AT_ONCE = 1024  # records between two breaths
@@ -77,7 +77,7 @@ def replay(
     for number, record in enumerate(in_order(before, records)):
         if number % _AT_ONCE == 0:
             breathe()
-        at_ns, address, _, size, now, thread, *_ = record
+        at_ns, address, _, size, now, thread, _, _, _, _, _ = record
         if now - size != in_use:
             course.gaps.append(number)
             overlaps = overlaps or _Overlaps(alive)
@@ -110,7 +110,7 @@ def after_chunks(records: list[Record], there: list[Life], in_use: int, at_ns: i
     The clock is read beside the chunks and not with them. So the nearest record decides that follows from *in_use*,
     and from where the chunks are.
     """
-    first = bisect_left(records, at_ns, key=lambda record: record.at_ns)
+    first = bisect_left(records, at_ns, key=lambda record: record[AT_NS])
     near = sorted(range(max(0, first - _NEAR), min(len(records), first + _NEAR)), key=lambda at: abs(at - first))
     addresses = {life.address for life in there}
     for at in near:
@@ -124,12 +124,11 @@ def _agrees(addresses: set[int], records: list[Record]) -> bool:
     """Whether these frees are of what is there, and allocations where nothing is."""
     freed: set[int] = set()
     allocated: set[int] = set()
-    for record in records:
-        address = record.address
+    for _, address, _, size, *_ in records:
         is_there = address in allocated or (address in addresses and address not in freed)
-        if is_there == (record.size > 0):
+        if is_there == (size > 0):
             return False
-        if record.size > 0:
+        if size > 0:
             allocated.add(address)
             freed.discard(address)
         else:
@@ -140,7 +139,7 @@ def _agrees(addresses: set[int], records: list[Record]) -> bool:
 
 def _lead_to(addresses: set[int], records: list[Record]) -> bool:
     """Whether what these records leave alive is there, and what they free is not."""
-    alive = {record.address: record.size > 0 for record in records}
+    alive = {address: size > 0 for _, address, _, size, *_ in records}
     return all((address in addresses) == is_alive for address, is_alive in alive.items())
 
 
@@ -151,29 +150,29 @@ def in_order(in_use: int, records: list[Record]) -> Iterator[Record]:
     """
     waiting: list[Record] = []
     for record in records:
-        if not waiting and record.in_use - record.size == in_use:
-            in_use = record.in_use
+        if not waiting and record[IN_USE] - record[SIZE] == in_use:
+            in_use = record[IN_USE]
             yield record
             continue
         waiting.append(record)
-        while waiting and (_follows(waiting[0], in_use) or record.at_ns > waiting[0].at_ns + _SAME_NS):
+        while waiting and (_follows(waiting[0], in_use) or record[AT_NS] > waiting[0][AT_NS] + _SAME_NS):
             following = _take(waiting, in_use)
-            in_use = following.in_use
+            in_use = following[IN_USE]
             yield following
         if len(waiting) > _AHEAD:
             following = _take(waiting, in_use)
-            in_use = following.in_use
+            in_use = following[IN_USE]
             yield following
     while waiting:
         following = _take(waiting, in_use)
-        in_use = following.in_use
+        in_use = following[IN_USE]
         yield following
 
 
 def _take(waiting: list[Record], in_use: int) -> Record:
-    until = waiting[0].at_ns + _SAME_NS
+    until = waiting[0][AT_NS] + _SAME_NS
     for at, record in enumerate(waiting):
-        if record.at_ns > until:
+        if record[AT_NS] > until:
             break
         if _follows(record, in_use):
             return waiting.pop(at)
@@ -181,7 +180,7 @@ def _take(waiting: list[Record], in_use: int) -> Record:
 
 
 def _follows(record: Record, in_use: int) -> bool:
-    return record.in_use - record.size == in_use
+    return record[IN_USE] - record[SIZE] == in_use
 
 
 class _Overlaps:

@@ -6,12 +6,12 @@ An allocation that outlives its window keeps its name in the next one, by :class
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from operator import attrgetter
+from operator import itemgetter
 
 from tfmemtop.engine.sources.holders_event import holders_of, missing
 from tfmemtop.engine.sources.pool_replay import Alike, Course, Life, after_chunks, replay
 from tfmemtop.engine.sources.trace_event import trace_of
-from tfmemtop.engine.sources.window_file import Held, Record, WindowFile
+from tfmemtop.engine.sources.window_file import AT_NS, POOL, Held, Record, WindowFile
 from tfmemtop.events import Holders, Opened, Trace, Window
 from tfmemtop.events.courses import FOREVER
 
@@ -61,17 +61,13 @@ def events_of(
     """
     if len(window.pools) < len(file.pools):
         raise ValueError("a pool has no name")
-    records: dict[int, list[Record]] = defaultdict(list)
-    for record in file.records:
-        records[record.pool].append(record)
-    breathe()
+    records = _by_pool(file.records, breathe)
     chunks: dict[int, list[Held]] = defaultdict(list)
     for chunk in file.chunks:
         chunks[chunk.pool].append(chunk)
     for number, pool in enumerate(file.pools):
         device = window.pools[number]
-        mine = sorted(records.pop(number, []), key=attrgetter("at_ns"))
-        breathe()
+        mine = records.pop(number, [])
         if not mine and not pool.in_use:
             continue
         there = [Life(known.name(device, chunk), chunk.address, -1) for chunk in chunks.pop(number, [])]
@@ -96,6 +92,24 @@ def events_of(
             yield from trace_of(window.pid, device, course, begins, lost=file.lost, whole=whole, breathe=breathe)
 
 
+def _by_pool(records: list[Record], breathe: Callable[[], None]) -> dict[int, list[Record]]:
+    """The records of each pool, by time."""
+    found: dict[int, list[Record]] = defaultdict(list)
+    latest = 0
+    in_order = True
+    for number, record in enumerate(records):
+        if number % 1024 == 0:
+            breathe()
+        found[record[POOL]].append(record)
+        in_order &= record[AT_NS] >= latest
+        latest = record[AT_NS]
+    if not in_order:  # else it need not be done, which would hold Python's lock for a while
+        for each in found.values():
+            each.sort(key=itemgetter(AT_NS))
+            breathe()
+    return found
+
+
 def nothing_of(window: Window, why: str) -> list[Holders]:
     """That a window's file cannot be read, for each of its pools."""
     return [missing(window, device, why) for device in window.pools]
@@ -110,10 +124,10 @@ class _Namer:
         self._found: dict[tuple[int, ...], Alike] = {}
 
     def __call__(self, record: Record) -> Alike:
-        key = record.operation, record.shape, record.dtype, record.region, record.requested, record.size
+        _, _, requested, size, _, _, operation, shape, _, region, dtype = record
+        key = operation, shape, dtype, region, requested, size
         found = self._found.get(key)
         if found is None:
-            operation, shape, dtype, region, requested, size = key
             found = self._found[key] = Alike(
                 self._strings[operation], self._strings[shape], dtype, region, requested, size, self._window
             )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import starmap
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tfmemtop.engine.sources.careful import read_beginning
 
@@ -44,24 +44,15 @@ class Held(NamedTuple):
     pool: int
 
 
-class Record(NamedTuple):
-    """An allocation, or a free if ``size`` is negative. ``in_use`` is the allocator's after it; bytes.
+Record: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
+"""An allocation, or a free if its size is negative; all bytes, but for the numbers of the layout and of TensorFlow.
 
-    ``operation`` and ``shape`` are places in the file's strings; ``region`` and ``dtype`` numbers of the layout and of
-    TensorFlow.
-    """
+Its time, address, bytes requested, size, the allocator's in use after it, thread, operation and shape (places in the
+file's strings), pool, region, type. A plain tuple: Python's collector need not look at hundreds of thousands of them.
+"""
 
-    at_ns: int
-    address: int
-    requested: int
-    size: int
-    in_use: int
-    thread: int
-    operation: int
-    shape: int
-    pool: int
-    region: int
-    dtype: int
+AT_NS, SIZE, IN_USE, POOL = 0, 3, 4, 8
+"""Places in a record."""
 
 
 @dataclass(slots=True)
@@ -127,9 +118,8 @@ def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
                 breathe()
             case 4:
                 for part in _parts(_RECORD, payload, count, _RECORDS - len(found.records)):
-                    records = [*starmap(Record, part)]
-                    named = max(named, _check(records, pools))
-                    found.records += records
+                    named = max(named, _check(part, pools))
+                    found.records += part  # type: ignore[arg-type]
                     breathe()
             case 5:
                 found.steps += ((begin, end) for begin, end in _each(_STEP, payload, count, _STEPS - len(found.steps)))
@@ -179,7 +169,7 @@ def _add_strings(strings: list[str], payload: memoryview, count: int) -> None:
         strings.append(bytes(payload[at - length : at][:_TEXT]).decode(errors="replace"))
 
 
-def _check(records: list[Record], pools: int) -> int:
+def _check(records: list[tuple[int, ...]], pools: int) -> int:
     """The highest number of a string."""
     at_ns, address, requested, size, in_use, _, operation, shape, pool, *_ = zip(*records, strict=True)
     if max(address) >= 2 * _MOST or max(requested) >= _MOST or min(requested) < 0 or max(pool) >= pools:

@@ -6,6 +6,7 @@ would hold that lock while it waits for a processor.
 """
 
 import asyncio
+import gc
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -112,8 +113,11 @@ class Windows:
 
     def _publish_first(self) -> None:
         window, future = self._working.popleft()
-        if window is not None and not future.cancelled():
-            self._publish(window, future.result())
+        if window is None or future.cancelled():
+            return
+        error = future.exception()
+        made = _Made(nothing_of(window, f"{type(error).__name__}: {error}")) if error else future.result()
+        self._publish(window, made)
 
     def _publish(self, window: Window, made: _Made) -> None:
         for event in made.events:
@@ -154,6 +158,8 @@ class Windows:
     def _made(self, window: Window) -> _Made:
         """What the window tells; its file is deleted."""
         name = file_name(window.pid, window.window)
+        # Nothing here makes cycles, and to look for some among so many records would hold up the readings.
+        gc.disable()
         try:
             file = read_window(self._folder, name, window.bytes, self._breath)
             known = self._known.setdefault(window.pid, Known())
@@ -163,6 +169,7 @@ class Windows:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             return _Made(nothing_of(window, why))
         finally:
+            gc.enable()
             self._delete(window)
 
     def _clear(self, pid: int) -> _Made:

@@ -6,7 +6,7 @@ much room as it has bytes. What is too much for the height is merged, never left
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.segment import Segment
@@ -32,6 +32,7 @@ class Placed:
     cells: bytes
     first: bool
     offset: int  # bytes from the region's begin
+    start: int = 0  # cells of the region before it, after merging
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def arrange(regions: Sequence[RegionView], width: int, height: int) -> Arranged:
         cells = merge(region.cells, count)
         for start in range(0, len(cells), width):
             offset = region.size * start * count // len(region.cells)
-            rows.append(Placed(index, cells[start : start + width], start == 0, offset))
+            rows.append(Placed(index, cells[start : start + width], start == 0, offset, start))
     largest = max(regions, key=lambda region: len(region.cells), default=None)
     cell_bytes = largest.size * count // len(largest.cells) if largest and largest.cells else 0
     return Arranged(tuple(rows), count, cell_bytes)
@@ -114,8 +115,12 @@ def draw(
     height: int,
     glyphs: Glyphs,
     chosen: int | None,
+    paint: Callable[[Placed], Line] | None = None,
 ) -> list[Line]:
-    """Rows *top* to *top* + *height*, each exactly *width* cells; *chosen* is the index of a region."""
+    """Rows *top* to *top* + *height*, each exactly *width* cells; *chosen* is the index of a region.
+
+    *paint* draws the cells of a row, if not by how much of them is in use.
+    """
     labels = label_width(width)
     border = Segment("|" if glyphs.ascii else "▏", _BORDER)
     lines: list[Line] = []
@@ -125,7 +130,7 @@ def draw(
         if here and row.first:
             text = (">" if glyphs.ascii else "▸") + text[1:]
         style: Style = CHOSEN if here and row.first else BOLD if here else PLAIN
-        line: Line = [Segment(text, style), border, *draw_cells(row.cells, glyphs)]
+        line: Line = [Segment(text, style), border, *(paint(row) if paint else draw_cells(row.cells, glyphs))]
         lines.append(Segment.adjust_line_length(line, width))
     return lines
 
@@ -196,12 +201,24 @@ def _merged(shown: Sequence[RegionView], room: int) -> tuple[int, bool]:
     return count, bordered
 
 
-def draw_zoomed(arranged: Arranged, width: int, top: int, height: int, glyphs: Glyphs) -> list[Line]:
+def draw_zoomed(
+    arranged: Arranged,
+    width: int,
+    top: int,
+    height: int,
+    glyphs: Glyphs,
+    paint: Callable[[Placed], Line] | None = None,
+) -> list[Line]:
     """Rows of one region alone, each exactly *width* cells, with its distance from the region's begin before it."""
     border = Segment("|" if glyphs.ascii else "▏", _BORDER)
     return [
         Segment.adjust_line_length(
-            [Segment(f"{'+' + format_short(row.offset):>8}", DIM), border, *draw_cells(row.cells, glyphs)], width
+            [
+                Segment(f"{'+' + format_short(row.offset):>8}", DIM),
+                border,
+                *(paint(row) if paint else draw_cells(row.cells, glyphs)),
+            ],
+            width,
         )
         for row in arranged.rows[top : top + height]
     ]

@@ -7,21 +7,25 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tfmemtop.state import State
+from tfmemtop.state.holder_views import age_s
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.pool_views import PoolKey, PoolMap, pool_map, without_library
 from tfmemtop.state.views import AllocatorRow, allocators
 from tfmemtop.state.waiting import waiting
-from tfmemtop.ui.draw import chunk_map, map_figures
+from tfmemtop.ui.draw import chunk_map, holder_top, map_figures
 from tfmemtop.ui.draw.allocator_table import allocator_table
 from tfmemtop.ui.draw.lines import Line, Panel, cut, fit
 from tfmemtop.ui.draw.palette import DIM, GOOD, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.words.no_map import refusal_text, remedy_text, why_text
 from tfmemtop.words.outside import FROM_OUTSIDE
 from tfmemtop.words.requests import call_text
 from tfmemtop.words.waiting import way
 
+_BESIDE_FROM = 116
+"""Cells of the panel from which on holders and map stand beside each other."""
 _MAP_TITLED = 3
 """Lines from which on a map has a title among them."""
 _WAITING_MOST = 2
@@ -37,6 +41,7 @@ class AllocatorPanel(Panel):
         """*chosen* gives the pool whose map is shown."""
         super().__init__(glyphs=glyphs, id=id)
         self._chosen = chosen
+        self._holders_of = HoldersChoice(self.state, None)
         self.map_rows = 0
         """Lines that there is room for, for a map."""
 
@@ -85,9 +90,34 @@ class AllocatorPanel(Panel):
             missing = refusal_text(pool.map) if pool and pool.map else ""
             return [[Segment(" " + fit(f"no map: {missing}", width - 1, self.glyphs), DIM)]] if missing else []
         lines = map_figures.inside(view, process.hooked.allocators.get(key[1]), width, self.glyphs)[:room]
-        if room - len(lines) >= _MAP_TITLED:
-            lines.append(self._map_title(view, key[1], width, room - len(lines) - 1))
+        room -= len(lines)
+        if width < _BESIDE_FROM:
+            holders = self._holders(key, width, room // 2)
+            return lines + holders + self._map(view, key[1], width, room - len(holders))
+        half = width // 2
+        holders = self._holders(key, half - 1, room)
+        if not holders:
+            return lines + self._map(view, key[1], width, room)
+        holders += [[]] * (room - len(holders))
+        cells = self._map(view, key[1], width - half, room)
+        cells += [[]] * (room - len(cells))
+        return lines + [[*Segment.adjust_line_length(a, half), *b] for a, b in zip(holders, cells, strict=True)]
+
+    def _map(self, view: PoolMap, device: str, width: int, room: int) -> list[Line]:
+        """The map in *room* lines, with a title where there is room for one."""
+        lines: list[Line] = []
+        if room >= _MAP_TITLED:
+            lines.append(self._map_title(view, device, width, room - 1))
         return lines + chunk_map.strip(view.regions, width, room - len(lines), self.glyphs)
+
+    def _holders(self, key: PoolKey, width: int, room: int) -> list[Line]:
+        """The largest holders of the chosen pool, in at most *room* lines; none where no window is known."""
+        self._holders_of.look_at(self.state, key)
+        window = self._holders_of.window
+        if window is None:
+            return []
+        shown, age = self._holders_of.listed(window), age_s(self.state, window)
+        return holder_top.top_lines(shown, age, width, room, self.glyphs, letters=self.glyphs.ascii)
 
     def _map_title(self, view: PoolMap, device: str, width: int, height: int) -> Line:
         cell = chunk_map.strip_cell(view.regions, width, height)

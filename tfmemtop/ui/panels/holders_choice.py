@@ -63,6 +63,12 @@ class HoldersChoice:
         elif self.number is not None and self.window is not None and self.window.window != self.number:
             self.number, self.at, self._held = None, None, False  # it has been forgotten
 
+    def look_at(self, state: State, key: PoolKey) -> None:
+        """The newest window of the pool *key*."""
+        self.state = state
+        if key != self.key:
+            self._look_at(key)
+
     # What that is.
 
     @property

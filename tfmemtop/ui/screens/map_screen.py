@@ -16,8 +16,10 @@ from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.map_wishes import PACE_S
+from tfmemtop.ui.panels.map_holders import MapHolders
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel
+from tfmemtop.words.holders import NO_FACES
 from tfmemtop.words.no_map import remedy_text, why_text
 from tfmemtop.words.panels import EMPTY_POOL, NO_POOL
 
@@ -40,6 +42,7 @@ class MapPanel(MovedPanel):
         self._follow = True
         self._page = 1
         self._spots: dict[int, int] = {}  # index of a region by line
+        self.holders = MapHolders(glyphs)
 
     def show(self, state: State) -> None:
         self.state = state
@@ -55,6 +58,7 @@ class MapPanel(MovedPanel):
         self.view, self._trouble = None, None
         try:
             self._find()
+            self.holders.look(self.state, self.key, self.view)
         except Exception as error:
             self._trouble = error  # told where the panel is drawn
         self.redraw()
@@ -101,13 +105,20 @@ class MapPanel(MovedPanel):
         map_width = width - _SIDE if beside else width
         room = height - len(lines) - 1
         below = 0 if beside or room < 14 else room * 2 // 5
-        rows = max(1, room - below - 2)
+        faced = self.holders.seen
+        rows = max(1, room - below - 2 - faced)
         labels = 0 if self.zoom is not None else chunk_map.label_width(map_width)
         offsets = 9 if self.zoom is not None else 0
         arranged = chunk_map.arrange(view.regions, map_width - labels - offsets, rows)
-        lines.append(map_figures.legend(view, arranged, width, self.glyphs))
+        self.holders.arrange(view, arranged, map_width - labels - offsets)
+        legend = (
+            self.holders.legend(arranged, width) if faced else map_figures.legend(view, arranged, width, self.glyphs)
+        )
+        lines.append(legend)
         body = self._map(view, arranged, map_width, rows, len(lines))
         body.append(map_figures.region_line(view.regions[self.at], map_width, self.glyphs))
+        if faced:
+            body.append(self.holders.line(view.regions[self.at], map_width))
         tables = map_figures.sections(view, (_SIDE if beside else width // 2) - 1, self.glyphs)
         if beside:
             return lines + self._beside(body, tables, map_width, height - len(lines))
@@ -117,8 +128,12 @@ class MapPanel(MovedPanel):
         """The column heads or the zoom's, and *rows* of cells."""
         self._page = rows
         count, chosen = len(arranged.rows), self.at
-        if self._follow and self.zoom is None:
+        cursor = self.holders.cursor if self.holders.seen else None
+        if self._follow and (self.zoom is None or cursor is not None):
             places = [index for index, row in enumerate(arranged.rows) if row.region == chosen]
+            if cursor is not None:
+                rows_before = [at for at in places if arranged.rows[at].start <= cursor]
+                places = rows_before[-1:]
             if places:
                 self._top = clamp(self._top, min(places[-1] - rows + 1, places[0]), places[0])
         self._top = clamp(self._top, 0, max(0, count - rows))
@@ -127,14 +142,19 @@ class MapPanel(MovedPanel):
             self._spots[line] = row.region
         if self.zoom is not None:
             head: Line = [Segment(f"{'offset':>8}", DIM)]
-            drawn = chunk_map.draw_zoomed(arranged, width, self._top, rows, self.glyphs)
+            drawn = chunk_map.draw_zoomed(arranged, width, self._top, rows, self.glyphs, self._paint)
         else:
             head = chunk_map.heading(width)
-            drawn = chunk_map.draw(view.regions, arranged, width, self._top, rows, self.glyphs, chosen)
+            drawn = chunk_map.draw(view.regions, arranged, width, self._top, rows, self.glyphs, chosen, self._paint)
         if count > rows:
             head = [*head, Segment(f"  rows {self._top + 1} to {self._top + len(shown)} of {count}", DIM)]
         head = Segment.adjust_line_length(head, width)
         return [head, *drawn, *[[Segment(" " * width)]] * (rows - len(drawn))]
+
+    def _paint(self, row: chunk_map.Placed) -> Line:
+        if self.view is None or not self.holders.seen:
+            return chunk_map.draw_cells(row.cells, self.glyphs)
+        return self.holders.paint(row, self.view.regions[row.region], row.region == self.at)
 
     def _beside(self, body: list[Line], tables: list[map_figures.Section], width: int, height: int) -> list[Line]:
         side = map_figures.stack(tables, _SIDE - 1, height, map_figures.side_title)
@@ -198,9 +218,14 @@ class MapPanel(MovedPanel):
         self._follow = True
         view = self.view
         if self.zoom is not None:
-            self.scroll_rows(count)
+            if self.holders.seen and view and view.regions:
+                self.holders.move_row(view.regions[self.at], count)
+                self.redraw()
+            else:
+                self.scroll_rows(count)
         elif view and view.regions:
             self.chosen = view.regions[clamp(self.at + count, 0, len(view.regions) - 1)].address
+            self.holders.cursor = None
             self.redraw()
 
     def page(self, count: int) -> None:
@@ -213,11 +238,19 @@ class MapPanel(MovedPanel):
         self._top = max(0, self._top + count)
         self.redraw()
 
+    def move_cell(self, step: int) -> None:
+        """Go to another cell of the region under the cursor, to see who holds it."""
+        if self.holders.seen and self.view and self.view.regions:
+            self._follow = True
+            self.holders.move(self.view.regions[self.at], step)
+            self.redraw()
+
     def enter(self) -> None:
         """Look at the region under the cursor alone, or at all again."""
         if self.zoom is None and self.view and self.view.regions:
             self.chosen = self.zoom = self.view.regions[self.at].address
             self._top = 0
+            self.holders.cursor = None
         else:
             self.leave()
         self.look()
@@ -227,6 +260,7 @@ class MapPanel(MovedPanel):
         if self.zoom is None:
             return False
         self.zoom, self._top, self._follow = None, 0, True
+        self.holders.cursor = None
         self.look()
         return True
 
@@ -237,6 +271,7 @@ class MapPanel(MovedPanel):
             at = known.index(self.key) if self.key in known else 0
             self.key = known[(at + step) % len(known)]
             self.zoom, self.chosen, self.moment, self._top = None, None, False, 0
+            self.holders.cursor = None
             self.look()
 
     def on_click(self, click: textual_events.Click) -> None:
@@ -261,9 +296,14 @@ class MapScreen(FullScreen[MapPanel]):
         Binding("escape,ctrl+c", "back", show=False),
         Binding("M,q", "close", show=False),
         Binding("enter,z", "zoom", show=False),
-        Binding("tab,right", "other(1)", show=False, priority=False),
-        Binding("shift+tab,left", "other(-1)", show=False),
+        Binding("tab", "other(1)", show=False, priority=False),
+        Binding("shift+tab", "other(-1)", show=False),
+        Binding("right", "sideways(1)", show=False),
+        Binding("left", "sideways(-1)", show=False),
         Binding("o", "moment", show=False),
+        Binding("b", "faces", show=False),
+        Binding("right_square_bracket", "cell(1)", show=False),
+        Binding("left_square_bracket", "cell(-1)", show=False),
     ]
 
     def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs, color: bool = True) -> None:
@@ -281,6 +321,10 @@ class MapScreen(FullScreen[MapPanel]):
         arrows = f"{panel.glyphs.up}{panel.glyphs.down}"
         hints = [("Esc", "back")]
         hints += [(arrows, "region"), ("Enter", "zoom")] if panel.zoom is None else [(arrows, "scroll")]
+        if panel.holders.faces is not None:
+            sides = "[ ]" if self.session.replay else "Left Right" if panel.glyphs.ascii else "← →"
+            hints += [(sides, "cell")] * panel.holders.shown
+            hints += [("b", "in use" if panel.holders.shown else "by holder"), ("B", "holders")]
         known = pools(panel.state)
         if len(known) > 1 and panel.key in known:
             pid, device = known[(known.index(panel.key) + 1) % len(known)]
@@ -289,7 +333,7 @@ class MapScreen(FullScreen[MapPanel]):
             hints.append(("o", "now" if panel.moment else "as memory ran out"))
         if self.session.may_change:
             hints += [("L", "limit"), ("A", "allocator"), ("R", "relaunch")]
-        return [*hints, ("B", "holders"), ("F1", "help")]
+        return [*hints, ("F1", "help")]
 
     def _changed(self) -> None:
         self.post_message(Changed())
@@ -310,6 +354,25 @@ class MapScreen(FullScreen[MapPanel]):
 
     def action_other(self, step: int) -> None:
         self.panel.other(step)
+        self._changed()
+
+    def action_sideways(self, step: int) -> None:
+        """To another cell where they have faces, else to another pool."""
+        if self.panel.holders.seen:
+            self.action_cell(step)
+        else:
+            self.action_other(step)
+
+    def action_cell(self, step: int) -> None:
+        self.panel.move_cell(step)
+        self._changed()
+
+    def action_faces(self) -> None:
+        """Draw the cells by who holds them, or by how much of them is in use."""
+        if self.panel.holders.faces is None:
+            self.app.notify(NO_FACES, timeout=4)
+        self.panel.holders.shown = not self.panel.holders.shown
+        self.panel.look()
         self._changed()
 
     def action_moment(self) -> None:

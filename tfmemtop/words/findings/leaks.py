@@ -1,8 +1,10 @@
 """What is said of leaks, and of the tensors that hold the memory."""
 
 from tfmemtop.events import Alike
+from tfmemtop.rules.callsite import Callsite
 from tfmemtop.rules.host_growth import HostGrowth
 from tfmemtop.rules.leaks import Leak, scalars
+from tfmemtop.state.growing import Grown
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import counted, rough, rough_time, spoken
 from tfmemtop.words.findings.saying import Said, say
@@ -28,6 +30,19 @@ def holding(group: Alike) -> str:
     return f"{tensors} hold {format_bytes(group.bytes)}."
 
 
+def kept_by_windows(grown: Grown | None) -> str:
+    """Which allocations grow from window to window; empty if none is known to."""
+    if grown is None:
+        return ""
+    shape = "" if grown.shape is None else f", each {tensor_text(list(grown.shape), grown.dtype)},"
+    what = f"{counted(grown.count, 'allocation')} of {format_bytes(grown.each)}{shape}"
+    by = f" by {grown.operation.rpartition('PartitionedCall/')[2]}" if grown.operation else ""
+    layer = f" of layer {grown.layer}" if grown.layer else ""
+    line = f" at {line_of(Callsite(grown.line.file, grown.line.line, grown.line.code))}" if grown.line else ""
+    text = f"In {spoken(grown.span_s)}, {what} were made{by}{layer}{line} and not given back."
+    return f"{text} Python holds them as {grown.python_name}." if grown.python_name else text
+
+
 def keep_less(holder: Alike | None) -> tuple[str, ...]:
     """What to store instead of the tensors of *holder*, which may be a list or a dict."""
     named = holder.holder if holder and holder.holder else ""
@@ -50,6 +65,8 @@ def _(found: Leak) -> Said:
         figures += f" {full} in {rough_time(found.left_s)}{steps}."
     if found.holder is not None:
         figures += f" {holding(found.holder)}"
+    if found.grown is not None:
+        figures += f" {kept_by_windows(found.grown)}"
     return Said(
         f"{place_name(found.place)}: memory in use {rises} by {pace}, which looks like a leak.",
         f"In {found.windows} equal stretches of time the lowest use rose from {format_bytes(found.lows[0])} to "

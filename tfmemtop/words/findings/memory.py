@@ -23,9 +23,10 @@ from tfmemtop.state.lookup import LimitBy
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import spoken
 from tfmemtop.words.findings.card import BESIDE_POOLS
-from tfmemtop.words.findings.leaks import WHY_IT_LEAKS, holding, keep_less
+from tfmemtop.words.findings.leaks import WHY_IT_LEAKS, holding, keep_less, kept_by_windows
 from tfmemtop.words.findings.saying import Said, say
 from tfmemtop.words.requests import tensor_text
+from tfmemtop.words.who_holds import held
 
 
 @say.register
@@ -36,7 +37,7 @@ def _(found: AllocationFailed) -> Said:
     if a.asked is None and a.operation is None and a.message:
         failed = f"Out of memory{_where(found)}. TensorFlow says: {a.message.splitlines()[0]}."
     holder = holding(found.holder) if found.holder else ""
-    figures = (cause.figures, _tensor(a), _figures(a), _doubt(found.doubt))
+    figures = (cause.figures, _tensor(a), _figures(a), held(a.held) if a.held else "", _doubt(found.doubt))
     code = cause.code or (keep_less(found.holder) if found.collected else ())
     return Said(_joined(failed, holder, cause.headline), cause.explanation, code, _joined(*figures))
 
@@ -51,7 +52,7 @@ def _(found: NoRoom) -> Said:
     return Said(
         f"No room{_where(found)}: {_asked_for(a)}. {cause.headline}",
         cause.explanation,
-        figures=_joined(cause.figures, _figures(a)),
+        figures=_joined(cause.figures, _tensor(a), _figures(a), _why_no_size(a), held(a.held) if a.held else ""),
     )
 
 
@@ -89,6 +90,16 @@ def _asked_for(a: Anatomy) -> str:
     if a.more_than:
         return f"{who} asked for more than {format_bytes(a.more_than)}"
     return f"{who} asked for more than there was room for"
+
+
+def _why_no_size(a: Anatomy) -> str:
+    """Why only a lower bound is told."""
+    if a.asked is not None or a.more_than is None:
+        return ""
+    what = (
+        "a tf.function runs many operations" if a.operation is None else f"{a.operation} may need more than its output"
+    )
+    return f"How much exactly is known when TensorFlow gives up: {what}."
 
 
 _GRAPH = re.compile(r"__(?:inference|forward|backward)_(.+)_\d+")
@@ -160,7 +171,7 @@ def _(cause: Leaked) -> Said:
         whole = f" of the limit of {format_bytes(cause.limit)}" if cause.limit is not None else ""
         tensors = holding(cause.holder).rstrip(".")
         headline, figures = f"{tensors}{whole}: a leak.", f"Memory in use {rose}. {figures}"
-    return Said(headline, WHY_IT_LEAKS, keep_less(cause.holder), figures)
+    return Said(headline, WHY_IT_LEAKS, keep_less(cause.holder), _joined(figures, kept_by_windows(cause.grown)))
 
 
 _LIMIT_OF = {

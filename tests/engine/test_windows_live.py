@@ -1,0 +1,67 @@
+"""From TensorFlow's allocator to a screen: who holds what of a real script's pool, asked for while it trains."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engine.conftest import Engines
+from tests.engine.test_windows import Unpacked
+from tfmemtop.events import Allocator, Holders, HoldersNow, Opened, RunEnd, Signal, Trace
+
+SCRIPT = """
+import os
+os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "true"
+os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "512"
+import tensorflow as tf
+
+weight = tf.Variable(tf.zeros((1000, 500)))
+
+
+@tf.function
+def train_step(batch):
+    with tf.GradientTape() as tape:
+        hidden = tf.nn.relu(tf.matmul(batch, weight, name="layer"))
+        loss = tf.reduce_sum(hidden * hidden)
+    weight.assign_sub(1e-9 * tape.gradient(loss, weight))
+    return loss
+
+
+batch = tf.ones((200, 1000))
+while True:
+    train_step(batch)
+"""
+
+
+def windows_left() -> list[Path]:
+    """Files of windows in all sessions."""
+    return list(Path(os.environ["XDG_RUNTIME_DIR"]).rglob("*.window"))
+
+
+@pytest.mark.tensorflow
+async def test_who_holds_what_of_a_script_that_trains(engines: Engines, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    screen = await engines.run(sys.executable, "train.py")
+    start = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.START))
+    trace = await screen.until(Trace)
+    pid = start.event.pid
+    assert trace.whole and trace.last and len(trace.steps) >= 3 and trace.lost == 0
+
+    await screen.client.send(HoldersNow(pid=pid))
+    asked = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.ASKED))
+    reading = await screen.until(Allocator, lambda event: event.t > asked.event.t)
+    for found in (start, asked):
+        event = found.event
+        assert event.missing is None and event.unknown == event.lost == 0
+        assert found.total(event.peak_at) == event.peak == max(found.course())
+        sizes = {(found.name(span) or "", found.holding(span).requested) for span in found.spans if span.begin >= 0}
+        assert any(name and requested == 4 * 200 * 500 for name, requested in sizes)
+        assert any("gradient_tape" in name and requested == 4 * 1000 * 500 for name, requested in sizes)
+        assert event.peak <= (reading.peak or 0)
+    kept = {(span.address, found.name(span)) for found in (start,) for span in found.alive(-1)}
+    assert kept & {(span.address, asked.name(span)) for span in asked.alive(-1)}
+
+    await screen.client.send(Signal(pids=[pid], signal=9))
+    await screen.until(RunEnd)
+    assert not windows_left()

@@ -1,0 +1,79 @@
+"""XLA's report on a real GPU, for Keras's ResNet-50 as it is by default. Run by hand: ``pytest -m gpu``."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.gpu.keep import kept
+from tfmemtop import events, recording
+from tfmemtop.state.xla_views import XlaPart, saved_by_reuse, xla_rows
+
+pytestmark = pytest.mark.gpu
+
+RESNET = """
+import time
+import keras
+import numpy as np
+
+model = keras.applications.ResNet50(weights=None)
+model.compile("adam", "sparse_categorical_crossentropy")
+images, labels = np.zeros((64, 224, 224, 3), "float32"), np.zeros(64)
+began = time.monotonic()
+model.train_on_batch(images, labels)
+print("compiled in", time.monotonic() - began, flush=True)
+began = time.monotonic()
+for _ in range(20):
+    model.train_on_batch(images, labels)
+print("a step takes", (time.monotonic() - began) / 20, flush=True)
+"""
+
+
+def record(folder: Path, name: str, *options: str) -> tuple[str, list[events.Event]]:
+    """What the script printed, and the recording."""
+    path = kept(folder) / f"xla-{name}.jsonl"
+    watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), "--growth", "on", *options, "--"]
+    done = subprocess.run(
+        [*watched, sys.executable, "-c", RESNET], capture_output=True, text=True, check=False, timeout=500
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout, list(recording.read(path).events())
+
+
+def figure(output: str, what: str) -> float:
+    found = re.search(rf"{what} ([\d.]+)", output)
+    assert found is not None, output
+    return float(found[1])
+
+
+def test_the_temporary_buffer_of_a_resnet_is_opened(tmp_path: Path) -> None:
+    output, told = record(tmp_path, "report", "--xla-report")
+    plain, _ = record(tmp_path, "plain")
+    for what in ("compiled in", "a step takes"):
+        print(f"{what}: {figure(output, what):.3f} s with the report, {figure(plain, what):.3f} s without")
+    clusters = [event for event in told if isinstance(event, events.XlaCluster)]
+    for one in clusters:
+        print(one.name, one.module, one.temporary, one.peak, one.missing, one.detail)
+    assert clusters and not [one for one in clusters if one.missing]
+    step = max(clusters, key=lambda one: one.temporary)
+    rows = xla_rows(step)
+    for row in rows[:30]:
+        print(f"{row.bytes:>14,} {row.count:>4} {row.shared:>14,} {row.part.value} {row.operation}")
+    print("saved by reuse", saved_by_reuse(step))
+    assert step.name == "one_step_on_data" and step.temporary > 1 << 30
+    assert sum(row.bytes for row in rows) == step.temporary
+    named = sum(row.bytes for row in rows if row.part is XlaPart.OPERATION and "resnet50" in row.operation)
+    assert named >= 0.9 * step.temporary
+    peak = max(event.peak or 0 for event in told if isinstance(event, events.Allocator) and event.device == "GPU:0")
+    assert step.temporary < peak
+    # With windows: one allocation of the step is exactly that buffer.
+    windows = [event for event in told if isinstance(event, events.Holders) and event.missing is None]
+    if windows:
+        from tfmemtop.events.courses import unpack_holdings
+
+        asked = {holding.requested for window in windows for holding in unpack_holdings(window.holdings)}
+        assert step.temporary in asked
+    # What a plain step costs is what it costs with the report: XLA writes when it compiles.
+    assert figure(output, "a step takes") <= 1.1 * figure(plain, "a step takes")
