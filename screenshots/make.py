@@ -6,8 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.ui.recorded import screen
+from tests.ui import held
+from tests.ui.recorded import Recorded, screen
 from tfmemtop.options import UiOptions
+from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.picture import DARK, picture
 
 HERE = Path(__file__).parent
@@ -24,6 +26,12 @@ PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {
 }
 """File name: recording, moment in seconds, columns and rows, keys pressed."""
 
+HELD: dict[str, tuple[tuple[int, int], Sequence[str]]] = {
+    "holders": ((140, 40), ("B", "down", "down", "enter")),
+    "map-of-holders": ((140, 38), ("M", "up", *["right"] * 30)),
+}
+"""Of the training of ``tests/ui/held.py``: file name, columns and rows, keys pressed."""
+
 
 async def draw(
     name: str,
@@ -34,7 +42,10 @@ async def draw(
     theme: Mapping[str, str] = DARK,
 ) -> str:
     """The picture of recording *name* at *t* seconds after *keys*."""
-    app = screen(name, t, options)
+    return await _drawn(screen(name, t, options), size, keys, theme)
+
+
+async def _drawn(app: TfmemtopApp, size: tuple[int, int], keys: Sequence[str], theme: Mapping[str, str] = DARK) -> str:
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         app.redraw()
@@ -50,6 +61,10 @@ def main() -> None:
     time.tzset()
     for file, (name, t, size, keys) in PICTURES.items():
         (HERE / f"{file}.svg").write_text(asyncio.run(draw(name, t, size, keys)))
+        print(f"{file}.svg")
+    for file, (size, keys) in HELD.items():
+        app = TfmemtopApp(Recorded(held.training()), UiOptions())
+        (HERE / f"{file}.svg").write_text(asyncio.run(_drawn(app, size, keys)))
         print(f"{file}.svg")
 
 

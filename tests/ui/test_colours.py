@@ -7,7 +7,8 @@ import pytest
 from rich.color import ColorType
 from rich.style import Style
 
-from tests.ui.recorded import screen
+from tests.ui import held
+from tests.ui.recorded import Recorded, screen
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.picture import DARK, LIGHT, picture
@@ -57,6 +58,17 @@ async def test_no_colour_is_one_that_a_terminal_may_have_as_its_background(name:
         await pilot.pause()
         assert drawn_in(app) - READABLE_ON_BOTH == set()
         assert CYAN in drawn_in(app)
+
+
+@pytest.mark.parametrize("keys", [("B",), ("B", "right", "enter"), ("B", "c"), ("M", "right"), ()])
+async def test_who_holds_the_memory_is_told_in_readable_colours_and_letters(keys: tuple[str, ...]) -> None:
+    app = TfmemtopApp(Recorded(held.training()), UiOptions())
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.pause()
+        app.redraw()
+        await pilot.press(*keys)
+        await pilot.pause()
+        assert {GREEN, YELLOW, MAGENTA, CYAN} <= drawn_in(app) <= READABLE_ON_BOTH
 
 
 async def test_memory_that_ran_out_is_told_in_readable_colours() -> None:

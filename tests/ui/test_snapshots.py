@@ -17,7 +17,8 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from tests.ui.recorded import RECORDINGS, screen
+from tests.ui import held
+from tests.ui.recorded import RECORDINGS, Recorded, screen
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
@@ -84,6 +85,16 @@ SCREENS = {
 }
 
 
+HELD = {
+    "holders": ("B",),
+    "holders-parts": ("B", "down", "enter"),
+    "holders-moment": ("B", *["right"] * 6),
+    "holders-two-windows": ("B", "c"),
+    "holders-beside-the-map": (),
+    "map-of-holders": ("M", "up", "right"),
+}
+
+
 class Compare(Protocol):
     def __call__(self, app: App[Outcome], *, terminal_size: tuple[int, int], run_before: object) -> bool: ...
 
@@ -117,6 +128,22 @@ def test_screen(name: str, size: tuple[int, int], snap_compare: Compare) -> None
         app.redraw()
         while app.main.output.display and app.main.output.behind:
             await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", HELD)
+def test_holders(name: str, size: tuple[int, int], snap_compare: Compare) -> None:
+    app = TfmemtopApp(Recorded(held.training()), UiOptions())
+    app.main.output.frame_s = 60.0
+
+    async def run_before(pilot: Pilot[Outcome]) -> None:
+        await pilot.pause()
+        app.redraw()
+        await pilot.press(*HELD[name])
+        await pilot.pause()
+        app.redraw()
 
     assert snap_compare(app, terminal_size=size, run_before=run_before)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from tfmemtop.events import SettingReplayed
 from tfmemtop.limits import Machine, parse_limit
 from tfmemtop.settings import AllocatorName, Growth, Settings
 from tfmemtop.state import State
@@ -13,6 +14,10 @@ from tfmemtop.state import State
 _GROWTHS: tuple[Growth | None, ...] = (None, "on", "off")
 _ALLOCATORS: tuple[AllocatorName | None, ...] = (None, "bfc", "cuda_malloc_async")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+
+
+COLLECTING = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
+"""The variable by which TensorFlow's allocator for GPUs collects garbage, or does not."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,20 @@ class NextRun:
         limit = parse_limit(text, _machine(state).whole(self.settings))
         # A pool chosen on the command line would otherwise outlive the limit typed later.
         return self._set(memory_limit=limit, cpu_pool=None if not state.devices else self.settings.cpu_pool)
+
+    def with_replayed(self, row: SettingReplayed, state: State) -> "NextRun":
+        """The setting that was replayed; its growth and garbage collection are of GPUs only.
+
+        Raises:
+            ValueError: its limit is more than there is; one sentence fit for the user.
+        """
+        chosen = self.with_limit("" if row.limit is None else str(row.limit), state)
+        if not state.devices:
+            return chosen
+        others = {name: value for name, value in self.settings.environment.items() if name != COLLECTING}
+        if not row.collects:
+            others[COLLECTING] = "false"
+        return chosen._set(growth="on" if row.growth else "off", environment=others)
 
     def with_gpus(self, text: str, state: State) -> "NextRun":
         """The GPUs named in *text* (``0,2``), ``none``, or, empty, those the script chooses.

@@ -9,13 +9,13 @@ from pathlib import Path
 from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
 from tfmemtop.events.device_names import is_gpu
+from tfmemtop.session.next_run import COLLECTING
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.whatif.course import is_complete
 from tfmemtop.whatif.settings import Present
 from tfmemtop.whatif.worker import Asked, request
 
-_COLLECTING = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
 _WORKER = "tfmemtop.whatif.worker"
 
 
@@ -53,7 +53,7 @@ def present(hooked: Hooked, device: str) -> Present:
     if not is_gpu(device):
         return Present(growth=True, limit=limit, collects=False)
     variables = hooked.initialised.variables if hooked.initialised else {}
-    collects = variables.get(_COLLECTING, "true").lower() not in ("false", "0")
+    collects = variables.get(COLLECTING, "true").lower() not in ("false", "0")
     return Present(growth=bool(effective and effective.growth), limit=limit, collects=collects)
 
 

@@ -122,7 +122,9 @@ def _percent(share: float) -> str:
     if share >= 1:
         return "100%"
     percent = 100 * share
-    return f"{percent:.0f}%" if percent >= 9.95 else f"{max(0.1, percent):.1f}%"
+    if percent < 0.1:
+        return "<0.1%"
+    return f"{percent:.0f}%" if percent >= 9.95 else f"{percent:.1f}%"
 
 
 def _mark(chosen: bool, opened: bool, glyphs: Glyphs) -> str:

@@ -180,6 +180,14 @@ class MainScreen(Drawn, Screen[None]):
     def action_holders(self) -> None:
         self.post_message(PoolWanted(self._pool(), holders=True))
 
+    def action_whatif(self) -> None:
+        from tfmemtop.ui.screens.whatif_screen import WhatIfScreen
+
+        self.app.push_screen(WhatIfScreen(self.session, glyphs=self.glyphs), self._back)
+
+    def _back(self, _: None) -> None:
+        self.post_message(Changed())
+
     def action_toggle_output(self) -> None:
         self._toggle("output")
 

@@ -1,0 +1,108 @@
+"""X: what other settings would do, under keys; the setting that is taken is that of the next run."""
+
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from tests import pools
+from tests import streams as s
+from tests.ui.recorded import Recorded
+from tests.ui.test_app import drawn, press, text_of
+from tfmemtop import events
+from tfmemtop.options import UiOptions
+from tfmemtop.session.replay import ReplaySource
+from tfmemtop.ui.app import TfmemtopApp
+
+MIB = pools.MIB
+
+
+def outcome(peak: int, *, fits: bool = True, lacking: int = 0) -> events.Outcome:
+    failed = None if fits else 3_711
+    operation = "" if fits else "StatefulPartitionedCall/adam/Mul_19"
+    pool, asked = peak + 40 * MIB, 24 * MIB
+    return events.Outcome(
+        fits, 100 * MIB, peak, pool, pool, 4, 20 * MIB, 999, 0, failed, operation, asked=asked, lacking=lacking
+    )
+
+
+def row(growth: bool, limit: int | None, *, fits: bool = True, waits: bool = False) -> events.SettingReplayed:
+    if fits and not waits:
+        return events.SettingReplayed(growth, True, limit, outcome(200 * MIB))
+    failed = outcome(190 * MIB, fits=False, lacking=8 * MIB)
+    return events.SettingReplayed(growth, True, limit, failed, outcome(200 * MIB) if fits else failed)
+
+
+REPLAYED = events.Replayed(
+    t=30.0,
+    pid=100,
+    device="GPU:0",
+    events=4045,
+    allocations=2048,
+    steps=3,
+    requested=190 * MIB,
+    present=row(True, None),
+    rows=[
+        row(True, 210 * MIB, fits=False),
+        row(True, 226 * MIB, waits=True),
+        row(True, 239 * MIB),
+        row(False, 260 * MIB),
+    ],
+    smallest=[events.SmallestLimits(True, True, 239 * MIB, 214 * MIB)],
+)
+
+
+def app(stream: list[events.Event] | None = None, options: UiOptions | None = None) -> TfmemtopApp:
+    cuts: list[pools.Cut] = [[(200 * MIB, True), (56 * MIB, False)]]
+    known = [*pools.watched(cuts), REPLAYED] if stream is None else stream
+    return TfmemtopApp(Recorded(known), options or UiOptions())
+
+
+async def test_x_shows_what_each_setting_would_do_and_enter_takes_one() -> None:
+    async with app().run_test(size=(160, 48), notifications=True) as pilot:
+        await drawn(pilot)
+        told = await press(pilot, "X")
+        assert "GPU:0 of process 100 under other settings" in told and "It rests on 4,045 events of 3 steps" in told
+        for part in ("the present setting", "210M   no", "226M   perhaps", "239M   yes", "surely enough"):
+            assert part in told, part
+        assert "StatefulPartitionedCall/adam/Mul_19 asks for 24.0 MiB, 8.0 MiB short" in await press(pilot, "down")
+        told = await press(pilot, "down", "down", "enter")
+        assert "next: growth on" not in told.splitlines()[0] or "limit 239.0 MiB" in told.splitlines()[0]
+        assert "The next run has growth on, limit 239.0 MiB" in told
+        told = await press(pilot, "end", "enter")
+        assert "growth off" in told.splitlines()[0] and "260.0 MiB" in told.splitlines()[0]
+        assert "Processes" in await press(pilot, "escape")
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 36), (200, 60)])
+@pytest.mark.parametrize("ascii", [False, True])
+async def test_every_size_shows_the_settings(size: tuple[int, int], ascii: bool) -> None:
+    async with app(options=UiOptions(ascii=ascii)).run_test(size=size) as pilot:
+        await drawn(pilot)
+        lines = (await press(pilot, "X", "end")).splitlines()
+        assert len(lines) == size[1] and {cell_len(line) for line in lines} == {size[0]}
+        assert any(line.startswith(">" if ascii else "▸") for line in lines)
+        if ascii:
+            assert "\n".join(lines).isascii()
+
+
+async def test_where_nothing_was_recorded_from_the_start_it_is_said() -> None:
+    async with app([s.session(), s.run()]).run_test(size=(120, 36)) as pilot:
+        await drawn(pilot)
+        await press(pilot, "X")
+        assert "No allocations have been recorded from the start of this run" in text_of(await drawn(pilot))
+
+
+async def test_nothing_is_taken_in_a_replay(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    first, *rest = [*pools.watched([[(200 * MIB, True)]]), REPLAYED]
+    path.write_bytes(
+        b"".join(events.encode(event) + b"\n" for event in [first, *sorted(rest, key=lambda event: event.t)])
+    )
+    source = ReplaySource(path)
+    source.paused = True
+    async with TfmemtopApp(source, UiOptions()).run_test(size=(160, 48), notifications=True) as pilot:
+        source.seek(30.0)
+        await drawn(pilot)
+        told = await press(pilot, "X", "enter")
+        assert "nothing in it can be changed" in told and "take for the next run" not in told

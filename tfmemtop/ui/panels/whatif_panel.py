@@ -1,0 +1,118 @@
+"""What other settings would do to a pool: a row for each setting that was replayed."""
+
+from rich.segment import Segment
+from textual import events as textual_events
+from textual.geometry import clamp
+
+from tfmemtop.events import SettingReplayed
+from tfmemtop.state import State
+from tfmemtop.state.foretold import Foretold, foretold
+from tfmemtop.ui.draw.lines import Line, fit
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.screens.full_screen import MovedPanel
+from tfmemtop.units import UNKNOWN
+from tfmemtop.words import whatif, whatif_screen
+
+_DROPPED_FIRST = ("fragmented", "largest free", "grew", "cached", "process total")
+"""Columns that go first where there is little room."""
+_LOOKS = {True: GOOD, None: WARNING, False: ERROR}
+_LAST_LEAST = 14  # lines of the panel from which the smallest limits stand below the table
+
+
+class WhatIfPanel(MovedPanel):
+    """``said`` stands in place of a table while there is none."""
+
+    def __init__(self, state: State, *, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(glyphs=glyphs)
+        self.state = state
+        self.said = ""
+        self.which = 0  # of the pools
+        self._at = 0
+        self._top = 0
+        self._page = 1
+        self._spots: dict[int, int] = {}
+
+    @property
+    def view(self) -> Foretold | None:
+        """The pool that is shown."""
+        known = foretold(self.state)
+        return known[self.which % len(known)] if known else None
+
+    @property
+    def chosen(self) -> SettingReplayed | None:
+        """The row under the cursor."""
+        rows = self.view.rows if self.view else []
+        return rows[clamp(self._at, 0, len(rows) - 1)] if rows else None
+
+    def build(self, width: int, height: int) -> list[Line]:
+        self._spots = {}
+        view = self.view
+        if view is None:
+            told = [[Segment(f"  {line}", BOLD)] for line in wrap(self.said, width - 4)]
+            return [self.title_line(width, whatif_screen.TITLE), [], *told]
+        lines = [self.title_line(width, whatif.title(view))]
+        basis = [view.replayed.missing, view.replayed.remedy] if view.replayed.missing else list(whatif.basis(view))
+        lines += _wrapped(basis, width)
+        rows = view.rows
+        if not rows:
+            return lines
+        last = [*whatif.smallest(view), whatif.asynchronous(view), whatif.NO_TIME]
+        below = _wrapped(last, width) if height >= _LAST_LEAST else []
+        at = clamp(self._at, 0, len(rows) - 1)
+        room = max(1, height - len(lines) - len(below) - 3)
+        self._page = room
+        self._top = clamp(clamp(self._top, at - room + 1, at), 0, max(0, len(rows) - room))
+        seen = range(self._top, min(len(rows), self._top + room))
+        lines += self._table(view, rows, seen, at, width, len(lines))
+        lines.append([Segment(" " + fit(whatif.remark(view, rows[at]), width - 1, self.glyphs), DIM)])
+        return [*lines, [], *below]
+
+    def _table(
+        self, view: Foretold, rows: list[SettingReplayed], seen: range, at: int, width: int, above: int
+    ) -> list[Line]:
+        texts = [whatif.cells(view, row) for row in rows]
+        used = [
+            place
+            for place, name in enumerate(whatif.COLUMNS)
+            if any(text[place] not in ("", UNKNOWN) for text in texts)
+        ]
+        widths = [max(len(name), *(len(text[place]) for text in texts)) for place, name in enumerate(whatif.COLUMNS)]
+        for name in _DROPPED_FIRST:
+            if 2 + sum(widths[place] + 2 for place in used) > width:
+                used = [place for place in used if whatif.COLUMNS[place] != name]
+        head = "".join(f"{whatif.COLUMNS[place].upper():<{widths[place] + 2}}" for place in used)
+        lines: list[Line] = [[Segment(fit(f"  {head}", width, self.glyphs), DIM)]]
+        for index in seen:
+            self._spots[above + len(lines)] = index
+            mark = (">" if self.glyphs.ascii else "▸") if index == at else " "
+            line: Line = [Segment(f"{mark} ", BOLD)]
+            for place in used:
+                look = _LOOKS[rows[index].fits] if whatif.COLUMNS[place] == "fits" else PLAIN
+                look = CHOSEN if index == at and place == used[0] else look
+                line.append(Segment(f"{texts[index][place]:<{widths[place]}}", look))
+                line.append(Segment("  "))
+            taken = 2 + sum(widths[place] + 2 for place in used)
+            if width - taken >= 12:
+                line.append(Segment(fit(whatif.remark(view, rows[index]), width - taken, self.glyphs), DIM))
+            lines.append(Segment.adjust_line_length(line, width))
+        return lines
+
+    def move(self, count: int) -> None:
+        """Go to another row."""
+        rows = self.view.rows if self.view else []
+        self._at = clamp(self._at + count, 0, max(0, len(rows) - 1))
+        self.redraw()
+
+    def page(self, count: int) -> None:
+        """Go on by what fits on the screen."""
+        self.move(count * max(1, self._page - 1))
+
+    def on_click(self, click: textual_events.Click) -> None:
+        if click.y in self._spots:
+            self._at = self._spots[click.y]
+            self.redraw()
+
+
+def _wrapped(told: list[str] | list[str | None], width: int) -> list[Line]:
+    return [[Segment(f" {line}", DIM)] for text in told if text for line in wrap(text, max(10, width - 2))]

@@ -1,0 +1,83 @@
+"""X: a full screen for what other settings would do; Enter takes one for the next run."""
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from tfmemtop.session.session import Session
+from tfmemtop.session.whatif import ask_later, traced
+from tfmemtop.state.fold import apply
+from tfmemtop.state.foretold import foretold
+from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.panels.whatif_panel import WhatIfPanel
+from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.screens.full_screen import FullScreen
+from tfmemtop.units import format_bytes
+from tfmemtop.words import refusals, whatif_screen
+from tfmemtop.words.failure import describe
+
+
+class WhatIfScreen(FullScreen[WhatIfPanel]):
+    """What was recorded is replayed when the screen opens, unless that has been done."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c,X,q", "close", show=False),
+        Binding("enter", "take", show=False),
+        Binding("tab", "other(1)", show=False, priority=False),
+        Binding("shift+tab", "other(-1)", show=False),
+    ]
+
+    def __init__(self, session: Session, *, glyphs: Glyphs) -> None:
+        super().__init__(session, WhatIfPanel(session.state, glyphs=glyphs))
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.run_worker(self._replay(), name="replay", exit_on_error=False)
+
+    async def _replay(self) -> None:
+        """Have replayed what was recorded, in a process of its own; what that says goes into the state."""
+        state = self.session.state
+        known = {(view.pid, view.device) for view in foretold(state) if not view.replayed.missing}
+        pools = [pool for pool in traced(state) if (pool.pid, pool.device) not in known]
+        here = [pool for pool in pools if pool.here]
+        self.panel.said = whatif_screen.REPLAYING if here else whatif_screen.NOT_HERE
+        self.panel.said = self.panel.said if pools else whatif_screen.NOT_ENOUGH
+        self.post_message(Changed())
+        for pool in here:
+            try:
+                apply(state, await ask_later(pool))
+            except (RuntimeError, OSError) as error:
+                self.panel.said = f"{whatif_screen.FAILED}: {describe(error)}"
+            self.post_message(Changed())
+
+    def hints(self) -> list[tuple[str, str]]:
+        hints = [("Esc", "back")]
+        if self.panel.chosen is not None:
+            hints.append((f"{self.panel.glyphs.up}{self.panel.glyphs.down}", "setting"))
+            if self.session.may_change:
+                hints += [("Enter", "take for the next run"), ("R", "relaunch")]
+        known = foretold(self.panel.state)
+        if len(known) > 1:
+            hints.append(("Tab", known[(self.panel.which + 1) % len(known)].device))
+        return [*hints, ("F1", "help")]
+
+    def action_other(self, step: int) -> None:
+        self.panel.which = (self.panel.which + step) % max(1, len(foretold(self.panel.state)))
+        self.post_message(Changed())
+
+    def action_take(self) -> None:
+        """Take the row under the cursor for the next run."""
+        row, upcoming = self.panel.chosen, self.session.next
+        if not self.session.may_change:
+            self.app.notify(refusals.no_change(replay=self.session.replay is not None))
+        elif row is not None and upcoming is not None:
+            state = self.session.state
+            try:
+                self.session.choose(upcoming.with_replayed(row, state))
+            except ValueError as error:
+                self.app.notify(str(error))
+                return
+            limit = "none" if row.limit is None else format_bytes(row.limit)
+            growth = whatif_screen.taken(limit, "on" if row.growth else "off")
+            self.app.notify(growth if state.devices else whatif_screen.taken_limit(limit))
+            self.post_message(Changed())

@@ -1,0 +1,20 @@
+"""What the screen of other settings says around the table."""
+
+TITLE = "What other settings would do"
+REPLAYING = "The recorded allocations are being replayed under many settings. That takes some seconds."
+FAILED = "The recorded allocations cannot be replayed"
+NOT_ENOUGH = (
+    "No allocations have been recorded from the start of this run. The probe records them until the third step; "
+    "the table needs all of them."
+)
+NOT_HERE = "The allocations were recorded, but the TensorFlow that they are of is not on this machine."
+
+
+def taken(limit: str, growth: str) -> str:
+    """A row was chosen for the next run."""
+    return f"The next run has growth {growth}, limit {limit}. [R] starts it."
+
+
+def taken_limit(limit: str) -> str:
+    """Likewise, where growth is no choice."""
+    return f"The next run has limit {limit}. [R] starts it."
