@@ -61,10 +61,119 @@ def test_calls_and_tracings(monitor: Monitor, script: Script) -> None:
 
     found = {name.rpartition(".")[2]: counts for name, counts in newest(monitor).items()}
     # 15 values twice, one of them 500 times more, nine more of which 0 is known.
-    assert found["counted"] == [539, 23, path, line("def counted") - 1, 1]
-    assert found["__call__"] == [40, 1, path, line("def __call__") - 1, 1]
-    assert found["step"] == [40, 1, path, line("def step"), 1]
-    assert found["<lambda>"] == [5, 5, path, line("lambda"), 1]
+    # The first of a function's tracings is not compared with any.
+    assert found["counted"] == [539, 23, path, line("def counted") - 1, 1, 1, [["n", "-7", "-8", 22]]]
+    assert found["__call__"] == [40, 1, path, line("def __call__") - 1, 1, 1, []]
+    assert found["step"] == [40, 1, path, line("def step"), 1, 1, []]
+    assert found["<lambda>"] == [5, 5, path, line("lambda"), 1, 5, []]
+    assert not monitor.of("hook_error")
+
+
+CHANGING = """
+import collections, sys
+import tensorflow as tf
+
+class Settings:
+    def __repr__(self):
+        raise SystemExit("asked")
+
+class Counted(tf.Module):
+    @tf.function
+    def step(self, x):
+        return x
+
+Pair = collections.namedtuple("Pair", "left right")
+
+@tf.function
+def shapes(x, y=2.0):
+    return x
+
+@tf.function
+def dtypes(x):
+    return x
+
+@tf.function
+def values(x, n, name="a"):
+    return x
+
+@tf.function
+def training(x, training=False):
+    return x
+
+@tf.function
+def objects(x, settings):
+    return x
+
+@tf.function
+def batches(batch, pair, *more):
+    return batch["x"]
+
+@tf.function
+def ranks(x):
+    return x
+
+@tf.function
+def makes(x):
+    if not kept:
+        kept.append(tf.Variable(1.0))
+    return x * kept[0]
+
+@tf.function(reduce_retracing=True)
+def general(x):
+    return x
+
+@tf.function
+def datasets(rows):
+    return next(iter(rows))
+
+kept = []
+for size in (32, 31):
+    shapes(tf.ones([size, 10]))
+    general(tf.ones([size]))
+for dtype in (tf.float32, tf.float16):
+    dtypes(tf.ones([3], dtype))
+for n in (3, 4):
+    values(tf.ones([3]), n, name="ab"[n - 3])
+for flag in (True, False):
+    training(tf.ones([3]), training=flag)
+for _ in range(3):
+    objects(tf.ones([3]), Settings())
+for size in (4, 5):
+    batches({"x": tf.ones([size]), "y": 1}, Pair(tf.ones([2]), [tf.ones([size]), None]), size)
+ranks(tf.ones([3])), ranks(tf.ones([3, 1]))
+makes(tf.ones([3]))
+for size in (6, 7):
+    datasets(tf.data.Dataset.from_tensor_slices({"a": tf.ones([9, size])}))
+for _ in range(2):
+    Counted().step(tf.ones([3]))
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_which_argument_changed_and_how(monitor: Monitor, script: Script) -> None:
+    end = run(monitor, script(CHANGING))
+    assert end[:2] == (0, "ready\n"), end
+    changed = {name: counts[-1] for name, counts in newest(monitor).items()}
+    assert changed == {
+        "shapes": [["x", "float32[32,10]", "float32[31,10]", 1]],
+        "general": [["x", "float32[32]", "float32[None]", 1]],
+        "dtypes": [["x", "float32[3]", "float16[3]", 1]],
+        "values": [["n", "3", "4", 1], ["name", "'a'", "'b'", 1]],
+        "training": [["training", "True", "False", 1]],
+        "objects": [["settings", "<Settings>", "<Settings>", 2]],
+        "batches": [
+            ["batch['x']", "float32[4]", "float32[5]", 1],
+            ["pair.right[0]", "float32[4]", "float32[5]", 1],
+            ["more_0", "4", "5", 1],
+        ],
+        "ranks": [["x", "float32[3]", "float32[3,1]", 1]],
+        "makes": [],
+        "datasets": [["rows['a']", "float32[6]", "float32[7]", 1]],
+        "Counted.step": [],
+    }
+    anew = {name: counts[-2] for name, counts in newest(monitor).items()}
+    assert anew["Counted.step"] == 2 and anew["shapes"] == 1
     assert not monitor.of("hook_error")
 
 
@@ -78,7 +187,7 @@ model.fit(tf.ones((64, 4)), tf.ones((64, 1)), batch_size=4, epochs=3, verbose=0)
 
 def test_keras_says_how_many_steps_a_call_takes(monitor: Monitor, script: Script) -> None:
     assert run(monitor, script(KERAS.format(steps=4))).code == 0
-    ((calls, traces, file, _, steps),) = newest(monitor).values()
+    ((calls, traces, file, _, steps, *_),) = newest(monitor).values()
     assert (calls, steps) == (12, 4) and isinstance(traces, int) and traces <= 2
     assert str(file).endswith("trainer.py")
 

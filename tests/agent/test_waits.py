@@ -52,6 +52,7 @@ def test_the_pool_is_put_down_long_before_the_error(monitor: Monitor, script: Sc
     put_down = monitor.wait_for(exhausted)
     where = monitor.of("waiting")[0]
     assert where["operation"] == "Empty" and where["code"].startswith("tf.raw_ops.Empty(")
+    assert (where["requested"], where["shape"], where["dtype"]) == (128 << 20, [128 << 20], "uint8")
     assert not monitor.of("out_of_memory")
     pieces, _ = read_chunks(dumps, msgspec.convert({**put_down, "t": 0.0}, Chunks))
     assert sum(piece.size for piece in pieces if piece.in_use) == put_down["in_use"] >= 16 * MIB

@@ -160,6 +160,25 @@ async def test_a_complete_report_is_read_and_all_files_deleted(desk: Desk) -> No
     assert desk.left() == []
 
 
+async def test_a_report_in_three_files_is_read_as_one(desk: Desk) -> None:
+    """As 2.22.0rc0 writes it."""
+    desk.ask()
+    of, text = _dump(LOOP)
+    lines = assignment(LOOP)
+    total = next(place for place, line in enumerate(lines) if line.startswith("Total bytes used"))
+    ranges = next(place for place, line in enumerate(lines) if line.startswith("HloLiveRange"))
+    desk.write(of, lines[:total], pid=os.getpid(), age_s=2)
+    desk.write(text, module(LOOP), pid=os.getpid())
+    desk.reports.drain()
+    desk.reports.drain()
+    assert desk.clusters == []  # not all of it is there yet
+    desk.write(of.replace(".txt", "-values.txt"), lines[total:ranges], pid=os.getpid())
+    desk.write(of.replace("buffer-assignment", "live-range"), lines[ranges:], pid=os.getpid())
+    desk.reports.drain()
+    (found,) = desk.clusters
+    assert found.values == cluster(LOOP).values and desk.left() == []
+
+
 async def test_files_of_a_gpu_are_told_by_their_names_too(desk: Desk) -> None:
     desk.ask()
     of, text = _dump(LOOP, 3, "sm_9.0_gpu_after_optimizations")
@@ -239,6 +258,15 @@ async def test_of_too_many_modules_the_first_are_read(desk: Desk, monkeypatch: p
         desk.write(_dump(LOOP, number)[0], assignment(LOOP), age_s=10 - number)
     desk.reports.drain()
     assert [one.missing for one in desk.clusters] == [None, None, XlaMissing.TOO_MANY] and desk.left() == []
+
+
+async def test_many_small_clusters_do_not_push_the_large_ones_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xla_reports, "ALL_TOLD", 2)
+    desk.ask()
+    for number, name in enumerate((KERAS, LOOP, LOOP, KERAS)):  # 58.7 MiB and 132 KiB
+        desk.write(_dump(name, number)[0], assignment(name), age_s=10 - number)
+    desk.reports.drain()
+    assert [one.module for one in desk.clusters] == [0, 1, 3] and desk.left() == []
 
 
 async def test_where_the_user_has_xla_write_elsewhere_each_process_says_so(desk: Desk) -> None:

@@ -238,6 +238,13 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
     )
     assert actions(finding)[0] is Action.RAISE_LIMIT
     whole = moment(2 * GIB - 100 * MIB, 2 * GIB, 99 * MIB, t=29.95)
+    assert "known when TensorFlow gives up" in say(finding).figures
+    # What the operation's arguments tell is what was asked for, unless there was room for that.
+    known = msgspec.structs.replace(stands, requested=300 * MIB, shape=[75 * MIB], dtype="float32")
+    exactly = say(found(gpu(2 * GIB, OURS), written, known)[NoRoom])
+    assert "MatMul at train.py:12 asked for 300.0 MiB" in exactly.headline and "float32" in exactly.figures
+    small = msgspec.structs.replace(known, requested=MIB)
+    assert found(gpu(2 * GIB, OURS), written, small)[NoRoom] == finding
     pending = found(gpu(2 * GIB, OURS), whole, stands)[NoRoom].cause
     assert isinstance(pending, Pending) and pending.cached is None and isinstance(pending.otherwise, HeldBack)
     # Without anybody's limit there is more than one reason left.

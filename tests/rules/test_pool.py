@@ -165,6 +165,17 @@ def test_a_leak_is_told_by_the_step_where_steps_are_counted() -> None:
     assert finding.left_steps is not None and abs(finding.left_steps - room // (MIB // 4)) < 200
 
 
+@pytest.mark.parametrize(("epoch_s", "epochs"), [(45, 20), (100, 18), (600, 24)])
+def test_a_leak_that_grows_once_an_epoch(epoch_s: int, epochs: int) -> None:
+    def seconds(*per_epoch: int) -> list[events.Event]:
+        sizes = [60 * GIB + per_epoch[0] * (i // epoch_s) + 2 * GIB * (i % 2) for i in range(epoch_s * epochs)]
+        return [reading(3.0 + i, size, 62 * GIB + max(sizes), 64 * GIB, 64 * GIB) for i, size in enumerate(sizes)]
+
+    finding = found(begin(), effective(True), seconds(20 * MIB))[Leak]
+    assert abs(finding.rise - 20 * MIB / epoch_s) < 0.2 * 20 * MIB / epoch_s
+    assert Leak not in found(begin(), effective(True), seconds(0))
+
+
 def test_warming_up_stages_and_short_runs_are_no_leaks() -> None:
     rest = [effective(True)]
     assert Leak not in found(begin(), rest, rising(60 * GIB, MIB, 120))

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests import streams as s
@@ -50,6 +51,32 @@ def test_keras_own_functions_are_a_hint_only() -> None:
     file = "/site-packages/keras/src/backend/tensorflow/trainer.py"
     finding = found(HEALTHY, counts(85.0, 12, 6, file))[Retraced]
     assert finding.severity is Severity.INFO and actions(finding) == [Action.COMPILE_ONCE]
+
+
+CHANGES = [
+    (["x", "float32[32,10]", "float32[31,10]", 5], "x: float32[32,10] → [31,10]", "reduce_retracing"),
+    (["x", "float32[3]", "float16[3]", 1], "x: float32[3] → float16[3]", "reduce_retracing"),
+    (["n", "3", "4", 1], "n: 3 → 4", "tf.constant(n)"),
+    (["settings", "<Settings>", "<Settings>", 1], "settings: <Settings> → another <Settings>", "Settings()"),
+    (["more", "", "4", 1], "more: none → 4", "tf.constant(n)"),
+]
+
+
+@pytest.mark.parametrize(("changed", "text", "code"), CHANGES, ids=[text for _, text, _ in CHANGES])
+def test_what_changed_is_told(changed: list[object], text: str, code: str) -> None:
+    def grown(t: float, calls: int, traces: int) -> events.Functions:
+        told = msgspec.convert(["step", calls, traces, "/home/ada/train.py", 12, 1, 1, [changed]], events.Traced)
+        return events.Functions(t=t, pid=100, functions=[told])
+
+    said = say(found(HEALTHY, grown(80.0, 1, 1), grown(90.0, 8, 6))[Retraced])
+    assert f"because of {text}." in said.figures and code in "\n".join(said.code)
+    assert ("x differed in 5 of 6." in said.figures) == (changed[-1] == 5)
+
+
+def test_functions_made_anew_are_told() -> None:
+    made = events.Traced("step", 8, 8, "/home/ada/train.py", 12, anew=8)
+    said = say(found(HEALTHY, counts(80.0, 1, 1), events.Functions(t=90.0, pid=100, functions=[made]))[Retraced])
+    assert "In 8 of the 8 tf.function was called on it anew." in said.figures and "before the loop" in said.code[0]
 
 
 RETRACED = """

@@ -104,6 +104,12 @@ def test_without_the_modules_text_values_have_xlas_names() -> None:
     assert found.peak == cluster(KERAS).peak and {value.operation for value in found.values} == {""}
 
 
+def test_the_form_of_tensorflow_2_22_says_the_same() -> None:
+    """As 2.22.0rc0 writes: the pages of allocations, and three files, one after the other."""
+    lines = [re.sub(r"^(allocation \d+: size \d+)", r"\1, page 0", line) for line in assignment(LOOP)]
+    assert lines != assignment(LOOP) and cluster(LOOP, lines) == cluster(LOOP)
+
+
 def test_a_cluster_without_a_temporary_buffer_is_none() -> None:
     lines = [line.replace("preallocated-temp", "maybe-live-out") for line in assignment(KERAS)]
     assert make_cluster(lines, [], pid=7, name="f", module=1, t=0.0) is None

@@ -8,6 +8,7 @@ from _weakref import ref
 from typing import Any, Callable, Optional
 
 from .messenger import Messenger
+from .signatures import Change, changes
 
 CodeType: Any = type((lambda: None).__code__)
 
@@ -16,6 +17,7 @@ SENT = 20
 """Functions that are told of at most, the busiest first."""
 
 _NAME, _PATH = 200, 1000  # characters: all of them must fit a packet
+_ARGUMENTS = 64
 
 _KERAS_STEPS = ("multi_step_on_iterator", "one_step_on_iterator", "multi_step_on_data", "one_step_on_data")
 _STEPS = {"steps_per_execution", "_steps_per_execution"}
@@ -23,13 +25,33 @@ _STEPS = {"steps_per_execution", "_steps_per_execution"}
 
 
 class Tally:
-    """Of one function: calls that TensorFlow's count has let go of, tracings, and steps a call takes."""
+    """Of one function: calls that TensorFlow's count has let go of, tracings, and steps a call takes.
 
-    __slots__ = ("lost", "steps", "traces")
+    ``anew`` are those of the tracings that were the first of another ``tf.function`` of the same Python, ``changed``
+    what the newest differed in from the one before, ``changes`` in how many each argument did.
+    """
+
+    __slots__ = ("anew", "changed", "changes", "lost", "steps", "traces")
 
     def __init__(self) -> None:
-        self.lost = self.traces = 0
+        self.lost = self.traces = self.anew = 0
         self.steps: Optional[int] = 0  # 0 before the first tracing, None if unknown or not always the same
+        self.changed: list[Change] = []
+        self.changes: dict[str, int] = {}
+
+    def compare(self, made: Any) -> None:
+        """Another tracing is of *made*, TensorFlow's object for the function."""
+        changed = changes(made)
+        if changed is None:
+            self.anew += 1
+        for each in changed or ():
+            if each.argument in self.changes or len(self.changes) < _ARGUMENTS:
+                self.changes[each.argument] = self.changes.get(each.argument, 0) + 1
+        self.changed = changed or self.changed
+
+    def told(self) -> "list[list[Any]]":
+        """What changed, as it is sent."""
+        return [[*each, self.changes.get(each.argument, 1)] for each in self.changed]
 
 
 class Functions:
@@ -54,8 +76,11 @@ class Functions:
         detector = self._detectors.get(ref(key))
         return 0 if detector is None else detector._call_count
 
-    def traced(self, key: Any, function: Any, calls_before: int) -> None:
-        """The function *key* was traced anew in a call; *calls_before* TensorFlow counted before that."""
+    def traced(self, key: Any, function: Any, calls_before: int, made: Any = None) -> None:
+        """The function *key* was traced anew in a call; *calls_before* TensorFlow counted before that.
+
+        *made* is TensorFlow's object for it, if that is known.
+        """
         if not plainly_hashed(key):
             return
         tally = self._tallies.get(ref(key))
@@ -65,6 +90,8 @@ class Functions:
         tally.lost += calls_before + 1 - self.calls(key)
         steps = steps_of_a_call(function)
         tally.steps = steps if tally.steps in (0, steps) else None
+        if made is not None:
+            tally.compare(made)
 
     def tell(self, now: float, last: bool = False) -> None:
         """Send the counts if some have changed: at most once a second, but at once for a new function."""
@@ -81,7 +108,8 @@ class Functions:
                 tally = self._tallies.get(reference) or Tally()
                 # Traced before by other means than a call, it may never be traced in one.
                 steps = 1 if tally.steps == 0 else tally.steps
-                counts.append([name, tally.lost + detector._call_count, tally.traces, file, line, steps])
+                calls = tally.lost + detector._call_count
+                counts.append([name, calls, tally.traces, file, line, steps, tally.anew, tally.told()])
         counts.sort(key=lambda count: -count[1])
         del counts[SENT:]
         if counts != self._sent:

@@ -4,8 +4,9 @@ usage: tfmemtop fit [--seconds N] [OPTIONS] -- COMMAND…
 example: tfmemtop fit -- python train.py
 
 tfmemtop starts the command several times, each time with another limit. It stops a try that has run long enough. At
-the end it prints a table of the tries and the setting to use. More: tfmemtop help fit.
-exit code: 0 if a limit was found, 1 if not, 130 if the search was interrupted.
+the end it prints a table of the tries and the setting to use. With --largest it finds the largest value of a number in
+the command instead. More: tfmemtop help fit.
+exit code: 0 if a limit or value was found, 1 if not, 130 if the search was interrupted.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ import msgspec
 
 from tfmemtop.commands import values
 from tfmemtop.commands.arguments import RunArguments, add_json_option, add_run_options
+from tfmemtop.commands.fit_largest import FitLargest, complained, tell_largest
 from tfmemtop.commands.launching import ask_machine, make_launch
 from tfmemtop.commands.limits import bounds, resolve
 from tfmemtop.commands.parser import Parser, Trailing
@@ -28,18 +30,17 @@ from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.stream.folders import output_folder
 from tfmemtop.engine.tries import Tries, open_tries
 from tfmemtop.events import HookAbsence
+from tfmemtop.fit.largest import Wanted, parse_wanted
 from tfmemtop.fit.plan import SECONDS, SECONDS_MOST, STEPS_MOST, TRIES, TRIES_MOST, Plan, check, make_plan
 from tfmemtop.fit.search import Tried
 from tfmemtop.fit.stopped import Stopped, Why
 from tfmemtop.fit.watch import Goal
 from tfmemtop.options import Refusal
-from tfmemtop.tensorflow_text import tells_exhaustion
 from tfmemtop.words.fit import advice, conclusion, limit_words, outcome, result, stopped_words, table
 from tfmemtop.words.starting import start_text
 
 _INTERRUPTED = 130
 _WIDTH = 96
-_TAIL = 256 * 1024  # bytes of a try's output in which TensorFlow's complaint is looked for
 
 
 class Arguments(RunArguments):
@@ -49,12 +50,30 @@ class Arguments(RunArguments):
     steps: int | None = None
     smallest: str | None = None
     largest: str | None = None
+    value: str | None = None
     tries: int = TRIES
     json: bool = False
 
     def check(self) -> None:
         if self.seconds is not None and self.steps is not None:
             raise Refusal("give --seconds or --steps, not both")
+        if self.value is not None and self.smallest is not None:
+            raise Refusal("--from is a limit to search from: with --largest, --to gives the limit of every try")
+
+    @property
+    def wanted(self) -> Wanted | None:
+        """What ``--largest`` asks for, if it is given.
+
+        Raises:
+            Refusal: it is not a range, or the command has no place for the value.
+        """
+        if self.value is None:
+            return None
+        if (wanted := parse_wanted(self.value)) is None:
+            raise Refusal(f"--largest {self.value}: give a name and a range of whole numbers, such as batch=1..4096")
+        if not wanted.is_in(self.command):
+            raise Refusal(f"--largest {self.value}: the command has no {{{wanted.name}}} in which to put the value")
+        return wanted
 
     @property
     def goal(self) -> Goal:
@@ -81,6 +100,12 @@ def declare(parser: Parser) -> None:
         type=steps,
         help="how many steps a try must make instead: calls of the busiest tf.function, or Keras steps",
     )
+    fit.add_argument(
+        "--largest",
+        dest="value",
+        metavar="NAME=LOW..HIGH",
+        help="find the largest value of a number that stands as {NAME} in COMMAND, under the limit of --to",
+    )
     fit.add_argument("--from", dest="smallest", metavar="SIZE", help="the smallest limit to try")
     fit.add_argument(
         "--to", dest="largest", metavar="SIZE", help="the largest limit to try (default: no limit in the first try)"
@@ -106,6 +131,11 @@ class _Fit:
         self.hint: HookAbsence | None = None
         self.launch = launch
 
+    @property
+    def found(self) -> bool:
+        """Whether a limit was found."""
+        return self.search.limit is not None
+
     async def run(self, output: int) -> None:
         async with open_tries(self.launch, output) as tries:
             while self.search.has_next() and not self.stopped:
@@ -124,7 +154,7 @@ class _Fit:
         except BaseException:
             note("not started")
             raise
-        tried = watch.outcome(limit, tries.now(), _complained(output, begin), not reached)
+        tried = watch.outcome(limit, tries.now(), complained(output, begin), not reached)
         note(result(tried))
         if not reached:
             self.stopped = Stopped(Why.INTERRUPTED)
@@ -146,6 +176,7 @@ def run(arguments: Arguments) -> int:
     Raises:
         Refusal: the script cannot be started, or a setting makes no sense.
     """
+    wanted = arguments.wanted
     machine = ask_machine()
     try:
         check(arguments.settings)
@@ -164,21 +195,27 @@ def run(arguments: Arguments) -> int:
         largest=largest,
         ceiling=ceiling,
     )
-    fit = _Fit(plan, launch)
+    if plan.on_gpu or arguments.largest is not None or wanted is None:
+        search: FitLargest | _Fit = _Fit(plan, launch) if wanted is None else FitLargest(wanted, plan, launch)
+    else:
+        raise Refusal("without a GPU, --largest needs --to: the size of the CPU's pool in which the value shall fit")
     path = output_folder() / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
     output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        asyncio.run(fit.run(output))
+        asyncio.run(search.run(output))
     except StartError as error:
         raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
     except ValueError as error:
         raise Refusal(str(error)) from error
     finally:
         os.close(output)
-    _print(fit, path, arguments)
-    if fit.stopped == Stopped(Why.INTERRUPTED):
+    if isinstance(search, FitLargest):
+        tell_largest(search, path, arguments.json)
+    else:
+        _print(search, path, arguments)
+    if search.stopped == Stopped(Why.INTERRUPTED):
         return _INTERRUPTED
-    return 1 if fit.search.limit is None else 0
+    return 0 if search.found else 1
 
 
 def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
@@ -207,10 +244,3 @@ def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
 
 def _to_json(tried: Tried) -> dict[str, Any]:
     return msgspec.structs.asdict(tried) | {"passed": tried.passed, "how": outcome(tried.how)}
-
-
-def _complained(output: int, begin: int) -> bool:
-    """Whether TensorFlow wrote since *begin* that a pool ran out, which a crash leaves unsaid."""
-    end = os.lseek(output, 0, os.SEEK_END)
-    tail = os.pread(output, _TAIL, max(begin, end - _TAIL))
-    return tells_exhaustion(tail.decode(errors="replace"))

@@ -205,10 +205,25 @@ class Probe(Event, tag="probe", frozen=True):
         return self.state not in ("direct", "public")
 
 
+class Changed(msgspec.Struct, frozen=True, array_like=True):
+    """An argument of a ``tf.function`` that differed between two tracings, as in ``tracings`` of them all.
+
+    ``before`` and ``after`` are shape and dtype of a tensor, or a Python value; empty where there was none, and equal
+    where it was another object of the same class. ``argument`` may be a part of one: ``batch['x']``.
+    """
+
+    argument: Name
+    before: Name
+    after: Name
+    tracings: Size
+
+
 class Traced(msgspec.Struct, frozen=True, array_like=True):
     """A ``tf.function`` that the script calls, by TensorFlow's own count; ``file`` and ``line`` of its Python.
 
-    ``steps`` are those that one call takes, ``None`` if that is not known: Keras may take several.
+    ``steps`` are those that one call takes, ``None`` if that is not known: Keras may take several. ``anew`` of the
+    tracings were the first of a function that was made anew from the same Python, and ``changed`` are the arguments in
+    which the newest other tracing differed from the one before.
     """
 
     name: Text
@@ -217,6 +232,8 @@ class Traced(msgspec.Struct, frozen=True, array_like=True):
     file: Text
     line: Number
     steps: Size | None = 1
+    anew: Size = 0
+    changed: Annotated[list[Changed], Few] = msgspec.field(default_factory=list)
 
 
 class Functions(Event, tag="functions", frozen=True):
@@ -292,7 +309,8 @@ class Waiting(Event, tag="waiting", frozen=True):
     """Where the script stands while TensorFlow tries to find room: told when a pool could not satisfy a request.
 
     ``operation`` is the one that runs eagerly, ``None`` in a ``tf.function``; ``file``, ``line`` and its text are
-    the script's own, empty and 0 where none is on the stack.
+    the script's own, empty and 0 where none is on the stack. ``requested`` are the bytes of the operation's output, of
+    that ``shape`` and ``dtype``, where its arguments leave no doubt: what it waits for, if that does not fit.
     """
 
     origin = Origin.HOOK
@@ -304,6 +322,9 @@ class Waiting(Event, tag="waiting", frozen=True):
     file: Text
     line: Number
     code: Text = ""
+    requested: Size | None = None
+    shape: Annotated[list[Size], Few] | None = None
+    dtype: Name | None = None
 
 
 class OutOfMemory(Event, tag="out_of_memory", frozen=True):

@@ -7,7 +7,7 @@ from tfmemtop.events import Alike
 from tfmemtop.rules.causes import Cause
 from tfmemtop.rules.finding import DeviceFinding, Question
 from tfmemtop.rules.remedy import Action, Remedy
-from tfmemtop.rules.rising import LEAST_WINDOWS, Rise, rise_until, rises, slope
+from tfmemtop.rules.rising import LEAST_WINDOWS, Rise, merged, rise_until, rises, slope
 from tfmemtop.rules.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import RETRIED_S, Anatomy, anatomies, trying
@@ -16,13 +16,16 @@ from tfmemtop.state.holdings import alike_on
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.steps import pace
-from tfmemtop.state.trend import Trend
+from tfmemtop.state.trend import LONG_S, Trend, Window
 from tfmemtop.units import MIB
 
 LEAK_WINDOWS = 18
 """Windows of ten seconds: nothing is called a leak before three minutes have passed, unless it has filled its pool."""
 
 LEAK_LOOKED_AT = 90
+EPOCHS = (3, 6)
+"""Windows that are taken as one where a leak grows once an epoch: three such stretches must hold an epoch."""
+
 LEAK_AT_LEAST = 32 * MIB
 LEAK_SHARE = 0.003
 
@@ -159,7 +162,8 @@ def leaked_until(hooked: Hooked, device: str, trend: Trend, failed: float, in_us
     """The leak by which *in_use* bytes were in use when an allocation *failed*, at that time, if it was one."""
     listed = any(one.holder and one.count >= LIST_OF_MANY for one in alike_on(hooked, device))
     until = _stood_still(hooked, failed)
-    rise = rise_until((trend.whole.windows, trend.long, trend.short), until, FEW_WINDOWS if listed else LEAST_WINDOWS)
+    histories = trend.whole.windows, trend.long, trend.short, *(merged(trend.whole.windows, times) for times in EPOCHS)
+    rise = rise_until(histories, until, FEW_WINDOWS if listed else LEAST_WINDOWS)
     if rise is None or rise.size < max(FILLED_AT_LEAST, in_use * FILLED_SHARE):
         return None
     steps, unit = steps_of(hooked, rise)
@@ -209,10 +213,10 @@ def _grown(hooked: Hooked, device: str, rise: float) -> Grown | None:
 def _rising(state: State, device: RunDevice) -> Leak | None:
     if device.trend is None or device.reading is None or device.reading.in_use is None:
         return None
-    windows = list(device.trend.long)[:-1][-LEAK_LOOKED_AT:]  # the newest is not complete
-    lows, highs = [window.low for window in windows], [window.high for window in windows]
-    if len(windows) < LEAK_WINDOWS or not (rises(lows) and rises(highs)):
+    windows = next(filter(_rise_steadily, _stretches(device.trend)), None)
+    if windows is None:
         return None
+    lows, highs = [window.low for window in windows], [window.high for window in windows]
     span_s = windows[-1].start - windows[0].start
     rise = min(slope(windows, lows), slope(windows, highs))
     if rise * span_s < max(LEAK_AT_LEAST, lows[-1] * LEAK_SHARE):
@@ -232,6 +236,22 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
         holder=_holder(device.hooked, device.name, int(rise * span_s)),
         grown=_grown(device.hooked, device.name, rise),
     )
+
+
+def _stretches(trend: Trend) -> Iterator[list[Window]]:
+    """The last quarter of an hour in windows of ten seconds, then longer times in longer stretches."""
+    windows, whole = list(trend.long)[:-1], trend.whole.windows[:-1]  # the newest is not complete
+    yield windows[-LEAK_LOOKED_AT:]
+    for times in EPOCHS:
+        yield merged(windows, times)
+    if trend.whole.width_s >= LONG_S:
+        for times in (1, *EPOCHS):
+            yield merged(whole, times)
+
+
+def _rise_steadily(windows: list[Window]) -> bool:
+    lows, highs = [window.low for window in windows], [window.high for window in windows]
+    return len(windows) >= LEAK_WINDOWS and rises(lows) and rises(highs)
 
 
 def _room(device: RunDevice, highest: int) -> int | None:

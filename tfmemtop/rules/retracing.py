@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from tfmemtop.events import Changed
 from tfmemtop.rules.callsite import Callsite
 from tfmemtop.rules.finding import Finding, Question, Severity
 from tfmemtop.rules.remedy import Action, Remedy
@@ -27,7 +28,9 @@ CALLS_WARMING_UP = 2
 class Retraced(Finding):
     """A function of process ``pid`` was traced in ``traces`` of its ``calls`` of the last ``span_s`` seconds.
 
-    All of its tracings and calls are ``traces_so_far`` and ``calls_so_far``.
+    All of its tracings and calls are ``traces_so_far`` and ``calls_so_far``; ``anew`` of these tracings were the first
+    of a function made anew. ``changed`` are the arguments in which the newest other tracing differed from the one
+    before.
     """
 
     answers = Question.EFFICIENTLY
@@ -40,6 +43,13 @@ class Retraced(Finding):
     span_s: float
     traces_so_far: int
     calls_so_far: int
+    anew: int = 0
+    changed: tuple[Changed, ...] = ()
+
+    @property
+    def mostly_anew(self) -> bool:
+        """Whether most graphs belong to functions made anew, so that no argument is to blame."""
+        return self.anew > 1 and 2 * self.anew > self.traces_so_far
 
     @property
     def of_keras(self) -> bool:
@@ -74,6 +84,8 @@ def retracing(state: State) -> Iterator[Retraced]:
                 span_s=span_s,
                 traces_so_far=function.traces,
                 calls_so_far=function.calls,
+                anew=function.anew,
+                changed=tuple(function.changed),
             )
 
 

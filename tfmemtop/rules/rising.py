@@ -74,6 +74,13 @@ def retained(lows: Iterable[int]) -> list[int]:
     return list(accumulate(reversed(list(lows)), min))[::-1]
 
 
+def merged(windows: Sequence[Window], times: int) -> list[Window]:
+    """Stretches of so many *windows* each, up to the newest: what rises once an epoch rises in each that holds one."""
+    first = len(windows) % times
+    groups = [windows[at : at + times] for at in range(first, len(windows), times)]
+    return [Window(group[0].start, min(one.low for one in group), max(one.high for one in group)) for group in groups]
+
+
 def rises(values: list[int]) -> bool:
     """Whether they rise steadily: not in a few jumps, and not ever more slowly, as while a script warms up."""
     whole = values[-1] - values[0]

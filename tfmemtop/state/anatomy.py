@@ -1,7 +1,7 @@
 """An allocation that failed: what was asked for, and how things stood when it did."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from tfmemtop import events
@@ -152,7 +152,7 @@ def _anatomy(
     total, free, others = _card(state, pid, device, around)
     waiting = hooked.waiting if hooked.waiting and _belongs(hooked.waiting.t, failed) else None
     operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
-    return Anatomy(
+    found = Anatomy(
         pid=pid,
         device=device,
         times=len(hooked.out_of_memory),
@@ -176,6 +176,21 @@ def _anatomy(
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
         held=_held(hooked, device, failed) if device else None,
     )
+    return found if waiting is None else _with_output(found, waiting)
+
+
+def _with_output(a: Anatomy, waiting: events.Waiting) -> Anatomy:
+    """With what the operation that waits has for its output, where nobody has said yet what was asked for.
+
+    If that had fitted, it is something else that waits.
+    """
+    size = waiting.requested
+    if size is None or a.scratch or a.operation != waiting.operation or (a.asked is not None and a.asked < size):
+        return a
+    if a.asked is None and a.more_than is not None and size <= a.more_than:
+        return a
+    shape, dtype = (waiting.shape, waiting.dtype) if a.shape is None else (a.shape, a.dtype)
+    return replace(a, asked=size if a.asked is None else a.asked, shape=shape, dtype=dtype)
 
 
 def _held(hooked: Hooked, device: str, failed: float) -> Held | None:

@@ -1,6 +1,7 @@
 """The text of XLA's buffer assignment: allocations, the values in them, and when each value is needed.
 
-XLA's ``BufferAssignment::ToString`` and ``HloLiveRange::ToString`` write it, in TensorFlow 2.16 to 2.21 into one file.
+XLA's ``BufferAssignment::ToString`` and ``HloLiveRange::ToString`` write it: in TensorFlow 2.16 to 2.21 into one file,
+from 2.22 on into three, which are read one after the other.
 """
 
 import re
@@ -67,7 +68,9 @@ class Assignment:
     at_peak: dict[str, int] | None = None
 
 
-_ALLOCATION = re.compile(r"allocation \d+: (?:0x[0-9a-f]+, )?size (\d{1,19})(?:, (.*?))?:?\s*$")
+_ALLOCATION = re.compile(
+    r"allocation \d+: (?:0x[0-9a-f]+, )?size (\d{1,19})(?:, (?:page|color) \d+)*(?:, (.*?))?:?\s*$"
+)
 _VALUE = re.compile(
     r" value: <\d+ ([^\s<>{}]+)(\{[\d,]*\})?(?: \(phi\))?(?: @-?\d+)?> \(size=(\d{1,19}),offset=(\d{1,19})\): (.*?)\s*$"
 )
@@ -81,7 +84,7 @@ _SHAPE = 300  # characters of a shape that are kept: of a long tuple its beginni
 
 
 def read_assignment(lines: Iterable[str]) -> Assignment:
-    """What the *lines* of ``*-buffer-assignment.txt`` say.
+    """What the *lines* say of ``*-buffer-assignment.txt``, and of the files beside it.
 
     Raises:
         Unread: it is not such a text, or not all of it.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from tfmemtop.engine.stream.stream import Stream
@@ -26,8 +27,12 @@ MOST_BYTES = 512 * 1024 * 1024
 """What XLA may have lying in its folders. If there is more, the oldest is deleted unread."""
 MOST_MODULES = 300
 """Of a process, that are read; those after them are deleted unread."""
+ALL_TOLD, WORTH_TELLING = 32, 0.01
+"""So many clusters of a process are told, however small; then those that have this share of the largest's bytes."""
 LARGEST = 128 * 1024 * 1024  # bytes of a file that is read
 
+_BESIDE = ("-buffer-assignment-values.txt", "-live-range.txt")
+"""Parts of the buffer assignment that XLA from TensorFlow 2.22 on writes into files of their own."""
 _ASSIGNMENT, _TEXT, _BEFORE = "-buffer-assignment.txt", ".txt", "before_optimizations.txt"
 _SETTLED_S = 1.0  # after which a file that did not change is complete
 _PATIENCE_S = 20.0  # after which one that cannot be read will not be read
@@ -56,7 +61,17 @@ class _Process:
 
     modules: set[str] = field(default_factory=set)
     sizes: dict[str, int] = field(default_factory=dict)  # of files, when they were last looked at
+    clusters: int = 0  # that were told
+    largest: int = 0  # bytes of the largest of their buffers
     told: bool = False  # that it has written too much
+
+    def worth_telling(self, cluster: XlaCluster) -> bool:
+        """Whether readers, who keep a certain number of clusters, are to know of *cluster*."""
+        if self.clusters >= ALL_TOLD and cluster.temporary < WORTH_TELLING * self.largest and not cluster.missing:
+            return False
+        self.clusters += 1
+        self.largest = max(self.largest, cluster.temporary)
+        return True
 
 
 class XlaReports:
@@ -169,12 +184,12 @@ class XlaReports:
                 cluster = self._without(file, XlaMissing.UNREAD, detail)
             except _TooLong:
                 cluster = self._without(file, XlaMissing.TOO_LARGE, "")
-            if cluster is not None:
+            if cluster is not None and process.worth_telling(cluster):
                 found.append(cluster)
             process.sizes.pop(name, None)
-            _delete(file.path)
-            _delete(_text_of(file.path))
-        elif not _is_modules_text(name) or now - file.changed > _LINGER_S:
+            for path in (file.path, *_beside(file.path), _beside_it(file.path, _TEXT)):
+                _delete(path)
+        elif not _is_read(name) or now - file.changed > _LINGER_S:
             _delete(file.path)
 
     def _read(self, file: _File, process: _Process) -> XlaCluster | None:
@@ -193,8 +208,8 @@ class XlaReports:
             return self._without(file, XlaMissing.TOO_LARGE, "")
         until = time.monotonic() + _LONGEST_S
         return make_cluster(
-            _lines(file.path, until),
-            _text_lines(_text_of(file.path), until),
+            chain(_lines(file.path, until), *(_lines_if_any(path, until) for path in _beside(file.path))),
+            _lines_if_any(_beside_it(file.path, _TEXT), until),
             pid=file.pid,
             name=name,
             module=number,
@@ -243,13 +258,18 @@ def _delete(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _text_of(assignment: Path) -> Path:
-    return assignment.with_name(assignment.name.removesuffix(_ASSIGNMENT) + _TEXT)
+def _beside_it(assignment: Path, ending: str) -> Path:
+    """The file that belongs to *assignment* and has that *ending* in its place."""
+    return assignment.with_name(assignment.name.removesuffix(_ASSIGNMENT) + ending)
 
 
-def _is_modules_text(name: str) -> bool:
-    """Whether a file has the text of a module, which the buffer assignment is to follow."""
-    return name.endswith("optimizations.txt") and not name.endswith(_BEFORE)
+def _beside(assignment: Path) -> list[Path]:
+    return [_beside_it(assignment, ending) for ending in _BESIDE]
+
+
+def _is_read(name: str) -> bool:
+    """Whether a file is read with the buffer assignment, which is to follow."""
+    return (name.endswith("optimizations.txt") and not name.endswith(_BEFORE)) or name.endswith(_BESIDE)
 
 
 def _module(name: str) -> tuple[int, str]:
@@ -282,8 +302,8 @@ def _lines(path: Path, until: float) -> Iterator[str]:
             yield line.decode("utf-8", "replace").rstrip("\n")
 
 
-def _text_lines(path: Path, until: float) -> Iterator[str]:
-    """As :func:`_lines`; none if the text is missing or too large. Then values have no operations."""
+def _lines_if_any(path: Path, until: float) -> Iterator[str]:
+    """As :func:`_lines`; none if the file is missing or too large."""
     try:
         if path.stat(follow_symlinks=False).st_size <= LARGEST:
             yield from _lines(path, until)

@@ -52,7 +52,7 @@ def _(found: NoRoom) -> Said:
     return Said(
         f"No room{_where(found)}: {_asked_for(a)}. {cause.headline}",
         cause.explanation,
-        figures=_joined(cause.figures, _figures(a), held(a.held) if a.held else ""),
+        figures=_joined(cause.figures, _tensor(a), _figures(a), _why_no_size(a), held(a.held) if a.held else ""),
     )
 
 
@@ -90,6 +90,16 @@ def _asked_for(a: Anatomy) -> str:
     if a.more_than:
         return f"{who} asked for more than {format_bytes(a.more_than)}"
     return f"{who} asked for more than there was room for"
+
+
+def _why_no_size(a: Anatomy) -> str:
+    """Why only a lower bound is told."""
+    if a.asked is not None or a.more_than is None:
+        return ""
+    what = (
+        "a tf.function runs many operations" if a.operation is None else f"{a.operation} may need more than its output"
+    )
+    return f"How much exactly is known when TensorFlow gives up: {what}."
 
 
 _GRAPH = re.compile(r"__(?:inference|forward|backward)_(.+)_\d+")

@@ -1,0 +1,57 @@
+"""``tfmemtop fit --largest`` for real: the largest value is found, and what it rests on is told."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_S
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+MIB = 1 << 20
+
+FIXED_AND_BATCH = """
+import sys
+import tensorflow as tf
+batch = int(sys.argv[1])
+fixed = tf.zeros([100, 256, 1024])
+rows = [fixed[0] + number for number in range(batch)]
+"""
+
+
+def fit(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([PROGRAM, "fit", *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+
+@pytest.mark.tensorflow
+def test_the_largest_number_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    script = tmp_path / "rows.py"
+    script.write_text(FIXED_AND_BATCH)
+    limit = ("--to", "400M", "--no-probe", "--json")
+    done = fit("--largest", "rows=64..400", "--tries", "5", *limit, "--", sys.executable, str(script), "{rows}")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    value, failed = found["value"], found["failed_above"]
+    # 100 MiB are always there. Regions that never merge, and chunks larger than what was asked for, take their share.
+    assert 200 <= value < failed <= 301
+    assert failed - value <= max(1, value // 50) or not found["settled"]
+    assert found["limit"] == 400 * MIB
+    assert found["bytes_each"] == pytest.approx(MIB, rel=0.1)
+    assert all("out of memory" in one["how"] for one in found["tries"] if not one["passed"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--largest", "batch=9..1", "--", "true", "{batch}"), "give a name and a range of whole numbers"),
+        (("--largest", "batch=1..9", "--", "true"), "the command has no {batch}"),
+        (("--largest", "batch=1..9", "--from", "1G", "--", "true", "{batch}"), "--to gives the limit of every try"),
+        (("--largest", "batch=1..9", "--gpus", "none", "--", "true", "{batch}"), "--largest needs --to"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_in_one_line(arguments: tuple[str, ...], why: str) -> None:
+    done = fit(*arguments)
+    assert done.returncode == 2 and why in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr

@@ -1,0 +1,78 @@
+"""The search for the largest value: right, and in few tries."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfmemtop.fit.largest import CLOSE, LargestSearch, TriedValue, Wanted, parse_wanted
+from tfmemtop.fit.search import Outcome, Result, Tried
+from tfmemtop.units import MIB
+
+
+def search(fixed: float, each: float, limit: int, wanted: Wanted, tries: int = 20, room: float = 1.0) -> LargestSearch:
+    """Of a program that needs *fixed* bytes and *each* for every one, and can use the share *room* of the limit."""
+    made = LargestSearch(wanted, tries)
+    while (value := made.next()) is not None:
+        need = int(fixed + each * value)
+        passed = need <= limit * room
+        how = Outcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
+        tried = Tried(limit=None, how=how, duration_s=1.0, peak_in_use=need if passed else limit)
+        made.tell(TriedValue(value, tried, limit))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("fixed", "each", "limit", "room", "tries"),
+    [
+        (150 * MIB, 1.3 * MIB, 2048 * MIB, 1.0, 4),
+        (90 * MIB, 40 * MIB, 16384 * MIB, 0.97, 6),
+        (6000 * MIB, 90 * MIB, 81000 * MIB, 0.93, 8),
+        (20 * MIB, 0.2 * MIB, 512 * MIB, 0.99, 6),
+    ],
+)
+def test_few_tries_are_enough(fixed: float, each: float, limit: int, room: float, tries: int) -> None:
+    made = search(fixed, each, limit, Wanted("batch", 1, 4096), tries=tries, room=room)
+    right = int((limit * room - fixed) / each)
+    assert made.works is not None and made.works <= right <= made.works * (1 + 1 / CLOSE) + 1
+    assert made.settled
+
+
+@given(st.integers(0, 900), st.integers(1, 400), st.integers(1, 300), st.integers(1, 5000), st.floats(0.5, 1.0))
+def test_what_it_finds_worked_and_what_it_names_failed(
+    fixed: int, each: int, lowest: int, more: int, room: float
+) -> None:
+    wanted = Wanted("n", lowest, lowest + more)
+    made = search(fixed * MIB, each * MIB / 10, 1000 * MIB, wanted, tries=60, room=room)
+    right = int((1000 * MIB * room - fixed * MIB) / (each * MIB / 10))
+    assert made.settled
+    if made.works is None:
+        assert right < lowest
+    else:
+        assert made.works <= min(right, wanted.highest)
+        assert made.works == wanted.highest or made.works * (1 + 1 / CLOSE) + 1 >= right
+    assert len({one.value for one in made.tried}) == len(made.tried), "nothing is tried twice"
+
+
+def test_what_grows_and_what_does_not() -> None:
+    made = search(150 * MIB, 2 * MIB, 2048 * MIB, Wanted("batch", 1, 4096))
+    assert made.growth is not None
+    assert made.growth.fixed == pytest.approx(150 * MIB, rel=0.01)
+    assert made.growth.each == pytest.approx(2 * MIB, rel=0.01)
+
+
+def test_a_peak_that_does_not_grow_is_searched_by_halving() -> None:
+    made = search(100 * MIB, 0, 2048 * MIB, Wanted("batch", 1, 300))
+    assert (made.works, made.fails, made.growth) == (300, None, None)
+
+
+@pytest.mark.parametrize("text", ["batch", "batch=4..2", "batch=0..9", "2=1..9", "b=1..99999999999999", "b=-1..4", ""])
+def test_what_is_no_range(text: str) -> None:
+    assert parse_wanted(text) is None
+
+
+def test_a_range_and_its_place() -> None:
+    wanted = parse_wanted("batch=1..4096")
+    assert wanted == Wanted("batch", 1, 4096)
+    command = ["python", "train.py", "--batch-size={batch}", "{other}"]
+    assert wanted.placed(command, 32) == ["python", "train.py", "--batch-size=32", "{other}"]
+    assert wanted.is_in(command) and not wanted.is_in(["python"])

@@ -1,0 +1,164 @@
+"""Which value of a number in the command to try next, to find the largest under which it still works. Pure."""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from tfmemtop.fit.search import Tried
+
+VALUES_MOST = 2**40
+
+CLOSE = 50
+"""The search ends when a value that works and one that does not differ by at most a 50th, or by 1."""
+
+_BACK = 25
+"""Where a prediction failed, the next try is a 25th below it: fragmentation and rounding take a few percent."""
+
+_RANGE = re.compile(r"([A-Za-z_]\w*)=(\d{1,13})\.\.(\d{1,13})")
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The largest value of ``name`` is wanted, from ``lowest`` to ``highest``.
+
+    It stands as ``{name}`` in the command.
+    """
+
+    name: str
+    lowest: int
+    highest: int
+
+    def placed(self, command: list[str], value: int) -> list[str]:
+        """*command* with *value* in its place."""
+        return [word.replace(f"{{{self.name}}}", str(value)) for word in command]
+
+    def is_in(self, command: Sequence[str]) -> bool:
+        """Whether *command* has a place for it."""
+        return any(f"{{{self.name}}}" in word for word in command)
+
+
+def parse_wanted(text: str) -> Wanted | None:
+    """What ``batch=1..4096`` asks for; ``None`` if it has another form or its bounds make no range."""
+    found = _RANGE.fullmatch(text.strip())
+    if found is None:
+        return None
+    wanted = Wanted(found[1], int(found[2]), int(found[3]))
+    return wanted if 1 <= wanted.lowest < wanted.highest <= VALUES_MOST else None
+
+
+class TriedValue(msgspec.Struct, frozen=True):
+    """How a try with ``value`` went, under the allocator's ``limit`` in bytes, ``None`` if that is not known."""
+
+    value: int
+    tried: Tried
+    limit: int | None
+
+
+class Growth(msgspec.Struct, frozen=True):
+    """The peak in use as a line through two tries: ``fixed`` bytes whatever the value, and ``each`` for every one."""
+
+    fixed: float
+    each: float
+
+    def largest(self, limit: int) -> int:
+        """The largest value that *limit* bytes would hold by this line."""
+        return int((limit - self.fixed) / self.each)
+
+
+class LargestSearch:
+    """Asks for one try after another, until the largest value that works is known closely enough."""
+
+    def __init__(self, wanted: Wanted, tries: int) -> None:
+        self.wanted = wanted
+        self._tries = tries
+        self.tried: list[TriedValue] = []
+
+    @property
+    def works(self) -> int | None:
+        """The largest value that worked with none below it failing."""
+        fails = self.fails or VALUES_MOST + 1
+        return max((one.value for one in self.tried if one.tried.passed and one.value < fails), default=None)
+
+    @property
+    def fails(self) -> int | None:
+        """The smallest value that did not work."""
+        return min((one.value for one in self.tried if not one.tried.passed), default=None)
+
+    @property
+    def limit(self) -> int | None:
+        """The allocator's limit in these tries, in bytes."""
+        return next((one.limit for one in reversed(self.tried) if one.limit is not None), None)
+
+    @property
+    def growth(self) -> Growth | None:
+        """How the peak grows with the value, by the two largest values that worked; ``None`` if it does not grow."""
+        known = {one.value: one.tried.peak_in_use for one in self.tried if one.tried.passed}
+        points = sorted((value, peak) for value, peak in known.items() if peak is not None)[-2:]
+        if len(points) < 2:
+            return None
+        (value, peak), (larger, more) = points
+        each = (more - peak) / (larger - value)
+        return Growth(more - each * larger, each) if each > 0 else None
+
+    @property
+    def predicted(self) -> int | None:
+        """The largest value by that line; ``None`` if it cannot be told."""
+        growth, limit = self.growth, self.limit
+        return growth.largest(limit) if growth is not None and limit is not None else None
+
+    def tell(self, tried: TriedValue) -> None:
+        """Take in how the try went that :meth:`next` asked for."""
+        self.tried.append(tried)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known as closely as is asked for."""
+        return bool(self.tried) and self._candidate() is None
+
+    def next(self) -> int | None:
+        """The value to try now; ``None`` if another try is not worth it, or not allowed."""
+        return self._candidate() if len(self.tried) < self._tries else None
+
+    def _candidate(self) -> int | None:
+        if not self.tried:
+            return self._first()
+        wanted, works, fails = self.wanted, self.works, self.fails
+        low = wanted.lowest - 1 if works is None else works
+        high = wanted.highest + 1 if fails is None else fails
+        if high - low <= (1 if works is None or fails is None else max(1, works // CLOSE)):
+            return None
+        candidate = self._beside_the_prediction(low, high)
+        if candidate is None or not low < candidate < high:
+            candidate = low * 2 if fails is None else high // 4 if works is None else (low + high) // 2
+        return min(max(candidate, low + 1), high - 1)
+
+    def _beside_the_prediction(self, low: int, high: int) -> int | None:
+        """The prediction, or if that has been tried a value beside it, farther away each time; ``None`` without one."""
+        if (predicted := self.predicted) is None:
+            return None
+        if low < predicted < high:
+            return predicted
+        passed = self.tried[-1].tried.passed
+        if predicted <= low:
+            return low + (max(1, low // CLOSE) << self._alike(predicted) - 1) if passed else None
+        if self.fails is None:
+            return self.wanted.highest
+        return None if passed else high - (max(1, high // _BACK) << self._alike() - 1)
+
+    def _first(self) -> int:
+        """The power of two in the middle of the range, by powers."""
+        wanted = self.wanted
+        middle = 1 << (wanted.lowest.bit_length() + wanted.highest.bit_length()) // 2 - 1
+        return min(max(middle, wanted.lowest), wanted.highest)
+
+    def _alike(self, least: int = 0) -> int:
+        """How many of the last tries, one after the other, went as the very last; 1 or more.
+
+        Only values of *least* or more count.
+        """
+        count = 0
+        for one in reversed(self.tried):
+            if one.tried.passed != self.tried[-1].tried.passed or one.value < least:
+                break
+            count += 1
+        return max(1, count)

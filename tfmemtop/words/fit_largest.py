@@ -1,0 +1,55 @@
+"""What is said of a search for the largest value of a number in the command. Pure."""
+
+from collections.abc import Sequence
+
+from tfmemtop.events import HookAbsence
+from tfmemtop.fit.largest import LargestSearch, TriedValue
+from tfmemtop.fit.stopped import Stopped
+from tfmemtop.units import format_bytes
+from tfmemtop.words.counting import counted
+from tfmemtop.words.fit import outcome, speed_words, stopped_words
+from tfmemtop.words.hook_absence import reason_text
+
+
+def value_words(name: str, value: int) -> str:
+    """How a try is called: ``batch=64``."""
+    return f"{name}={value}"
+
+
+def table(name: str, tried: Sequence[TriedValue]) -> list[str]:
+    """A heading, and all tries from the smallest value up."""
+    lines = [(name.upper(), "PEAK IN USE", "POOL", "SPEED", "RESULT")]
+    for one in sorted(tried, key=lambda one: one.value):
+        peak, pool = format_bytes(one.tried.peak_in_use), format_bytes(one.tried.pool)
+        lines.append((str(one.value), peak, pool, speed_words(one.tried), outcome(one.tried.how)))
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    return ["  ".join([*map(str.rjust, line, widths), line[4]]) for line in lines]
+
+
+def conclusion(search: LargestSearch, stopped: Stopped | None, hint: HookAbsence | None) -> list[str]:
+    """What was found, how the peak grows with the value, and why the search ended early, if it did."""
+    said = [_found(search)] if search.tried else ["Nothing was found: no try was completed."]
+    if (growth := search.growth) is not None and search.tried:
+        each, fixed = format_bytes(round(growth.each)), format_bytes(max(0, round(growth.fixed)))
+        said.append(f"The peak in use grows by ~{each} for each; ~{fixed} do not depend on {search.wanted.name}.")
+    if stopped:
+        said.append(f"The search was not completed: {stopped_words(stopped)}.")
+    if hint:
+        said.append(f"The hook could not get into the script: {reason_text(hint)}.")
+    return said
+
+
+def _found(search: LargestSearch) -> str:
+    name, works, fails = search.wanted.name, search.works, search.fails
+    under = "" if search.limit is None else f" under a limit of {format_bytes(search.limit)}"
+    if works is None:
+        first = search.tried[0]
+        smallest = f"{value_words(name, fails)} did not pass{under}" if fails is not None else outcome(first.tried.how)
+        return f"Nothing was found: {smallest}."
+    text = f"The largest {name} that passed{under}: {works}."
+    if fails is None:
+        return text + (" Nothing larger was to be tried." if works == search.wanted.highest else "")
+    text += f" {value_words(name, fails)} did not."
+    if not search.settled:
+        text += f" {counted(len(search.tried), 'try was', 'tries were')} not enough to narrow it down further."
+    return text
