@@ -175,6 +175,8 @@ def test_no_function_that_a_script_has_replaced_is_called(monitor: Monitor, scri
         {"do": "where"},
         {"do": "pace", "interval_s": 0.0},
         {"do": "maps", "wanted": []},
+        {"do": "holders"},
+        {"do": "lines", "operations": ["Add"]},
     ):
         monitor.say(hooked.pid, command)
     monitor.wait_for(lambda event: event["type"] == "census" and "unseen" in event)

@@ -12,6 +12,7 @@ NAMES = (
     "start",
     "frame",
     "watching",
+    "outside",
     "memory",
     "flood",
     "keys",
@@ -21,6 +22,7 @@ NAMES = (
     "fanout",
     "recording",
     "hooks",
+    "windows",
     "peers",
 )
 

@@ -1,12 +1,13 @@
 """Windows of allocations in real trainings, on TensorFlow's BFC allocator for the CPU."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.agent.conftest import Event, Monitor, outcome, start
+from tests.patience import PATIENCE_S
 from tests.probe.window_files import Record, WindowFile, read_window
 from tfmemtop.probe.cache import checksum_of
 
@@ -16,11 +17,12 @@ Script = Callable[[str], str]
 class Watched:
     """A script that the hook and the probe are in, with the windows that they tell of."""
 
-    def __init__(self, monitor: Monitor, script: str, library: Path, folder: Path, **variables: str) -> None:
+    def __init__(self, monitor: Monitor, script: list[str], library: Path, folder: Path, **variables: str) -> None:
         self.monitor = monitor
         self.folder = folder
+        self.script = script[0]
         folder.mkdir(exist_ok=True)
-        self.process = start(monitor, script, TFMEMTOP_DUMPS=str(folder), **variables)
+        self.process = start(monitor, *script, TFMEMTOP_DUMPS=str(folder), **variables)
         monitor.wait_for(lambda event: event["type"] == "hook" and event["pid"] == self.pid)
         self.say({"do": "load", "path": str(library), "checksum": checksum_of(library.read_bytes())})
 
@@ -34,16 +36,17 @@ class Watched:
     def until(self, opened: str, count: int = 1) -> Event:
         """What is told of a window that was opened so and has ended; of several the *count*-th."""
 
-        def whole() -> list[Event]:
-            told = self.monitor.of("window", self.pid)
-            return [window for window in told if window["opened"] == opened and window["last"]]
+        self.monitor.wait_for(lambda _: len(self.ended(opened)) >= count)
+        return self.ended(opened)[count - 1]
 
-        self.monitor.wait_for(lambda _: len(whole()) >= count)
-        return whole()[count - 1]
+    def ended(self, opened: str) -> list[Event]:
+        told = self.monitor.of("window", self.pid)
+        return [window for window in told if window["opened"] == opened and window["last"]]
 
-    def ask(self, count: int = 1) -> Event:
+    def ask(self) -> Event:
+        count = len(self.ended("asked"))
         self.say({"do": "holders"})
-        return self.until("asked", count)
+        return self.until("asked", count + 1)
 
     def read(self, window: Event) -> WindowFile:
         return read_window(self.folder / f"{self.pid}.{window['window']}.window", window["bytes"])
@@ -52,9 +55,9 @@ class Watched:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def go_on(self) -> None:
+    def go_on(self, how: str = "") -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write("\n")
+        self.process.stdin.write(how + "\n")
         self.process.stdin.flush()
 
 
@@ -63,8 +66,8 @@ Watch = Callable[..., Watched]
 
 @pytest.fixture
 def watch(monitor: Monitor, script: Script, library: Path, tmp_path: Path) -> Watch:
-    def watched(source: str, **variables: str) -> Watched:
-        return Watched(monitor, script(source), library, tmp_path / "dumps", **variables)
+    def watched(source: str, *, arguments: Sequence[str] = (), **variables: str) -> Watched:
+        return Watched(monitor, [script(source), *arguments], library, tmp_path / "dumps", **variables)
 
     return watched
 
@@ -87,10 +90,10 @@ class Wait(keras.callbacks.Callback):
     batches = 0
     def on_train_batch_end(self, batch, logs=None):
         self.batches += 1
-        if self.batches == 12:
+        if self.batches == 3:
             print(json.dumps(tf.config.experimental.get_memory_info("CPU:0")), flush=True)
             sys.stdin.readline()
-        if self.batches > 12 and self.batches % 100 == 0 and done.exists():
+        if self.batches % 100 == 0 and done.exists():
             self.model.stop_training = True
 
 import pathlib
@@ -121,7 +124,7 @@ def test_a_keras_fit_from_the_making_of_its_devices_on(watch: Watch, tmp_path: P
 
     keras.go_on()
     for number in (1, 2):
-        told = keras.ask(number)
+        told = keras.ask()
         assert told["closed"] == "step" and told["window"] == 1 + number and told["cost_us"] > 0
         found = keras.read(told)
         found.replay()
@@ -131,3 +134,229 @@ def test_a_keras_fit_from_the_making_of_its_devices_on(watch: Watch, tmp_path: P
     (tmp_path / "done").touch()
     assert outcome(keras.process)[:2] == (0, "trained\n")
     assert not keras.monitor.of("hook_error")
+
+
+PROFILES = """
+import json, os, pathlib, sys
+import tensorflow as tf
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+weights = tf.Variable(tf.ones([64, 64]))
+
+@tf.function
+def train_step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.square(x @ weights))
+    weights.assign_sub(1e-6 * tape.gradient(loss, weights))
+    return loss
+
+ones = tf.ones([32, 64])
+train_step(ones)
+print("up", flush=True)
+sys.stdin.readline()
+
+def events(name, profile):
+    folder = pathlib.Path(sys.argv[1], name)
+    profile(str(folder))
+    (path,) = folder.rglob("*.xplane.pb")
+    space = xplane_pb2.XSpace()
+    space.ParseFromString(path.read_bytes())
+    counts = {}
+    for plane in space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                text = plane.event_metadata[event.metadata_id].name
+                # How often an executor takes up its work, and which operations it holds to be quick, varies.
+                if text.startswith(("Memory", "EagerExecute", "EagerLocalExecute", "FunctionRun", "TFE_Py")):
+                    counts[text] = counts.get(text, 0) + 1
+    planes = sorted(plane.name for plane in space.planes if plane.lines)
+    print(json.dumps([name, planes, sorted(counts.items()), list(space.errors)]), flush=True)
+
+def by_functions(folder):
+    tf.profiler.experimental.start(folder)
+    for _ in range(20):
+        train_step(ones)
+    tf.profiler.experimental.stop()
+
+def by_a_context(folder):
+    with tf.profiler.experimental.Profile(folder):
+        for _ in range(20):
+            tf.matmul(ones, weights)
+
+def by_keras(folder):
+    import keras
+    model = keras.Sequential([keras.layers.Input((64,)), keras.layers.Dense(4)])
+    model.compile("sgd", "mse", jit_compile=False)
+    board = keras.callbacks.TensorBoard(folder)  # all of it needs TensorBoard itself
+    model.fit(ones, ones[:, :4], batch_size=8, verbose=0, shuffle=False)
+    board._start_profiler(folder)
+    model.fit(ones, ones[:, :4], batch_size=8, verbose=0, shuffle=False)
+    board._stop_profiler()
+
+for number in range(3):
+    events(f"functions{number}", by_functions)
+events("context", by_a_context)
+events("keras", by_keras)
+try:
+    tf.profiler.experimental.stop()
+except tf.errors.UnavailableError as error:
+    print(error.message)
+tf.profiler.experimental.start(sys.argv[1] + "/twice")
+try:
+    tf.profiler.experimental.start(sys.argv[1] + "/twice")
+except tf.errors.AlreadyExistsError as error:
+    print(error.message)
+tf.profiler.experimental.stop(save=False)
+
+v1 = tf.compat.v1
+with tf.Graph().as_default(), v1.Session() as session:
+    metadata = v1.RunMetadata()
+    session.run(tf.ones([8]) * 2.0, options=v1.RunOptions(trace_level=3), run_metadata=metadata)
+    print([device.device for device in metadata.step_stats.dev_stats], flush=True)
+sys.stdin.readline()
+tf.profiler.experimental.server.start(0)
+print("served", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_the_scripts_profilers_find_what_they_find_without_us(
+    watch: Watch, script: Script, monitor: Monitor, tmp_path: Path
+) -> None:
+    # A window is open nearly always, and one is as each profile begins.
+    hooked = watch(PROFILES, arguments=[str(tmp_path / "hooked")], TFMEMTOP_HOLDERS_INTERVAL="0.05")
+    bare = start(None, script(PROFILES), str(tmp_path / "bare"))
+    assert hooked.line() == "up"
+    hooked.go_on()
+    out, _ = bare.communicate("\n\n\n", timeout=PATIENCE_S)
+    expected = out.splitlines()
+    assert bare.returncode == 0 and expected[0] == "up" and expected[-1] == "served"
+    for line in expected[1:-1]:
+        assert hooked.line() == line
+    ended = hooked.until("start")
+    assert ended["closed"] == "profiler"
+    hooked.read(ended).replay()
+    assert hooked.ask()["closed"] == "time", "nothing goes on"
+    hooked.go_on()
+    assert hooked.line() == "served"
+    assert "profiler server" in hooked.ask()["missing"]
+    hooked.go_on()
+    assert outcome(hooked.process).code == 0
+    assert not monitor.of("hook_error")
+
+
+LOOPS = """
+import ctypes, os, resource, sys, threading
+import tensorflow as tf
+
+weights = tf.Variable(tf.ones([64, 64]))
+ones = tf.ones([32, 64])
+commands = [""]
+levels = ctypes.CDLL(os.path.dirname(tf.__file__) + "/libtensorflow_framework.so.2")
+level = ctypes.c_int.in_dll(levels, "_ZN3tsl8profiler8internal13g_trace_levelE")
+print(level.value, flush=True)
+child = os.fork()
+if child == 0:
+    os.write(1, b"%d\\n" % level.value)
+    os._exit(0)
+os.waitpid(child, 0)
+
+def step(x):
+    with tf.GradientTape() as tape:
+        product = tf.matmul(x, weights, name="product")
+        loss = tf.reduce_sum(tf.square(product))
+    weights.assign_sub(1e-6 * tape.gradient(loss, weights))
+
+def listen():
+    for line in sys.stdin:
+        commands.append(line.strip())
+
+sys.stdin.readline()
+threading.Thread(target=listen, daemon=True).start()
+train_step = tf.function(step)
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+while commands[-1] != "end":
+    if commands[-1] == "eager":
+        step(ones)
+    else:
+        train_step(ones)
+    full = commands[-1] == "full"
+    if full != (resource.getrlimit(resource.RLIMIT_FSIZE) != limits):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]) if full else limits)
+"""
+
+
+def test_loops_of_ones_own(watch: Watch) -> None:
+    loops = watch(LOOPS)
+    assert loops.line() == "2", "the window of the start is open"
+    assert loops.line() == "-1", "in a forked child nothing is recorded"
+    loops.go_on()
+    told = loops.until("start")
+    assert (told["closed"], told["function"]) == ("step", "step")
+    assert len(loops.read(told).steps) >= 3
+
+    told = loops.ask()
+    found = loops.read(told)
+    found.replay()
+    assert (told["closed"], told["function"], found.lost) == ("step", "step", 0)
+    assert {"product", "gradient_tape/product/MatMul_1"} & {record.operation for record in inside(found, 0)}
+    loops.say({"do": "lines", "operations": ["StatefulPartitionedCall/product", "nowhere/to/be/found"]})
+    (line,) = loops.monitor.wait_for(lambda event: event["type"] == "operation_lines")["lines"]
+    script = Path(loops.script)
+    number = 1 + LOOPS.splitlines().index('        product = tf.matmul(x, weights, name="product")')
+    code = script.read_text().splitlines()[number - 1].strip()
+    assert line == ["StatefulPartitionedCall/product", str(script), number, code]
+
+    loops.go_on("eager")
+    for _ in range(20):  # a busy machine may be too slow for a short one; the next is longer
+        told = loops.ask()
+        found = loops.read(told)
+        found.replay()
+        if told["closed"] == "step" and not told["function"]:
+            break
+    assert (told["closed"], told["function"], found.lost) == ("step", "", 0)
+    assert [record.operation for record in inside(found, 0)].count("MatMul") == 2, "forward, and to the weights"
+
+    loops.go_on("full")
+    monitor = loops.monitor
+    while (told := loops.ask())["closed"] != "disk":
+        assert told["closed"] in ("step", "time")
+    assert 0 < told["bytes"] <= 1000 and loops.read(told).chunks, "what could be written is whole"
+    loops.go_on("functions")
+    while (told := loops.ask())["closed"] != "step":
+        assert told["closed"] in ("disk", "time")
+    loops.read(told).replay()
+    loops.go_on("end")
+    assert outcome(loops.process).code == 0
+    assert not monitor.of("hook_error")
+
+
+UNFINISHED = """
+import sys, time
+import tensorflow as tf
+kept = [tf.ones([1000 + number]) for number in range(50)]
+print("made", flush=True)
+while not sys.stdin.readline():
+    pass
+"""
+
+
+def test_a_script_that_ends_or_is_killed_in_a_window(watch: Watch, monitor: Monitor) -> None:
+    ending, killed = watch(UNFINISHED), watch(UNFINISHED)
+    assert ending.line() == killed.line() == "made"
+    ending.go_on()
+    assert outcome(ending.process).code == 0
+    told = ending.until("start")
+    assert told["closed"] == "exit"
+    found = ending.read(told)
+    found.replay()
+    assert {f"[{1000 + number}]" for number in range(50)} <= {record.shape for record in found.records}
+
+    def beginning(event: Event) -> bool:
+        return event["type"] == "window" and event["pid"] == killed.pid and bool(killed.read(event).records)
+
+    told = monitor.wait_for(beginning)
+    killed.process.kill()
+    outcome(killed.process)
+    assert not told["last"] and told["closed"] is None
+    assert killed.read(told).replay() == found.replay()

@@ -14,8 +14,10 @@ from .gc_guard import Collector
 from .import_watch import Awaited, ImportWatch
 from .memory_dumps import ask_for_dumps
 from .messenger import Messenger, TensorFlow
-from .patches import patch, patch_functions, patch_session, patch_variables
+from .operation_lines import OperationLines
+from .patches import patch, patch_functions, patch_graphs, patch_session, patch_variables
 from .pools import Pools
+from .profilers import patch_profilers, patch_traced_runs
 from .sampler import Sampler
 from .wait_watch import WaitWatch, watched
 from .windows import Windows
@@ -28,6 +30,8 @@ CONTEXT = "tensorflow.python.eager.context"
 ERRORS = "tensorflow.python.framework.errors_impl"
 VARIABLES = "tensorflow.python.ops.resource_variable_ops"
 SESSION = "tensorflow.python.client.session"
+GRAPHS = "tensorflow.python.framework.func_graph"
+PROFILER = "tensorflow.python.profiler.internal._pywrap_profiler"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 
 _FAREWELLS = 3  # attempts to say goodbye, which the script's signals interrupt
@@ -48,7 +52,8 @@ class Agent:
         self._functions = Functions(self.messenger)
         self._making = Making(self.messenger)
         self._sampler: Optional[Sampler] = None
-        self._windows: Optional[Windows] = None
+        self._windows = Windows(self.messenger)
+        self._lines = OperationLines(self.messenger, self._collector)
         self._folder: Optional[str] = None  # the session's, where large things are put down
         self._in_place = True  # whether to look into pools in place
         self._sessions = False  # whether there has been a TF1-style session
@@ -60,6 +65,8 @@ class Agent:
                 Awaited("listening to variables", self._variables_are_here, VARIABLES),
                 Awaited("listening to sessions", self._sessions_are_here, SESSION),
                 Awaited("listening to functions", self._functions_are_here, FUNCTIONS),
+                Awaited("listening to graphs", self._graphs_are_here, GRAPHS),
+                Awaited("listening to profilers", self._profilers_are_here, PROFILER),
             ],
         )
         atexit.register(self._exit)
@@ -94,7 +101,7 @@ class Agent:
         self.messenger.guarded("naming a folder for XLA", self._name_xlas_folder)
         self._folder = os.environ.get("TFMEMTOP_DUMPS")
         self._in_place = "TFMEMTOP_NO_PROBE" not in os.environ
-        self._windows = Windows(self.messenger, self._folder, self._holders_interval)
+        self._windows.may_write(self._folder, self._holders_interval)
 
     def _name_xlas_folder(self) -> None:
         if not own_folder(self.messenger.pid):
@@ -116,10 +123,17 @@ class Agent:
         patch_variables(self.messenger, module, self._census)
 
     def _sessions_are_here(self, module: "ModuleType") -> None:
-        patch_session(self.messenger, module, self._session_made)
+        patch_session(self.messenger, module, self._session_made, self._lines)
+        patch_traced_runs(self.messenger, module, self._windows)
 
     def _functions_are_here(self, module: "ModuleType") -> None:
         patch_functions(self.messenger, module, self._functions)
+
+    def _graphs_are_here(self, module: "ModuleType") -> None:
+        patch_graphs(self.messenger, module, self._lines)
+
+    def _profilers_are_here(self, module: "ModuleType") -> None:
+        patch_profilers(self.messenger, module, self._windows)
 
     def _initialised(self, options: Any, settled: "list[Settled]") -> None:
         """TensorFlow's devices are there, made with the GPUOptions *options*: start to read them."""
@@ -150,10 +164,19 @@ class Agent:
         messenger, collector = self.messenger, self._collector
         copies = ChunkCopies(messenger, self._folder)
         pools = Pools(messenger, collector, copies, self._in_place)
-        windows = self._windows or Windows(messenger, None, 0.0)
+        windows = self._windows
         waits = WaitWatch(messenger, copies, self._ask_for_dumps, self._want_tensors, windows.waits)
         return Sampler(
-            messenger, collector, context, self._interval, pools, waits, self._functions, self._census, windows
+            messenger,
+            collector,
+            context,
+            self._interval,
+            pools,
+            waits,
+            self._functions,
+            self._census,
+            windows,
+            self._lines,
         )
 
     def _dump_where_unwatched(self) -> None:

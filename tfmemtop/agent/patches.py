@@ -11,6 +11,8 @@ from .device_init import Making
 from .exhausted import Exhaustion
 from .functions import Functions
 from .messenger import Messenger
+from .operation_lines import OperationLines
+from .profilers import hide_our_frame
 from .requests import RECORDED, request
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ def patch(
     )
 
 
-def patch_session(messenger: Messenger, session: "ModuleType", session_made: Callable[[Optional[bool]], None]) -> None:
+def patch_session(
+    messenger: Messenger, session: "ModuleType", session_made: Callable[[Optional[bool]], None], lines: OperationLines
+) -> None:
     """Notice TF1-style sessions, which make devices without the eager context."""
     owner: Any = session.BaseSession
     original: Callable[..., None] = owner.__init__
@@ -50,14 +54,32 @@ def patch_session(messenger: Messenger, session: "ModuleType", session_made: Cal
         try:
             original(self, *args, **kwargs)
         except BaseException as error:
-            _hide_our_frame(error)
+            hide_our_frame(error)
             raise
         messenger.guarded("noticing a session", note, self)
 
     def note(made: Any) -> None:
+        lines.graph_made(made._graph)
         if not made._target:  # else its devices are another process's
             config = made._config
             session_made(config is not None and bool(config.gpu_options.allow_growth))
+
+    owner.__init__ = __init__
+
+
+def patch_graphs(messenger: Messenger, func_graph: "ModuleType", lines: OperationLines) -> None:
+    """Notice the graphs of functions, in which operations are looked up later."""
+    owner: Any = func_graph.FuncGraph
+    original: Callable[..., None] = owner.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            original(self, *args, **kwargs)
+        except BaseException as error:
+            hide_our_frame(error)
+            raise
+        messenger.guarded("noticing a graph", lines.graph_made, self)
 
     owner.__init__ = __init__
 
@@ -75,7 +97,7 @@ def patch_functions(messenger: Messenger, polymorphic_function: "ModuleType", fu
         try:
             original(self, key, function_name, omit_warning)
         except BaseException as error:
-            _hide_our_frame(error)
+            hide_our_frame(error)
             raise
         messenger.guarded("counting tracings", traced, key, function_name, calls)
 
@@ -140,22 +162,13 @@ def _record(messenger: Messenger, owner: type, name: str) -> None:
         try:
             result = original(self, *args, **kwargs)
         except BaseException as error:
-            _hide_our_frame(error)
+            hide_our_frame(error)
             messenger.guarded(f"recording {name}", _report_call, messenger, name, args, kwargs, error)
             raise
         messenger.guarded(f"recording {name}", _report_call, messenger, name, args, kwargs, None)
         return result
 
     setattr(owner, name, call)
-
-
-def _hide_our_frame(error: BaseException) -> None:
-    """Take the wrapper out of the traceback, which a bare ``raise`` then leaves as it is.
-
-    Python 3.9 and 3.10 raise again with the traceback as it was: there the wrapper's line remains.
-    """
-    if error.__traceback__ is not None:
-        error.__traceback__ = error.__traceback__.tb_next
 
 
 def _report_call(
@@ -179,7 +192,7 @@ def _settle_options(
         try:
             options = compute(self)
         except BaseException as error:
-            _hide_our_frame(error)
+            hide_our_frame(error)
             messenger.guarded("telling why there are no devices", refused, self, error)
             raise
         messenger.guarded("settling the GPU options", note, self, options)
@@ -200,7 +213,7 @@ def _settle_options(
         try:
             result = initialise(self)
         except BaseException as error:
-            _hide_our_frame(error)
+            hide_our_frame(error)
             raise
         messenger.guarded("telling who made the devices", made, self)
         # Only now: a thread of ours before TensorFlow's own would make Python warn of a fork.

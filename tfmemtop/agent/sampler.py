@@ -12,6 +12,7 @@ from .devices import Device, gpu_uuid, local_devices
 from .functions import Functions
 from .gc_guard import Collector
 from .messenger import Messenger
+from .operation_lines import PAUSE_S, OperationLines
 from .pools import Pools
 from .trust import PINNED_NAME
 from .wait_watch import WaitWatch
@@ -48,6 +49,7 @@ class Sampler:
         functions: Functions,
         census: Census,
         windows: Windows,
+        lines: OperationLines,
     ) -> None:
         """*context* is ``tensorflow.python.eager.context``; the allocators are read every *interval* seconds."""
         self._messenger = messenger
@@ -59,6 +61,7 @@ class Sampler:
         self._functions = functions
         self._census = census
         self._windows = windows
+        self._lines = lines
         self._made: tuple[Any, list[Settled]] = (None, [])
         self._generation = self._seen = 0
         self._first_until = self._next_reading = 0.0
@@ -161,6 +164,7 @@ class Sampler:
         self._do("reading the memory maps", self._pools.read_maps)
         self._do("recording allocations", self._follow_library)
         self._do("recording allocations", self._windows.work, [device.name for device in self._devices], stopping)
+        self._do("looking up lines", self._lines.work)
         if self._opened.locked() and self._waited:
             self._opened.release()
         self._do("taking a census", self._census.tell, time.monotonic())
@@ -179,6 +183,8 @@ class Sampler:
             self._interval = max(self._asked_interval, float(message["interval_s"]))
         elif message["do"] == "holders":
             self._windows.ask()
+        elif message["do"] == "lines":
+            self._lines.want(message["operations"])
         elif message["do"] == "where":
             stall_location.tell(self._messenger)
         else:
@@ -189,6 +195,8 @@ class Sampler:
         until = self._next_reading if next_map is None else min(self._next_reading, next_map)
         next_window = self._windows.next()
         until = until if next_window is None else min(until, next_window)
+        if self._lines.waiting:
+            until = min(until, time.monotonic() + PAUSE_S)
         return min(max(0.001, until - time.monotonic()), _LISTEN_S)
 
     def _tick(self) -> None:
@@ -201,6 +209,8 @@ class Sampler:
         if handle is not None and self._seen != self._generation:
             self._seen = self._generation
             collector.off(much=True)
+            if current._server_def is not None or current._collective_ops_server_def is not None:
+                self._windows.server_begins("a server for other machines")  # which has a profiler's service, too
             self._look_again(current)
         elif handle is None and self._sessions:
             self._look_for_sessions()

@@ -67,27 +67,30 @@ class _Open:
 class Windows:
     """Opens windows and tells of them, in the sampler's thread; the script's profilers report in theirs."""
 
-    def __init__(self, messenger: Messenger, folder: Optional[str], interval: float) -> None:
-        """*folder* is the session's. A window is opened every *interval* seconds, 0 never."""
+    def __init__(self, messenger: Messenger) -> None:
         self._messenger = messenger
-        self._folder = folder
-        self._interval = interval
-        self._native: Optional[NativeWindows] = None
-        self._lock = allocate_lock()  # never waited for: the script's threads may hold it
-        self._profilers = 0  # that the script is just starting
+        self._folder: Optional[str] = None
+        self._interval = 0.0
         self._served = ""  # why no window can be opened any more
+        self._profilers = 0  # that the script is just starting
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Forget the windows of the process that this one was forked from."""
+        self._native: Optional[NativeWindows] = None
         self._count = 0
         self._open: Optional[_Open] = None
         self._wishes: list[str] = []
-        self._asked_at = 0.0
-        self._next = 0.0
-        self._rests_until = 0.0
+        self._asked_at = self._next = self._rests_until = self._step_s = 0.0
         self._pace: Optional[float] = None
-        self._step_s = 0.0
         self._peaks: dict[str, int] = {}  # after the last window
         self._risen = False
         self._missing_told: set[str] = set()
         self._calls: list[tuple[float, str, int]] = []
+
+    def may_write(self, folder: Optional[str], interval: float) -> None:
+        """Windows go to *folder*, the session's. One is opened every *interval* seconds, 0 never."""
+        self._folder, self._interval = folder, interval
 
     @property
     def wanted(self) -> bool:
@@ -148,10 +151,10 @@ class Windows:
         if self._native is not None:
             self._native.permit()
 
-    def server_begins(self) -> None:
-        """The script starts a server by which profilers are started past Python: no window from now on."""
+    def server_begins(self, server: str = "a profiler server") -> None:
+        """The script starts a *server* by which profilers are started past Python: no window from now on."""
         if not self._served:
-            self._served = "the script has started a profiler server, which may profile at any time"
+            self._served = f"the script has started {server}, by which it may be profiled at any time"
             if self._native is not None:
                 self._native.forbid()
 
@@ -271,6 +274,8 @@ class Windows:
     def _ended(self, window: _Open, found: Progress) -> None:
         if found.step_s:
             self._step_s = found.step_s
+        elif found.closed == BY_TIME and found.events and window.opened != WAITING:
+            self._step_s = max(self._step_s, found.lasted_s)  # a step is longer than that, if there are any
         now = monotonic()
         self._risen = False
         self._peaks.clear()

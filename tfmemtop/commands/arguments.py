@@ -16,8 +16,8 @@ class RunArguments(Arguments):
     """For a run of the script; ``None`` leaves the choice to the script.
 
     Sizes are still text, since ``50%`` needs the machine to mean bytes. ``interval`` is seconds between two
-    readings of the hook, ``no_probe`` keeps the probe out of the script, ``record`` is where the events go. With
-    ``no_record`` the session is not kept.
+    readings of the hook, ``holders_interval`` between two windows of allocations (0: none), ``no_probe`` keeps the
+    probe out of the script, ``record`` is where the events go. With ``no_record`` the session is not kept.
     ``on_end`` and ``on_oom`` are lines for ``sh``.
     """
 
@@ -28,6 +28,7 @@ class RunArguments(Arguments):
     cpu_pool: str | None = None
     xla_report: bool = False
     interval: float = 0.1
+    holders_interval: float = 60.0
     no_probe: bool = False
     record: Path | None = None
     no_record: bool = False
@@ -87,6 +88,12 @@ def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
         metavar="SECONDS",
         type=values.seconds(0.02, 60),
         help="time between two readings, 0.02 to 60 (default 0.1)",
+    )
+    run.add_argument(
+        "--holders-interval",
+        metavar="SECONDS",
+        type=values.seconds(0, 86_400),
+        help="time between two windows in which allocations are recorded, up to 86400; 0: none (default 60)",
     )
     run.add_argument("--no-probe", action="store_true", help="do not read the inside of TensorFlow's pools")
 

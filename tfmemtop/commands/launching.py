@@ -29,6 +29,7 @@ def make_launch(
         environment=dict(os.environ),
         settings=settings,
         interval_s=arguments.interval,
+        holders_interval_s=arguments.holders_interval,
         probe=not arguments.no_probe,
         keep=not arguments.no_record,
         record=str(Path(cwd, arguments.record)) if arguments.record else None,

@@ -36,6 +36,7 @@ def with_hook(environment: dict[str, str], launch: Launch, hook_socket: Path, *,
         "TFMEMTOP_SOCKET": str(hook_socket),
         "TFMEMTOP_DUMPS": str(dumps_folder(hook_socket)),
         "TFMEMTOP_INTERVAL": f"{launch.interval_s:g}",
+        "TFMEMTOP_HOLDERS_INTERVAL": f"{launch.holders_interval_s:g}",
     }
     hooked.pop("TFMEMTOP_NO_PROBE", None)  # set by a run that this one is part of
     if not launch.probe:

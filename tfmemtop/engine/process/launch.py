@@ -21,6 +21,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str]  # the user's own, pristine
     settings: Settings = Settings()
     interval_s: float = 0.1  # the hook's pace
+    holders_interval_s: float = 60.0  # between two windows of allocations, 0: none
     record: str | None = None  # path of a recording to write
     keep: bool = False  # have the session recorded of itself, if it runs a script
     probe: bool = True  # look into the pools
