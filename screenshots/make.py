@@ -6,10 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.ui import held
-from tests.ui.recorded import Recorded, screen
+from tests.ui.recorded import screen
 from tfmemtop.options import UiOptions
-from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.picture import DARK, picture
 
 HERE = Path(__file__).parent
@@ -22,15 +20,11 @@ PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {
     "runs": ("h200-runs", 51.0, (140, 38), ("H",)),
     "out-of-memory": ("cpu-oom", 39.0, (140, 38), ()),
     "four-cards": ("h200-four-cards", 20.0, (160, 44), ()),
+    "holders": ("cpu-holders", 30.0, (140, 40), ("B", "down", "enter")),
+    "map-of-holders": ("cpu-holders", 30.0, (140, 38), ("M", "down", "right")),
     "narrow": ("h200-settings", 70.0, (80, 24), ()),
 }
 """File name: recording, moment in seconds, columns and rows, keys pressed."""
-
-HELD: dict[str, tuple[tuple[int, int], Sequence[str]]] = {
-    "holders": ((140, 40), ("B", "down", "down", "enter")),
-    "map-of-holders": ((140, 38), ("M", "up", *["right"] * 30)),
-}
-"""Of the training of ``tests/ui/held.py``: file name, columns and rows, keys pressed."""
 
 
 async def draw(
@@ -42,10 +36,7 @@ async def draw(
     theme: Mapping[str, str] = DARK,
 ) -> str:
     """The picture of recording *name* at *t* seconds after *keys*."""
-    return await _drawn(screen(name, t, options), size, keys, theme)
-
-
-async def _drawn(app: TfmemtopApp, size: tuple[int, int], keys: Sequence[str], theme: Mapping[str, str] = DARK) -> str:
+    app = screen(name, t, options)
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         app.redraw()
@@ -61,10 +52,6 @@ def main() -> None:
     time.tzset()
     for file, (name, t, size, keys) in PICTURES.items():
         (HERE / f"{file}.svg").write_text(asyncio.run(draw(name, t, size, keys)))
-        print(f"{file}.svg")
-    for file, (size, keys) in HELD.items():
-        app = TfmemtopApp(Recorded(held.training()), UiOptions())
-        (HERE / f"{file}.svg").write_text(asyncio.run(_drawn(app, size, keys)))
         print(f"{file}.svg")
 
 

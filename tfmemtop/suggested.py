@@ -26,6 +26,13 @@ class Basis(str, Enum):
     FIT = "fit"
     """A try of ``fit`` passed under a limit that is a margin lower."""
 
+    REPLAYED = "replayed"
+    """A run's allocations, replayed with TensorFlow's own allocator, fit under it. The run ended well, and needed
+    no more later."""
+
+    REPLAYED_SO_FAR = "guess_replayed_so_far"
+    """The same, of a run that goes on or was ended by somebody."""
+
     POOL_SO_FAR = "guess_pool_so_far"
     """The run goes on, somebody ended it, or its last moments could not be read: the pool may have grown after that."""
 
@@ -41,7 +48,7 @@ class Basis(str, Enum):
     @property
     def is_guess(self) -> bool:
         """Whether nothing is known to have worked under such a limit."""
-        return self not in (Basis.POOL_REACHED, Basis.FIT)
+        return self not in (Basis.POOL_REACHED, Basis.FIT, Basis.REPLAYED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,8 @@ class SuggestedLimit:
 
     It rests on ``figure`` bytes, seen in run number ``run`` (``None`` for ``fit``) with that ``growth``, which is
     ``None`` for the CPU's pool, since that always grows, and where it is not known. ``each`` are the limits of the
-    logical devices, as far as these are known.
+    logical devices, as far as these are known. ``seen`` are the allocations and steps that were replayed, where it
+    rests on a replay; ``figure`` then is the smallest limit that could do, by waiting.
     """
 
     size: int
@@ -69,6 +77,7 @@ class SuggestedLimit:
     run: int | None = None
     growth: Growth | None = None
     each: tuple[DeviceLimit, ...] = ()
+    seen: tuple[int, int] | None = None
 
     @property
     def is_guess(self) -> bool:

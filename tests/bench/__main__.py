@@ -12,6 +12,7 @@ NAMES = (
     "start",
     "frame",
     "watching",
+    "outside",
     "memory",
     "flood",
     "keys",

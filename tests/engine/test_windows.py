@@ -29,6 +29,7 @@ from tfmemtop.events import (
     Holders,
     Holding,
     HookEnd,
+    HookError,
     Opened,
     Trace,
     Window,
@@ -310,6 +311,7 @@ class Desk:
         self.events: list[Event] = []
         self.sent: list[tuple[int, dict[str, Any]]] = []
         self.stream = Stream()
+        self.errors: list[HookError] = []
         self.arrived = asyncio.Event()
         self.stream.listen(self.events.append)
         self.stream.listen(lambda _: self.arrived.set())
@@ -331,6 +333,7 @@ class Desk:
     def told(self) -> list[Holders | Trace]:
         """What has been published since the last time."""
         self.windows.drain()
+        self.errors += (event for event in self.events if isinstance(event, HookError))
         found = [event for event in self.events if isinstance(event, Holders | Trace)]
         self.events.clear()
         return found
@@ -411,7 +414,7 @@ async def test_what_cannot_be_read_is_told_as_missing(desk: Desk) -> None:
         ("GPU:1", 1),
         ("GPU:0", 3),
     ]
-    assert desk.files() == []
+    assert desk.files() == [] and [error.text for error in desk.errors] == ["window 2: a pool has no name"]
 
 
 async def test_an_error_of_ours_is_told_and_the_next_window_is_read(

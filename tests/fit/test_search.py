@@ -1,5 +1,6 @@
 """The search alone, against scripts that are only imagined: it ends in time and finds what works."""
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,3 +113,25 @@ def test_a_limit_that_failed_once_counts_whatever_passed_below_it() -> None:
     for limit, passed in ((None, True), (600 * MIB, True), (900 * MIB, False), (1000 * MIB, True)):
         found.tell(Tried(limit=limit, how=went(passed), duration_s=1.0, peak_in_use=600 * MIB, pool=1000 * MIB))
     assert (found.limit, found.failed_below) == (1000 * MIB, 900 * MIB)
+
+
+@given(need=sizes, between=shares, over=shares)
+def test_what_is_foretold_is_proved_in_few_tries(need: int, between: float, over: float) -> None:
+    # Really needed is something from the lower end to the upper one, which here are at most 10 % apart.
+    surely = need + int(need * 0.1 * between)
+    first = msgspec.structs.replace(tried(None, need, need, int(need * (1 + over))), surely=surely, at_least=need)
+    found = Search(tries=8, ceiling=140 * GIB)
+    found.tell(first)
+    while found.has_next():
+        found.tell(tried(found.next(), need, need, 2 * need))
+    assert found.limit is not None and found.limit >= need and found.settled
+    assert len(found.tried) <= 5
+
+
+def test_a_wrong_foretelling_costs_tries_and_no_truth() -> None:
+    first = msgspec.structs.replace(tried(None, 8 * GIB, 7 * GIB, 9 * GIB), surely=6 * GIB, at_least=5 * GIB)
+    found = Search(tries=8, ceiling=140 * GIB)
+    found.tell(first)
+    while found.has_next():
+        found.tell(tried(found.next(), 8 * GIB, 7 * GIB, 9 * GIB))
+    assert found.limit is not None and 8 * GIB <= found.limit <= 8.6 * GIB

@@ -123,9 +123,11 @@ def test_a_keras_fit_from_the_making_of_its_devices_on(watch: Watch, tmp_path: P
     assert {"[32,256]", "[64,256]"} <= {record.shape for record in inside(found, -1)}
 
     keras.go_on()
-    for number in (1, 2):
-        told = keras.ask()
-        assert told["closed"] == "step" and told["window"] == 1 + number and told["cost_us"] > 0
+    for _ in range(2):
+        before, told = told["window"], keras.ask()
+        while told["closed"] == "time":  # a busy machine's step was longer than the window
+            told = keras.ask()
+        assert told["closed"] == "step" and told["window"] > before and told["cost_us"] > 0
         found = keras.read(told)
         found.replay()
         assert found.chunks and not found.lost and found.steps

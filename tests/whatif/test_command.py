@@ -100,3 +100,13 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
         "growth_on": {"surely": 15 * GIB, "at_least": 12 * GIB},
         "growth_off": {"surely": 20 * GIB, "at_least": 19 * GIB},
     }
+
+
+@pytest.mark.tensorflow
+def test_a_recording_from_elsewhere_is_replayed_by_a_tensorflow_of_its_version(tensorflow: tuple[Path, str]) -> None:
+    done = command(str(RECORDINGS / "cpu-holders.jsonl"))
+    if tensorflow[1] != "2.21.0":
+        assert done.returncode == 2 and "nor another of that version" in done.stderr
+        return
+    assert done.returncode == 0, done.stderr
+    assert "The run has needed more since" in done.stdout and "surely enough for what was recorded" in done.stdout

@@ -19,12 +19,13 @@ _SOURCE = Path(__file__).with_name("recorder.cc")
 
 _RUN = """
 import atexit, ctypes, os, runpy, sys
-library, events = sys.argv[1:3]
-sys.argv = sys.argv[3:]
+library, events, records = sys.argv[1:4]
+sys.argv = sys.argv[4:]
 sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
 import tensorflow
 recorder = ctypes.CDLL(library)
-recorder.recorder_start()
+if records == "yes":
+    recorder.recorder_start()
 atexit.register(recorder.recorder_stop, events.encode())
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
@@ -72,18 +73,30 @@ def environment(limit: int) -> dict[str, str]:
 
 def trace(command: list[str], library: Path, folder: Path, limit: int = 4096) -> tuple[list[Trace], Measured]:
     """Run *command*, a script and its arguments, with a pool of *limit* MiB; its trace, and what was measured."""
+    lines = _run(command, library, folder, limit, records=True)
+    assert lines is not None
+    return parts(lines[:-1]), Measured(*map(int, lines[-1].split()[1:]))
+
+
+def attempt(command: list[str], library: Path, folder: Path, limit: int) -> Measured | None:
+    """The same without a trace: what was measured, ``None`` if the script failed."""
+    lines = _run(command, library, folder, limit, records=False)
+    return None if lines is None else Measured(*map(int, lines[-1].split()[1:]))
+
+
+def _run(command: list[str], library: Path, folder: Path, limit: int, *, records: bool) -> list[str] | None:
     events = folder / "events.txt"
     events.unlink(missing_ok=True)
     done = subprocess.run(
-        [PYTHON, "-c", _RUN, str(library), str(events), *command],
+        [PYTHON, "-c", _RUN, str(library), str(events), "yes" if records else "no", *command],
         env=environment(limit) | {"TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = events.read_text().splitlines()
-    return parts(lines[:-1]), Measured(*map(int, lines[-1].split()[1:]))
+    if done.returncode != 0 and records:
+        raise RuntimeError(done.stderr[-2000:])
+    return events.read_text().splitlines() if done.returncode == 0 else None
 
 
 def parts(lines: list[str]) -> list[Trace]:

@@ -6,6 +6,7 @@ Python's numbers and lists are looked at; no operation runs, and nothing is read
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
+from .class_parts import name_and_module
 from .frame_locals import Running, locals_of, stack
 from .one_step import LIST, TUPLE, rows
 
@@ -95,8 +96,8 @@ class _Arguments:
         return not self._value("_ctx")._default_is_async
 
     def _is(self, name: str, kind: str) -> bool:
-        found: Any = self._locals[name].kind
-        return bool(found.__name__ == kind and found.__module__.startswith("tensorflow."))
+        name, module = name_and_module(self._locals[name].kind)
+        return name == kind and module.startswith("tensorflow.")
 
     def _value(self, name: str) -> Any:
         (value,) = self._locals[name].way(self._running.found())

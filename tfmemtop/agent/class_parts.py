@@ -49,6 +49,12 @@ class Parts(NamedTuple):
         return self.items is None and self.attributes is None and not self.slots
 
 
+def name_and_module(kind: type) -> "tuple[str, str]":
+    """Of a class, whatever its own class makes of these; empty where they are no plain text."""
+    name, module = _name(kind), module_of(kind)
+    return name if type(name) is str else "", module if type(module) is str else ""
+
+
 def of_library(path: Any) -> bool:
     """Whether a file is Python's own or an installed package's; also of what has none."""
     if type(path) is not str:
@@ -93,7 +99,7 @@ class Classes:
         attributes: Optional[Way] = None
         slots: list[tuple[str, Way]] = []
         for owner in _mro(kind):
-            name, of = _name(owner), module_of(owner)
+            name, of = name_and_module(owner)
             if name == "_local" and of in ("_thread", "threading"):
                 return Parts(library)  # whose attributes are another's in our thread, and would be made there
             inside = owner in (_METHOD,) or (name, of) == ("partial", "functools")

@@ -66,9 +66,10 @@ def _replay(state: State) -> None:
     """Replay here what was not, or could not be, while it ran."""
     for pool in list(traced(state)):
         known = foretold(state, pool.device)
-        if not pool.here or any(view.pid == pool.pid and not view.replayed.missing for view in known):
+        here = pool.here()
+        if here is None or any(view.pid == pool.pid and not view.replayed.missing for view in known):
             continue
         try:
-            apply(state, ask(pool))
+            apply(state, ask(here))
         except RuntimeError as error:
             raise Refusal(str(error)) from error

@@ -24,6 +24,7 @@ from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.outside.following import FromOutside
 from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
+from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.sources.terminal_reads import TerminalReads
 from tfmemtop.engine.sources.windows import Windows
 from tfmemtop.engine.sources.xla_reports import XlaReports
@@ -53,6 +54,7 @@ class Watch:
         hooks: Hooks,
         readings: Readings,
         probes: Probes,
+        replays: Replays,
         dumps: Dumps,
         chunks: ChunkMaps,
         windows: Windows,
@@ -72,6 +74,7 @@ class Watch:
         self._outside = outside
         self._stream = stream
         self._probes = probes
+        self._replays = replays
         self._dumps = dumps
         self._chunks = chunks
         self._windows = windows
@@ -86,6 +89,7 @@ class Watch:
         if self._output is not None:
             self._output.begin()
         self._probes.begin()
+        self._replays.begin()
         self.maps.begin()
         self._dumps.begin()
         self._chunks.begin()
@@ -100,7 +104,7 @@ class Watch:
 
     async def __aexit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
-        _close(self._outside.close)
+        _close(self._outside.close, self._replays.close)
         _close(self._probes.close, self._dumps.close, self._chunks.close)
         _close(self._windows.close, self._xla_reports.close)
         _close(self.readings.close, self.hooks.close)
@@ -208,7 +212,12 @@ def open_watch(
     windows = Windows(stream, hooks, dumps_in)
     dumps = Dumps(stream, hooks, dumps_in)
     probes = Probes(stream, hooks, enabled=launch.probe)
-    readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked), probes.sessions, nvml)
+    replays = Replays(stream)
+
+    def ours() -> frozenset[int]:
+        return probes.sessions() | replays.sessions()
+
+    readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked), ours, nvml)
     outside = FromOutside(stream, dumps_in, chunks.take, launch.interval_s)
     xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
     drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]
@@ -218,10 +227,11 @@ def open_watch(
     return Watch(
         stream,
         runs,
-        Ending(stream, runs, marked, readings.devices, probes.sessions),
+        Ending(stream, runs, marked, readings.devices, ours),
         hooks=hooks,
         readings=readings,
         probes=probes,
+        replays=replays,
         dumps=dumps,
         chunks=chunks,
         windows=windows,

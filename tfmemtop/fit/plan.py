@@ -45,7 +45,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def watch(self, first: Tried | None) -> Watch:
         """What follows one try; *first* is how the first one went."""
-        return Watch(self.kind, self.goal, first)
+        return Watch(self.kind, self.goal, first, growth=not self.on_gpu or self.settings.growth != "off")
 
     def suggested(self, search: Search) -> SuggestedLimit | None:
         """The limit to set after *search*; ``None`` if it has found none."""

@@ -53,7 +53,8 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """A try under *limit* bytes (``None``: without one) and how it went; unknown figures are ``None``.
 
     ``peak_in_use`` and ``pool`` are the highest of the largest allocator, in bytes; ``speed`` is in
-    ``speed_unit``, ``steps/s`` or ``allocations/s``; ``stalled_s`` seconds without any allocation.
+    ``speed_unit``, ``steps/s`` or ``allocations/s``; ``stalled_s`` seconds without any allocation. ``surely`` and
+    ``at_least`` are the smallest limits that the replay of its allocations foretells, in bytes.
     """
 
     limit: int | None
@@ -64,6 +65,8 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     speed: float | None = None
     speed_unit: str = ""
     stalled_s: float = 0.0
+    surely: int | None = None
+    at_least: int | None = None
 
     @property
     def passed(self) -> bool:
@@ -138,15 +141,26 @@ class Search:
             return upper if upper > low else None
         if len(self.tried) == self._tries - 1 and works is None:
             return upper  # the last chance to have anything to recommend
-        peak = max(whole_mib(self.tried[0].peak_in_use or 0), low + MIB)
-        if len(self.tried) == 1 and peak < upper:
-            return peak
+        if len(self.tried) == 1 and ((first := self._first_guess(low)) < upper or self.tried[0].surely):
+            return min(first, upper)
         if upper - low <= max(upper * CLOSE_SHARE, CLOSE_BYTES):
             return upper if upper != works else None
+        if works is not None and (below := self._foretold_to_fail()) is not None and low < below < upper:
+            return below
         middle = (low + upper) // 2
         if upper > low * 2 * _STRIDE:
             middle = int(low * _STRIDE)
         return max(low + MIB, middle // MIB * MIB)
+
+    def _first_guess(self, low: int) -> int:
+        """The limit to try after the first: what is foretold to be surely enough, or else the peak in use."""
+        surely = self.tried[0].surely
+        return max(whole_mib(surely if surely is not None else self.tried[0].peak_in_use or 0), low + MIB)
+
+    def _foretold_to_fail(self) -> int | None:
+        """The largest limit under which the run is foretold to fail, whole MiB."""
+        at_least = self.tried[0].at_least
+        return None if at_least is None else whole_mib(at_least) - MIB
 
     def _highest_failed(self) -> int:
         return max((tried.limit for tried in self.tried if not tried.passed and tried.limit is not None), default=0)

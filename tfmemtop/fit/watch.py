@@ -14,8 +14,10 @@ from tfmemtop.events import (
     MemoryMap,
     OutOfMemory,
     Process,
+    Replayed,
     Run,
     RunEnd,
+    SmallestLimits,
     Stopping,
 )
 from tfmemtop.fit.search import Outcome, Result, Tried
@@ -92,11 +94,14 @@ class _Speed:
 class Watch:
     """Follows a run on devices of *kind* (``GPU`` or ``CPU``) until it has reached its *goal*.
 
-    *first* is how the first try went, which had all the memory: later ones are given more time for it.
+    *first* is how the first try went, which had all the memory: later ones are given more time for it. *growth* is
+    that of all tries.
     """
 
-    def __init__(self, kind: str, goal: Goal, first: Tried | None = None) -> None:
+    def __init__(self, kind: str, goal: Goal, first: Tried | None = None, *, growth: bool = True) -> None:
         self._kind = kind
+        self._growth = growth
+        self._replayed: dict[tuple[int, str], Replayed] = {}
         self._goal = goal
         self._expected_stall_s = first.stalled_s if first else math.inf
         self._patience_s = PATIENCE_S if first is None else _SLOWER * first.duration_s + _RETRY_S
@@ -149,6 +154,8 @@ class Watch:
                     self._stepped_enough = event.t
             case MemoryMap(moment="out_of_memory") if event.pid in self._pids and event.device.startswith(self._kind):
                 self._unmet = event.t
+            case Replayed() if event.device.startswith(self._kind) and event.pid in self._pids:
+                self._replayed[event.pid, event.device] = event
             case Allocator() if event.device.startswith(self._kind) and event.pid in self._pids:
                 self._read(event)
             case _:
@@ -189,7 +196,19 @@ class Watch:
             speed=speed,
             speed_unit=unit,
             stalled_s=round(self._stall(over), 3) if self._began is not None else 0.0,
+            surely=foretold.surely if (foretold := self._foretold()) else None,
+            at_least=foretold.at_least if foretold else None,
         )
+
+    def _foretold(self) -> SmallestLimits | None:
+        """What the replay says of the limit, if one pool alone was used, and needed no more after what was replayed."""
+        if len(self._last) != 1 or len(self._replayed) != 1:
+            return None
+        (replayed,) = self._replayed.values()
+        present = replayed.present
+        if replayed.missing or replayed.lost or present is None or (self._peak or 0) > present.in_order.peak * 1.05:
+            return None
+        return replayed.least(self._growth)
 
     def _read(self, event: Allocator) -> None:
         if event.in_use is None:

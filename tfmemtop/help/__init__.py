@@ -16,6 +16,7 @@ _NAMES = (
     "out-of-memory",
     "fit",
     "limits",
+    "whatif",
     "compare",
     "alerts",
     "recordings",

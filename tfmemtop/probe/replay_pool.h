@@ -21,12 +21,14 @@ constexpr int64_t kRounding = 256;        // of every request, by BFC
 constexpr int64_t kAlwaysSplit = 128 * kMiB;  // BFC splits a chunk that has this much to spare
 constexpr int64_t kUnlimited = int64_t{1} << 46;
 constexpr int64_t kNone = -1;
-constexpr uint64_t kFirstAddress = uint64_t{1} << 44;
+constexpr uint64_t kSomewhere = uint64_t{1} << 45;
 
 int64_t Rounded(int64_t size) { return std::max((size + kRounding - 1) / kRounding * kRounding, kRounding); }
 int64_t WholeMiB(int64_t size) { return (size + kMiB - 1) / kMiB * kMiB; }
 
-// Hands out addresses that nobody may touch, as much as a device of `capacity` bytes has.
+// Hands out addresses that nobody may touch, as much as a device of `capacity` bytes has. Each region lies below the one
+// before, as mmap has it on the CPU, and cudaMalloc on the GPUs whose maps were recorded: BFC takes the lowest of the
+// free chunks of one size.
 class Nowhere : public tsl::SubAllocator {
  public:
   Nowhere(int64_t capacity, int64_t* growths) : SubAllocator({}, {}), left_(capacity), growths_(growths) {}
@@ -35,17 +37,20 @@ class Nowhere : public tsl::SubAllocator {
     left_ -= size;
     ++*growths_;
     *received = size;
+    const uint64_t room = (size + 2 * kMiB) / (2 * kMiB) * (2 * kMiB) + 2 * kMiB;  // regions never touch
+    next_ -= room;
     const uint64_t address = next_;
-    next_ += (size + 2 * kMiB) / (2 * kMiB) * (2 * kMiB) + 2 * kMiB;  // regions never touch
+    if (first_ == 0) first_ = address;
     return reinterpret_cast<void*>(address);
   }
   void Free(void*, size_t size) override { left_ += size; }
   bool SupportsCoalescing() const override { return false; }
   tsl::AllocatorMemoryType GetMemoryType() const override { return tsl::AllocatorMemoryType::kDevice; }
+  int64_t first() const { return first_; }  // region's address
 
  private:
   int64_t left_;
-  uint64_t next_ = kFirstAddress;
+  uint64_t next_ = kSomewhere, first_ = 0;
   int64_t* growths_;
 };
 
@@ -83,8 +88,9 @@ class Pool {
     options.allow_growth = under.growth != 0;
     options.allow_retry_on_failure = false;  // waiting is done here
     options.garbage_collection = under.collects != 0;
-    allocator_ =
-        std::make_unique<BFCAllocator>(std::make_unique<Nowhere>(limit, &growths_), limit, "replay", options);
+    auto nowhere = std::make_unique<Nowhere>(limit, &growths_);
+    nowhere_ = nowhere.get();
+    allocator_ = std::make_unique<BFCAllocator>(std::move(nowhere), limit, "replay", options);
   }
 
   void SetLimit(int64_t limit) {
@@ -102,9 +108,9 @@ class Pool {
 
   void Free(void* address) { allocator_->DeallocateRaw(address); }
 
-  // Of its region's or its first region's beginning, in bytes.
+  // From the beginning of its first region, less what is plugged there; bytes.
   int64_t Offset(void* address) const {
-    return reinterpret_cast<int64_t>(address) - static_cast<int64_t>(kFirstAddress) - (size_ - limit_);
+    return reinterpret_cast<int64_t>(address) - nowhere_->first() - (size_ - limit_);
   }
 
   void Describe(Outcome* found, bool details) {
@@ -130,6 +136,7 @@ class Pool {
  private:
   const int64_t size_;
   int64_t limit_, growths_ = 0;
+  Nowhere* nowhere_;  // the allocator's
   std::unique_ptr<BFCAllocator> allocator_;
   void* plug_ = nullptr;
 };

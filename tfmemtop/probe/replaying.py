@@ -114,7 +114,12 @@ def run(
 
 
 def encode(
-    events: Sequence[tuple[int, int]], steps: Sequence[int], questions: Sequence[Question], *, seconds: int, memory: int
+    events: Sequence[tuple[int, int]],
+    steps: Sequence[int],
+    questions: Sequence[Question],
+    *,
+    seconds: int,
+    memory: int,
 ) -> bytes:
     """The program's input."""
     asked = [(question.smallest, question.growth, question.collects, question.limit or 0) for question in questions]

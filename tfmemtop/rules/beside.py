@@ -43,6 +43,8 @@ def held_beside(state: State) -> Iterator[HeldBeside]:
 def _without(process: ProcessState, now: float) -> bool:
     """Whether TensorFlow has made no devices in it, although there was time."""
     hooked = process.hooked
+    if process.outside is not None:
+        return False  # TensorFlow's share is not known until its pools are read
     if hooked is None:
         return process.seen.hook_absence is None and now - process.seen.t >= SETTLED_S
     devices = hooked.effective or hooked.allocators or hooked.initialised

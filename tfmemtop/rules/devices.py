@@ -64,6 +64,8 @@ def no_gpu_seen(state: State) -> Iterator[GpusHidden | NoGpuSeen]:
     processes = list(hooked_of_run(state))
     complaint = printed(state, *_REASONS)
     for pid, hooked in processes:
+        if hooked.outside:
+            continue  # whether the script hid them itself cannot be seen
         # With several processes it is not known which of them wrote it: a worker may need no GPU.
         has_none = _made_without_gpu(state, hooked) or (complaint is not None and len(processes) == 1)
         if not has_none or _hid_them_itself(hooked):

@@ -19,12 +19,17 @@ class RunEnded(Finding):
     """Run number ``run`` is over, and no next one has been started; ``stopped`` if tfmemtop ended it."""
 
     aside = True
-    remedies = Remedy(Action.RUN_AGAIN), Remedy(Action.CHANGE_SETTINGS), Remedy(Action.QUIT)
 
     run: int
     how: Ending
     took_s: float
     stopped: bool = False
+    ours: bool = True  # tfmemtop had started it, and can do so again
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        again = (Remedy(Action.RUN_AGAIN), Remedy(Action.CHANGE_SETTINGS)) if self.ours else ()
+        return *again, Remedy(Action.QUIT)
 
     @property
     def severity(self) -> Severity:
@@ -61,4 +66,4 @@ def how_it_ended(state: State) -> Iterator[RunEnded | MemoryReleasing | MemoryHe
     if stopping and stopping.held:
         yield MemoryHeld(run.run, stopping.held)
     stopped = run.stopped and run.ending.signal in _SENT
-    yield RunEnded(run.run, run.ending, run.ended - run.started, stopped)
+    yield RunEnded(run.run, run.ending, run.ended - run.started, stopped, not run.outside)

@@ -8,17 +8,21 @@ from tfmemtop.ending import Ending
 from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.rules.leaks import leaks
 from tfmemtop.rules.memory import crashed_when_full, out_of_memory
+from tfmemtop.rules.replayed import replayed_limits
 from tfmemtop.settings import Growth, Settings
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies
 from tfmemtop.state.lookup import LimitBy
 from tfmemtop.state.model import RunState
-from tfmemtop.suggested import Basis, DeviceLimit, SuggestedLimit, whole_mib, with_room
+from tfmemtop.suggested import Basis, DeviceLimit, SuggestedLimit, whole_mib, with_margin, with_room
 from tfmemtop.units import MIB
 
 _BY_SOMEBODY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-_FROM_THE_SUREST = (Basis.POOL_REACHED, Basis.FIT, Basis.POOL_SO_FAR, Basis.PEAK, Basis.FAILED_REQUEST)
+_FROM_THE_SUREST = (
+    *(Basis.FIT, Basis.POOL_REACHED, Basis.REPLAYED, Basis.REPLAYED_SO_FAR),
+    *(Basis.POOL_SO_FAR, Basis.PEAK, Basis.FAILED_REQUEST),
+)
 """What the devices of a run may rest on."""
 
 _AT_MOST = 2
@@ -33,6 +37,8 @@ class _Need:
     size: int
     basis: Basis
     figure: int
+    growth: Growth | None
+    seen: tuple[int, int] | None = None  # allocations and steps that were replayed
 
 
 def needed_by(anatomy: Anatomy) -> int | None:
@@ -40,8 +46,8 @@ def needed_by(anatomy: Anatomy) -> int | None:
     return None if anatomy.asked is None or anatomy.in_use is None else anatomy.in_use + anatomy.asked
 
 
-def suggested_limit(state: State, run: RunState | None = None) -> SuggestedLimit | None:
-    """The limit to suggest after *run*, by default the newest.
+def suggested_limit(state: State, run: RunState | None = None, growth: Growth | None = None) -> SuggestedLimit | None:
+    """The limit to suggest after *run*, by default the newest; where its allocations were replayed, for *growth*.
 
     ``None`` if nothing has been read of it, if a limit would not act on its allocator, or if the run says nothing about
     what is needed: it leaked, or it failed, perhaps by a crash with a full pool, and no allocation is known to have.
@@ -57,7 +63,7 @@ def suggested_limit(state: State, run: RunState | None = None) -> SuggestedLimit
     elif newest and any(crashed_when_full(state)):
         needs = []  # the limit was too small, even if somebody was about to end the run; by how much is not known
     elif run.going or run.ending is None or run.ending.good or _cut_short(run, run.ending):
-        needs = [_need(run, device) for device in _limited(run)]
+        needs = [_need(state, run, device, growth) for device in _limited(run)]
     else:
         needs = []
     return _together(run, needs)
@@ -69,7 +75,7 @@ def suggested_limits(state: State, settings: Settings, argv: Sequence[str]) -> l
     Where the newest run gives none, or only a guess, an earlier run of the same command may give a better one.
     """
     alike = [run for run in state.runs[:-1] if run.argv == list(argv)]
-    newest = suggested_limit(state)
+    newest = suggested_limit(state, growth=settings.growth)
     found = [newest] if newest else []
     if newest is None or newest.is_guess:
         earlier = (suggested_limit(state, run) for run in reversed(alike))
@@ -93,16 +99,21 @@ def _limited(run: RunState) -> list[str]:
     return gpus or [device for device in run.peaks if is_cpu(device)]
 
 
-def _need(run: RunState, device: str) -> _Need:
+def _need(state: State, run: RunState, device: str, growth: Growth | None = None) -> _Need:
+    to_its_end = run.ending is not None and run.ending.good and not run.unread
+    if limits := replayed_limits(state, run, device, growth):
+        basis = Basis.REPLAYED if to_its_end else Basis.REPLAYED_SO_FAR
+        seen, under = (limits.allocations, limits.steps), limits.growth if is_gpu(device) else None
+        return _Need(device, with_margin(limits.surely), basis, limits.at_least, under, seen)
     pool, peak, limit = run.pools.get(device), run.peaks[device], run.limits.get(device)
-    guess = _Need(device, whole_mib(_AT_MOST * peak), Basis.PEAK, peak)
-    at_once = is_gpu(device) and _growth(run, device) != "on"
+    had = _growth(run, device)
+    guess = _Need(device, whole_mib(_AT_MOST * peak), Basis.PEAK, peak, had)
+    at_once = is_gpu(device) and had != "on"
     if pool is None or (at_once and guess.size < pool):
         return guess
-    to_its_end = run.ending is not None and run.ending.good and not run.unread
     # With the limit that it had the run came as far as it did: more is not needed.
     enough = with_room(pool, peak) if limit is None else min(with_room(pool, peak), max(limit, pool))
-    return _Need(device, whole_mib(enough), Basis.POOL_REACHED if to_its_end else Basis.POOL_SO_FAR, pool)
+    return _Need(device, whole_mib(enough), Basis.POOL_REACHED if to_its_end else Basis.POOL_SO_FAR, pool, had)
 
 
 def _growth(run: RunState, device: str) -> Growth | None:
@@ -121,7 +132,7 @@ def _after_failure(state: State, run: RunState) -> list[_Need]:
             return []
         if need.device not in failed or failed[need.device].size < need.size:
             failed[need.device] = need
-    others = [_need(run, device) for device in _limited(run) if device not in failed]
+    others = [_need(state, run, device) for device in _limited(run) if device not in failed]
     return [*failed.values(), *others] if failed else []
 
 
@@ -139,7 +150,7 @@ def _for_request(run: RunState, a: Anatomy) -> _Need | None:
         if held + a.asked > a.card_total:
             return None
         size = min(size, a.card_total // MIB * MIB)
-    return _Need(a.device, size, Basis.FAILED_REQUEST, a.asked)
+    return _Need(a.device, size, Basis.FAILED_REQUEST, a.asked, _growth(run, a.device))
 
 
 def _together(run: RunState, needs: list[_Need]) -> SuggestedLimit | None:
@@ -151,7 +162,7 @@ def _together(run: RunState, needs: list[_Need]) -> SuggestedLimit | None:
         cards.setdefault(_card(run, need.device), []).append(need)
     # What is least sure decides what may be said of all.
     weakest = max(needs, key=lambda need: (_FROM_THE_SUREST.index(need.basis), need.size))
-    growths = {_growth(run, need.device) for need in needs}
+    growths = {need.growth for need in needs}
     return SuggestedLimit(
         size=max(_for_card(run, devices) for devices in cards.values()),
         basis=weakest.basis,
@@ -160,6 +171,7 @@ def _together(run: RunState, needs: list[_Need]) -> SuggestedLimit | None:
         run=run.run,
         growth=growths.pop() if len(growths) == 1 else None,
         each=tuple(DeviceLimit(need.device, card, need.size) for card, devices in cards.items() for need in devices),
+        seen=weakest.seen,
     )
 
 

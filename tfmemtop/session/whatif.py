@@ -3,18 +3,21 @@
 import asyncio
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
+
+import msgspec
 
 from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
-from tfmemtop.events.device_names import is_gpu
-from tfmemtop.session.next_run import COLLECTING
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.whatif.course import is_complete
-from tfmemtop.whatif.settings import Present
+from tfmemtop.whatif.settings import Present, present
 from tfmemtop.whatif.worker import Asked, request
+from tfmemtop.words.replaying import NO_ANSWER
 
 _WORKER = "tfmemtop.whatif.worker"
 
@@ -28,10 +31,12 @@ class Traced:
     asked: Asked
     parts: tuple[Trace, ...]
 
-    @property
-    def here(self) -> bool:
-        """Whether the TensorFlow that it ran on is on this machine."""
-        return Path(self.asked.tensorflow).is_dir()
+    def here(self) -> "Traced | None":
+        """The same, to be asked of the TensorFlow that it ran on, or of one of that version beside tfmemtop."""
+        if Path(self.asked.tensorflow).is_dir():
+            return self
+        found = _beside_us(self.asked.version)
+        return None if found is None else replace(self, asked=msgspec.structs.replace(self.asked, tensorflow=found))
 
 
 def traced(state: State) -> Iterator[Traced]:
@@ -42,19 +47,8 @@ def traced(state: State) -> Iterator[Traced]:
                 parts = tuple(windows.trace)
                 if is_complete(parts):
                     version = hooked.hello.tensorflow or ""
-                    asked = Asked(hooked.hello.tensorflow_path or "", version, present(hooked, device), state.now)
+                    asked = Asked(hooked.hello.tensorflow_path or "", version, _present(hooked, device), state.now)
                     yield Traced(pid, device, asked, parts)
-
-
-def present(hooked: Hooked, device: str) -> Present:
-    """The setting that logical *device* of a process has, as TensorFlow says."""
-    effective, reading = hooked.effective.get(device), hooked.allocators.get(device)
-    limit = reading.limit if reading and reading.limit else effective.limit if effective else None
-    if not is_gpu(device):
-        return Present(growth=True, limit=limit, collects=False)
-    variables = hooked.initialised.variables if hooked.initialised else {}
-    collects = variables.get(COLLECTING, "true").lower() not in ("false", "0")
-    return Present(growth=bool(effective and effective.growth), limit=limit, collects=collects)
 
 
 def ask(pool: Traced) -> Replayed:
@@ -83,6 +77,23 @@ async def ask_later(pool: Traced) -> Replayed:
     return _answer(out, error)
 
 
+def _beside_us(wanted: str) -> str | None:
+    """The folder of the TensorFlow that is installed with tfmemtop, if it is of that version."""
+    spec = find_spec("tensorflow")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        return str(Path(spec.origin).parent) if version("tensorflow").replace("rc", "-rc") == wanted else None
+    except PackageNotFoundError:
+        return None  # it has another name there
+
+
+def _present(hooked: Hooked, device: str) -> Present:
+    reading, initialised = hooked.allocators.get(device), hooked.initialised
+    limit = reading.limit if reading else None
+    return present(device, hooked.effective.get(device), limit, initialised.variables if initialised else {})
+
+
 def _command() -> list[str]:
     return boot.command(_WORKER)
 
@@ -94,5 +105,5 @@ def _answer(out: bytes, error: bytes) -> Replayed:
         event = None
     if not isinstance(event, Replayed):
         told = error.decode(errors="replace").strip().splitlines()
-        raise RuntimeError(told[-1] if told else "the replay gave no answer")
+        raise RuntimeError(told[-1] if told else NO_ANSWER)
     return event

@@ -161,7 +161,7 @@ class Attribution:
         if one.phase is Phase.LOSS:
             return Kind.LOSS, self._layers.of(one)
         layer = self._layers.of(one)
-        if one.base == "VarHandleOp":
+        if one.base == "VarHandleOp" or one.base.startswith("Assign"):
             return Kind.VARIABLES, layer
         if (region == "temp" and _SCRATCH.search(operation)) or _COLLECTIVE.match(one.operation):
             return Kind.WORKSPACE, layer

@@ -67,30 +67,43 @@ def matched(course: Course, known: Iterable[Known], succeed: bool) -> Iterator[t
             elif course.begins[place] < 0 and ranks[holding] < _NEVER:
                 leaving[course.kinds[holding].requested].append(place)
     for size, places in living.items():
-        free = sorted(places, key=lambda place: (course.begins[place] >= 0, ranks[course.holdings[place]], place))
-        free = [place for place in free if ranks[course.holdings[place]] < _NEVER or not succeed]
-        exact: dict[tuple[tuple[int, ...] | None, str], list[int]] = defaultdict(list)
-        for place in reversed(free):
-            of_place = course.kinds[course.holdings[place]]
-            if of_place.shape is not None and of_place.dtype:
-                exact[tuple(of_place.shape), of_place.dtype].append(place)
-        taken: set[int] = set()
-        pairs, later = [], []
-        for one in by_size[size]:
-            alike = exact.get((one.shape, one.dtype))
-            if alike:
-                place = alike.pop()
-                taken.add(place)
-                pairs.append((place, one))
-            else:
-                later.append(one)
-        nameless = [
-            place for place in free if place not in taken and course.kinds[course.holdings[place]].shape is None
-        ]
-        pairs += zip(nameless, later, strict=False)
+        pairs: list[tuple[int, Known]] = []
+        wanting = list(by_size[size])
+        for tier in range(_TIERS if succeed else _TIERS + 1):
+            of_tier = [place for place in places if _tier(course, ranks, place) == tier]
+            found, wanting = _fitting(course, of_tier, wanting)
+            pairs += found
         yield from pairs
         if succeed:
             yield from _predecessors(course, leaving[size], pairs)
+
+
+def _tier(course: Course, ranks: list[int], place: int) -> int:
+    """The likeliest are what was there before; then what is allocated to be a variable; then other results."""
+    rank = ranks[course.holdings[place]]
+    if rank >= _NEVER:
+        return _TIERS
+    return 0 if course.begins[place] < 0 else rank
+
+
+def _fitting(course: Course, places: list[int], wanting: list[Known]) -> tuple[list[tuple[int, Known]], list[Known]]:
+    """Pairs of *places* and what is *wanting*, of one shape or, where it is not known, of any; and the rest."""
+    exact: dict[tuple[tuple[int, ...] | None, str], list[int]] = defaultdict(list)
+    nameless = []
+    for place in reversed(places):
+        kind = course.kinds[course.holdings[place]]
+        if kind.shape is None or not kind.dtype:
+            nameless.append(place)
+        else:
+            exact[tuple(kind.shape), kind.dtype].append(place)
+    pairs, rest = [], []
+    for one in wanting:
+        alike = exact.get((one.shape, one.dtype)) or nameless
+        if alike:
+            pairs.append((alike.pop(), one))
+        else:
+            rest.append(one)
+    return pairs, rest
 
 
 def _predecessors(course: Course, leaving: list[int], pairs: list[tuple[int, Known]]) -> Iterator[tuple[int, Known]]:
@@ -104,17 +117,15 @@ def _predecessors(course: Course, leaving: list[int], pairs: list[tuple[int, Kno
                 yield later, one
 
 
-_NEVER = 3
+_NEVER, _TIERS = 3, 3
 
 
 def _rank(operation: str) -> int:
     """How likely it is that a chunk is a variable's, the likeliest first."""
-    if not operation:
-        return 0
     one = named(operation)
-    if one.phase is Phase.FUNCTION or not one.scopes or "Initializer" in one.scopes:
-        return 0
-    if one.phase is Phase.OPTIMIZER or one.base.startswith("Assign"):
+    if not operation or one.phase is Phase.FUNCTION or not one.scopes or "Initializer" in one.scopes:
+        return 1
+    if one.base.startswith("Assign"):
         return 1
     return _NEVER if one.phase in (Phase.BACKWARD, Phase.INPUT) else 2
 

@@ -8,6 +8,9 @@ from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
 from tfmemtop.state.lookup import device_of
 from tfmemtop.state.model import Hooked, RunState, State
 
+HIGHER_LATER = 1.05
+"""A pool whose peak has risen by more since its allocations were recorded needs what the replay does not know of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
@@ -33,6 +36,15 @@ class Foretold:
         """Of all allocations of the pool so far, those that were replayed; ``None`` where that is not known."""
         all_of_them = self.measured.allocations if self.measured else None
         return min(1.0, self.replayed.allocations / all_of_them) if all_of_them else None
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether the pool has needed more since than what was replayed did."""
+        now, present = self.measured, self.replayed.present
+        if now is None or present is None or not present.in_order.fits:
+            return False
+        pool = now.peak_pool if now.peak_pool is not None else now.pool
+        return (now.peak or 0) > present.in_order.peak * HIGHER_LATER or (pool or 0) > present.in_order.peak_pool
 
     @property
     def rows(self) -> list[SettingReplayed]:

@@ -46,7 +46,8 @@ class Grown:
 def growing(hooked: Hooked, device: str) -> list[Grown]:
     """What grows from window to window in a pool up to the newest window, the most bytes first."""
     windows = hooked.windows.get(device)
-    known = list(told(windows)) if windows else []
+    # As a step ends there is nothing of it left but what it keeps.
+    known = [window for window in told(windows) if window.steps] if windows else []
     if len(known) < 2:
         return []
     key = "growing", *(window.window for window in known)

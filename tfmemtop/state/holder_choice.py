@@ -7,6 +7,8 @@ from tfmemtop.events import Holders
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked, State, Windows
 
+_NEARLY = 0.98
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -25,9 +27,16 @@ def chosen(state: State) -> list[Chosen]:
         for pid, process in state.processes.items()
         if process.hooked and of_run(state, pid)
         for device, windows in process.hooked.windows.items()
-        if (window := max(told(windows), key=lambda one: (one.peak, one.t), default=None))
+        if (window := _fullest(list(told(windows))))
     ]
     return sorted(found, key=lambda one: -one.window.peak)
+
+
+def _fullest(windows: list[Holders]) -> Holders | None:
+    """The window with the highest peak; of those that nearly reach it a whole step, and of these the newest."""
+    highest = max((window.peak for window in windows), default=0)
+    near = (window for window in windows if window.peak >= _NEARLY * highest)
+    return max(near, key=lambda window: (bool(window.steps), window.t), default=None)
 
 
 def told(windows: Windows) -> Iterator[Holders]:

@@ -1,12 +1,14 @@
 """Which settings are asked about: the present one, and limits from the smallest upward. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from tfmemtop.events import Effective
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.probe.replaying import Ends, Question
 from tfmemtop.units import MIB
 
+_COLLECTING = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
 _STEPS = (1.05, 1.1, 1.25, 1.5, 2.0)
 """Limits above the smallest, as multiples of it."""
 
@@ -25,6 +27,15 @@ class Present(NamedTuple):
     def question(self) -> Question:
         """What happens under it."""
         return Question(self.growth, self.collects, self.limit)
+
+
+def present(device: str, effective: Effective | None, limit: int | None, variables: Mapping[str, str]) -> Present:
+    """The setting of *device*, by what TensorFlow tells, its allocator's *limit* if read, and its environment."""
+    limit = limit or (effective.limit if effective else None)
+    if not is_gpu(device):
+        return Present(growth=True, limit=limit, collects=False)
+    collects = variables.get(_COLLECTING, "true").lower() not in ("false", "0")
+    return Present(growth=bool(effective and effective.growth), limit=limit, collects=collects)
 
 
 def kinds(device: str, present: Present) -> list[tuple[bool, bool]]:

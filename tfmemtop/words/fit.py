@@ -166,11 +166,25 @@ def finding(search: Search) -> list[str]:
 def conclusion(search: Search, stopped: Stopped | None, hint: HookAbsence | None) -> list[str]:
     """:func:`finding`, with why the search was *stopped* before its end and why the hook is absent (*hint*), if so."""
     said = finding(search) if search.tried else ["Nothing was found: no try was completed."]
+    said += foretold(search)
     if stopped:
         said.append(f"The search was not completed: {stopped_words(stopped)}.")
     if hint:
         said.append(f"The hook could not get into the script: {reason_text(hint)}.")
     return said
+
+
+def foretold(search: Search) -> list[str]:
+    """What the first try's allocations foretold, beside what the tries proved; empty if nothing was foretold."""
+    first = search.tried[0] if search.tried else None
+    if first is None or first.surely is None or first.at_least is None:
+        return []
+    proved = [f"{format_bytes(search.limit)} passed"] if search.limit is not None else []
+    proved += [f"{format_bytes(search.failed_below)} failed"] if search.failed_below is not None else []
+    return [
+        f"Foretold after the first try, by its allocations replayed: {format_bytes(first.surely)} surely enough, "
+        f"{format_bytes(first.at_least)} at least. Proved: {' and '.join(proved) or 'nothing'}."
+    ]
 
 
 def _nothing_found(search: Search) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from tfmemtop.settings import Growth
 from tfmemtop.suggested import Basis, SuggestedLimit
 from tfmemtop.units import MIB, format_bytes
+from tfmemtop.words.counting import counted
 
 GUESS = "~ a guess"
 """What a choice begins with that nothing is known to have worked under."""
@@ -23,6 +24,8 @@ _PEAK_ONLY: dict[Growth | None, str] = {
 _WHY_EACH = {
     Basis.POOL_REACHED: "These rest on the pools that were reached",
     Basis.FIT: "These rest on a try of fit that passed",
+    Basis.REPLAYED: "These rest on the run's allocations, replayed with TensorFlow's own allocator",
+    Basis.REPLAYED_SO_FAR: "These are guesses: the run's allocations so far, replayed with TensorFlow's own allocator",
     Basis.POOL_SO_FAR: "These are guesses, from the pools so far",
     Basis.PEAK: "These are guesses, twice the peaks",
     Basis.OTHER_GROWTH: "These are guesses: they worked with another growth",
@@ -48,11 +51,23 @@ def basis(suggested: SuggestedLimit) -> str:
     return {
         Basis.POOL_REACHED: f"rests on the pool that run {suggested.run} reached{_with_growth(suggested)}, {figure}",
         Basis.FIT: f"rests on a try of fit that passed under {figure}",
+        Basis.REPLAYED: replayed(suggested),
+        Basis.REPLAYED_SO_FAR: f"{GUESS}: {replayed(suggested)} so far",
         Basis.POOL_SO_FAR: f"{GUESS}: the pool of run {suggested.run} came to {figure} so far",
         Basis.PEAK: f"{GUESS}: twice the peak in use, {figure}",
         Basis.OTHER_GROWTH: f"{GUESS}: it worked{_with_growth(suggested)} only",
         Basis.FAILED_REQUEST: f"{GUESS}: the pool, and the {figure} it had no room for",
     }[suggested.basis]
+
+
+def replayed(suggested: SuggestedLimit) -> str:
+    """``replayed with TensorFlow's own allocator: 3,044 allocations of 20 steps``."""
+    return f"replayed with TensorFlow's own allocator: {_allocations(suggested)}"
+
+
+def _allocations(suggested: SuggestedLimit) -> str:
+    allocations, steps = suggested.seen or (0, 0)
+    return counted(allocations, "allocation") + (f" of {counted(steps, 'step')}" if steps else "")
 
 
 def sentences(suggested: SuggestedLimit) -> Iterator[str]:
@@ -72,6 +87,10 @@ def _of_all(suggested: SuggestedLimit) -> str:
         Basis.POOL_REACHED: f"{limit} rests on the pool that run {suggested.run} reached{growth}, {figure}, "
         "with a margin.",
         Basis.FIT: f"{limit} rests on a try of fit that passed under {figure}.",
+        Basis.REPLAYED: f"{limit}{growth} rests on {_allocations(suggested)}, which fit under it with a margin, "
+        f"replayed with TensorFlow's own allocator. At least {figure} are needed.",
+        Basis.REPLAYED_SO_FAR: f"{limit}{growth} is a guess: {_allocations(suggested)} so far fit under it, replayed "
+        f"with TensorFlow's own allocator, and what comes later may need more. At least {figure} are needed.",
         Basis.POOL_SO_FAR: f"{limit} is a guess: the pool came to {figure} so far, and what comes later may need more.",
         Basis.PEAK: f"{limit} is a guess, twice the peak: {_PEAK_ONLY[suggested.growth]}.",
         Basis.OTHER_GROWTH: f"{limit} is a guess: it worked{growth} only.",

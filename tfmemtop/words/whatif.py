@@ -17,7 +17,7 @@ NO_TRACE = (
 """Of a recording without a trace."""
 
 NOT_REPLAYED = (
-    "its allocations were recorded, and not replayed yet: the TensorFlow that it ran on is not on this machine"
+    "its allocations were recorded, and not replayed yet: its TensorFlow is not here, nor another of that version"
 )
 
 COLUMNS = ("growth", "limit", "fits", "peak", "pool", "cached", "grew", "largest free", "fragmented", "process total")
@@ -48,7 +48,9 @@ def basis(view: Foretold) -> Iterator[str]:
     yield f"It rests on {seen}{of_all}."
     if replayed.lost:
         yield f"{counted(replayed.lost, 'event')} could not be recorded: all figures are lower than they should be."
-    if not replayed.whole:
+    if view.outgrown:
+        yield "The run has needed more since: limits that are enough for what was recorded are too small for it."
+    elif not replayed.whole:
         yield "The run had not made three steps by then: what comes later may need more."
     elif share is not None and share < 0.5:
         yield "What came after them is not in it: a run that needs more later needs a larger limit."
@@ -113,13 +115,17 @@ def smallest(view: Foretold) -> Iterator[str]:
         if least is None:
             continue
         name = f"With growth {'on' if growth else 'off'}" if is_gpu(view.device) else "On the CPU"
-        yield f"{name} a limit of {typed(least.surely)} is surely enough, replayed in order."
+        yield f"{name} a limit of {typed(least.surely)} is surely enough{_for_what(view)}, replayed in order."
         if least.at_least < least.surely:
             between = least.surely - least.at_least
             yield (
                 f"At least {typed(least.at_least)} are needed. With a limit in the {format_bytes(between)} between, "
                 "allocations wait for each other, and some runs may fail."
             )
+
+
+def _for_what(view: Foretold) -> str:
+    return " for what was recorded" if view.outgrown else ""
 
 
 def asynchronous(view: Foretold) -> str | None:

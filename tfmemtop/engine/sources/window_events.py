@@ -135,9 +135,13 @@ class _Namer:
 
 
 def _part(window: Window, file: WindowFile, course: Course) -> tuple[int, int, int]:
-    """The first event to tell of, the one after the last, and how many whole steps those are."""
+    """The first event to tell of, the one after the last, and how many whole steps those are.
+
+    It is the last whole step, if there is one: what a step before it left there, and allocated before the window was
+    opened in its midst, has no name.
+    """
     first, last, steps = 0, len(course.at_ns), len(file.steps)
-    if window.opened is Opened.START and file.steps:
+    if window.opened is not Opened.WAITING and file.steps:
         begin, end = file.steps[-1]
         first, last, steps = bisect_left(course.at_ns, begin), bisect_left(course.at_ns, end), 1
         last = max(first, last)

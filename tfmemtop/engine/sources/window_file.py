@@ -16,7 +16,8 @@ SUFFIX = ".window"
 
 LARGEST = 64 * 2**20
 """Bytes of a file: the 200 000 events of the longest window take 12 MB."""
-_POOLS, _CHUNKS, _STRINGS, _RECORDS, _STEPS = 256, 250_000, 2**18, 2**18, 2**16  # at most
+_POOLS, _CHUNKS, _STRINGS, _STEPS = 256, 250_000, 2**18, 2**16  # at most
+_RECORDS = 2**19  # at most: 200,000 allocations, the most of a first window, and their frees
 _TEXT = 512  # bytes kept of a string
 
 _AT_ONCE = 2048  # records and chunks between two breaths

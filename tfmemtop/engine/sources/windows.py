@@ -20,7 +20,7 @@ import msgspec
 from tfmemtop.engine.sources.window_events import Known, events_of, nothing_of
 from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Closed, Event, Holders, HookEnd, PutDown, Trace, Window
+from tfmemtop.events import Closed, Event, Holders, HookEnd, HookError, PutDown, Trace, Window
 from tfmemtop.events.courses import FOREVER, unpack_holdings, unpack_names, unpack_spans
 
 LINES_ASKED = 64
@@ -43,6 +43,7 @@ class _Made(NamedTuple):
 
     events: Sequence[Holders | Trace]
     operations: Sequence[str] = ()
+    missing: str | None = None  # why there are none
 
 
 class Windows:
@@ -85,7 +86,7 @@ class Windows:
         if not isinstance(window, Window):
             return
         if window.missing is not None:
-            self._publish(window, _Made(nothing_of(window, window.missing)))
+            self._publish_missing(window, window.missing)
         elif not window.last:
             self._open[window.pid] = window
         else:
@@ -95,7 +96,7 @@ class Windows:
     def _read(self, window: Window) -> None:
         if len(self._working) >= _WAITING:
             self._delete(window)
-            self._publish(window, _Made(nothing_of(window, "too many")))
+            self._publish_missing(window, "too many")
             return
         self._work(window, self._thread.submit(self._made, window))
 
@@ -116,10 +117,21 @@ class Windows:
         if window is None or future.cancelled():
             return
         error = future.exception()
-        made = _Made(nothing_of(window, f"{type(error).__name__}: {error}")) if error else future.result()
-        self._publish(window, made)
+        if error is None:
+            self._publish(window, future.result())
+        else:
+            self._publish_missing(window, f"{type(error).__name__}: {error}")
+
+    def _publish_missing(self, window: Window, why: str) -> None:
+        for event in nothing_of(window, why):
+            self._stream.publish(msgspec.structs.replace(event, t=self._stream.now()))
+        if not window.pools:
+            self._stream.publish(HookError(t=self._stream.now(), pid=window.pid, text=f"window {window.window}: {why}"))
 
     def _publish(self, window: Window, made: _Made) -> None:
+        if made.missing is not None:
+            self._publish_missing(window, made.missing)
+            return
         for event in made.events:
             self._stream.publish(msgspec.structs.replace(event, t=self._stream.now()))
         self._ask_for_lines(window.pid, made.operations)
@@ -167,7 +179,7 @@ class Windows:
             return _Made(events, _largest_operations(events, self._breath))
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            return _Made(nothing_of(window, why))
+            return _Made((), missing=why)
         finally:
             gc.enable()
             self._delete(window)

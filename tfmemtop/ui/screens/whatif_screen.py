@@ -39,7 +39,7 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
         state = self.session.state
         known = {(view.pid, view.device) for view in foretold(state) if not view.replayed.missing}
         pools = [pool for pool in traced(state) if (pool.pid, pool.device) not in known]
-        here = [pool for pool in pools if pool.here]
+        here = [found for pool in pools if (found := pool.here())]
         self.panel.said = whatif_screen.REPLAYING if here else whatif_screen.NOT_HERE
         self.panel.said = self.panel.said if pools else whatif_screen.NOT_ENOUGH
         self.post_message(Changed())

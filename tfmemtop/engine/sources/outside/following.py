@@ -238,7 +238,7 @@ class FromOutside:
             took = time.perf_counter() - began
             self._map_at[device] = loop.time() + max(min(pace for _, pace in wishes), took * _SHARE)
             if copy is not None and look.layout is not None:
-                self._take_file(_chunks(look, look.layout, device, copy, wishes, round(took * 1e6)))
+                self._take_file(chunks_of(look.pid, look.layout, device, copy, wishes, round(took * 1e6)))
 
     def _put_down(self, look: Look, device: str) -> Copy | None:
         copy = look.copy(device)
@@ -250,11 +250,12 @@ class FromOutside:
         return copy
 
 
-def _chunks(
-    look: Look, layout: Layout, device: str, copy: Copy, wishes: list[tuple[int | None, float]], cost_us: int
+def chunks_of(
+    pid: int, layout: Layout, device: str, copy: Copy, wishes: list[tuple[int | None, float]], cost_us: int
 ) -> Chunks:
+    """What is said of the *copy* of a pool, for a map to be made of it."""
     return Chunks(
-        pid=look.pid,
+        pid=pid,
         device=device,
         pool=copy.figures.pool or 0,
         in_use=copy.figures.in_use,

@@ -11,8 +11,11 @@ from tfmemtop.events import Event
 
 MOST = 16
 """Processes of one sweep."""
-MOST_S = 0.2
-"""Seconds of one sweep, after which no further process is begun."""
+MOST_S, MOST_WAITED_S = 0.2, 1.0
+"""Seconds of this thread's own work and of waiting in one sweep, after which no further process is begun.
+
+On a machine whose processors are busy the two differ much.
+"""
 
 _SMALLEST = 60 << 20  # bytes of host memory; TensorFlow takes more than twice that
 _LOOKED_AT = 64
@@ -26,12 +29,12 @@ class Sweep:
 
     def read(self, first: Collection[int], t: float = 0.0) -> list[Event]:
         """What is read of the processes, those *first* before all others; their number and the time are bounded."""
-        until = time.monotonic() + MOST_S
+        until, worked = time.monotonic() + MOST_WAITED_S, time.thread_time() + MOST_S
         events: list[Event] = []
         seen = 0
         kept: dict[int, Look] = {}
         for pid in self._candidates(first):
-            if seen == MOST or time.monotonic() > until:
+            if seen == MOST or time.monotonic() > until or time.thread_time() > worked:
                 break
             look = self._looks.get(pid)
             if look is None:

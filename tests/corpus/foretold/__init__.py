@@ -1,0 +1,17 @@
+"""Scripts whose smallest limit is foretold and then proved: those of ``tests/corpus/limited`` that fit, and a few more.
+
+Each prints ``done`` as its last line.
+"""
+
+from pathlib import Path
+
+from tests.corpus.limited import COMMANDS as LIMITED
+
+_HERE = Path(__file__).parent
+_TAKEN = ("demo", "conv", "dense", "function", "shapes", "fragments", "logical", "eager")
+
+SCRIPTS: dict[str, list[str]] = {
+    **{name: LIMITED[name][1:] for name in _TAKEN},
+    **{path.stem: [str(path)] for path in sorted(_HERE.glob("*.py")) if path.stem != "__init__"},
+}
+"""Path and arguments of each."""

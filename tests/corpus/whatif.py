@@ -1,0 +1,140 @@
+"""Does what the replay says come true? ``python -m tests.corpus.whatif [--times 1] [NAME…]``.
+
+Each script is traced once with a pool of 4 GiB on the CPU, where TensorFlow's BFC allocator always grows. From that
+trace alone the smallest limits are foretold: *surely* (replayed in order) and *at least* (with all the waiting that
+could help). Then the script runs under five limits around these, without tfmemtop. At and above *surely* none may fail,
+below *at least* none may pass, and where it passes the pool is to be within 2 % of what was said.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.corpus.foretold import SCRIPTS
+from tests.whatif.traced import attempt, recorder, trace
+from tfmemtop.probe.build import REPLAY, build
+from tfmemtop.probe.replaying import Answer, Question, run
+from tfmemtop.units import MIB, format_short
+from tfmemtop.whatif.course import Course, course_of
+from tfmemtop.whatif.settings import Present
+from tfmemtop.whatif.table import replayed
+
+_POOL_MIB = 4096
+_BELOW, _ABOVE = 0.03, 0.05
+_POOL_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A real run under *limit* MiB: whether it passed, and its pool; ``said`` is what the replay says of both."""
+
+    limit: int
+    passed: bool
+    pool: int | None
+    said_fits: bool | None
+    said_pool: int
+
+    @property
+    def pool_holds(self) -> bool:
+        """Whether the pool is within 2 % of what was said; true of a run that failed."""
+        return self.pool is None or abs(self.pool - self.said_pool) <= _POOL_SHARE * self.said_pool
+
+    def __str__(self) -> str:
+        said = {True: "yes", False: "no", None: "perhaps"}[self.said_fits]
+        pool = "" if self.pool is None else f", pool {format_short(self.pool)} of {format_short(self.said_pool)}"
+        return f"{self.limit}M said {said}, {'passed' if self.passed else 'failed'}{pool}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One script: what was foretold of it, in MiB, and the real runs. ``exact`` if the present setting was, too."""
+
+    name: str
+    events: int
+    took_s: float
+    exact: bool
+    at_least: int
+    surely: int
+    tried: tuple[Tried, ...]
+
+    @property
+    def broken(self) -> list[Tried]:
+        """The runs that are not as they were foretold."""
+        return [
+            tried
+            for tried in self.tried
+            if (tried.limit >= self.surely and not tried.passed)
+            or (tried.limit < self.at_least and tried.passed)
+            or (tried.limit >= self.surely and not tried.pool_holds)
+        ]
+
+
+def prove(name: str, tensorflow: Path, program: Path, folder: Path, times: int = 1) -> Proof:
+    """Trace the script called *name*, foretell its limits, and run it *times* under each of five."""
+    parts, measured = trace(SCRIPTS[name], recorder(tensorflow, folder), folder, _POOL_MIB)
+    course = course_of(parts)
+    began = time.monotonic()
+    told = replayed(course, program, Present(growth=True, limit=_POOL_MIB * MIB, collects=False))
+    took = time.monotonic() - began
+    least = told.least(growth=True)
+    assert told.present is not None and least is not None, told.missing
+    found = told.present.in_order
+    exact = (found.peak, found.pool, found.largest_free) == (measured.peak, measured.pool, measured.largest_free)
+    at_least, surely = least.at_least // MIB, least.surely // MIB
+    tried = [
+        _try(name, limit, course, program, tensorflow, folder)
+        for limit in _limits(at_least, surely)
+        for _ in range(times)
+    ]
+    return Proof(name, len(course.events), took, exact, at_least, surely, tuple(tried))
+
+
+def _limits(at_least: int, surely: int) -> list[int]:
+    """Below the lower end, at it, between, at the upper end, and above it; MiB."""
+    below = max(1, at_least - max(1, round(at_least * _BELOW)))
+    wanted = (below, at_least, (at_least + surely) // 2, surely, surely + max(1, round(surely * _ABOVE)))
+    return sorted(set(wanted))
+
+
+def _try(name: str, limit: int, course: Course, program: Path, tensorflow: Path, folder: Path) -> Tried:
+    (said,) = run(program, course.events, course.steps, [Question(True, False, limit * MIB)])
+    assert isinstance(said, Answer)
+    fits = True if said.in_order.fits else None if said.waiting.fits else False
+    outcome = said.in_order if said.in_order.fits else said.waiting
+    measured = attempt(SCRIPTS[name], recorder(tensorflow, folder), folder, limit)
+    return Tried(limit, measured is not None, measured.peak_pool if measured else None, fits, outcome.peak_pool)
+
+
+def main() -> int:
+    """Prove them, and print a line for each. Returns 1 if something did not come as it was foretold."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"of: {', '.join(SCRIPTS)}")
+    parser.add_argument("--times", type=int, default=1, help="how often each limit is tried")
+    arguments = parser.parse_args()
+    spec = find_spec("tensorflow")
+    assert spec is not None and spec.origin is not None
+    tensorflow = Path(spec.origin).parent
+    built = build(tensorflow, version("tensorflow"), REPLAY)
+    if built.state != "built":
+        print(built.text, built.remedy)
+        return 1
+    broken = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in arguments.names or SCRIPTS:
+            proof = prove(name, tensorflow, Path(built.path), Path(folder), arguments.times)
+            ends = f"at least {proof.at_least}M, surely {proof.surely}M"
+            exact = "equal" if proof.exact else "NOT equal"
+            print(f"{name}: {proof.events} events, {proof.took_s:.1f} s; present setting {exact}; {ends}", flush=True)
+            for tried in proof.tried:
+                print(f"    {tried}{'  NOT AS FORETOLD' if tried in proof.broken else ''}", flush=True)
+            broken += len(proof.broken) + (not proof.exact)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

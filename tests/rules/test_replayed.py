@@ -1,0 +1,58 @@
+"""The limit that a replay gives: suggested first, for the growth that is set, where it speaks for the run."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests import streams
+from tests.streams import GIB, MIB
+from tests.whatif.test_command import replayed_on_a_gpu
+from tfmemtop import events
+from tfmemtop.rules.fitting import suggested_limits
+from tfmemtop.settings import Settings
+from tfmemtop.state import State
+from tfmemtop.suggested import Basis, with_margin
+from tfmemtop.words.limits import basis, sentences
+
+SETTINGS = Settings()
+
+
+def state(peak: int = 10 * GIB, *, over: bool = True, **changed: Any) -> State:
+    """After a run with growth on, whose pool came to 12 GiB."""
+    stream: list[events.Event] = [
+        *(streams.session(), streams.run(), streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),
+        *(streams.effective(0.5, 100), streams.allocator(2.0, 100, 8 * GIB, peak, 12 * GIB)),
+        msgspec.structs.replace(replayed_on_a_gpu(), **changed),
+    ]
+    if over:
+        stream.append(events.RunEnd(t=20.0, run=1, exit_code=0, signal=None))
+    return streams.fold(stream)
+
+
+def suggested(state: State, settings: Settings = SETTINGS) -> list[tuple[int, Basis, str | None]]:
+    found = suggested_limits(state, settings, ["python", "train.py"])
+    return [(round(limit.size / GIB / 1.05), limit.basis, limit.growth) for limit in found]
+
+
+def test_the_end_that_is_surely_enough_comes_first_for_the_growth_that_is_set() -> None:
+    assert suggested(state()) == [(15, Basis.REPLAYED, "on")]
+    assert suggested(state(), Settings(growth="off")) == [(20, Basis.REPLAYED, "off")]
+    assert suggested(state(over=False)) == [(15, Basis.REPLAYED_SO_FAR, "on")]
+    (limit,) = suggested_limits(state(), Settings(), ["python", "train.py"])
+    assert basis(limit) == "replayed with TensorFlow's own allocator: 1,000 allocations of 20 steps"
+    assert list(sentences(limit)) == [
+        "A limit of 16128M with growth on rests on 1,000 allocations of 20 steps, which fit under it with a margin, "
+        "replayed with TensorFlow's own allocator. At least 12.0 GiB are needed."
+    ]
+
+
+@pytest.mark.parametrize("changed", [{"lost": 3}, {"missing": "no compiler"}, {"whole": False}, {"peak": 11 * GIB}])
+def test_a_replay_that_does_not_speak_for_the_run_suggests_nothing(changed: dict[str, Any]) -> None:
+    assert all(found not in (Basis.REPLAYED, Basis.REPLAYED_SO_FAR) for _, found, _ in suggested(state(**changed)))
+
+
+def test_a_peak_that_rose_a_little_since_is_added() -> None:
+    later = 10 * GIB + 300 * MIB
+    (limit,) = suggested_limits(state(later), Settings(), ["python", "train.py"])
+    assert (limit.basis, limit.size) == (Basis.REPLAYED, with_margin(15 * GIB + 300 * MIB))

@@ -1,0 +1,61 @@
+"""The engine has each trace replayed beside the script, and its readers get the table."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.streams import fold
+from tests.whatif.conftest import Traced
+from tests.whatif.traced import session
+from tfmemtop.engine.sources.replays import Replays
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Event, Replayed, Trace
+from tfmemtop.session.whatif import ask_later
+from tfmemtop.session.whatif import traced as traced_in
+from tfmemtop.state.foretold import foretold
+
+pytestmark = pytest.mark.tensorflow
+
+
+async def replayed(events: list[Event]) -> Replayed:
+    """What the engine publishes once it has met *events*."""
+    stream, answers = Stream(), asyncio.Queue[Replayed]()
+    replays = Replays(stream)
+    replays.begin()
+    stream.listen(lambda event: answers.put_nowait(event) if isinstance(event, Replayed) else None)
+    try:
+        for event in events:
+            stream.publish(event)
+        return await asyncio.wait_for(answers.get(), PATIENCE_S)
+    finally:
+        replays.close()
+
+
+@pytest.fixture
+def events(traced: Traced, tensorflow: tuple[Path, str], program: Path) -> list[Event]:
+    # Figures come ten times a second: the first is there before the trace.
+    *others, reading = session(*traced, *tensorflow)
+    place = next(number for number, event in enumerate(others) if isinstance(event, Trace))
+    return [*others[:place], reading, *others[place:]]
+
+
+async def test_a_complete_trace_is_replayed_and_its_table_published(events: list[Event], traced: Traced) -> None:
+    told = await replayed(events)
+    assert told.missing is None and told.present is not None
+    assert (told.present.in_order.peak, told.present.limit) == (traced[1].peak, 4096 << 20)
+    (view,) = foretold(fold([*events, told]))
+    assert view.share == 1.0 and view.measured is not None and view.rows[0] is told.present
+    # A screen can ask by itself, with the same answer.
+    (pool,) = traced_in(fold(events))
+    again = await ask_later(pool)
+    assert (again.present, again.rows, again.smallest) == (told.present, told.rows, told.smallest)
+
+
+async def test_what_cannot_be_replayed_says_why(events: list[Event], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
+    monkeypatch.delenv("CXX", raising=False)
+    told = await replayed(events)
+    assert told.missing == "there is no C++ compiler" and told.remedy and told.rows == []

@@ -1,0 +1,195 @@
+"""Has the allocations that a process recorded replayed under other settings, in a process beside the script."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import Callable
+
+from tfmemtop import boot
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import (
+    Allocator,
+    Effective,
+    Event,
+    Hook,
+    HookEnd,
+    Initialised,
+    Replayed,
+    Run,
+    Trace,
+    Unreadable,
+    decode_event,
+)
+from tfmemtop.whatif.settings import present
+from tfmemtop.whatif.worker import Asked, request
+from tfmemtop.words.replaying import NO_ANSWER, not_done
+
+_LONGEST_S = 700.0  # building the program included
+_MOST = 8  # pools of one run
+_LARGEST = 1 << 24  # bytes of an answer
+
+
+class Replays:
+    """Publishes :class:`Replayed` for each pool whose trace is complete, one after the other.
+
+    Make it in the running loop. Its worker is of the lowest priority, and ends with this process.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stream = stream
+        self._tensorflow: dict[int, tuple[str, str]] = {}  # folder and version, by process
+        self._variables: dict[int, dict[str, str]] = {}
+        self._effective: dict[tuple[int, str], Effective] = {}
+        self._limits: dict[tuple[int, str], int] = {}
+        self._parts: dict[tuple[int, str], list[Trace]] = {}
+        self._waiting: deque[tuple[int, str]] = deque()
+        self._begun = 0
+        self._worker: _Worker | None = None
+
+    def sessions(self) -> frozenset[int]:
+        """The session of the worker: its processes descend from this one, and are not the script's."""
+        return frozenset(() if self._worker is None else (self._worker.pid,))
+
+    def begin(self) -> None:
+        """Start listening to the stream."""
+        self._stream.listen(self._take)
+
+    def close(self) -> None:
+        """Stop, and end the worker."""
+        self._stream.forget(self._take)
+        self._waiting.clear()
+        if self._worker is not None:
+            self._worker.end()
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Allocator):
+            if event.limit:
+                self._limits[event.pid, event.device] = event.limit
+        elif isinstance(event, Trace):
+            self._collect(event)
+        elif isinstance(event, Effective):
+            self._effective[event.pid, event.device] = event
+        elif isinstance(event, Hook) and event.tensorflow and event.tensorflow_path:
+            self._tensorflow[event.pid] = event.tensorflow_path, event.tensorflow
+        elif isinstance(event, Initialised):
+            self._variables[event.pid] = event.variables
+        elif isinstance(event, HookEnd):
+            self._forget(event.pid)
+        elif isinstance(event, Run):
+            self._begun = 0
+
+    def _collect(self, part: Trace) -> None:
+        key = part.pid, part.device
+        if part.part == 0:
+            self._parts[key] = []
+        self._parts.setdefault(key, []).append(part)
+        if part.last and part.pid in self._tensorflow and self._begun < _MOST:
+            self._begun += 1
+            self._waiting.append(key)
+            self._loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        if self._worker is not None or not self._waiting:
+            return
+        pid, device = self._waiting.popleft()
+        parts = self._parts.pop((pid, device), [])
+        if not parts or pid not in self._tensorflow:
+            self._next()
+            return
+        now = present(
+            device, self._effective.get((pid, device)), self._limits.get((pid, device)), self._variables.get(pid, {})
+        )
+        asked = Asked(*self._tensorflow[pid], now, self._stream.now())
+        try:
+            self._worker = _Worker(self._loop, request(asked, parts), lambda answer: self._done(pid, device, answer))
+        except OSError as error:
+            self._done(pid, device, str(error))
+
+    def _done(self, pid: int, device: str, answer: Replayed | str) -> None:
+        self._worker = None
+        t = self._stream.now()
+        if isinstance(answer, str):
+            answer = Replayed(t=t, pid=pid, device=device, missing=answer)
+        self._stream.publish(answer)
+        self._loop.call_soon(self._next)
+
+    def _forget(self, pid: int) -> None:
+        """A process has ended. What it recorded may be replayed still."""
+        if not any(key[0] == pid for key in (*self._waiting, *self._parts)):
+            self._tensorflow.pop(pid, None)
+        self._variables.pop(pid, None)
+        for known in (self._effective, self._limits):
+            for key in [key for key in known if key[0] == pid]:
+                del known[key]
+
+
+class _Worker:
+    """One replay under way. *done* gets the event, or what went wrong. Its exit status is collected with the script's.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed | str], None]) -> None:
+        self._loop = loop
+        self._done = done
+        self._output = b""
+        with tempfile.TemporaryFile() as file:
+            file.write(asked)
+            file.seek(0)
+            process = subprocess.Popen(
+                boot.command("tfmemtop.whatif.worker"),
+                cwd="/",
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # no signal for the script reaches it
+            )
+        process.returncode = 0
+        assert process.stdout is not None
+        self.pid = process.pid
+        self._pipe = process.stdout
+        os.set_blocking(self._pipe.fileno(), False)
+        loop.add_reader(self._pipe.fileno(), self._readable)
+        self._limit = loop.call_later(_LONGEST_S, self._give_up)
+
+    def end(self) -> None:
+        """End it; nothing more comes of it."""
+        self._let_go()
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it has ended by itself
+
+    def _let_go(self) -> None:
+        self._limit.cancel()
+        if not self._pipe.closed:
+            self._loop.remove_reader(self._pipe.fileno())
+            self._pipe.close()
+
+    def _readable(self) -> None:
+        data = self._pipe.read()
+        if data and len(self._output) < _LARGEST:
+            self._output += data
+        elif data is not None:
+            self._let_go()
+            self._done(_parse(self._output))
+
+    def _give_up(self) -> None:
+        self.end()
+        self._done(not_done(_LONGEST_S))
+
+
+def _parse(output: bytes) -> Replayed | str:
+    last = output.strip().rpartition(b"\n")[2]
+    try:
+        event = decode_event(last)
+    except Unreadable:
+        event = None
+    if isinstance(event, Replayed):
+        return event
+    return last.decode(errors="replace")[:500] or NO_ANSWER
