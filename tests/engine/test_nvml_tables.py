@@ -238,7 +238,7 @@ def test_once_prints_it_too(name: str, monkeypatch: pytest.MonkeyPatch, capsys: 
     case = CASES[name]
     table = TABLES[case.table]
     real = once.read
-    monkeypatch.setattr(once, "read", lambda _: real(reader(table), translator(case.local)))
+    monkeypatch.setattr(once, "read", lambda _, outside: real(reader(table), translator(case.local)))
     for flags in (["--once"], ["--once", "--json"]):
         arguments = parse(flags).arguments
         assert isinstance(arguments, once.Arguments)

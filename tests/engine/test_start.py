@@ -93,6 +93,7 @@ def test_no_variable_of_ours_and_no_locale_is_added(tmp_path: Path) -> None:
         "TFMEMTOP_SOCKET",
         "TFMEMTOP_DUMPS",
         "TFMEMTOP_INTERVAL",
+        "TFMEMTOP_HOLDERS_INTERVAL",
         "TFMEMTOP_SETTINGS",
     }
 

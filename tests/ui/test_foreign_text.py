@@ -100,7 +100,7 @@ def test_no_summary_lets_anything_through(
     end = RunEnd(t=1.0, run=1, exit_code=0, signal=None)
     for line in report(poisoned, end, POISON, 0):
         say(line)
-    monkeypatch.setattr(once, "read", lambda _: (FILLED.events(), [POISON]))
+    monkeypatch.setattr(once, "read", lambda _, outside: (FILLED.events(), [POISON]))
     assert cli.main(["--once"]) == 0
     assert cli.main(["--once", "--json"]) == 0
     out, err = capsys.readouterr()
