@@ -415,7 +415,8 @@ TFMEMTOP_API int tfmemtop_window_forbid(int forbid) {
   return Looking([=] {
     {
       std::lock_guard<std::mutex> lock(recording.mutex);
-      recording.forbidden += forbid ? 1 : -1;
+      // One that was begun before this was loaded may be undone without a call: that is no leave for later.
+      recording.forbidden = std::max(0, recording.forbidden + (forbid ? 1 : -1));
     }
     if (forbid) Halt(kByProfiler);
     return kDone;
