@@ -189,7 +189,7 @@ async def test_tensorflow_is_recorded_from_its_hook(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         *recording(path, sys.executable, "-c", program), env=environment, stderr=subprocess.DEVNULL
     )
-    assert await asyncio.wait_for(process.wait(), 60) == 0
+    assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
     events = list(read(path).events())
     hook = [event for event in events if isinstance(event, Hook)][-1]
     readings = [event for event in events if isinstance(event, Allocator)]

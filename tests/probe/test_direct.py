@@ -42,7 +42,7 @@ async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
     devices = await screen.until(Effective)
     found = await screen.until(MemoryMap)
     assert found.t - devices.t < 1.0 and found.cells and found.missing is None
-    first = screen.all(Allocator)[0]
+    first = await screen.until(Allocator, lambda reading: reading.pool is None or reading.pool > 0)
     assert first.pool == first.peak_pool and first.pool and first.allocations and first.limit == 512 * MIB
     assert [probe.state for probe in screen.all(Probe)] == ["unavailable", "direct"]
 
