@@ -137,7 +137,10 @@ class LargestSearch:
         if (predicted := self.predicted) is None:
             return None
         if low < predicted < high:
-            return predicted
+            # Too near to one that failed or passed, it would tell little.
+            if self.fails is not None and predicted > high - max(1, high // _BACK):
+                return None
+            return max(predicted, low + max(1, low // CLOSE))
         passed = self.tried[-1].tried.passed
         if predicted <= low:
             return low + (max(1, low // CLOSE) << self._alike(predicted) - 1) if passed else None
