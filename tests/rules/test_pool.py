@@ -169,7 +169,8 @@ def test_a_leak_is_told_by_the_step_where_steps_are_counted() -> None:
 def test_a_leak_that_grows_once_an_epoch(epoch_s: int, epochs: int) -> None:
     def seconds(*per_epoch: int) -> list[events.Event]:
         sizes = [60 * GIB + per_epoch[0] * (i // epoch_s) + 2 * GIB * (i % 2) for i in range(epoch_s * epochs)]
-        return [reading(3.0 + i, size, 62 * GIB + max(sizes), 64 * GIB, 64 * GIB) for i, size in enumerate(sizes)]
+        peak = 62 * GIB + max(sizes)
+        return [reading(3.0 + i, size, peak, 64 * GIB, 64 * GIB) for i, size in enumerate(sizes)]
 
     finding = found(begin(), effective(True), seconds(20 * MIB))[Leak]
     assert abs(finding.rise - 20 * MIB / epoch_s) < 0.2 * 20 * MIB / epoch_s
