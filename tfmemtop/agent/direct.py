@@ -117,7 +117,8 @@ class Direct:
     def check(self, kind: int, index: int, public: Optional[PublicReader]) -> bool:
         """Compare with *public* while the script goes on allocating; without it, ask for plausible figures.
 
-        False if TensorFlow has not made that allocator yet. One that keeps no pool needs no check.
+        False if TensorFlow has not made that allocator yet, or has allocated nothing. One that keeps no pool needs no
+        check.
 
         Raises:
             NotTrusted: the figures are not those of this allocator.
@@ -130,6 +131,9 @@ class Direct:
         address = found[0]
         if not agree(lambda: self._read(address), public):
             return False
+        reading = self._read(address)
+        if reading is None or not reading.pool:
+            return False  # nothing adds up to nothing, whatever the table says: after the first allocation it tells more
         if not any(self._adds_up(address) for _ in range(_TRIES)):
             raise NotTrusted("its regions do not add up to the pool")
         return True
