@@ -133,7 +133,7 @@ class Direct:
             return False
         reading = self._read(address)
         if reading is None or not reading.pool:
-            return False  # nothing adds up to nothing, whatever the table says: after the first allocation it tells more
+            return False  # nothing adds up to nothing, whatever the table says
         if not any(self._adds_up(address) for _ in range(_TRIES)):
             raise NotTrusted("its regions do not add up to the pool")
         return True
