@@ -108,7 +108,7 @@ cp {shlex.quote(str(library))} "$2"
     finally:
         del os.environ["CXX"]
     assert "being built" in (await screen.until(Probe)).text
-    assert (await screen.until(Allocator)).pool is not None  # meanwhile it is read in place
+    await screen.until(Allocator, lambda reading: bool(reading.pool))  # meanwhile it is read in place
     await screen.client.send(Input(text="\n"))
     await screen.until_shown("grown")
     gate.write_text("on\n")
