@@ -152,7 +152,10 @@ def test_every_option_arrives() -> None:
         ("--json", "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once"),
         ("-o f -- x", "-o is an option of record"),
         ("--record f record -o g -- x", "--record is an option of tfmemtop -- COMMAND, demo, attach, not of record"),
-        ("attach --growth on", "--growth is an option of tfmemtop -- COMMAND, demo, record, kernel, fit, not of attach"),
+        (
+            "attach --growth on",
+            "--growth is an option of tfmemtop -- COMMAND, demo, record, kernel, fit, not of attach",
+        ),
         ("replay f --memory-limit 1G", "--memory-limit is an option of"),
         ("--growth on", "--growth needs a command"),
         ("--growth maybe -- x", "--growth: invalid choice: 'maybe'"),
