@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
@@ -297,7 +296,7 @@ def _stood_at(hooked: Hooked, end: float) -> str | None:
 
 
 def _line(waiting: events.Waiting | None) -> str | None:
-    return f"{PurePath(waiting.file).name}:{waiting.line}" if waiting and waiting.file else None
+    return f"{waiting.file}:{waiting.line}" if waiting and waiting.file else None
 
 
 def _still(trend: Trend | None) -> float:
