@@ -1,5 +1,6 @@
 """For all tests: what tfmemtop keeps for its user, it keeps elsewhere; what is searched is found each time."""
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -24,10 +25,20 @@ for number, usual in (
         signal.signal(number, usual)
 
 
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of these tests have in common."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache of its own, in which the probe is built once for all tests; and a folder for what is kept of sessions."""
-    folder = tmp_path_factory.mktemp("cache")
+def cache(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache of their own, in which the probe is built once for all tests; and a folder for what sessions leave."""
+    folder = shared / "cache"
+    folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
