@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,34 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared"
     folder.mkdir(exist_ok=True)
     return folder
+
+
+_BUILD = """
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from tfmemtop.probe.build import PROBE, REPLAY, build
+for product in (PROBE, REPLAY):
+    build(Path(find_spec("tensorflow").origin).parent, version("tensorflow").replace("rc", "-rc"), product)
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built_meanwhile(request: pytest.FixtureRequest, cache: Path) -> Iterator[None]:
+    """What nearly all tests of TensorFlow load is built beside the first of them, at the tests' own priority.
+
+    Else the first engine would build it, at the lowest, which may take minutes beside the tests of other workers.
+    """
+    wanted = any(
+        item.get_closest_marker("tensorflow") and not item.nodeid.startswith("tests/agent/")
+        for item in request.session.items
+    )
+    building = None
+    if wanted and os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
+        building = subprocess.Popen([sys.executable, "-c", _BUILD], stdout=subprocess.DEVNULL)
+    yield
+    if building is not None:
+        building.wait()
 
 
 @pytest.fixture(scope="session", autouse=True)
