@@ -33,6 +33,7 @@ _FIRST = Limits(steps=3, seconds=3600.0, allocations=200_000, events=2_000_000, 
 _STEP = Limits(steps=1, seconds=0.3, allocations=50_000, events=200_000, size=8 << 20, pause_s=0.001)
 _EMERGENCY = _STEP._replace(steps=0, seconds=0.1)
 _LONGEST_S = 3.0  # of a window whose step is known to be longer than _STEP allows
+_TRIES = 3  # windows in a row in which no step was whole, each longer than the one before
 _STEPS_TO_SEE_ONE = 2.2  # a window may open just after a step has begun
 _ASKED_WAITS_S = 2.0  # for the window of the start to end of itself
 _RISEN = 1.1  # a peak so much above that of the last window
@@ -83,6 +84,8 @@ class Windows:
         self._wishes: list[str] = []
         self._asked_at = self._next = self._rests_until = self._step_s = 0.0
         self._pace: Optional[float] = None
+        self._again = ""  # why the last window was opened, if it was too short for a step
+        self._tries = 0
         self._peaks: dict[str, int] = {}  # after the last window
         self._risen = False
         self._missing_told: set[str] = set()
@@ -193,6 +196,8 @@ class Windows:
                 return opened
         if not self._interval or self._count == 0 or now < self._rests_until:
             return None
+        if self._again:
+            return self._again
         if self._risen:
             return PEAK
         return INTERVAL if now >= self._next else None
@@ -257,7 +262,7 @@ class Windows:
             while found is not None and found.running and monotonic() < until:
                 pause.acquire(True, 0.002)
                 found = native.progress()
-        elif window.opened == START and ASKED in self._wishes and monotonic() > self._asked_at + _ASKED_WAITS_S:
+        elif window.opened == START and self._others_wait():
             native.end(BY_TIME)
             found = native.progress()
         else:
@@ -271,11 +276,21 @@ class Windows:
             window.bytes, window.told = found.bytes, monotonic()
             self._tell(window, found, None)
 
+    def _others_wait(self) -> bool:
+        """Whether the window of the start must end for another.
+
+        While an allocation waits for room, no step ends; who holds what is to be told before it fails.
+        """
+        return WAITING in self._wishes or (ASKED in self._wishes and monotonic() > self._asked_at + _ASKED_WAITS_S)
+
     def _ended(self, window: _Open, found: Progress) -> None:
+        too_short = found.closed == BY_TIME and found.events > 0 and not found.steps and window.opened != WAITING
         if found.step_s:
             self._step_s = found.step_s
-        elif found.closed == BY_TIME and found.events and window.opened != WAITING:
+        elif too_short:
             self._step_s = max(self._step_s, found.lasted_s)  # a step is longer than that, if there are any
+        self._tries = self._tries + 1 if too_short and window.opened != START else 0
+        self._again = window.opened if 0 < self._tries < _TRIES else ""
         now = monotonic()
         self._risen = False
         self._peaks.clear()
