@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
-from tfmemtop.state.holder_choice import newest
-from tfmemtop.state.holders import By, Holder, standing
+from tfmemtop.state.holder_choice import told
+from tfmemtop.state.holders import By, Holder, Kind, standing
 from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
 from tfmemtop.state.step_course import unpacked
@@ -16,6 +16,7 @@ RETRIED_S = 15.0
 """TensorFlow tries for 10 s before it gives up; what it wrote down and said on the way belongs to the failure."""
 
 _HOLDERS = 3  # are told
+_UNTOLD = 0.5  # of what is in use; where more than that has no name, a window tells too little
 _LATER_S = 3.0  # that the script's output and files take to get here
 
 
@@ -23,13 +24,16 @@ _LATER_S = 3.0  # that the script's output and files take to get here
 class Held:
     """Who held most of ``total`` bytes, the largest first, ``age_s`` before the failure.
 
-    It is of the peak of a window, or, of one that was opened while an allocation waited for room, of its end.
+    It is of the peak of a window, or, of one that was opened while an allocation waited for room, of its end. Where
+    little is known of that one, it is of a step before, and ``nameless`` tells how many of how many bytes in use had no
+    name while the allocation waited.
     """
 
     holders: tuple[Holder, ...]
     total: int
     age_s: float
     waiting: bool
+    nameless: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +197,23 @@ def _with_output(a: Anatomy, waiting: events.Waiting) -> Anatomy:
 
 
 def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
-    """Who held most by the newest window until the failure."""
-    window = newest(hooked, device, failed + _LATER_S)
-    if window is None:
+    """Who held most by the newest window until the failure that tells enough."""
+    windows = hooked.windows.get(device)
+    known = [one for one in told(windows) if one.began <= failed + _LATER_S] if windows else []
+    if not known:
         return None
+    window = known[-1]
     waiting = window.opened is events.Opened.WAITING
     found = standing(window, hooked, By.LAYER, unpacked(window).events - 1 if waiting else None)
-    return Held(found.holders[:_HOLDERS], found.total, max(0.0, failed - window.ended), waiting)
+    nameless = None
+    if waiting and found.without_name > _UNTOLD * found.total:
+        # Most was allocated since the window before, as in a step with a larger batch.
+        steps = [one for one in known if one.steps]
+        if steps:
+            nameless, window, waiting = (found.without_name, found.total), steps[-1], False
+            found = standing(window, hooked, By.LAYER)
+    named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE]
+    return Held(tuple(named[:_HOLDERS]), found.total, max(0.0, failed - window.ended), waiting, nameless)
 
 
 def _belongs(t: float, failed: float) -> bool:
@@ -251,7 +265,7 @@ class Closeness:
     """How close the CPU pool of a process came to its limit: bytes.
 
     ``still_s`` is how long its use had not changed at the end. ``line`` is where the script stood when it waited for
-    room at the end; ``None`` if it is not known to have.
+    room at the end; ``None`` if it is not known to have. ``held`` is who held most of the pool then.
     """
 
     pid: int
@@ -261,6 +275,7 @@ class Closeness:
     highest: int
     still_s: float
     line: str | None
+    held: Held | None = None
 
     @property
     def share(self) -> float:
@@ -272,6 +287,7 @@ def closest_to_limit(state: State) -> Closeness | None:
     """The CPU pool of the newest run that came closest to its limit; ``None`` if there is none with a limit."""
     if state.run is None:
         return None
+    end = state.now if state.run.ended is None else state.run.ended
     found = [
         Closeness(
             pid=pid,
@@ -280,7 +296,8 @@ def closest_to_limit(state: State) -> Closeness | None:
             pool=None if reading.pool is None else max(reading.pool, reading.peak_pool or 0),
             highest=max(reading.peak or 0, reading.in_use or 0, reading.high or 0),
             still_s=_still(process.hooked.trends.get(device)),
-            line=_stood_at(process.hooked, state.now if state.run.ended is None else state.run.ended),
+            line=_stood_at(process.hooked, end),
+            held=_held(process.hooked, device, end),
         )
         for pid, process in state.processes.items()
         if process.hooked and of_run(state, pid)

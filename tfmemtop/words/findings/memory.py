@@ -61,21 +61,22 @@ def _(found: NoRoom) -> Said:
 def _(found: CrashedWhenFull) -> Said:
     closest = found.closest
     at = f" at {named_spot(closest.line)}" if closest.line else ""
-    held = f"At least {format_bytes(closest.highest)} were in use"
+    full = f"At least {format_bytes(closest.highest)} were in use"
     if closest.pool is not None:
-        held += f" in a pool of {format_bytes(closest.pool)}"
+        full += f" in a pool of {format_bytes(closest.pool)}"
+    full = _joined(f"{full}.", held(closest.held) if closest.held else "")
     waited = ""
     if found.waited:
         waited = f"Its use had stood still for {closest.still_s:.0f} s, as while TensorFlow waits for room. "
     headline = f"The script probably crashed{at} because TensorFlow's CPU pool ran out"
     if found.leaked is not None:
         leak = cause_of(found.leaked)
-        return Said(f"{headline}. {leak.headline}", leak.explanation, leak.code, f"{leak.figures} {held}.")
+        return Said(f"{headline}. {leak.headline}", leak.explanation, leak.code, f"{leak.figures} {full}")
     return Said(
         f"{headline}: its limit is {format_bytes(closest.limit)}.",
         "TensorFlow's allocator returns nothing when its limit is reached, and some operations write there without a "
         "check. This was seen with TensorFlow 2.21 in a convolution, without tfmemtop as well.",
-        figures=f"{held}. {waited}Some operations of TensorFlow crash there instead of raising an error.",
+        figures=f"{full} {waited}Some operations of TensorFlow crash there instead of raising an error.",
     )
 
 
