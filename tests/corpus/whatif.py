@@ -1,12 +1,13 @@
 """Does what the replay says come true? ``python -m tests.corpus.whatif [--times 1] [--bisect] [NAME…]``.
 
 Each script is traced once with a pool of 4 GiB on the CPU, where TensorFlow's BFC allocator always grows. From that
-trace alone the smallest limits are foretold: *surely* (replayed in order) and *at least* (with all the waiting that
-could help). Then the script runs under five limits around these, without tfmemtop. At and above *surely* none may fail,
-below *at least* none may pass, and where it passes the pool is to be within 2 % of what was said.
+trace alone the smallest limits are foretold: *surely* (replayed as it was recorded, and in other orders of the threads)
+and *at least* (with all the waiting that could help). Then the script runs under five limits around these, without
+tfmemtop. At and above *surely* none may fail, below *at least* none may pass, and where it passes the pool is to be
+within 2 % of what was said.
 
-With ``--bisect`` more runs find the smallest limit that really passes, to the MiB. It is to lie between the two ends, and
-within 3 % or 8 MiB of *at least*.
+With ``--bisect`` more runs find the smallest limit that really passes, to the MiB. It is to lie between the two ends,
+and within 3 % or 8 MiB of *at least*.
 """
 
 import argparse
@@ -89,9 +90,7 @@ class Proof:
         ]
 
 
-def prove(
-    name: str, tensorflow: Path, program: Path, folder: Path, times: int = 1, *, bisects: bool = False
-) -> Proof:
+def prove(name: str, tensorflow: Path, program: Path, folder: Path, times: int = 1, *, bisects: bool = False) -> Proof:
     """Trace the script called *name*, foretell its limits, and run it *times* under each of five.
 
     *bisects*: also look for the smallest limit that passes.
@@ -163,9 +162,7 @@ def main() -> int:
     broken = 0
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.names or SCRIPTS:
-            proof = prove(
-                name, tensorflow, Path(built.path), Path(folder), arguments.times, bisects=arguments.bisect
-            )
+            proof = prove(name, tensorflow, Path(built.path), Path(folder), arguments.times, bisects=arguments.bisect)
             ends = f"at least {proof.at_least}M, surely {proof.surely}M"
             exact = "equal" if proof.exact else "NOT equal"
             print(f"{name}: {proof.events} events, {proof.took_s:.1f} s; present setting {exact}; {ends}", flush=True)

@@ -72,7 +72,15 @@ class Product(NamedTuple):
 _PROBES = ("probe.cc", "looking.h", "map.h", "recorder.h", "steps.h", "window.h")
 PROBE = Product("probe", "the probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
 REPLAY = Product(
-    *("replay", "the replay", "bin", ("replay.cc", "replay_pool.h"), _PROGRAM_FLAGS, _LINK_FLAGS[:1], 0o700)
+    *(
+        "replay",
+        "the replay",
+        "bin",
+        ("replay.cc", "replay_pool.h", "replay_trace.h"),
+        _PROGRAM_FLAGS,
+        _LINK_FLAGS[:1],
+        0o700,
+    )
 )
 _PRODUCTS = {product.name: product for product in (PROBE, REPLAY)}
 
