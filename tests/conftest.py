@@ -1,6 +1,8 @@
 """For all tests: what tfmemtop keeps for its user, it keeps elsewhere; what is searched is found each time."""
 
+import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,10 +26,48 @@ for number, usual in (
         signal.signal(number, usual)
 
 
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of these tests have in common."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+_BUILD = """
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from tfmemtop.probe.build import PROBE, REPLAY, build
+for product in (PROBE, REPLAY):
+    build(Path(find_spec("tensorflow").origin).parent, version("tensorflow").replace("rc", "-rc"), product)
+"""
+
+
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache of its own, in which the probe is built once for all tests; and a folder for what is kept of sessions."""
-    folder = tmp_path_factory.mktemp("cache")
+def built_meanwhile(request: pytest.FixtureRequest, cache: Path) -> Iterator[None]:
+    """What nearly all tests of TensorFlow load is built beside the first of them, at the tests' own priority.
+
+    Else the first engine would build it, at the lowest, which may take minutes beside the tests of other workers.
+    """
+    wanted = any(
+        item.get_closest_marker("tensorflow") and not item.nodeid.startswith("tests/agent/")
+        for item in request.session.items
+    )
+    building = None
+    if wanted and os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
+        building = subprocess.Popen([sys.executable, "-c", _BUILD], stdout=subprocess.DEVNULL)
+    yield
+    if building is not None:
+        building.wait()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache of their own, in which the probe is built once for all tests; and a folder for what sessions leave."""
+    folder = shared / "cache"
+    folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))

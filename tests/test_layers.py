@@ -17,6 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tensorflow_text",
         "doctor.check",
         "engine.process.unstarted",
+        "notebooks.python",  # why one is unfit
         "ending",
         "fit",
         "rules",
@@ -46,6 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "probe": {"boot", "agent.native", "agent.native_windows", "agent.trust"},
     "whatif": {"events", "probe", "units"},  # the recorded allocations, and the program that replays them
     "xla": {"events"},
+    "notebooks": {"__init__", "boot"},
     "demo": set(),
     "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
@@ -78,7 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
-        *("session.whatif", "whatif"),
+        *("session.whatif", "whatif", "notebooks"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),

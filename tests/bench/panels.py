@@ -48,7 +48,7 @@ async def _table(rounds: int) -> dict[str, float]:
         frames["at the end"] = _median_ms(lambda: table.show(state), rounds)
         table.as_tree = True
         frames["as a tree"] = _median_ms(lambda: table.show(state), rounds)
-        table.as_tree, table.wanted = False, "ada"
+        table.as_tree, table.filter.text = False, "ada"
         frames["filtered"] = _median_ms(lambda: table.show(state), rounds)
     return frames
 

@@ -137,7 +137,7 @@ def test_every_option_arrives() -> None:
         ("fit --tries 51 -- x", "--tries: '51' is not a whole number from 1 to 50"),
         (
             "fit --memory-limit 1G -- x",
-            "--memory-limit is an option of tfmemtop -- COMMAND, demo, record, not of fit; use --from",
+            "--memory-limit is an option of tfmemtop -- COMMAND, demo, record, kernel, not of fit; use --from",
         ),
         ("--from 1G -- x", "--from is an option of fit"),
         ("--seconds 5 fit", "fit needs a command"),
@@ -152,7 +152,10 @@ def test_every_option_arrives() -> None:
         ("--json", "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once"),
         ("-o f -- x", "-o is an option of record"),
         ("--record f record -o g -- x", "--record is an option of tfmemtop -- COMMAND, demo, attach, not of record"),
-        ("attach --growth on", "--growth is an option of tfmemtop -- COMMAND, demo, record, fit, not of attach"),
+        (
+            "attach --growth on",
+            "--growth is an option of tfmemtop -- COMMAND, demo, record, kernel, fit, not of attach",
+        ),
         ("replay f --memory-limit 1G", "--memory-limit is an option of"),
         ("--growth on", "--growth needs a command"),
         ("--growth maybe -- x", "--growth: invalid choice: 'maybe'"),

@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 from tests.corpus.script import Script, Sink, Stdin
 from tfmemtop.engine.sources.procfs import descendants, read_command
 
-SETTLE_S = 0.4
+SETTLE_S = 1.5
 """So long what a run left behind may go on printing."""
 _LEAVE_S = 4.0
 _GOING_S = 0.5  # so long what is ending, such as multiprocessing's tracker, may take without us

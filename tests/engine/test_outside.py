@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -91,8 +92,10 @@ def test_a_search_of_the_memory_finds_the_same_allocator(trainings: list[Reporti
     look.refresh()
     lists, pool = look._lists, look._pools["CPU:0"]
     assert lists is not None
+    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     # It lies among the first of what is searched, for 2 s at most.
-    assert pool.address in list(lists.search(Regions(list(mappings(look.pid)))))
+    assert pool.address in lists.search(Regions(list(mappings(look.pid))))
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
 
 
 @pytest.mark.tensorflow

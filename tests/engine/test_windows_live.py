@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.conftest import Engines
 from tests.engine.test_windows import Unpacked
-from tfmemtop.events import Allocator, Holders, HoldersNow, Opened, RunEnd, Signal, Trace
+from tfmemtop.events import Allocator, Holders, HoldersNow, Opened, OutOfMemory, RunEnd, Signal, Trace
 
 SCRIPT = """
 import os
@@ -62,6 +62,37 @@ async def test_who_holds_what_of_a_script_that_trains(engines: Engines, tmp_path
     kept = {(span.address, found.name(span)) for found in (start,) for span in found.alive(-1)}
     assert kept & {(span.address, asked.name(span)) for span in asked.alive(-1)}
 
+    await screen.client.send(HoldersNow(pid=pid, finding=True))
+    wanted = await screen.until(Holders, lambda event: event.opened is Opened.FINDING)
+    assert wanted.missing is None and wanted.steps == 1
+
     await screen.client.send(Signal(pids=[pid], signal=9))
     await screen.until(RunEnd)
     assert not windows_left()
+
+
+LEAK = (
+    SCRIPT.replace("512", "64")
+    .replace("    return loss", "    return hidden")
+    .replace("while True:\n    train_step(batch)", "history = []\nwhile True:\n    history.append(train_step(batch))")
+)
+
+
+@pytest.mark.tensorflow
+async def test_windows_follow_a_rising_peak_and_open_while_an_allocation_waits(
+    engines: Engines, tmp_path: Path
+) -> None:
+    (tmp_path / "leak.py").write_text(LEAK)
+    screen = await engines.run(sys.executable, "leak.py")
+    risen = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.PEAK))
+    pid = risen.event.pid
+    leaked = [risen.holding(span) for span in risen.spans if risen.holding(span).requested == 4 * 200 * 500]
+    assert any(holding.shape == [200, 500] for holding in leaked)
+
+    # TensorFlow tries for ten seconds; who holds what is told before it gives up.
+    waiting = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.WAITING))
+    assert not screen.all(OutOfMemory)
+    there = sum(waiting.holding(span).size for span in waiting.alive(waiting.event.peak_at))
+    assert there == waiting.event.peak > 48 << 20 and waiting.event.unknown == 0
+    await screen.client.send(Signal(pids=[pid], signal=9))
+    await screen.until(RunEnd)

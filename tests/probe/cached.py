@@ -93,7 +93,7 @@ class Recorded:
 
     def until(self, wanted: Callable[[object], bool]) -> None:
         """Until the recording has what is *wanted*, or the run has ended."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE_S
         while self.process.poll() is None and not any(wanted(event) for event in self.events()):
             assert time.monotonic() < end, self.events()
             time.sleep(0.05)  # a file tells nobody that it grows

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.probe.build import Built, build
+from tfmemtop.probe.build import Built, build, find_compiler
 
 
 def command(tensorflow: tuple[Path, str], **variables: str) -> Built:
@@ -48,8 +48,7 @@ def test_built_once_and_then_found(tensorflow: tuple[Path, str], library: Path, 
     assert library.stat().st_ino == before.st_ino
     assert stat.S_IMODE(before.st_mode) == 0o600
     assert stat.S_IMODE(library.parent.stat().st_mode) == 0o700
-    kept = sorted(path.name for path in library.parent.iterdir() if not path.name.startswith("replay-"))
-    assert kept == ["lock", library.name]
+    assert [path.name for path in library.parent.glob("probe-*")] == [library.name]
 
 
 def test_another_compiler_builds_another(tensorflow: tuple[Path, str], library: Path, quick_compiler: Path) -> None:
@@ -106,6 +105,24 @@ def test_headers_that_do_not_fit(tensorflow_folder: Path, tmp_path: Path, monkey
     built = build(tmp_path, "2.99.0")
     assert built.state == "failed" and "bfc_memory_map.pb.h: No such file" in built.text
     assert [path.name for path in (tmp_path / "tfmemtop").iterdir()] == ["lock"]
+
+
+def test_a_tensorflow_that_cannot_record_has_a_probe_without_windows(
+    tensorflow: tuple[Path, str], tmp_path: Path
+) -> None:
+    """A compiler that finds no recorder, as where TensorFlow keeps it elsewhere."""
+    compiler = tmp_path / "compiler"
+    compiler.write_text(
+        f"""#!/bin/sh
+case "$*" in
+    *--version* | *-DTFMEMTOP_NO_WINDOWS=1*) exec {shlex.join(find_compiler()[0])} "$@" -O0 ;;
+    *) echo "recorder.h:12: fatal error: traceme_recorder.h: No such file or directory" >&2; exit 1 ;;
+esac
+"""
+    )
+    compiler.chmod(0o700)
+    built = command(tensorflow, XDG_CACHE_HOME=str(tmp_path), CXX=shlex.quote(str(compiler)))
+    assert built.state == "built", built  # and a process has loaded it and read a pool through it
 
 
 def test_a_cache_of_somebody_else(tensorflow_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

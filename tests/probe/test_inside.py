@@ -75,9 +75,10 @@ def test_pool_figures_spikes_growth_and_map(monitor: Monitor, script: Script, li
 
     for number in range(1, 11):
         printed = step("spike")
-        readings = len(monitor.of("allocator"))
-        # Three readings later it has been told, and is over.
-        monitor.wait_for(lambda _, least=readings + 3: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
+        # It has been told, and is over, before the next begins.
+        monitor.wait_for(lambda event: event["type"] == "allocator" and spikes() >= number)  # noqa: B023
+        told = len(monitor.of("allocator"))
+        monitor.wait_for(lambda _: any((event["high"] or 0) < 500 * MIB for event in monitor.of("allocator")[told:]))  # noqa: B023
         assert spikes() == number
         assert printed["current"] < 500 * MIB <= printed["peak"]
     (growth,) = monitor.of("pool_growth")[grown:]

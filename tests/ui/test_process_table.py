@@ -220,7 +220,7 @@ async def test_every_line_is_as_wide_as_the_screen(width: int, height: int, down
     app = Screen(crowd(120, 3))
     async with app.run_test(size=(width, height)) as pilot:
         await pilot.pause()
-        app.table.wanted, app.table.as_tree = wanted, tree
+        app.table.filter.text, app.table.as_tree = wanted, tree
         app.table.show(app.state)
         app.table.action_move(down)
         for y in range(height):

@@ -23,9 +23,9 @@ def program(tensorflow: tuple[Path, str]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def traced(tensorflow_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Traced:
+def traced(tensorflow_folder: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Traced:
     folder = tmp_path_factory.mktemp("traced")
-    library = recorder(tensorflow_folder, folder)
+    library = recorder(tensorflow_folder, shared)
     return trace([str(Path(__file__).with_name("small.py"))], library, folder)
 
 

@@ -1,5 +1,6 @@
 """Traces of real scripts, taken on the CPU's BFC by TensorFlow's own recorder, apart from tfmemtop's."""
 
+import fcntl
 import os
 import re
 import subprocess
@@ -46,24 +47,30 @@ class Measured:
 
 
 def recorder(tensorflow: Path, folder: Path) -> Path:
-    """The recorder, built against *tensorflow* into *folder*."""
+    """The recorder, built against *tensorflow* into *folder*, by whoever comes first."""
     library = folder / "recorder.so"
-    if not library.exists():
-        abi = (
-            "1" if b"_ZNSt7__cxx1112basic_string" in (tensorflow / "libtensorflow_framework.so.2").read_bytes() else "0"
-        )
-        subprocess.run(
-            [
-                *find_compiler()[0],
-                *("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-DNDEBUG", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"),
-                *("-DEIGEN_MAX_ALIGN_BYTES=64", "-DGOOGLE_CUDA=1", f"-I{tensorflow / 'include'}", str(_SOURCE)),
-                *("-o", str(library), f"-L{tensorflow}", "-l:libtensorflow_framework.so.2"),
-                # Where that is in no other place than the first: what TensorFlow itself has loaded.
-                "-Wl,--unresolved-symbols=ignore-all",
-            ],
-            check=True,
-        )
+    with (folder / "recorder.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not library.exists():
+            _compile(library, tensorflow)
     return library
+
+
+def _compile(library: Path, tensorflow: Path) -> None:
+    draft = library.with_suffix(".draft")
+    abi = "1" if b"_ZNSt7__cxx1112basic_string" in (tensorflow / "libtensorflow_framework.so.2").read_bytes() else "0"
+    subprocess.run(
+        [
+            *find_compiler()[0],
+            *("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-DNDEBUG", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"),
+            *("-DEIGEN_MAX_ALIGN_BYTES=64", "-DGOOGLE_CUDA=1", f"-I{tensorflow / 'include'}", str(_SOURCE)),
+            *("-o", str(draft), f"-L{tensorflow}", "-l:libtensorflow_framework.so.2"),
+            # Where that is in no other place than the first: what TensorFlow itself has loaded.
+            "-Wl,--unresolved-symbols=ignore-all",
+        ],
+        check=True,
+    )
+    draft.rename(library)
 
 
 def environment(limit: int) -> dict[str, str]:

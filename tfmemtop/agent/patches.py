@@ -174,9 +174,9 @@ def _record(messenger: Messenger, owner: type, name: str) -> None:
 def _report_call(
     messenger: Messenger, name: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]", error: Optional[BaseException]
 ) -> None:
-    file, line = callers_line()
+    line = callers_line()
     raised = None if error is None else f"{type(error).__name__}: {error}"
-    messenger.send("requested", **request(name, args, kwargs), file=file, line=line, error=raised)
+    messenger.send("requested", **request(name, args, kwargs), file=line.told, line=line.number, error=raised)
 
 
 def _settle_options(

@@ -182,7 +182,7 @@ class Sampler:
         elif message["do"] == "pace":
             self._interval = max(self._asked_interval, float(message["interval_s"]))
         elif message["do"] == "holders":
-            self._windows.ask()
+            self._windows.ask(message.get("finding") is True)
         elif message["do"] == "lines":
             self._lines.want(message["operations"])
         elif message["do"] == "where":

@@ -15,6 +15,7 @@ NAMES = (
     "demo",
     "record",
     "attach",
+    "kernel",
     "ls",
     "replay",
     "why",

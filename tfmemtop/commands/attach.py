@@ -162,6 +162,8 @@ def _is_running(session: SessionInfo) -> bool:
     """Whether its script still runs. An engine stays for a while after its script has ended."""
     if session.reads is not None:
         return (stat := read_stat(session.reads)) is not None and not stat.zombie
+    if session.kernel is not None:
+        return (stat := read_stat(session.kernel)) is not None and not stat.zombie
     return bool(session.command) and bool(descendants(session.pid))
 
 

@@ -52,7 +52,7 @@ def run(arguments: Arguments) -> int:
             _write(recording.events(), writer)
     except RecordingError as error:
         raise Refusal(str(error)) from error
-    if recording.damaged:
+    if recording.damaged or recording.unknown:
         say(left_out(recording))
     return 0
 

@@ -11,7 +11,6 @@ exit code: 0 if a limit or value was found, 1 if not, 130 if the search was inte
 
 import asyncio
 import os
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -20,27 +19,26 @@ import msgspec
 
 from tfmemtop.commands import values
 from tfmemtop.commands.arguments import RunArguments, add_json_option, add_run_options
-from tfmemtop.commands.fit_largest import FitLargest, complained, tell_largest
+from tfmemtop.commands.fit_largest import FitLargest, tell_largest
+from tfmemtop.commands.fit_tries import Trying, tell_blocks
 from tfmemtop.commands.launching import ask_machine, make_launch
 from tfmemtop.commands.limits import bounds, resolve
 from tfmemtop.commands.parser import Parser, Trailing
-from tfmemtop.commands.saying import note, tell, tell_json
+from tfmemtop.commands.saying import tell_json
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.stream.folders import output_folder
-from tfmemtop.engine.tries import Tries, open_tries
-from tfmemtop.events import HookAbsence
+from tfmemtop.engine.tries import open_tries
 from tfmemtop.fit.largest import Wanted, parse_wanted
 from tfmemtop.fit.plan import SECONDS, SECONDS_MOST, STEPS_MOST, TRIES, TRIES_MOST, Plan, check, make_plan
 from tfmemtop.fit.search import Tried
 from tfmemtop.fit.stopped import Stopped, Why
 from tfmemtop.fit.watch import Goal
 from tfmemtop.options import Refusal
-from tfmemtop.words.fit import advice, conclusion, limit_words, outcome, result, stopped_words, table
+from tfmemtop.words.fit import advice, conclusion, limit_words, outcome, stopped_words, table
 from tfmemtop.words.starting import start_text
 
 _INTERRUPTED = 130
-_WIDTH = 96
 
 
 class Arguments(RunArguments):
@@ -120,16 +118,12 @@ def declare(parser: Parser) -> None:
     add_json_option(parser)
 
 
-class _Fit:
-    """One search: which try comes next, under which settings, and what is said of it."""
+class _Fit(Trying):
+    """The search for the smallest limit: which try comes next."""
 
     def __init__(self, plan: Plan, launch: Launch) -> None:
-        self.plan = plan
+        super().__init__(plan, launch)
         self.search = plan.search()
-        self.stopped: Stopped | None = None
-        """Why the search has not come to its end, if so."""
-        self.hint: HookAbsence | None = None
-        self.launch = launch
 
     @property
     def found(self) -> bool:
@@ -137,35 +131,15 @@ class _Fit:
         return self.search.limit is not None
 
     async def run(self, output: int) -> None:
+        """Make the tries; what the script prints goes to the file descriptor *output*."""
         async with open_tries(self.launch, output) as tries:
             while self.search.has_next() and not self.stopped:
-                await self._try(tries, output)
-
-    async def _try(self, tries: Tries, output: int) -> None:
-        limit, done = self.search.next(), self.search.tried
-        first = done[0] if done else None
-        heading = f"try {len(done) + 1} of at most {self.plan.tries}: {limit_words(limit)}"
-        note(f"tfmemtop: {heading} … ", end="")
-        begin = os.lseek(output, 0, os.SEEK_END)
-        os.write(output, f"=== {heading}\n".encode())
-        watch = self.plan.watch(first)
-        try:
-            reached = await tries.run(self.plan.settings_of(limit), watch.take, watch.over)
-        except BaseException:
-            note("not started")
-            raise
-        tried = watch.outcome(limit, tries.now(), complained(output, begin), not reached)
-        note(result(tried))
-        if not reached:
-            self.stopped = Stopped(Why.INTERRUPTED)
-            return
-        self.search.tell(tried)
-        if watch.hook_absence and tried.peak_in_use is None:
-            self.hint = watch.hook_absence
-        if tries.interrupted:
-            self.stopped = Stopped(Why.INTERRUPTED)
-        elif watch.held:
-            self.stopped = Stopped(Why.MEMORY_HELD, held=watch.held)
+                limit, done = self.search.next(), self.search.tried
+                watch = self.plan.watch(done[0] if done else None)
+                name = self.heading(len(done), limit_words(limit))
+                tried = await self.attempt(tries, output, name, limit, watch, watch.take)
+                if tried is not None:
+                    self.search.tell(tried)
 
 
 def run(arguments: Arguments) -> int:
@@ -235,11 +209,9 @@ def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
         }
         tell_json(msgspec.json.format(msgspec.json.encode(told)))
         return
-    blocks = [table(search.tried) if search.tried else []]
-    blocks.append([part for line in said for part in textwrap.wrap(line, _WIDTH)])
-    blocks.append(advice(fit.plan.suggested(search), arguments.command))
-    blocks.append([f"What the script printed in these tries: {path}"])
-    tell(line for number, block in enumerate(filter(None, blocks)) for line in ([""] * bool(number) + block))
+    kept = [f"What the script printed in these tries: {path}"]
+    suggested = advice(fit.plan.suggested(search), arguments.command)
+    tell_blocks(table(search.tried) if search.tried else [], said, suggested, kept)
 
 
 def _to_json(tried: Tried) -> dict[str, Any]:

@@ -1,38 +1,27 @@
 """``fit --largest``: the largest value of a number in the command that passes, by trying."""
 
-import os
-import textwrap
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tfmemtop.commands.saying import note, tell, tell_json
+from tfmemtop.commands.fit_tries import Trying, tell_blocks
+from tfmemtop.commands.saying import tell_json
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.tries import Tries, open_tries
-from tfmemtop.events import Allocator, Event, HookAbsence
+from tfmemtop.events import Allocator, Event
 from tfmemtop.fit.largest import LargestSearch, TriedValue, Wanted
 from tfmemtop.fit.plan import Plan
-from tfmemtop.fit.stopped import Stopped, Why
-from tfmemtop.tensorflow_text import tells_exhaustion
-from tfmemtop.words.fit import outcome, result, stopped_words
+from tfmemtop.words.fit import outcome, stopped_words
 from tfmemtop.words.fit_largest import conclusion, table, value_words
 
-_WIDTH = 96
-_TAIL = 256 * 1024  # bytes of a try's output in which TensorFlow's complaint is looked for
 
-
-class FitLargest:
-    """One search: which value comes next, how its try went, and what is said of it."""
+class FitLargest(Trying):
+    """The search for the largest value: which try comes next."""
 
     def __init__(self, wanted: Wanted, plan: Plan, launch: Launch) -> None:
-        self.plan = plan
-        self.launch = launch
+        super().__init__(plan, launch)
         self.search = LargestSearch(wanted, plan.tries)
-        self.stopped: Stopped | None = None
-        """Why the search has not come to its end, if so."""
-        self.hint: HookAbsence | None = None
-        self._limit: int | None = None  # the allocator's own, where none is asked for
 
     @property
     def found(self) -> bool:
@@ -47,43 +36,19 @@ class FitLargest:
 
     async def _try(self, tries: Tries, value: int, output: int) -> None:
         wanted, plan = self.search.wanted, self.plan
-        heading = f"try {len(self.search.tried) + 1} of at most {plan.tries}: {value_words(wanted.name, value)}"
-        note(f"tfmemtop: {heading} … ", end="")
-        begin = os.lseek(output, 0, os.SEEK_END)
-        os.write(output, f"=== {heading}\n".encode())
         watch = plan.watch(None)
-        self._limit = None
+        limits: list[int] = []  # the allocator's own, where none is asked for
 
         def take(event: Event) -> None:
             if isinstance(event, Allocator) and event.device.startswith(plan.kind) and event.limit is not None:
-                self._limit = max(self._limit or 0, event.limit)
+                limits.append(event.limit)
             watch.take(event)
 
-        settings = plan.settings_of(plan.largest)
-        try:
-            reached = await tries.run(settings, take, watch.over, wanted.placed(self.launch.argv, value))
-        except BaseException:
-            note("not started")
-            raise
-        tried = watch.outcome(plan.largest, tries.now(), complained(output, begin), not reached)
-        note(result(tried))
-        if not reached:
-            self.stopped = Stopped(Why.INTERRUPTED)
-            return
-        self.search.tell(TriedValue(value, tried, plan.largest or self._limit))
-        if watch.hook_absence and tried.peak_in_use is None:
-            self.hint = watch.hook_absence
-        if tries.interrupted:
-            self.stopped = Stopped(Why.INTERRUPTED)
-        elif watch.held:
-            self.stopped = Stopped(Why.MEMORY_HELD, held=watch.held)
-
-
-def complained(output: int, begin: int) -> bool:
-    """Whether TensorFlow wrote since *begin* that a pool ran out, which a crash leaves unsaid."""
-    end = os.lseek(output, 0, os.SEEK_END)
-    tail = os.pread(output, _TAIL, max(begin, end - _TAIL))
-    return tells_exhaustion(tail.decode(errors="replace"))
+        name = self.heading(len(self.search.tried), value_words(wanted.name, value))
+        argv = wanted.placed(self.launch.argv, value)
+        tried = await self.attempt(tries, output, name, plan.largest, watch, take, argv)
+        if tried is not None:
+            self.search.tell(TriedValue(value, tried, plan.largest or max(limits, default=None)))
 
 
 def tell_largest(fit: FitLargest, path: Path, as_json: bool) -> None:
@@ -108,10 +73,8 @@ def tell_largest(fit: FitLargest, path: Path, as_json: bool) -> None:
         }
         tell_json(msgspec.json.format(msgspec.json.encode(told)))
         return
-    blocks = [table(search.wanted.name, search.tried) if search.tried else []]
-    blocks.append([part for line in said for part in textwrap.wrap(line, _WIDTH)])
-    blocks.append([f"What the script printed in these tries: {path}"])
-    tell(line for number, block in enumerate(filter(None, blocks)) for line in ([""] * bool(number) + block))
+    kept = [f"What the script printed in these tries: {path}"]
+    tell_blocks(table(search.wanted.name, search.tried) if search.tried else [], said, kept)
 
 
 def _to_json(one: TriedValue) -> dict[str, Any]:

@@ -68,6 +68,7 @@ class Engine:
     ) -> None:
         """*attached* is called when a process is read from outside that was not before."""
         self._watches_only = not launch.argv
+        self._kernel = launch.kernel is not None
         self._attached = attached
         self._stream = stream
         self._terminal = terminal
@@ -102,8 +103,9 @@ class Engine:
         await self._exit.aclose()
 
     def begin(self) -> None:
-        """Serve readers, and end the run on SIGTERM."""
-        self._loop.add_signal_handler(signal.SIGTERM, self._obey, Stop(quit=True))
+        """Serve readers, and end the run on SIGTERM. A kernel, which is Jupyter's, is only left."""
+        end = (self._done.set,) if self._kernel else (self._obey, Stop(quit=True))
+        self._loop.add_signal_handler(signal.SIGTERM, *end)
         self._stream.listen(self._follow)
         self._server.begin()
 
@@ -146,7 +148,9 @@ class Engine:
             case CensusNow():
                 self.watch.hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
             case HoldersNow():
-                self.watch.hooks.send(command.pid, {"do": "holders"})
+                self.watch.hooks.send(command.pid, {"do": "holders", "finding": command.finding})
+            case Relaunch() if self._kernel:
+                self._stream.notice("relaunch", NoticeKind.KERNEL_IS_JUPYTERS, Level.ERROR)
             case Relaunch():
                 self._forget_next()
                 self._preparing = self._loop.create_task(self._relaunch(command))
@@ -250,8 +254,9 @@ class Engine:
             if self._server.readers and not self.watch.runs.running:
                 self._seen_end = True
         elif self._linger is None:
-            wait = LINGER_S if self._server.ever else UNREAD_S
-            if self.watch.runs.number and not self._seen_end:
+            # Of a kernel there is the recording. Whoever ends it is not to find anything left behind.
+            wait = LINGER_S if self._server.ever or self._kernel else UNREAD_S
+            if self.watch.runs.number and not self._seen_end and not self._kernel:
                 wait = UNSEEN_S
             self._linger = self._loop.call_later(wait, self._done.set)
 

@@ -52,7 +52,7 @@ class Answers:
     def give(self, launched: Launched) -> None:
         """Say how far the start has come."""
         try:
-            os.write(self._descriptor, msgspec.json.encode(launched) + b"\n")
+            os.write(self._descriptor, launched.encode())
         except OSError:
             return  # whoever started this has gone; the session is there to attach to
 
@@ -91,6 +91,7 @@ def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
         started=time.time(),
         command=watched(launch),
         reads=launch.attach,
+        kernel=launch.kernel.pid if launch.kernel else None,
         socket=str(folder.engine_socket),
         output_path=_output_path(launch, folder),
     )
@@ -99,9 +100,14 @@ def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
 def _output_path(launch: Launch, folder: SessionFolder) -> str | None:
     """Where the script's output is kept; ``None`` if there is no place for it, or no script."""
     try:
-        return str(output_folder() / f"{folder.id}.log") if launch.argv else None
+        return str(output_folder() / f"{folder.id}.log") if _has_terminal(launch) else None
     except OSError:
         return None
+
+
+def _has_terminal(launch: Launch) -> bool:
+    """Whether the script's terminal is the engine's. A kernel has its standard streams from Jupyter."""
+    return bool(launch.argv) and launch.kernel is None
 
 
 def _serve(
@@ -153,7 +159,7 @@ async def _session(
         writer = Writer(launch.record) if launch.record else None
         if output_path is not None:
             keeper.output_goes_to(output_path)
-        elif launch.argv:
+        elif _has_terminal(launch):
             stream.notice("output_file", NoticeKind.OUTPUT_FILE_MISSING)
         os.chdir("/")  # no file system is to be kept busy; the script starts where the user is
         answer = Launched(id=folder.id, socket=str(folder.engine_socket), output_path=output_path)
@@ -165,7 +171,8 @@ async def _session(
             raise StartError(Unstarted(Why.NO_PROCESS, str(launch.attach)))
         for descriptor in inherited:
             os.close(descriptor)
-        answers.give(msgspec.structs.replace(answer, started=True))
+        given = first.environment if first is not None and launch.kernel is not None else None
+        answers.give(msgspec.structs.replace(answer, started=True, environment=given))
         answers.close()
         # From here on nobody waits, and what goes wrong is written to the log.
         detach(str(folder.log))

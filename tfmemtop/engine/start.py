@@ -3,11 +3,30 @@
 import os
 import subprocess
 
-import msgspec
-
 from tfmemtop import boot
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.unstarted import Unstarted, Why
+
+
+def start_apart(launch: Launch) -> Launched:
+    """Like :func:`start`, but the engine is no child of this process, which is to become another program.
+
+    To be called before there are threads.
+    """
+    answers, told = os.pipe()
+    between = os.fork()
+    if between == 0:
+        try:
+            os.close(answers)
+            with os.fdopen(told, "wb") as answer:
+                answer.write(start(launch).encode())
+        finally:
+            os._exit(0)
+    os.close(told)
+    with os.fdopen(answers, "rb") as lines:
+        line = lines.readline()
+    os.waitpid(between, 0)
+    return Launched.decode(line) if line else Launched(error=Unstarted(Why.ENGINE_FAILED))
 
 
 def start(launch: Launch) -> Launched:
@@ -45,7 +64,7 @@ def start(launch: Launch) -> Launched:
             pass  # it has died; what it said follows
         answer = Launched()
         for line in lines:
-            answer = msgspec.json.decode(line, type=Launched)
+            answer = Launched.decode(line)
             if answer.started or answer.error is not None:
                 return answer
         last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]

@@ -217,7 +217,8 @@ def open_watch(
     def ours() -> frozenset[int]:
         return probes.sessions() | replays.sessions()
 
-    readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked), ours, nvml)
+    kernel = launch.kernel.pid if launch.kernel else None
+    readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked, kernel), ours, nvml)
     outside = FromOutside(stream, dumps_in, chunks.take, launch.interval_s)
     xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
     drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]

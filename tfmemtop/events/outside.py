@@ -55,7 +55,11 @@ class CaughtUp(Event, tag="caught_up", frozen=True):
 
 
 class Run(Event, tag="run", frozen=True):
-    """A start of the script. With ``outside``, a process that tfmemtop did not start is read from now on."""
+    """A start of the script. With ``outside``, a process that tfmemtop did not start is read from now on.
+
+    ``kernel`` is the connection file of a Jupyter kernel, which Jupyter starts and ends: the next one is a session of
+    its own.
+    """
 
     keep = Latest("run", most=200)
     urgent = True
@@ -66,6 +70,7 @@ class Run(Event, tag="run", frozen=True):
     cwd: Text
     settings: Settings
     outside: bool = False
+    kernel: Text | None = None
 
     def recorded(self) -> "Run":
         if not self.settings.environment:

@@ -7,6 +7,7 @@ _FOLDER = Path(__file__).parent
 _NAMES = (
     "use",
     "outside",
+    "notebooks",
     "settings",
     "config",
     "keys",

@@ -48,7 +48,7 @@ _PROGRAM_FLAGS = ("-std=c++17", "-O2", "-fPIE", "-pie", "-pthread", "-w", "-DNDE
 _ROOM = 1 << 20  # bytes of disk that a build and its library need at most
 _OTHERWISE = "name another compiler in CXX, or leave the probe out with --no-probe"
 _SAME = "built anew, it is the same"
-_OF_WINDOWS = r"(recorder|window|steps)\.h:|TraceMe|ProfilerLock"
+_OF_WINDOWS = r"(recorder|window|window_calls|steps)\.h:|TraceMe|ProfilerLock"
 _LOCK = re.compile(r"mutable\s+[\w:]+\s+(\w+);\s+RegionManager\s+region_manager_")
 
 
@@ -69,7 +69,9 @@ class Product(NamedTuple):
         return _HERE / self.sources[0]
 
 
-_PROBES = ("probe.cc", "looking.h", "map.h", "recorder.h", "steps.h", "window.h")
+_PROBES = (
+    *("probe.cc", "looking.h", "map.h", "pools.h", "recorder.h", "steps.h", "threads.h", "window.h", "window_calls.h"),
+)
 PROBE = Product("probe", "the probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
 REPLAY = Product(
     *(

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
+#define TFMEMTOP_API __attribute__((visibility("default")))  // what Python calls
+
 namespace {
 
 // What a function says about its work; above 0 it is done.

@@ -8,7 +8,6 @@
 #define GOOGLE_CUDA 1  // for the GPU's half of TensorFlow's headers, which needs no CUDA
 
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 
 #include <algorithm>
@@ -16,33 +15,18 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <string>
-#include <type_traits>
 
 #include "looking.h"
 #include "map.h"
-#if defined(TFMEMTOP_POOL_LOCK) && !defined(TFMEMTOP_NO_WINDOWS)  // the latter where TensorFlow cannot be had to record
-#define TFMEMTOP_WINDOWS
-#include "recorder.h"
-#endif
-#include "tensorflow/core/common_runtime/process_state.h"
-#ifndef TFMEMTOP_NO_GPU  // set where TensorFlow was built without
-#include "tensorflow/core/common_runtime/gpu/gpu_id_manager.h"
-#include "tensorflow/core/common_runtime/gpu/gpu_process_state.h"
-#endif
+#include "pools.h"
+#include "threads.h"
+#include "window_calls.h"
 
 namespace {
 
-using tensorflow::Allocator;
-using tensorflow::ProcessState;
-
 constexpr uint32_t kVersion = 2;
-constexpr int kGpu = 0, kPinned = 1, kCpu = 2;
-constexpr int kGpus = 64;
-constexpr int kGrowths = 64;
-constexpr int64_t kUnknown = -1;
 
 struct Stats {
   uint64_t size;
@@ -52,11 +36,6 @@ struct Stats {
   char name[64];
 };
 
-struct Growth {
-  int64_t at_ns;  // CLOCK_MONOTONIC
-  int64_t before, after;
-};
-
 struct Taken {
   uint64_t size;
   Stats now;
@@ -64,74 +43,7 @@ struct Taken {
   Growth growth[kGrowths];
 };
 
-struct Slot {
-  std::mutex mutex;
-  std::atomic<Allocator*> allocator{nullptr};
-  int64_t high = kUnknown, samples = 0, peak = kUnknown, pool = kUnknown;
-  int64_t growths = 0, lost = 0;
-  Growth growth[kGrowths];
-};
-
-// The thread may outlive static destruction.
-static_assert(std::is_trivially_destructible_v<Slot>);
-
-Slot slots[kGpus + 2];
 std::atomic<bool> stopping{false}, running{false};
-
-// TensorFlow's getters create what is not there yet, so the lists behind them are read instead,
-// under their own locks. They are protected members, open to whoever derives.
-#ifndef TFMEMTOP_NO_GPU
-struct Gpus : tensorflow::GPUProcessState {
-  static Allocator* Find(int index, bool pinned) {
-    GPUProcessState* state = GPUProcessState::singleton();
-    tensorflow::mutex_lock lock(state->*(&Gpus::mu_));
-    auto& list = state->*(pinned ? &Gpus::gpu_host_allocators_ : &Gpus::gpu_allocators_);
-    return index < static_cast<int>(list.size()) ? list[index].allocator.get() : nullptr;
-  }
-
-  static int Count() { return std::min(singleton()->NumGPUAllocators(), kGpus); }
-
-  // CUDA's ordinal.
-  static int64_t Ordinal(int index) {
-    tsl::PlatformDeviceId id;
-    auto status = tensorflow::GpuIdManager::TfToPlatformDeviceId(tsl::TfDeviceId(index), &id);
-    return status.ok() ? id.value() : kUnknown;
-  }
-};
-#else
-struct Gpus {
-  static Allocator* Find(int, bool) { return nullptr; }
-  static int Count() { return 0; }
-  static int64_t Ordinal(int) { return kUnknown; }
-};
-#endif
-
-struct Cpus : ProcessState {
-  static Allocator* Find() {
-    ProcessState* state = ProcessState::singleton();
-    tensorflow::mutex_lock lock(state->*(&Cpus::mu_));
-    auto& list = state->*(&Cpus::cpu_allocators_);
-    return list.empty() ? nullptr : list[0];
-  }
-};
-
-Slot* SlotOf(int kind, int index) {
-  if (kind == kGpu && 0 <= index && index < kGpus) return &slots[index];
-  if ((kind == kPinned || kind == kCpu) && index == 0) return &slots[kGpus + kind - kPinned];
-  return nullptr;
-}
-
-// The allocator, if TensorFlow has made it. It then lives as long as the process.
-Allocator* Find(int kind, int index) {
-  Slot* slot = SlotOf(kind, index);
-  if (slot == nullptr) return nullptr;
-  Allocator* known = slot->allocator.load(std::memory_order_acquire);
-  if (known == nullptr) {
-    known = kind == kCpu ? Cpus::Find() : Gpus::Find(index, kind == kPinned);
-    slot->allocator.store(known, std::memory_order_release);
-  }
-  return known;
-}
 
 struct Figures {
   int64_t in_use, peak, pool;
@@ -223,36 +135,6 @@ void Stop() {
   for (int tries = 0; running.load(std::memory_order_acquire) && tries < 50; tries++) Pause(1000000);
 }
 
-// Starts a thread of ours, to which no signal of the script's goes.
-bool StartThread(void* (*run)(void*), void* argument) {
-  sigset_t all, before;
-  sigfillset(&all);
-  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
-  // Inherited by the thread.
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_t thread;
-  const int error = pthread_create(&thread, &attributes, run, argument);
-  pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return error == 0;
-}
-
-#ifdef TFMEMTOP_WINDOWS
-BFCAllocator* FindPool(int kind, int index) { return dynamic_cast<BFCAllocator*>(Find(kind, index)); }
-
-void* RunWindow(void* window) {
-  pthread_setname_np(pthread_self(), "tfmemtop");
-  std::unique_ptr<Window> owned(static_cast<Window*>(window));
-  owned->Run();
-  owned.reset();
-  progress.running.store(false, std::memory_order_release);
-  return nullptr;
-}
-#endif
-
 // At exit what was registered last comes first: the thread is stopped before what is static in TensorFlow is
 // destroyed. This library's own destructors would come last of all.
 __attribute__((constructor)) void Loaded() {
@@ -263,8 +145,6 @@ __attribute__((constructor)) void Loaded() {
 }  // namespace
 
 extern "C" {
-
-#define TFMEMTOP_API __attribute__((visibility("default")))
 
 TFMEMTOP_API uint32_t tfmemtop_version() { return kVersion; }
 
@@ -340,90 +220,6 @@ TFMEMTOP_API int tfmemtop_sampler_stop() {
     Stop();
     return running.load() ? kNothing : kDone;
   });
-}
-
-// Opens a window, which a thread of its own then sees to. 0 if the script profiles or another window is open.
-TFMEMTOP_API int tfmemtop_window_start(const Wanted* wanted) {
-#ifdef TFMEMTOP_WINDOWS
-  return Looking([=] {
-    if (wanted == nullptr || wanted->size != sizeof *wanted) return kRefused;
-    if (wanted->places < 1 || wanted->places > kPlaces || wanted->pause_ns < 100000) return kRefused;
-    if (progress.running.exchange(true)) return kNothing;
-    std::unique_ptr<Window> window;
-    try {
-      window.reset(new Window(*wanted, FindPool));
-    } catch (...) {
-      progress.running.store(false);
-      return kFailed;
-    }
-    if (!Begin()) {
-      progress.running.store(false);
-      return kNothing;
-    }
-    try {
-      window->Open();
-    } catch (...) {
-      Halt(kByMemory);
-      progress.running.store(false);
-      return kFailed;
-    }
-    if (!StartThread(RunWindow, window.get())) {
-      Halt(kByMemory);
-      progress.running.store(false);
-      return kFailed;
-    }
-    window.release();
-    return kDone;
-  });
-#else
-  return kNoMap;
-#endif
-}
-
-// How far the newest window is; 0 if there was none.
-TFMEMTOP_API int tfmemtop_window_told(Told* out) {
-#ifdef TFMEMTOP_WINDOWS
-  return Guarded([=] {
-    if (out == nullptr || out->size != sizeof *out) return kRefused;
-    const bool running = progress.running.load(std::memory_order_acquire);
-    std::lock_guard<std::mutex> lock(progress.mutex);
-    *out = progress.told;
-    if (out->size == 0) return kNothing;
-    out->running = running;
-    return kDone;
-  });
-#else
-  return kNoMap;
-#endif
-}
-
-// Ends the recording of a window at once; its thread goes on to write what there is.
-TFMEMTOP_API int tfmemtop_window_end(int64_t why) {
-#ifdef TFMEMTOP_WINDOWS
-  return Looking([=] {
-    Halt(why);
-    return kDone;
-  });
-#else
-  return kNoMap;
-#endif
-}
-
-// From now on no window may be opened, and one that is open ends; or again they may, after as many calls of each.
-TFMEMTOP_API int tfmemtop_window_forbid(int forbid) {
-#ifdef TFMEMTOP_WINDOWS
-  return Looking([=] {
-    {
-      std::lock_guard<std::mutex> lock(recording.mutex);
-      // One that was begun before this was loaded may be undone without a call: that is no leave for later.
-      recording.forbidden = std::max(0, recording.forbidden + (forbid ? 1 : -1));
-    }
-    if (forbid) Halt(kByProfiler);
-    return kDone;
-  });
-#else
-  return kNoMap;
-#endif
 }
 
 }  // extern "C"

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tfmemtop.agent.native import Native
-from tfmemtop.agent.native_windows import Limits, NativeWindows
+from tfmemtop.agent.native_windows import BY_STEP, Limits, NativeWindows
 from tfmemtop.agent.trust import CPU, NotTrusted
 
 _CHUNK = 1 << 20
@@ -82,12 +82,14 @@ def _record(native: Native, folder: str, allocate: Callable[[], int]) -> None:
         windows = NativeWindows(native.library)
     except AttributeError as error:
         raise NotTrusted(str(error)) from None
-    limits = Limits(steps=0, seconds=0.05, allocations=1000, events=1000, size=1 << 20, pause_s=0.001)
+    # Ended as soon as that is done: a machine that trains may keep this process waiting at any place.
+    limits = Limits(steps=0, seconds=_WINDOW_S, allocations=1000, events=1000, size=1 << 20, pause_s=0.001)
     with tempfile.TemporaryDirectory(dir=folder) as draft:
         begun = windows.start(f"{draft}/trial.window", [(CPU, 0)], "", limits)
         if begun is None:
             return  # this TensorFlow's events cannot be recorded
         allocations = 1 if allocate() else 0
+        windows.end(BY_STEP)
         until = time.monotonic() + _WINDOW_S
         while (found := windows.progress()) is not None and found.running and time.monotonic() < until:
             time.sleep(0.005)

@@ -238,9 +238,10 @@ def _near_end(file: BinaryIO) -> Place:
 
 
 def left_out(recording: Recording) -> str:
-    """What to say of a recording's damaged lines."""
-    lines = "line" if recording.damaged == 1 else "lines"
-    return f"{recording.path}: {recording.damaged} damaged {lines} left out"
+    """What to say of a recording's damaged lines, and of lines that only a newer tfmemtop knows."""
+    kinds = {"damaged": recording.damaged, "unknown": recording.unknown}
+    counts = [f"{count} {kind} {'line' if count == 1 else 'lines'}" for kind, count in kinds.items() if count]
+    return f"{recording.path}: {' and '.join(counts)} left out"
 
 
 def first_line(file: BinaryIO) -> bytes:

@@ -85,6 +85,12 @@ class Session:
         return self._outside if run is None else run.outside
 
     @property
+    def output_elsewhere(self) -> bool:
+        """Whether what the newest run prints does not come here: that of a process of others, or of a kernel."""
+        run = self.state.run
+        return self.outside or (run is not None and run.kernel is not None)
+
+    @property
     def script_goes_on(self) -> bool:
         """Whether a script goes on if the screen ends now, as far as is known."""
         if not self.connected:

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
-from tfmemtop.state.holder_choice import newest
-from tfmemtop.state.holders import By, Holder, standing
+from tfmemtop.state.holder_choice import told
+from tfmemtop.state.holders import By, Holder, Kind, standing
 from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
 from tfmemtop.state.step_course import unpacked
@@ -17,20 +16,25 @@ RETRIED_S = 15.0
 """TensorFlow tries for 10 s before it gives up; what it wrote down and said on the way belongs to the failure."""
 
 _HOLDERS = 3  # are told
+_UNTOLD = 0.5  # of what is in use; where more than that has no name, a window tells too little
 _LATER_S = 3.0  # that the script's output and files take to get here
+_COUNTED_S = 2.0  # after a step, in which it is surely counted
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
     """Who held most of ``total`` bytes, the largest first, ``age_s`` before the failure.
 
-    It is of the peak of a window, or, of one that was opened while an allocation waited for room, of its end.
+    It is of the peak of a window, or, of one that was opened while an allocation waited for room, of its end. Where
+    little is known of that one, it is of a step before, and ``nameless`` tells how many of how many bytes in use had no
+    name while the allocation waited.
     """
 
     holders: tuple[Holder, ...]
     total: int
     age_s: float
     waiting: bool
+    nameless: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,7 @@ def _anatomy(
     in_use = shown.in_use if shown and exact else reading.in_use if reading else None
     limit = _limit(hooked, device, reading)
     total, free, others = _card(state, pid, device, around)
-    waiting = hooked.waiting if hooked.waiting and _belongs(hooked.waiting.t, failed) else None
+    waiting = waited(hooked, failed)
     operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
     found = Anatomy(
         pid=pid,
@@ -194,13 +198,36 @@ def _with_output(a: Anatomy, waiting: events.Waiting) -> Anatomy:
 
 
 def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
-    """Who held most by the newest window until the failure."""
-    window = newest(hooked, device, failed + _LATER_S)
-    if window is None:
+    """Who held most by the newest window until the failure that tells enough."""
+    windows = hooked.windows.get(device)
+    known = [one for one in told(windows) if one.began <= failed + _LATER_S] if windows else []
+    if not known:
         return None
+    window = known[-1]
     waiting = window.opened is events.Opened.WAITING
     found = standing(window, hooked, By.LAYER, unpacked(window).events - 1 if waiting else None)
-    return Held(found.holders[:_HOLDERS], found.total, max(0.0, failed - window.ended), waiting)
+    nameless = None
+    if waiting and found.without_name > _UNTOLD * found.total:
+        # Most was allocated since the window before, as in a step with a larger batch.
+        steps = [one for one in known if one.steps]
+        if steps:
+            nameless, window, waiting = (found.without_name, found.total), steps[-1], False
+            found = standing(window, hooked, By.LAYER)
+    named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE]
+    return Held(tuple(named[:_HOLDERS]), found.total, max(0.0, failed - window.ended), waiting, nameless)
+
+
+def waited(hooked: Hooked, failed: float) -> events.Waiting | None:
+    """Where the script stood while it waited for room, until an allocation *failed* at that time.
+
+    Operations of one function may wait one after another, for 10 s each. No step is counted meanwhile.
+    """
+    waiting = hooked.waiting
+    if waiting is None or _belongs(waiting.t, failed):
+        return waiting
+    course = hooked.steps.busiest
+    still = course is not None and course.before(failed).t <= waiting.t + _COUNTED_S
+    return waiting if still and waiting.t <= failed else None
 
 
 def _belongs(t: float, failed: float) -> bool:
@@ -252,7 +279,7 @@ class Closeness:
     """How close the CPU pool of a process came to its limit: bytes.
 
     ``still_s`` is how long its use had not changed at the end. ``line`` is where the script stood when it waited for
-    room at the end; ``None`` if it is not known to have.
+    room at the end; ``None`` if it is not known to have. ``held`` is who held most of the pool then.
     """
 
     pid: int
@@ -262,6 +289,7 @@ class Closeness:
     highest: int
     still_s: float
     line: str | None
+    held: Held | None = None
 
     @property
     def share(self) -> float:
@@ -273,6 +301,7 @@ def closest_to_limit(state: State) -> Closeness | None:
     """The CPU pool of the newest run that came closest to its limit; ``None`` if there is none with a limit."""
     if state.run is None:
         return None
+    end = state.now if state.run.ended is None else state.run.ended
     found = [
         Closeness(
             pid=pid,
@@ -281,7 +310,8 @@ def closest_to_limit(state: State) -> Closeness | None:
             pool=None if reading.pool is None else max(reading.pool, reading.peak_pool or 0),
             highest=max(reading.peak or 0, reading.in_use or 0, reading.high or 0),
             still_s=_still(process.hooked.trends.get(device)),
-            line=_stood_at(process.hooked, state.now if state.run.ended is None else state.run.ended),
+            line=_stood_at(process.hooked, end),
+            held=_held(process.hooked, device, end),
         )
         for pid, process in state.processes.items()
         if process.hooked and of_run(state, pid)
@@ -292,12 +322,11 @@ def closest_to_limit(state: State) -> Closeness | None:
 
 
 def _stood_at(hooked: Hooked, end: float) -> str | None:
-    waiting = hooked.waiting
-    return _line(waiting) if waiting is not None and _belongs(waiting.t, end) else None
+    return _line(waited(hooked, end))
 
 
 def _line(waiting: events.Waiting | None) -> str | None:
-    return f"{PurePath(waiting.file).name}:{waiting.line}" if waiting and waiting.file else None
+    return f"{waiting.file}:{waiting.line}" if waiting and waiting.file else None
 
 
 def _still(trend: Trend | None) -> float:

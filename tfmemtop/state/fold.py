@@ -78,7 +78,16 @@ def _run(state: State, event: events.Run) -> None:
             before.steps = before.steps.summary()
     del state.runs[: 1 - RUNS_KEPT]
     state.runs.append(
-        RunState(event.run, event.pid, event.argv, event.cwd, event.settings, started=event.t, outside=event.outside)
+        RunState(
+            event.run,
+            event.pid,
+            event.argv,
+            event.cwd,
+            event.settings,
+            started=event.t,
+            outside=event.outside,
+            kernel=event.kernel,
+        )
     )
 
 

@@ -7,7 +7,7 @@ from tfmemtop.events import Holders
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked, State, Windows
 
-_NEARLY = 0.98
+_NEARLY, _HALF = 0.98, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,15 @@ def chosen(state: State) -> list[Chosen]:
 
 
 def _fullest(windows: list[Holders]) -> Holders | None:
-    """The window with the highest peak; of those that nearly reach it a whole step, and of these the newest."""
+    """The window with the highest peak; of those that nearly reach it a whole step, and of these the newest.
+
+    Much of what a window holds that was opened within a step is older than the window, and has no name. So whole steps
+    come first, unless their peaks are far lower.
+    """
     highest = max((window.peak for window in windows), default=0)
-    near = (window for window in windows if window.peak >= _NEARLY * highest)
+    steps = [window for window in windows if window.steps and window.peak >= _HALF * highest]
+    highest = max((window.peak for window in steps), default=highest)
+    near = (window for window in steps or windows if window.peak >= _NEARLY * highest)
     return max(near, key=lambda window: (bool(window.steps), window.t), default=None)
 
 
@@ -43,13 +49,6 @@ def told(windows: Windows) -> Iterator[Holders]:
     """The windows of a pool that tell who holds it, the oldest first."""
     first = [windows.first] if windows.first and all(windows.first is not one for one in windows.newest) else []
     yield from (window for window in (*first, *windows.newest) if window.missing is None and window.peak)
-
-
-def newest(hooked: Hooked, device: str, before: float | None = None) -> Holders | None:
-    """The newest window of a pool that tells who holds it, of those that came *before* a time of the session."""
-    windows = hooked.windows.get(device)
-    found = [one for one in told(windows) if before is None or one.began <= before] if windows else []
-    return found[-1] if found else None
 
 
 def missing(state: State) -> str | None:

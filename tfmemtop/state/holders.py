@@ -73,6 +73,16 @@ class Standing:
     unknown: int
     nameless: tuple[Part, ...]
 
+    @property
+    def before(self) -> int:
+        """Bytes of what is older than all that was recorded, and has no name."""
+        return sum(part.bytes for row in self.holders for part in row.parts if part.kind is Kind.BEFORE)
+
+    @property
+    def without_name(self) -> int:
+        """Bytes of which nothing but the size is known."""
+        return self.unknown + self.before
+
 
 class Moment(NamedTuple):
     """After ``event``, ``at_us`` µs into the window: ``total`` bytes are in use, by kind."""
@@ -187,6 +197,10 @@ def _row(part: Part, by: By) -> str:
         return f"{part.line.file}:{part.line.line}" if part.line else nameless
     if by is By.OPERATION:
         return part.python_name or part.operation or nameless
+    if part.layer:
+        return part.layer
+    if part.kind is Kind.TENSORS:
+        return part.python_name or nameless
     if part.kind in (Kind.ACTIVATIONS, Kind.GRADIENTS) and part.operation:
-        return part.layer or named(part.operation).base
-    return part.layer or nameless
+        return named(part.operation).forward
+    return nameless

@@ -206,6 +206,7 @@ class RunState:
     settings: Settings
     started: float
     outside: bool = False  # the process was not started by tfmemtop, which reads it from then on
+    kernel: str | None = None  # the connection file of the Jupyter kernel that it is
     left: bool = False  # tfmemtop has left it, and it went on
     ended: float | None = None
     exit_code: int | None = None

@@ -36,6 +36,12 @@ class Named:
         """The operation without its number."""
         return unnumbered(self.operation) or self.operation
 
+    @property
+    def forward(self) -> str:
+        """The operation without its number, or that of which it is the gradient."""
+        of_gradient = self.phase is Phase.BACKWARD and self.scopes
+        return (unnumbered(self.scopes[-1]) or self.scopes[-1]) if of_gradient else self.base
+
 
 _OPTIMIZERS = "adam|adam_w|adamw|adamax|nadam|sgd|rm_?sprop|adagrad|adadelta|ftrl|lion|lamb|muon|adafactor|momentum"
 _CALL = re.compile(
@@ -135,9 +141,12 @@ class Layers:
         """The layer of an operation; empty if its name has none."""
         if one.phase not in (Phase.FORWARD, Phase.BACKWARD, Phase.LOSS):
             return ""
-        layer = self._layers.get(one.scopes)
+        scopes = one.scopes
+        if one.phase is Phase.BACKWARD and len(scopes) > 1 and scopes[-1][0].isupper():
+            scopes = scopes[:-1]  # the last one is the operation of which it is the gradient
+        layer = self._layers.get(scopes)
         if layer is None:
-            layer = self._layers[one.scopes] = self._shown(self._path(one.scopes))
+            layer = self._layers[scopes] = self._shown(self._path(scopes))
         return layer
 
     def of_variable(self, name: str) -> str:

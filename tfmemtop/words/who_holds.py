@@ -1,7 +1,5 @@
 """Who holds a pool's memory, in the reports: rows, the window they are of, and what is not known. Pure."""
 
-from pathlib import PurePath
-
 from tfmemtop.events import Closed, Opened
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.anatomy import Held
@@ -12,6 +10,7 @@ from tfmemtop.state.holders import By, Holder, Standing
 from tfmemtop.units import format_bytes
 from tfmemtop.words.comparison import NOTEWORTHY
 from tfmemtop.words.counting import counted, spoken
+from tfmemtop.words.places import named_spot
 
 NO_NAME = {
     Kind.BEFORE: "before the window",
@@ -60,7 +59,7 @@ def row_name(row: Holder, by: By) -> str:
     if not row.name:
         return kind(row.kind) if by is By.KIND else NO_NAME.get(row.kind, kind(row.kind))
     if by is By.LINE:
-        return PurePath(row.name).name
+        return named_spot(row.name)
     return row.name.rpartition(_CALL)[2] if by is By.OPERATION else row.name
 
 
@@ -102,12 +101,11 @@ def not_known(found: Standing, one: Chosen) -> str:
 
 def before(found: Standing) -> str:
     """What the row "before the window" is; empty if there is none."""
-    size = sum(part.bytes for row in found.holders for part in row.parts if part.kind is Kind.BEFORE)
-    if not size:
+    if not found.before:
         return ""
     return (
-        f"Before the window: {format_bytes(size)} were allocated before anything was recorded, and are no variable "
-        "that is known."
+        f"Before the window: {format_bytes(found.before)} were allocated before anything was recorded, and are no "
+        "variable that is known."
     )
 
 
@@ -125,9 +123,11 @@ def in_short(one: Chosen, found: Standing) -> str:
     """What stands at the peak, in one paragraph."""
     window = one.window
     step = f"a step of {window.function}" if window.function and window.steps else "a window"
+    waited = window.opened is Opened.WAITING and not window.steps
+    when = "While an allocation waited for room" if waited else f"At the peak of {step}"
     return (
-        f"At the peak of {step}, {format_bytes(found.total)} were in use in {pool_name(one)}: {by_kind(found)}. The "
-        "largest layers are below; tfmemtop holders shows all."
+        f"{when}, {format_bytes(found.total)} were in use in {pool_name(one)}: {by_kind(found)}. The largest layers "
+        "are below; tfmemtop holders shows all."
     )
 
 
@@ -136,10 +136,18 @@ def held(found: Held) -> str:
     names = [f"{row_name(row, By.LAYER)} {format_bytes(row.bytes)}" for row in found.holders]
     if not names:
         return ""
-    when = "While it waited" if found.waiting else "At the peak of the newest window"
-    age = "" if found.waiting and found.age_s < 1 else f" (as of {spoken(found.age_s)} before)"
+    ago = f", {spoken(found.age_s)} before the failure" if found.age_s >= 1 else ""
+    when = f"While it waited{ago}" if found.waiting else f"At the peak of the newest window{ago}"
+    untold = ""
+    if found.nameless is not None:
+        nameless, total = found.nameless
+        when = f"At the peak of the last step that was recorded{ago}"
+        untold = (
+            f"Of the {format_bytes(total)} in use while it waited, {format_bytes(nameless)} were allocated after the "
+            "last recorded step, and have no name. "
+        )
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    return f"{when}{age}, most of {format_bytes(found.total)} was held by {listed}."
+    return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}."
 
 
 def changed(first: Listed, second: Listed) -> list[str]:

@@ -8,12 +8,19 @@ from tfmemtop.engine.process.unstarted import Unstarted
 from tfmemtop.settings import Settings
 
 
+class Kernel(msgspec.Struct, frozen=True, kw_only=True):
+    """A Jupyter kernel: the process that becomes it, and its connection file, which its restarts share."""
+
+    pid: int
+    connection: str
+
+
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine is started with; an empty *argv* only watches, with *attach* the process of that number.
 
     Texts from the user's system (``argv``, ``cwd``, ``environment``, ``record``) are as :func:`os.fsdecode` gives
     them: what is not UTF-8 stands in them as surrogates. ``ignored`` and ``blocked`` are numbers of signals, for the
-    script to inherit.
+    script to inherit. With ``kernel`` that process becomes the script by itself, in the environment that it is told.
     """
 
     argv: list[str]
@@ -30,6 +37,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     ignored: list[int] = []
     blocked: list[int] = []
     attach: int | None = None
+    kernel: Kernel | None = None
     on_end: str = ""  # a line for sh when a run has ended
     on_oom: str = ""  # likewise at its first out-of-memory error
 
@@ -50,7 +58,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 class Launched(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's answer: where to reach it, or why it could not start.
 
-    It comes twice: before the script is started, and once it is (``started``).
+    It comes twice: before the script is started, and once it is (``started``). ``environment`` is for a process that
+    becomes the script by itself, its texts as those of :class:`Launch`.
     """
 
     id: str = ""
@@ -58,3 +67,17 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
     output_path: str | None = None
     started: bool = False
     error: Unstarted | None = None
+    environment: dict[str, str] | None = None
+
+    def encode(self) -> bytes:
+        """As one line of JSON. Not by msgspec, which refuses surrogates."""
+        return json.dumps(msgspec.to_builtins(self)).encode() + b"\n"
+
+    @classmethod
+    def decode(cls, line: bytes) -> "Launched":
+        """The answer from its line.
+
+        Raises:
+            ValueError: *line* is no answer.
+        """
+        return msgspec.convert(json.loads(line), cls)

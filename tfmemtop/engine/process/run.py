@@ -16,6 +16,7 @@ from tfmemtop import limits
 from tfmemtop.engine.process import descriptors
 from tfmemtop.engine.process.command import check_command, readable, start_error
 from tfmemtop.engine.process.injection import with_hook, xla_folder
+from tfmemtop.engine.process.joined import Joined
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
@@ -73,7 +74,7 @@ class Runs:
         # A try of fit ends with fit. The script of the live engine and of record goes on without them.
         self._prctl = ctypes.CDLL(None).prctl if output is not None else None
         self._given: dict[str, str] = {readable(argument): argument for argument in launch.argv}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Joined | None = None
         self._oom: OomCounter | None = None
         self._ending = False
         self._others: dict[int, Callable[[int], None]] = {}
@@ -121,8 +122,14 @@ class Runs:
             StartError: it cannot be started.
         """
         argv, environment = run.argv, run.environment
+        kernel = self._launch.kernel
         try:
-            self._process = self._spawn(argv, environment)
+            if kernel is not None:
+                self._process = Joined(kernel.pid, self._finish)
+            else:
+                self._process = self._spawn(argv, environment)
+        except ProcessLookupError:
+            raise StartError(Unstarted(Why.NO_PROCESS, str(kernel.pid if kernel else ""))) from None
         except OSError as error:
             if error.errno != errno.ENOEXEC:
                 raise start_error(argv[0], error) from None
@@ -143,6 +150,7 @@ class Runs:
                 argv=run.shown,
                 cwd=readable(self._launch.cwd),
                 settings=run.settings,
+                kernel=readable(kernel.connection) if kernel else None,
             )
         )
 
@@ -168,7 +176,8 @@ class Runs:
             elif pid in self._others:
                 self._others.pop(pid)(status)
 
-    def _finish(self, code: int) -> None:
+    def _finish(self, code: int | None) -> None:
+        """The script has ended with *code*, as Popen has it; ``None`` if that is not known."""
         assert self._process is not None and self._oom is not None
         self._process.returncode = code  # Popen would otherwise wait for a process that is gone
         self._process = None
@@ -179,8 +188,8 @@ class Runs:
         self.end = RunEnd(
             t=self._stream.now(),
             run=self.number,
-            exit_code=code if code >= 0 else None,
-            signal=-code if code < 0 else None,
+            exit_code=code if code is not None and code >= 0 else None,
+            signal=-code if code is not None and code < 0 else None,
             oom_killed=killed and self._oom.rose(),
         )
         self._stream.publish(self.end)

@@ -58,9 +58,13 @@ class _Known:
 class Host:
     """Remembers processes between looks. Not thread-safe: one look at a time."""
 
-    def __init__(self, root: int, inject: Path, mark: bytes | None = None) -> None:
-        """*root*'s descendants are the run's, and orphans of theirs that have *mark* in their environment."""
+    def __init__(self, root: int, inject: Path, mark: bytes | None = None, member: int | None = None) -> None:
+        """*root*'s descendants are the run's, and orphans of theirs that have *mark* in their environment.
+
+        So is *member* with its descendants, a process with the hook that is no child of ours.
+        """
         self._root = root
+        self._member = member
         self._mark = mark
         self._since = since_boot() - 1
         self._inject = inject
@@ -145,7 +149,7 @@ class Host:
                 new[pid] = stat
         for pid, stat in new.items():
             of_run = None if stat.session in apart else self._run_of(stat.ppid, new, run)
-            of_run = (run or None) if pid == self._adopted else of_run
+            of_run = (run or None) if pid in (self._adopted, self._member) else of_run
             if of_run is None and self._mark and stat.started >= self._since and carries(pid, self._mark):
                 of_run = run or None
             if of_run is None and pid not in wanted:
@@ -161,7 +165,7 @@ class Host:
 
     def _run_of(self, ppid: int, new: dict[int, Stat], run: int) -> int | None:
         for _ in range(len(new) + 1):
-            if ppid in (self._root, self._adopted):
+            if ppid in (self._root, self._adopted, self._member):
                 return run or None
             if ppid in self._known:
                 return self._known[ppid].run

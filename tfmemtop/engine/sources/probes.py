@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-import os
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from tfmemtop import boot
+from tfmemtop.engine.sources.beside import Beside
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, HookEnd, Probe, Run, RunEnd
@@ -162,7 +161,7 @@ class _Loads:
 
 
 class _Build:
-    """A process that builds. Its result is read from its stdout; its exit status is collected with the script's."""
+    """A process that builds, and what has come of it."""
 
     def __init__(
         self,
@@ -170,26 +169,11 @@ class _Build:
         tensorflow: tuple[str, str],
         done: Callable[[tuple[str, str], Built], None],
     ) -> None:
-        self._loop = loop
         self._tensorflow = tensorflow
         self._done = done
-        self._output = b""
         self.built: Built | None = None
-        process = subprocess.Popen(
-            boot.command("tfmemtop.probe.build", *tensorflow),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # nothing that ends the script or leaves a terminal ends it
-        )
-        process.returncode = 0
-        assert process.stdout is not None
-        self.pid = process.pid
-        self._pipe = process.stdout
-        os.set_blocking(self._pipe.fileno(), False)
-        loop.add_reader(self._pipe.fileno(), self._readable)
-        self._limit = loop.call_later(_BUILD_S, self._give_up)
+        self._process = Beside(loop, boot.command("tfmemtop.probe.build", *tensorflow), _BUILD_S, self._finish)
+        self.pid = self._process.pid
 
     @property
     def outdated(self) -> bool:
@@ -198,31 +182,13 @@ class _Build:
         return built is not None and built.state == "built" and not whole(Path(built.path), built.digest)
 
     def let_go(self) -> None:
-        """Stop waiting for it."""
-        self._limit.cancel()
-        if not self._pipe.closed:
-            self._loop.remove_reader(self._pipe.fileno())
-            self._pipe.close()
+        """Stop waiting for it; it goes on by itself, for the next time."""
+        self._process.let_go()
 
-    def _readable(self) -> None:
-        data = self._pipe.read()
-        if data:
-            self._output += data
-        elif data is not None:
-            self.let_go()
-            self._finish(_parse(self._output))
-
-    def _give_up(self) -> None:
-        self.let_go()
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # it ended this very moment
-        self._finish(Built("failed", "", f"the probe was not built within {_BUILD_S:.0f} s"))
-
-    def _finish(self, built: Built) -> None:
-        self.built = built
-        self._done(self._tensorflow, built)
+    def _finish(self, output: bytes | None) -> None:
+        late = f"the probe was not built within {_BUILD_S:.0f} s"
+        self.built = Built("failed", "", late) if output is None else _parse(output)
+        self._done(self._tensorflow, self.built)
 
 
 def _parse(output: bytes) -> Built:

@@ -1,14 +1,12 @@
 """Has the allocations that a process recorded replayed under other settings, in a process beside the script."""
 
 import asyncio
-import os
-import signal
-import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Callable
 
 from tfmemtop import boot
+from tfmemtop.engine.sources.beside import Beside
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Allocator,
@@ -29,7 +27,6 @@ from tfmemtop.words.replaying import NO_ANSWER, not_done
 
 _LONGEST_S = 700.0  # building the program included
 _MOST = 8  # pools of one run
-_LARGEST = 1 << 24  # bytes of an answer
 
 
 class Replays:
@@ -48,7 +45,7 @@ class Replays:
         self._parts: dict[tuple[int, str], list[Trace]] = {}
         self._waiting: deque[tuple[int, str]] = deque()
         self._begun = 0
-        self._worker: _Worker | None = None
+        self._worker: Beside | None = None
 
     def sessions(self) -> frozenset[int]:
         """The session of the worker: its processes descend from this one, and are not the script's."""
@@ -105,7 +102,7 @@ class Replays:
         )
         asked = Asked(*self._tensorflow[pid], now, self._stream.now())
         try:
-            self._worker = _Worker(self._loop, request(asked, parts), lambda answer: self._done(pid, device, answer))
+            self._worker = _start(self._loop, request(asked, parts), lambda answer: self._done(pid, device, answer))
         except OSError as error:
             self._done(pid, device, str(error))
 
@@ -127,61 +124,20 @@ class Replays:
                 del known[key]
 
 
-class _Worker:
-    """One replay under way. *done* gets the event, or what went wrong. Its exit status is collected with the script's.
+def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed | str], None]) -> Beside:
+    """One replay under way; *done* gets the event, or what went wrong.
 
     Raises:
         OSError: it cannot be started.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed | str], None]) -> None:
-        self._loop = loop
-        self._done = done
-        self._output = b""
-        with tempfile.TemporaryFile() as file:
-            file.write(asked)
-            file.seek(0)
-            process = subprocess.Popen(
-                boot.command("tfmemtop.whatif.worker"),
-                cwd="/",
-                stdin=file,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # no signal for the script reaches it
-            )
-        process.returncode = 0
-        assert process.stdout is not None
-        self.pid = process.pid
-        self._pipe = process.stdout
-        os.set_blocking(self._pipe.fileno(), False)
-        loop.add_reader(self._pipe.fileno(), self._readable)
-        self._limit = loop.call_later(_LONGEST_S, self._give_up)
+    def answered(output: bytes | None) -> None:
+        done(not_done(_LONGEST_S) if output is None else _parse(output))
 
-    def end(self) -> None:
-        """End it; nothing more comes of it."""
-        self._let_go()
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # it has ended by itself
-
-    def _let_go(self) -> None:
-        self._limit.cancel()
-        if not self._pipe.closed:
-            self._loop.remove_reader(self._pipe.fileno())
-            self._pipe.close()
-
-    def _readable(self) -> None:
-        data = self._pipe.read()
-        if data and len(self._output) < _LARGEST:
-            self._output += data
-        elif data is not None:
-            self._let_go()
-            self._done(_parse(self._output))
-
-    def _give_up(self) -> None:
-        self.end()
-        self._done(not_done(_LONGEST_S))
+    with tempfile.TemporaryFile() as file:
+        file.write(asked)
+        file.seek(0)
+        return Beside(loop, boot.command("tfmemtop.whatif.worker"), _LONGEST_S, answered, file)
 
 
 def _parse(output: bytes) -> Replayed | str:

@@ -31,7 +31,8 @@ _ATTEMPTS = 5
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A session in progress. ``pid`` is the engine's; ``started`` is seconds since the epoch.
 
-    ``reads`` is the process that it reads from outside, whose ``command`` it then has.
+    ``reads`` is the process that it reads from outside, whose ``command`` it then has. ``kernel`` is the process of the
+    Jupyter kernel that it watches, which is no child of the engine.
     """
 
     id: str
@@ -41,6 +42,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     socket: str
     output_path: str | None
     reads: int | None = None
+    kernel: int | None = None
 
 
 class SessionFolder:

@@ -15,6 +15,7 @@ from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.lines import Line, Panel, fit
 from tfmemtop.ui.draw.palette import DIM, UNICODE, Glyphs
 from tfmemtop.ui.panels.key_bar import Hints
+from tfmemtop.ui.panels.process_filter import FilterPrompt
 from tfmemtop.ui.panels.process_rows import (
     Cursor,
     Layout,
@@ -93,8 +94,7 @@ class ProcessTable(Panel, can_focus=True):
     def __init__(self, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
         super().__init__(glyphs=glyphs, id=id)
         self.order = Order()
-        self.wanted = ""  # the filter
-        self.typing = False  # whether keys go into the filter
+        self.filter = FilterPrompt(self)
         self.as_tree = False
         self.by_user = False
         self._user = 0  # the one that is chosen
@@ -122,7 +122,7 @@ class ProcessTable(Panel, can_focus=True):
     def placed(self) -> list[Placed]:
         """The rows as they stand in the table: filtered, sorted, perhaps as a tree."""
         if self._placed is None:
-            rows = sort(matching(self.rows, self.wanted), self.order)
+            rows = sort(matching(self.rows, self.filter.text), self.order)
             self._placed = tree(rows, self.glyphs) if self.as_tree else [Placed(row) for row in rows]
             self._find_chosen()
         return self._placed
@@ -130,7 +130,7 @@ class ProcessTable(Panel, can_focus=True):
     @property
     def mode(self) -> Hints:
         """The keys of the filter while it is typed, and of the columns while one is chosen to sort by."""
-        return FILTERING if self.typing else COLUMN_KEYS if self._ordering else ()
+        return FILTERING if self.filter.typing else COLUMN_KEYS if self._ordering else ()
 
     @property
     def selected(self) -> ProcessRow | None:
@@ -182,20 +182,12 @@ class ProcessTable(Panel, can_focus=True):
             parts.append("tree")
         parts.append(f"sort {self.order.column} {self.glyphs.down if self.order.falling else self.glyphs.up}")
         title = f"Processes {count}"
-        if self.typing or self.wanted:
-            wanted = safe(self.wanted)
-            # While it is typed its end must stay in view, whatever else has to go.
-            taken = len(title) + 16 + (0 if self.typing else sum(len(part) + 3 for part in parts))
-            if self.typing:
-                tail = wanted[-max(4, width - taken) :]
-                parts = [f"filter: {tail}{self.glyphs.limit}"]
-            else:
-                parts.append("filter: " + fit(wanted, max(4, width - taken), self.glyphs))
+        parts = self.filter.title(width - len(title) - 16, parts, self.glyphs)
         return self.title_line(width, title, f" {self.glyphs.dot} ".join(parts), chosen=self.has_focus)
 
     def _why_empty(self) -> str:
         if self.rows:
-            return panels.no_match(safe(self.wanted))
+            return panels.no_match(safe(self.filter.text))
         missing = [d.reading.processes_missing for d in self.state.devices.values() if d.reading]
         reason = next((shares_missing(one) for one in missing if one), None)
         return safe(reason) if reason else panels.NO_GPU_PROCESS if self.state.devices else panels.NO_PROCESS
@@ -231,7 +223,8 @@ class ProcessTable(Panel, can_focus=True):
         self._follow = True
         self.redraw()
 
-    def _rearranged(self) -> None:
+    def rearrange(self) -> None:
+        """Draw the rows anew: their order, or which of them are shown, has changed."""
         self._placed = None
         self._follow = True
         self.redraw()
@@ -253,11 +246,11 @@ class ProcessTable(Panel, can_focus=True):
 
     def action_sort(self, count: int) -> None:
         self.order = self.order.step(count)
-        self._rearranged()
+        self.rearrange()
 
     def action_invert(self) -> None:
         self.order = self.order.by(self.order.column)
-        self._rearranged()
+        self.rearrange()
 
     def action_order(self) -> None:
         """The next key names the column to sort by, its capital the other direction; as in nvitop."""
@@ -270,25 +263,23 @@ class ProcessTable(Panel, can_focus=True):
         if column:
             self.by_user = False
             self.order = Order(column, inverted=key.isupper())
-            self._rearranged()
+            self.rearrange()
         self.post_message(Changed())
 
     def action_users(self) -> None:
         """Sum by user, or show the processes again."""
         self.by_user = not self.by_user
         self._user = self._top = 0
-        self._rearranged()
+        self.rearrange()
 
     def action_tree(self) -> None:
         self.as_tree = not self.as_tree
-        self._rearranged()
+        self.rearrange()
 
     def action_filter(self) -> None:
         """Take the keys and type a filter: Enter keeps it, Esc clears it."""
         self.focus()
-        self.typing = True
-        self.redraw()
-        self.post_message(Changed())
+        self.filter.begin()
 
     def action_tag(self) -> None:
         if self.by_user:
@@ -305,52 +296,36 @@ class ProcessTable(Panel, can_focus=True):
         """Clear the filter, or if there is none, the tags."""
         if self.by_user:
             self.action_users()
-        elif self.wanted:
-            self._set_filter("")
+        elif self.filter.text:
+            self.filter.set("")
         else:
             self.action_untag()
 
-    def _set_filter(self, text: str) -> None:
-        self.wanted = text
-        self._rearranged()
-
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        return (self.typing or self._ordering) and character is not None and character.isprintable()
+        return (self.filter.typing or self._ordering) and character is not None and character.isprintable()
 
     def on_key(self, event: textual_events.Key) -> None:
         if self._ordering:
             self._order_by(event.character or "")
             event.stop()
             event.prevent_default()
-        if not self.typing:
-            return
-        if event.key in ("enter", "escape"):
-            self.typing = False
-            self._set_filter(self.wanted if event.key == "enter" else "")
-            self.post_message(Changed())
-        elif event.key in ("backspace", "ctrl+h"):
-            self._set_filter(self.wanted[:-1])
-        elif event.key == "ctrl+u":
-            self._set_filter("")
-        elif event.character and event.is_printable:
-            self._set_filter(self.wanted + event.character)
-        else:
-            return  # arrows and the like still move in what is found
-        event.stop()
-        event.prevent_default()
+        elif self.filter.typing:
+            self.filter.press(event)
 
     def on_paste(self, event: textual_events.Paste) -> None:
-        if self.typing:
+        if self.filter.typing:
             event.stop()
-            self._set_filter(self.wanted + safe(event.text.strip()))
+            self.filter.paste(event.text)
 
     def on_focus(self) -> None:
         self.redraw()
 
     def on_blur(self) -> None:
-        if self.typing or self._ordering:
+        if self._ordering:
+            self._ordering = False
             self.post_message(Changed())
-        self.typing = self._ordering = False
+        if self.filter.typing:
+            self.filter.keep()
         self.redraw()
 
     # What is asked of the app
@@ -360,7 +335,7 @@ class ProcessTable(Panel, can_focus=True):
         if self.by_user:
             if found := self.users[self._user : self._user + 1]:
                 self.action_users()
-                self._set_filter(found[0].user)
+                self.filter.set(found[0].user)
         elif row := self.selected:
             self.post_message(self.Details(row.pid))
 
@@ -385,7 +360,7 @@ class ProcessTable(Panel, can_focus=True):
     def on_click(self, click: textual_events.Click) -> None:
         if click.y == 1 and not self.by_user and (column := self._layout.at(click.x)):
             self.order = self.order.by(column.name)
-            self._rearranged()
+            self.rearrange()
         index = self._top + click.y - _TOP
         if click.y >= _TOP and index < (len(self.users) if self.by_user else len(self.placed)):
             self._select(index)

@@ -131,7 +131,7 @@ class MainScreen(Drawn, Screen[None]):
             processes=len(processes(state)),
             why_wanted=self.why.wanted_height(state, width),
             allocators=has_run and self._shown["allocators"],
-            output=has_run and self._shown["output"] and not self.session.outside,  # it is not ours to read
+            output=has_run and self._shown["output"] and not self.session.output_elsewhere,
         )
         if heights.output and self.session.may_change:
             arranged = (self.app.size, *self._shown.values())

@@ -25,6 +25,7 @@ from tfmemtop.words.counting import spoken
 from tfmemtop.words.findings.card import BESIDE_POOLS
 from tfmemtop.words.findings.leaks import WHY_IT_LEAKS, holding, keep_less, kept_by_windows
 from tfmemtop.words.findings.saying import Said, say
+from tfmemtop.words.places import named_spot
 from tfmemtop.words.requests import tensor_text
 from tfmemtop.words.who_holds import held
 
@@ -59,22 +60,23 @@ def _(found: NoRoom) -> Said:
 @say.register
 def _(found: CrashedWhenFull) -> Said:
     closest = found.closest
-    at = f" at {closest.line}" if closest.line else ""
-    held = f"At least {format_bytes(closest.highest)} were in use"
+    at = f" at {named_spot(closest.line)}" if closest.line else ""
+    full = f"At least {format_bytes(closest.highest)} were in use"
     if closest.pool is not None:
-        held += f" in a pool of {format_bytes(closest.pool)}"
+        full += f" in a pool of {format_bytes(closest.pool)}"
+    full = _joined(f"{full}.", held(closest.held) if closest.held else "")
     waited = ""
     if found.waited:
         waited = f"Its use had stood still for {closest.still_s:.0f} s, as while TensorFlow waits for room. "
     headline = f"The script probably crashed{at} because TensorFlow's CPU pool ran out"
     if found.leaked is not None:
         leak = cause_of(found.leaked)
-        return Said(f"{headline}. {leak.headline}", leak.explanation, leak.code, f"{leak.figures} {held}.")
+        return Said(f"{headline}. {leak.headline}", leak.explanation, leak.code, f"{leak.figures} {full}")
     return Said(
         f"{headline}: its limit is {format_bytes(closest.limit)}.",
         "TensorFlow's allocator returns nothing when its limit is reached, and some operations write there without a "
         "check. This was seen with TensorFlow 2.21 in a convolution, without tfmemtop as well.",
-        figures=f"{held}. {waited}Some operations of TensorFlow crash there instead of raising an error.",
+        figures=f"{full} {waited}Some operations of TensorFlow crash there instead of raising an error.",
     )
 
 
@@ -84,7 +86,7 @@ def _where(found: AllocationFailed | NoRoom) -> str:
 
 def _asked_for(a: Anatomy) -> str:
     """``Conv2D at train.py:12 asked for 64.0 MiB``, as far as it is known."""
-    who = _operation(a.operation) + (f" at {a.line}" if a.line else "")
+    who = _operation(a.operation) + (f" at {named_spot(a.line)}" if a.line else "")
     if a.asked is not None:
         return f"{who} asked for {format_bytes(a.asked)}"
     if a.more_than:

@@ -9,6 +9,7 @@ the process's memory searched for allocators, for a short time.
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from struct import Struct
 from threading import get_native_id
 
@@ -93,10 +94,16 @@ class Lists:
         found = self._memory.values(address, _POINTER)
         return int(found[0]) if found else 0
 
-    def search(self, regions: Regions) -> Iterator[int]:
-        """Addresses of objects that may be allocators with a pool, by searching its memory for 2 s at most."""
+    def search(self, regions: Regions) -> list[int]:
+        """Addresses of objects that may be allocators with a pool, by searching its memory for 2 s at most.
+
+        In a thread of its own, of lower priority, which the calling one could not give back.
+        """
+        with ThreadPoolExecutor(1, initializer=_be_nice) as apart:
+            return apart.submit(lambda: list(self._search(regions))).result()
+
+    def _search(self, regions: Regions) -> Iterator[int]:
         needles = [_POINTER.pack(table) for table in self._pools]
-        _be_nice()
         until = time.monotonic() + _SEARCH_S
         for start, end in regions.pieces:
             for at in range(start, end, _PIECE):

@@ -1,0 +1,164 @@
+"""Have Jupyter start its kernels as sessions of tfmemtop.
+
+usage: tfmemtop kernel install [OPTIONS]
+usage: tfmemtop kernel list
+usage: tfmemtop kernel remove [--name NAME]
+example: tfmemtop kernel install
+
+install adds the kernel "Python (tfmemtop)" to what Jupyter and VS Code offer. It runs the Python that --python names,
+by default the one that python means here; ipykernel must be installed there. Options for the run, such as
+--memory-limit 4G, are those of all its kernels.
+
+Each start of such a kernel is a session with a recording of its own: tfmemtop ls lists it, tfmemtop attach shows it.
+"kernel start -- COMMAND" is what Jupyter calls. See also: tfmemtop help notebooks.
+"""
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop import boot
+from tfmemtop.commands import values
+from tfmemtop.commands.arguments import RunArguments, add_run_options
+from tfmemtop.commands.launching import make_launch, with_sizes
+from tfmemtop.commands.parser import Parser, Trailing
+from tfmemtop.commands.saying import note, say, tell
+from tfmemtop.engine.process.launch import Kernel
+from tfmemtop.engine.start import start_apart
+from tfmemtop.notebooks import kernelspec, python
+from tfmemtop.options import Refusal
+from tfmemtop.words import notebooks as words
+from tfmemtop.words.failure import describe
+from tfmemtop.words.starting import start_text
+
+_NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
+_NOT_FOUND, _NOT_STARTED = 127, 126  # as a shell's
+
+
+class Arguments(RunArguments):
+    """``do`` is what to do; ``python`` and the others are for a kernelspec."""
+
+    do: str
+    python: Path | None = None
+    user: bool = False
+    prefix: Path | None = None
+    name: str = ""
+    display_name: str = ""
+
+    def check(self) -> None:
+        if (self.do == "start") != bool(self.command):
+            raise Refusal(words.START_NEEDS_COMMAND if self.do == "start" else words.no_command(self.do))
+        if self.name and not kernelspec.is_name(self.name):
+            raise Refusal(words.bad_name(self.name))
+        if self.user and self.prefix:
+            raise Refusal(words.USER_OR_PREFIX)
+
+
+def declare(parser: Parser) -> None:
+    """What to do, the kernelspec, and the options of a run."""
+    parser.arguments = Arguments
+    parser.trailing = Trailing.ALLOWED
+    parser.add_argument("do", metavar="ACTION", choices=("install", "list", "remove", "start"), help="see above")
+    spec = parser.add_argument_group("for the kernelspec")
+    spec.add_argument("--python", metavar="FILE", type=Path, help="the Python that the kernels run in")
+    spec.add_argument("--user", action="store_true", help="install it for this user (default)")
+    spec.add_argument("--prefix", metavar="FOLDER", type=values.file, help="install it into this environment")
+    spec.add_argument("--name", metavar="NAME", help=f"its name (default {_NAME})")
+    spec.add_argument("--display-name", metavar="TEXT", help=f"how it is shown (default {_TITLE})")
+    add_run_options(parser)
+
+
+def run(arguments: Arguments) -> int:
+    """Do it; return 0. With ``start`` this process becomes the kernel.
+
+    Raises:
+        Refusal: it cannot be done.
+    """
+    match arguments.do:
+        case "install":
+            _install(arguments)
+        case "list":
+            _list()
+        case "remove":
+            _remove(arguments.name or _NAME)
+        case _:
+            return _start(arguments)
+    return 0
+
+
+def _install(arguments: Arguments) -> None:
+    with_sizes(arguments)  # refuses what does not fit this machine
+    try:
+        found = python.look_at(arguments.python)
+    except python.Unfit as unfit:
+        raise Refusal(words.unfit(unfit.why, unfit.python, unfit.detail)) from None
+    folder = kernelspec.folder_under(arguments.prefix) if arguments.prefix else kernelspec.user_folder()
+    name, title = arguments.name or _NAME, arguments.display_name or _TITLE
+    path = kernelspec.write(folder, name, title, found, _options(arguments))
+    tell([words.installed(title, str(path)), words.AFTER_INSTALLING])
+
+
+def _list() -> None:
+    found = list(kernelspec.installed())
+    width = max((len(spec.name) for spec in found), default=0)
+    tell(f"{spec.name:<{width}}  {spec.display_name}  {spec.python}  {spec.folder}" for spec in found)
+    if not found:
+        note(words.NONE_INSTALLED)
+
+
+def _remove(name: str) -> None:
+    found = next((spec for spec in kernelspec.installed() if spec.name == name), None)
+    if found is None:
+        raise Refusal(words.not_installed(name), 1)
+    kernelspec.remove(found)
+    tell([words.removed(str(found.folder))])
+
+
+def _options(arguments: Arguments) -> list[str]:
+    """The options of a run that were typed, as they are typed again."""
+    gpus = arguments.gpus
+    typed = {
+        "--growth": arguments.growth,
+        "--memory-limit": arguments.memory_limit,
+        "--allocator": arguments.allocator,
+        "--gpus": None if gpus is None else ",".join(map(str, gpus)) or "none",
+        "--cpu-pool": arguments.cpu_pool,
+        "--interval": _if_other(arguments.interval, RunArguments.interval),
+        "--holders-interval": _if_other(arguments.holders_interval, RunArguments.holders_interval),
+    }
+    flags = {"--xla-report": arguments.xla_report, "--no-probe": arguments.no_probe}
+    given = [f"{flag}={value}" for flag, value in typed.items() if value is not None]
+    return given + [flag for flag, is_set in flags.items() if is_set]
+
+
+def _if_other(value: float, usual: float) -> str | None:
+    return None if value == usual else f"{value:g}"
+
+
+def _start(arguments: Arguments) -> int:
+    """Become the kernel. Whatever fails on our side, it starts as it would without tfmemtop, and a line says why."""
+    command, environment = list(arguments.command), dict(os.environ)
+    try:
+        connection = kernelspec.connection_file(command)
+        launch = make_launch(arguments, command, with_sizes(arguments))
+        kernel = Kernel(pid=os.getpid(), connection=str(Path(launch.cwd, connection)) if connection else "")
+        launched = start_apart(msgspec.structs.replace(launch, kernel=kernel))
+        if launched.error is not None:
+            raise Refusal(start_text(launched.error))
+        environment = launched.environment or environment
+    except Refusal as refusal:
+        say(words.kernel_alone(str(refusal)))
+    except Exception as error:
+        say(words.kernel_alone(describe(error)))
+    for number in signal.valid_signals():
+        with suppress(OSError):  # KILL and STOP, which cannot be set
+            signal.signal(number, signal.SIG_IGN if number in boot.ignored else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, boot.blocked)
+    try:
+        os.execvpe(command[0], command, environment)
+    except OSError as error:
+        say(words.no_kernel(command[0], error.strerror or str(error)))
+        return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_STARTED

@@ -1,0 +1,73 @@
+"""Where the process table's filter is typed: its keys, and what the table's title says of it."""
+
+from typing import Protocol
+
+from textual import events
+from textual.message import Message
+
+from tfmemtop.ui.draw.lines import fit
+from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.words.safe import safe
+
+
+class View(Protocol):
+    """The table that is filtered."""
+
+    def rearrange(self) -> None:
+        """Draw the rows that the filter leaves."""
+
+    def post_message(self, message: Message) -> bool: ...
+
+
+class FilterPrompt:
+    """Takes keys from ``begin`` until Enter, which keeps the filter, or Esc, which clears it."""
+
+    def __init__(self, view: View) -> None:
+        self.text = ""
+        self.typing = False
+        """Whether keys go into the filter."""
+        self._view = view
+
+    def begin(self) -> None:
+        self.typing = True
+        self._view.rearrange()
+        self._view.post_message(Changed())
+
+    def keep(self) -> None:
+        """Take no more keys; the rows stay filtered."""
+        self.typing = False
+        self._view.post_message(Changed())
+
+    def set(self, text: str) -> None:
+        """Show the rows with *text* only; all if it is empty."""
+        self.text = text
+        self._view.rearrange()
+
+    def press(self, event: events.Key) -> None:
+        """Take the key, unless it is one that moves the cursor."""
+        if event.key in ("enter", "escape"):
+            self.keep()
+            self.set(self.text if event.key == "enter" else "")
+        elif event.key in ("backspace", "ctrl+h"):
+            self.set(self.text[:-1])
+        elif event.key == "ctrl+u":
+            self.set("")
+        elif event.character and event.is_printable:
+            self.set(self.text + event.character)
+        else:
+            return  # arrows and the like still move in what is found
+        event.stop()
+        event.prevent_default()
+
+    def paste(self, text: str) -> None:
+        self.set(self.text + safe(text.strip()))
+
+    def title(self, room: int, beside: list[str], glyphs: Glyphs) -> list[str]:
+        """The parts of a title in *room* cells: *beside*, what else it says, and the filter if there is one."""
+        wanted = safe(self.text)
+        if self.typing:  # its end must stay in view, whatever else has to go
+            return [f"filter: {wanted[-max(4, room) :]}{glyphs.limit}"]
+        if not wanted:
+            return beside
+        return [*beside, "filter: " + fit(wanted, max(4, room - sum(len(part) + 3 for part in beside)), glyphs)]
