@@ -22,8 +22,8 @@ def page(views: Sequence[Foretold], cards: Sequence[Card]) -> list[str]:
     lines: list[str] = []
     for view in views:
         lines += [*([""] if lines else []), *_pool(view)]
-    for _, rows in groupby(together(views), lambda row: row.devices):
-        shared = list(rows)
+    for _, alike in groupby(together(views), lambda row: row.devices):
+        shared = list(alike)
         lines += ["", whatif.together_title(shared[0]), ""]
         lines += [line.rstrip() for line in _columns([whatif.TOGETHER, *map(whatif.together_cells, shared)])]
     first = views[0]
