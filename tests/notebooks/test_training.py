@@ -63,3 +63,17 @@ def test_lines_are_those_of_the_cells(notebook: Notebook) -> None:
     (hooked,) = (process.hooked for process in _state(notebook).processes.values() if process.hooked)
     assert [asked.line for asked in hooked.requested] == [2]
     assert "/ipykernel_" not in why + holders
+
+
+def test_the_notebook_is_told_of_its_session(notebook: Notebook) -> None:
+    assert "KERNEL" in notebook.run("%load_ext tfmemtop\nprint('KERNEL')")
+    said = until(lambda: "rest in use" in (said := notebook.run("%memtop")) and said)
+    assert "Its pool on the CPU" in said and "variables" in said
+    assert "In [4]:1" in said  # the findings
+    assert "image/png" in said or "With matplotlib in this environment" in said
+    loaded = notebook.run(
+        "import sys\nprint([name for name in sys.modules if name.startswith(('msgspec', 'textual'))])"
+    )
+    assert loaded == "[]\n"
+    without = notebook.run("import os\nos.environ.pop('TFMEMTOP_SOCKET') and None\n%memtop")
+    assert without.startswith("tfmemtop does not watch this kernel")

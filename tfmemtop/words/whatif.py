@@ -115,12 +115,12 @@ def smallest(view: Foretold) -> Iterator[str]:
         if least is None:
             continue
         name = f"With growth {'on' if growth else 'off'}" if is_gpu(view.device) else "On the CPU"
-        yield f"{name} a limit of {typed(least.surely)} is surely enough{_for_what(view)}, replayed in order."
+        yield f"{name} a limit of {typed(least.surely)} is surely enough{_for_what(view)}."
         if least.at_least < least.surely:
             between = least.surely - least.at_least
             yield (
                 f"At least {typed(least.at_least)} are needed. With a limit in the {format_bytes(between)} between, "
-                "allocations wait for each other, and some runs may fail."
+                "it depends on how threads take turns: some runs may fail."
             )
 
 
