@@ -118,13 +118,18 @@ class Attribution:
             yield replace(owner, cluster=None), rest * count, left * count, count
 
     def _before(self, course: Course) -> None:
-        """What was there before the window, and of which no name is known."""
+        """What was there before the window, and of which no name is known.
+
+        If it was recorded, and TensorFlow named no operation, it is a tensor of which a copy was made outside of any:
+        of a number, a list or an array, as by ``tf.constant``. Who has kept it until now is Python.
+        """
         known: dict[int, Owner] = {}
         for place, (owner, begin) in enumerate(zip(self.of, course.begins, strict=True)):
             if begin >= 0:
                 break
             if owner.kind is Kind.UNKNOWN:
-                self.of[place] = known.setdefault(id(owner), replace(owner, kind=Kind.BEFORE))
+                kind = Kind.TENSORS if course.kinds[course.holdings[place]].window else Kind.BEFORE
+                self.of[place] = known.setdefault(id(owner), replace(owner, kind=kind))
 
     def _values(self, cluster: events.XlaCluster) -> Iterator[tuple[Owner, int]]:
         """What lies in a cluster's buffer at its own peak, the largest first."""

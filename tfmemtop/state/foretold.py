@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfmemtop.events import Allocator, Replayed, SettingReplayed, SmallestLimits
-from tfmemtop.events.device_names import is_gpu
+from tfmemtop.events.device_names import is_gpu, is_pinned
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
 from tfmemtop.state.lookup import device_of
 from tfmemtop.state.model import Hooked, RunState, State
@@ -78,7 +78,7 @@ def foretold(state: State, device: str | None = None) -> list[Foretold]:
         for pid, process in state.processes.items()
         if process.hooked
         for name, windows in process.hooked.windows.items()
-        if windows.replayed is not None and device in (None, name)
+        if windows.replayed is not None and device in (None, name) and not is_pinned(name)
     ]
     return sorted(found, key=lambda view: view.replayed.requested, reverse=True)
 
