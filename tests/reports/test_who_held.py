@@ -1,4 +1,4 @@
-"""Real scripts, recorded on TensorFlow's BFC allocator for the CPU: they are told who held the memory, at a failure too.
+"""Real scripts on TensorFlow's BFC allocator for the CPU: they are told who held the memory, at a failure too.
 
 The first three run for ten to twenty seconds in a pool of 128 MiB:
 
