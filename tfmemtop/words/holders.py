@@ -21,6 +21,7 @@ _KINDS = {
     Kind.WORKSPACE: "workspace",
     Kind.TENSORS: "tensors",
     Kind.XLA: "XLA",
+    Kind.ROUNDING: "rounding",
     Kind.BEFORE: "before",
     Kind.UNKNOWN: "unknown",
 }
@@ -35,6 +36,7 @@ KINDS = {
     Kind.WORKSPACE: "scratch memory of one operation",
     Kind.TENSORS: "tensors that Python holds",
     Kind.XLA: "the buffer of a compiled cluster",
+    Kind.ROUNDING: "what a chunk has beyond the XLA buffer in it",
     Kind.BEFORE: "allocated before anything was recorded",
     Kind.UNKNOWN: "allocations that were not recorded",
 }
@@ -79,7 +81,8 @@ _CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
 _NAMELESS = {
     Kind.BEFORE: "before the window",
     Kind.UNKNOWN: "unknown",
-    Kind.XLA: "XLA's buffer",
+    Kind.XLA: "XLA's buffers",
+    Kind.ROUNDING: "rounding of XLA's buffers",
     Kind.TENSORS: "tensors that Python holds",
 }
 """What a row is called whose kind is all that is known; others are called as their kind."""

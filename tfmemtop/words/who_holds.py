@@ -16,6 +16,7 @@ NO_NAME = {
     Kind.BEFORE: "before the window",
     Kind.OPTIMIZER: "the optimizer",
     Kind.XLA: "XLA's buffers",
+    Kind.ROUNDING: "rounding of XLA's buffers",
     Kind.INPUT: "input",
     Kind.LOSS: "loss",
     Kind.TENSORS: "tensors held by Python",
@@ -106,6 +107,17 @@ def before(found: Standing) -> str:
     return (
         f"Before the window: {format_bytes(found.before)} were allocated before anything was recorded, and are no "
         "variable that is known."
+    )
+
+
+def rounding(found: Standing) -> str:
+    """What the row of rounding is; empty if there is none."""
+    size = sum(part.bytes for row in found.holders for part in row.parts if part.kind is Kind.ROUNDING)
+    if not size:
+        return ""
+    return (
+        f"Rounding: XLA's buffers lie in chunks that are {format_bytes(size)} larger. TensorFlow's allocator cuts a "
+        "chunk only if it is twice as large as what is asked for, or 128 MiB larger."
     )
 
 
