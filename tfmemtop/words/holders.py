@@ -95,12 +95,16 @@ _LACKING = {
     Lacking.PROBE_COMING: "Windows are recorded by the probe, a small native library. It is being built or loaded.",
     Lacking.PROFILER: "A profiler of the script's is on. No window is opened meanwhile: only one of them can record.",
     Lacking.ENDED: "The process ended before a window was recorded.",
+    Lacking.NOT_ASKED: "No window is opened of itself: the session was started with --holders-interval 0.",
+    Lacking.ENDED_NOT_ASKED: "The process ended, and nobody had asked for a window. None is opened of itself: the "
+    "session was started with --holders-interval 0.",
     Lacking.NOT_YET: "No window has been recorded yet. The first one ends with the script's third step.",
 }
 
 _HELPS = {
     Lacking.NOT_BFC: "[A] chooses BFC for the next run.",
     Lacking.PROFILER: "The next window comes after the script has stopped it.",
+    Lacking.NOT_ASKED: "[n] asks for a window now.",
     Lacking.NOT_YET: "[n] asks for a window now.",
 }
 

@@ -121,8 +121,10 @@ def rounding(found: Standing) -> str:
     )
 
 
-def no_window(path: str, why: str | None) -> str:
-    """A recording tells nothing of holders."""
+def no_window(path: str, why: str | None, *, only_asked: bool) -> str:
+    """A recording tells nothing of holders; *only_asked* if no window opened of itself."""
+    if why is None and only_asked:
+        why = "the session was started with --holders-interval 0, and nobody asked for one"
     return f"{path} holds no window of allocations" + (f": {why}" if why else "")
 
 
