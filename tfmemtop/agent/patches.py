@@ -43,7 +43,11 @@ def patch(
 
 
 def patch_session(
-    messenger: Messenger, session: "ModuleType", session_made: Callable[[Optional[bool]], None], lines: OperationLines
+    messenger: Messenger,
+    session: "ModuleType",
+    session_made: Callable[[Optional[bool]], None],
+    lines: OperationLines,
+    census: Census,
 ) -> None:
     """Notice TF1-style sessions, which make devices without the eager context."""
     owner: Any = session.BaseSession
@@ -61,6 +65,7 @@ def patch_session(
     def note(made: Any) -> None:
         lines.graph_made(made._graph)
         if not made._target:  # else its devices are another process's
+            census.session_made(made)
             config = made._config
             session_made(config is not None and bool(config.gpu_options.allow_growth))
 
@@ -126,6 +131,11 @@ def patch_variables(messenger: Messenger, resource_variable_ops: "ModuleType", c
         messenger.guarded(f"listening to {owner.__name__}", _notice_making, messenger, census.add, owner)
     executors = resource_variable_ops.context.executor
     messenger.guarded("listening to executors", _notice_executors, messenger, census.executor_made, executors)
+
+
+def patch_reference_variables(messenger: Messenger, ref_variable: "ModuleType", census: Census) -> None:
+    """Notice the variables of TF 1 that are no resources."""
+    messenger.guarded("listening to RefVariable", _notice_making, messenger, census.add, ref_variable.RefVariable)
 
 
 def _notice_making(messenger: Messenger, add: Callable[[Any], None], owner: Any) -> None:

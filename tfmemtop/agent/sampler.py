@@ -273,6 +273,7 @@ class Sampler:
         for device in self._pools.of_sessions(self._session_growth, known):
             self._devices = [*(one for one in self._devices if one.name != device.name), device]
             self._tell(device, [])
+            self._census.placed_on(device.name)
 
     def _tell(self, device: Device, settled: "list[Settled]") -> None:
         self._messenger.send(

@@ -46,6 +46,7 @@ class Session(Event, tag="session", frozen=True):
     command: Words  # empty when only watching
     output_path: Text | None = None  # where the script's output is kept
     host_memory_of: Literal["machine", "container", "job", "cgroup"] = "machine"  # whose `host_memory` is
+    holders_interval_s: Seconds | None = None  # between two windows of allocations; 0: none that nobody asks for
 
 
 class CaughtUp(Event, tag="caught_up", frozen=True):

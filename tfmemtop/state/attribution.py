@@ -28,6 +28,7 @@ class Kind(Enum):
     WORKSPACE = "workspace"
     TENSORS = "tensors"  # eager ones that Python holds
     XLA = "xla"
+    ROUNDING = "rounding"  # of the chunk in which an opened XLA buffer lies, beyond that buffer
     BEFORE = "before"  # allocated before the window
     UNKNOWN = "unknown"
 
@@ -114,17 +115,25 @@ class Attribution:
             if size <= left:
                 left -= size
                 yield value, size * count, size * count, count
-        if rest := left + holding.size - holding.requested:
-            yield replace(owner, cluster=None), rest * count, left * count, count
+        if left:
+            yield replace(owner, cluster=None), left * count, left * count, count
+        if rounding := holding.size - holding.requested:
+            chunk = replace(owner, kind=Kind.ROUNDING, operation="", shape=None, dtype="", cluster=None)
+            yield chunk, rounding * count, 0, count
 
     def _before(self, course: Course) -> None:
-        """What was there before the window, and of which no name is known."""
+        """What was there before the window, and of which no name is known.
+
+        If it was recorded, and TensorFlow named no operation, it is a tensor of which a copy was made outside of any:
+        of a number, a list or an array, as by ``tf.constant``. Who has kept it until now is Python.
+        """
         known: dict[int, Owner] = {}
         for place, (owner, begin) in enumerate(zip(self.of, course.begins, strict=True)):
             if begin >= 0:
                 break
             if owner.kind is Kind.UNKNOWN:
-                self.of[place] = known.setdefault(id(owner), replace(owner, kind=Kind.BEFORE))
+                kind = Kind.TENSORS if course.kinds[course.holdings[place]].window else Kind.BEFORE
+                self.of[place] = known.setdefault(id(owner), replace(owner, kind=kind))
 
     def _values(self, cluster: events.XlaCluster) -> Iterator[tuple[Owner, int]]:
         """What lies in a cluster's buffer at its own peak, the largest first."""

@@ -230,6 +230,7 @@ class RunState:
     pools: dict[str, int] = field(default_factory=dict)  # the largest, by logical device
     limits: dict[str, int] = field(default_factory=dict)  # the allocators' own, by logical device
     totals: dict[int, int] = field(default_factory=dict)  # the highest process total, by NVML index
+    replayed: dict[str, events.Replayed] = field(default_factory=dict)  # by logical device
     dropped: int = 0  # readings that its hooks could not send
     unread: bool = False  # whether the last moments of a process are missing
 

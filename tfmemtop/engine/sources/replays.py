@@ -21,6 +21,7 @@ from tfmemtop.events import (
     Unreadable,
     decode_event,
 )
+from tfmemtop.events.device_names import is_pinned
 from tfmemtop.whatif.settings import present
 from tfmemtop.whatif.worker import Asked, request
 from tfmemtop.words.replaying import NO_ANSWER, not_done
@@ -46,6 +47,11 @@ class Replays:
         self._waiting: deque[tuple[int, str]] = deque()
         self._begun = 0
         self._worker: Beside | None = None
+
+    @property
+    def going(self) -> bool:
+        """Whether a trace is being replayed, or waits for it."""
+        return self._worker is not None or bool(self._waiting)
 
     def sessions(self) -> frozenset[int]:
         """The session of the worker: its processes descend from this one, and are not the script's."""
@@ -80,6 +86,8 @@ class Replays:
             self._begun = 0
 
     def _collect(self, part: Trace) -> None:
+        if is_pinned(part.device):
+            return  # no setting of ours reaches that pool
         key = part.pid, part.device
         if part.part == 0:
             self._parts[key] = []
