@@ -61,8 +61,8 @@ def test_a_leak_is_named_by_its_operation_shape_count_line_and_name() -> None:
     for text in (why("leak"), summary("leak")):
         assert "317 tensors of 390.6 KiB in history hold 120.9 MiB of the limit of 128.0 MiB: a leak." in text
         assert (
-            "307 allocations of 390.6 KiB, each [200,500] float32, were made by layer at leak.py:10 and not given "
-            "back. Python holds them as history." in text
+            "operation layer (leak.py:10) made 307 tensors of 390.6 KiB, each [200,500] float32, and none was freed. "
+            "Python holds them as history." in text
         )
         assert "While it waited, 8 s before the failure, most of 126.2 MiB was held by history 122.2 MiB" in text
 
@@ -86,9 +86,9 @@ def test_where_the_failing_step_has_no_names_the_last_recorded_one_tells() -> No
     assert [rows[f"layer{number}"].bytes // MIB for number in range(5)] == [16, 16, 16, 16, 32]
     for text in (why("batch-too-large"), summary("batch-too-large")):
         assert (
-            "Of the 98.0 MiB in use while it waited, 64.0 MiB were allocated after the last recorded step, and have no "
-            "name. At the peak of the last step that was recorded, 15 s before the failure, most of 114.0 MiB was held "
-            "by layer4 32.0 MiB, AddV2 16.0 MiB and layer0 16.0 MiB." in text
+            "While it waited, 98.0 MiB were in use. 64.0 MiB of it were allocated after the last recorded step and "
+            "have no name. At the peak of the last step that was recorded, 15 s before the failure, most of 114.0 MiB "
+            "was held by layer4 32.0 MiB, AddV2 16.0 MiB and layer0 16.0 MiB." in text
         )
 
 

@@ -94,16 +94,16 @@ def test_the_parts_come_in_the_order_of_their_weight() -> None:
 def test_an_error_tells_what_its_omens_told() -> None:
     text = "\n".join(lines("cpu-oom"))
     assert "No room" not in text and "of the limit. The peak" not in text
+    assert "At 16 s: " in text and "tfmemtop help holders" in " ".join(text.split()), "it says how to see who held the memory"
 
 
 def test_only_the_questions_that_the_run_raises_are_answered() -> None:
     cpu = list(lines("cpu-demo"))
-    assert [title for title in QUESTIONS.values() if title in cpu] == [
-        "How can TensorFlow efficiently allocate GPU memory?"
-    ]
+    assert [line for line in cpu if line.endswith("?")] == ["How can TensorFlow efficiently allocate memory?"], (
+        "on a machine without a GPU nobody asks for GPU memory"
+    )
     reserved = " ".join(parts("seeds/default"))
     assert all(title in reserved for title in QUESTIONS.values())
-    assert "This run gives no reason to ask: " in parts("cpu-demo")[-1] and "no reason to ask" not in reserved
 
 
 def test_other_runs_of_the_recording_are_mentioned() -> None:

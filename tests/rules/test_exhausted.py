@@ -102,7 +102,7 @@ def test_the_anatomy_names_what_was_asked_for_and_how_things_stood() -> None:
     text = say(told(gpu(2 * GIB, OURS, others=3 * GIB), moment(2 * GIB - 40 * MIB, 2 * GIB, 30 * MIB), error())).text
     for part in (
         "Out of memory: AddV2 asked for 64.0 MiB. Stopped by the limit of 2.0 GiB that you set.",
-        "It was a tensor of [16,1048576] float",
+        "The request was for a tensor of [16,1048576] float32.",
         "GPU:0, process 100: in use 2.0 GiB",
         "cached 40.0 MiB",
         "largest free chunk 30.0 MiB",

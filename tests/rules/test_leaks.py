@@ -249,8 +249,8 @@ def test_windows_name_what_a_leak_consists_of() -> None:
     leak = found(begin(), effective(True), stream)[Leak]
     assert leak.grown is not None and (leak.grown.count, leak.grown.windows) == (45, 4)
     assert (
-        f"In 3 min, 45 allocations of 2.0 MiB, each {tensor_text([1024, 512], 'float32')}, were made by "
-        "sequential_1/up_1/Relu of layer up at train.py:31 and not given back. Python holds them as kept."
+        "In 3 min, operation sequential_1/up_1/Relu of layer up (train.py:31) made 45 tensors of 2.0 MiB, each "
+        f"{tensor_text([1024, 512], 'float32')}, and none was freed. Python holds them as kept."
     ) in say(leak).text
     # Two windows as far apart that hold the same tell of no leak.
     steady = sorted([*rising, *leaking_windows(4, rise=0)], key=lambda event: event.t)

@@ -11,13 +11,13 @@ from tfmemtop.rules.fitting import suggested_limit
 from tfmemtop.rules.questions import arising
 from tfmemtop.rules.run_review import RunReview
 from tfmemtop.rules.verdict import verdict, weighed
-from tfmemtop.state.holder_choice import Chosen, chosen
+from tfmemtop.state.holder_choice import Chosen, chosen, missing
 from tfmemtop.state.holders import By, standing
 from tfmemtop.words import who_holds, why
 from tfmemtop.words.findings import say
 from tfmemtop.words.findings.groups import say_group
 from tfmemtop.words.paste import pasted
-from tfmemtop.words.questions import answers, not_asked
+from tfmemtop.words.questions import answers
 from tfmemtop.words.safe import safe
 from tfmemtop.words.verdict import WIDTH, say_verdict
 
@@ -40,6 +40,8 @@ def page(seen: RunReview, path: str) -> list[str]:
         parts.append([why.ALSO_FOUND, *(line for one in others for line in _wrap(one.text, "  * "))])
     if holders := chosen(seen.state):
         parts.append(_who_holds(holders[0]))
+    elif told and told[0].group.first.fatal:
+        parts.append([who_holds.WHO_HOLDS, *_paragraphs([who_holds.not_recorded(missing(seen.state))])])
     asked = arising(seen)
     for answer in answers(seen):
         if answer.question not in asked:
@@ -49,8 +51,6 @@ def page(seen: RunReview, path: str) -> list[str]:
             parts.append(pasted(answer.command, WIDTH))
         if answer.code:
             parts.append([*answer.code])
-    if asked and (rest := not_asked(asked)):
-        parts.append(_wrap(rest))
     return [line for number, part in enumerate(parts) for line in ([""] * bool(number) + part)]
 
 

@@ -107,9 +107,13 @@ def all_taken(state: State, run: RunState) -> AllTaken:
 
 @dataclass(frozen=True, slots=True)
 class TakenAndBusy:
-    """The most bytes taken of a card's ``whole``, and how busy it was in percent; ``None`` where not known."""
+    """The most bytes taken of a card's ``whole``, by all processes, and the most by the run's ``own``.
+
+    ``busy`` is how busy it was in percent; ``None`` is what is not known.
+    """
 
     taken: int
+    own: int | None
     whole: int | None
     busy: float | None
 
@@ -127,7 +131,7 @@ def full_not_used(seen: RunReview, run: RunState) -> FullNotUsed:
     """The facts for :attr:`~tfmemtop.rules.finding.Question.FULL_NOT_USED`."""
 
     def of(index: int, card: CardUse) -> TakenAndBusy:
-        return TakenAndBusy(card.most_used, seen.state.devices[index].info.total, card.busy)
+        return TakenAndBusy(card.most_used, run.totals.get(index), seen.state.devices[index].info.total, card.busy)
 
     cards = tuple((index, of(index, card)) for index, card in seen.cards.items())
     return FullNotUsed(cards, peaks(run), run.fragmentation)
@@ -173,6 +177,7 @@ def efficiently(state: State, run: RunState) -> Efficiently:
 class GrowthEffect:
     """What growth changed. ``asked_limit`` is the sum of the limits that were set, ``free`` what was free at the start.
 
+    ``own_limit`` is the largest of TensorFlow's own limits, which it reserves with growth off, ``None`` if not known.
     ``taken`` is the sum of the pools that had such a limit, at their largest, ``None`` where one is not known.
     ``steps`` are the growths of the largest pool, with ``started`` the time at which the run began.
     """
@@ -181,6 +186,7 @@ class GrowthEffect:
     asked_limit: int
     taken: int | None
     free: int | None
+    own_limit: int | None
     peaks: Peaks
     steps: tuple[events.PoolGrowth, ...]
     started: float
@@ -195,6 +201,7 @@ def growth_effect(state: State, run: RunState) -> GrowthEffect:
         asked_limit=sum(device.asked_limit or 0 for device in limited),
         taken=None if None in pools else sum(pool or 0 for pool in pools),
         free=max((free for _, free in run.before.values()), default=None),
+        own_limit=max((limit for name, limit in run.limits.items() if is_gpu(name)), default=None),
         peaks=peaks(run),
         steps=_steps(state),
         started=run.started,

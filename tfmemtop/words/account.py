@@ -64,8 +64,8 @@ def in_use(held: Holdings) -> Iterator[Part]:
         rest = "activations, temporaries and tensors that only TensorFlow holds"
         yield Part("the rest", format_bytes(held.rest), rest if looked else "activations, temporaries, other tensors")
     if held.rest_at_peak is not None:
-        beyond = "beyond the variables and live tensors" if looked else "beyond the variables"
-        yield Part("at the peak", format_bytes(held.rest_at_peak), beyond)
+        others = "all but the variables" + (" and live tensors" if looked else "")
+        yield Part("at the peak", format_bytes(held.rest_at_peak), others)
 
 
 def others_say(account: Account) -> Iterator[tuple[str, str]]:

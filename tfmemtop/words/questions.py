@@ -1,6 +1,6 @@
 """The five questions people ask about TensorFlow's GPU memory, answered for one run with its own figures. Pure."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ParamSpec
 
@@ -44,6 +44,9 @@ QUESTIONS = {
 _LISTED = 4
 _NOTABLY_CUT_UP = 0.1
 
+_NEARLY_ALL = 0.9
+"""Share of what is taken of a card. Above it there are no other processes that matter."""
+
 _ALL = 0.99
 """Share of a limit. TensorFlow takes what is free, where that is less, and rounds down."""
 
@@ -58,25 +61,13 @@ class Answer:
     paragraphs: tuple[str, ...]
     command: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
+    of_gpu: bool = True
 
     @property
     def title(self) -> str:
-        return QUESTIONS[self.question]
-
-
-SHORTLY = {
-    Question.ALL_TAKEN: "why all memory is taken",
-    Question.FULL_NOT_USED: "why the memory is full but not used",
-    Question.EFFICIENTLY: "how to allocate efficiently",
-    Question.GROWTH: "what growth changes",
-    Question.REPORTS_LESS: "why TensorFlow reports less",
-}
-
-
-def not_asked(asked: Collection[Question]) -> str:
-    """The questions other than those *asked*, in one line; empty if there is none."""
-    others = [words for question, words in SHORTLY.items() if question not in asked]
-    return f"This run gives no reason to ask: {'; '.join(others)}." if others else ""
+        """The question; of a run on a machine without a GPU it asks for memory."""
+        asked = QUESTIONS[self.question]
+        return asked if self.of_gpu else asked.replace("GPU memory", "memory")
 
 
 def answers(seen: RunReview) -> list[Answer]:
@@ -93,7 +84,10 @@ def answers(seen: RunReview) -> list[Answer]:
     }
     facts = efficiently(state, run)
     to_try = {Question.EFFICIENTLY: (_command(facts), _code(facts))}
-    return [Answer(question, paragraphs, *to_try.get(question, ())) for question, paragraphs in said.items()]
+    of_gpu = bool(state.devices)
+    return [
+        Answer(question, paragraphs, *to_try.get(question, ((), ())), of_gpu) for question, paragraphs in said.items()
+    ]
 
 
 def _section(say: Callable[P, Iterable[str]], *figures: P.args, **named: P.kwargs) -> tuple[str, ...]:
@@ -161,7 +155,7 @@ def _full_not_used(facts: FullNotUsed) -> Iterator[str]:
     for words, numbers in told:
         counted_apart = ""
         if words == told[-1][0]:
-            counted_apart = " The two are counted separately: what is reserved or cached is taken, used or not."
+            counted_apart = " Reserved and cached memory counts as taken, even if unused."
         yield f"{gpus(numbers)}: {words}{counted_apart}"
     pool, used = facts.peaks.pool, facts.peaks.in_use
     if pool is not None and used is not None:
@@ -184,6 +178,8 @@ def _full_not_used(facts: FullNotUsed) -> Iterator[str]:
 def _taken_and_busy(card: TakenAndBusy) -> str:
     of = f"{format_bytes(card.taken)} of {format_bytes(card.whole)}"
     taken = f"at most {of} were taken while TensorFlow had it"
+    if card.own is not None and card.own < card.taken * _NEARLY_ALL:
+        taken += f" (by this run at most {format_bytes(card.own)})"
     if card.busy is None:
         return f"{taken}, and how busy it was is not known."
     return f"{taken}, and GPU utilisation averaged {card.busy:.0f}%."
@@ -203,10 +199,7 @@ def _efficiently(facts: Efficiently) -> Iterator[str]:
 
 def _peak_in_use(facts: Efficiently, peak: str) -> str:
     if facts.failed:
-        return (
-            f"The run had {peak} in use at its peak, and then asked for more than there was: how much it needs is "
-            "not known."
-        )
+        return f"The run had {peak} in use at its peak. A request then failed, so how much the run needs is not known."
     if facts.leaks:
         return f"The run had {peak} in use at its peak, and its use kept rising: how much it needs is not known."
     if facts.going:
@@ -222,7 +215,7 @@ def _command(facts: Efficiently) -> tuple[str, ...]:
 
 def _needed(peak: int, needed: int) -> str:
     if needed > peak:
-        return f"For what failed last it would have taken {format_bytes(needed)} in use."
+        return f"The last request that failed needed {format_bytes(needed)} in use."
     return (
         f"The request that failed would have brought use to {format_bytes(needed)}, no more than the peak, so size was "
         "not the problem."
@@ -256,8 +249,9 @@ def _with_and_without(facts: GrowthEffect) -> str:
         )
     if facts.kind is PoolKind.GROWING:
         free = f", {format_bytes(facts.free)}" if facts.free is not None else ""
+        own = f"{format_bytes(facts.own_limit)}: " if facts.own_limit is not None else ""
         return (
-            f"Growth was on. Without it TensorFlow would have reserved nearly all that was free at the start{free}"
+            f"Growth was on. Without it TensorFlow would have reserved {own}nearly all that was free at the start{free}"
             f"{with_it}"
         )
     if facts.kind is PoolKind.RESERVED:

@@ -69,6 +69,10 @@ def _value(value: bool | int) -> str:
     return format_bytes(value) if not isinstance(value, bool) else "on" if value else "off"
 
 
+_DTYPES = {"half": "float16", "float": "float32", "double": "float64"}
+"""What TensorFlow's messages call differently than Python does."""
+
+
 def tensor_text(shape: list[int], dtype: str | None) -> str:
-    """``[200,3] float``"""
-    return f"[{','.join(map(str, shape))}]" + (f" {dtype}" if dtype else "")
+    """``[200,3] float32``"""
+    return f"[{','.join(map(str, shape))}]" + (f" {_DTYPES.get(dtype, dtype)}" if dtype else "")

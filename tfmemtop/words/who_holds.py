@@ -128,6 +128,15 @@ def no_window(path: str, why: str | None, *, only_asked: bool) -> str:
     return f"{path} holds no window of allocations" + (f": {why}" if why else "")
 
 
+def not_recorded(why: str | None) -> str:
+    """A run that ran out has no window: how the next one gets one."""
+    reason = f": {why}" if why else ""
+    return (
+        f"No window of allocations was recorded in this run{reason}. With the probe, tfmemtop records them by itself, "
+        "and tfmemtop holders shows which layers held the memory (tfmemtop help holders)."
+    )
+
+
 def no_device(device: str, known: list[str]) -> str:
     """The chosen device has no window."""
     return f"there is no window of {device}, only of {', '.join(known)}"
@@ -157,8 +166,8 @@ def held(found: Held) -> str:
         nameless, total = found.nameless
         when = f"At the peak of the last step that was recorded{ago}"
         untold = (
-            f"Of the {format_bytes(total)} in use while it waited, {format_bytes(nameless)} were allocated after the "
-            "last recorded step, and have no name. "
+            f"While it waited, {format_bytes(total)} were in use. {format_bytes(nameless)} of it were allocated after "
+            "the last recorded step and have no name. "
         )
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}."

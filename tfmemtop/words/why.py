@@ -74,6 +74,8 @@ def _told(times: Sequence[Held], end: float) -> Told:
     group = Group(tuple(held.finding for held in times))
     first, last = min(held.first for held in times), max(held.last for held in times)
     when = f"From {spoken(first)} on" if last >= end - 2 else f"From {spoken(first)} to {spoken(last)}"
+    if group.first.fatal:
+        when = f"At {spoken(first)}"  # a moment, though it is known from then on
     helps = "; ".join(step.elsewhere for step in steps(group))
     return Told(group, when, f"{when}: {group_text(group)}" + (f" What helps: {helps}." if helps else ""))
 

@@ -34,12 +34,14 @@ def kept_by_windows(grown: Grown | None) -> str:
     """Which allocations grow from window to window; empty if none is known to."""
     if grown is None:
         return ""
-    shape = "" if grown.shape is None else f", each {tensor_text(list(grown.shape), grown.dtype)},"
-    what = f"{counted(grown.count, 'allocation')} of {format_bytes(grown.each)}{shape}"
-    by = f" by {grown.operation.rpartition('PartitionedCall/')[2]}" if grown.operation else ""
+    shape = "" if grown.shape is None else f", each {tensor_text(list(grown.shape), grown.dtype)}"
+    name = grown.operation.rpartition("PartitionedCall/")[2]
+    by = f"operation {name}" if name else "an operation without a name"
     layer = f" of layer {grown.layer}" if grown.layer else ""
-    line = f" at {line_of(Callsite(grown.line.file, grown.line.line, grown.line.code))}" if grown.line else ""
-    text = f"In {spoken(grown.span_s)}, {what} were made{by}{layer}{line} and not given back."
+    line = f" ({line_of(Callsite(grown.line.file, grown.line.line, grown.line.code))})" if grown.line else ""
+    tensors = f"{counted(grown.count, 'tensor')} of {format_bytes(grown.each)}{shape}"
+    freed = "it was not freed" if grown.count == 1 else "none was freed"
+    text = f"In {spoken(grown.span_s)}, {by}{layer}{line} made {tensors}, and {freed}."
     return f"{text} Python holds them as {grown.python_name}." if grown.python_name else text
 
 

@@ -41,7 +41,16 @@ def _(found: AllocationFailed) -> Said:
         failed = f"Out of memory{_where(found)}. TensorFlow says: {a.message.splitlines()[0]}."
     holder = holding(found.holder) if found.holder else ""
     enough = would_pass(found.would_pass) if found.would_pass else ""
-    figures = (enough, cause.figures, _tensor(a), _figures(a), held(a.held) if a.held else "", _doubt(found.doubt))
+    waited = "The request then waited 10 s for room and failed." if isinstance(found.cause, Leaked) else ""
+    figures = (
+        enough,
+        cause.figures,
+        waited,
+        _tensor(a),
+        _figures(a),
+        held(a.held) if a.held else "",
+        _doubt(found.doubt),
+    )
     code = cause.code or (keep_less(found.holder) if found.collected else ())
     return Said(_joined(failed, holder, cause.headline), cause.explanation, code, _joined(*figures))
 
@@ -135,7 +144,7 @@ def _operation(name: str | None) -> str:
 
 
 def _tensor(a: Anatomy) -> str:
-    return "" if a.shape is None else f"It was a tensor of {tensor_text(a.shape, a.dtype)}."
+    return "" if a.shape is None else f"The request was for a tensor of {tensor_text(a.shape, a.dtype)}."
 
 
 def _figures(a: Anatomy) -> str:
@@ -184,7 +193,7 @@ def _(cause: Leaked) -> Said:
     each = f", by {format_bytes(cause.each)} a {cause.unit.rstrip('s')}" if cause.each is not None else ""
     rise = cause.rise
     rose = f"rose steadily for {spoken(max(1.0, rise.span_s))}{each}"
-    figures = f"What was not given back rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}."
+    figures = f"Memory that was never freed rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}."
     if cause.holder is None:
         headline = f"A leak filled the pool: memory in use {rose}."
     else:
@@ -206,7 +215,7 @@ def _(cause: HeldBack) -> Said:
     where = "machine" if cause.on_cpu else "card"
     return Said(
         f"Stopped by the limit of {format_bytes(cause.limit)} {_LIMIT_OF[cause.limit_by]}.",
-        "A limit is kept whatever else is free: TensorFlow fails rather than take more.",
+        f"TensorFlow never exceeds the limit, even if the {where} has free memory.",
         figures=f"The {where} had {format_bytes(cause.free)} free.",
     )
 
