@@ -85,7 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),
     "__main__": {"boot"},
-    "__init__": set(),
+    "__init__": {"notebooks.magic"},  # %load_ext tfmemtop
 }
 
 # The only homes of libraries that cost much or that may be missing.
@@ -98,6 +98,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "keras": ("demo",),
     "numpy": ("demo",),
     "psutil": ("engine", "commands"),
+    "IPython": ("notebooks.magic",),
+    "matplotlib": ("notebooks.magic",),
 }
 
 

@@ -1,3 +1,10 @@
 """See and steer the GPU memory of a TensorFlow program while it runs."""
 
 __version__ = "0.1.0"
+
+
+def load_ipython_extension(shell: object) -> None:
+    """``%load_ext tfmemtop`` in a notebook: gives it ``%memtop``."""
+    from tfmemtop.notebooks.magic import memtop
+
+    shell.register_magic_function(memtop)  # type: ignore[attr-defined]

@@ -114,3 +114,54 @@ with tf.Graph().as_default():
     bare, hooked = both(monitor, script(source))
     assert bare == hooked and bare.code == 0
     assert not monitor.of("hook_error")
+
+
+SESSION = """
+import sys
+import tensorflow as tf
+v1 = tf.compat.v1
+v1.disable_v2_behavior()
+with v1.variable_scope("encoder"):
+    w = v1.get_variable("w", (512, 512))
+    resource = v1.get_variable("r", (256, 512), use_resource=True)
+loss = tf.reduce_sum(tf.matmul(resource, w))
+train = v1.train.AdamOptimizer().minimize(loss)
+with v1.Graph().as_default():
+    never = v1.get_variable("never", (900, 900))
+session = v1.Session()
+session.run(v1.global_variables_initializer())
+session.run(train)
+print("trained", flush=True)
+sys.stdin.readline()
+session.close()
+print("closed", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_variables_of_a_session_while_it_lasts(monitor: Monitor, script: Script) -> None:
+    """Those that are resources and those that are not, with an optimizer's slots; none of a graph that never ran."""
+    process = start(monitor, script(SESSION))
+    assert process.stdout is not None and process.stdin is not None and process.stdout.readline() == "trained\n"
+
+    def ask() -> dict[str, object]:
+        known = len(monitor.of("census"))
+        monitor.say(process.pid, {"do": "census"})
+        monitor.wait_for(lambda event: len(_censuses(monitor)) > known)
+        return monitor.of("census")[-1]
+
+    w, r = 4 * 512 * 512, 4 * 256 * 512
+    census = ask()
+    assert census["kinds"] == {"CPU:0": {"variables": w + r, "optimizer": 2 * (w + r) + 8}}
+    largest = census["largest"]
+    assert isinstance(largest, list)
+    assert sorted(one[:2] for one in largest if one[5] == w) == [
+        ["encoder/w", "variables"],
+        ["encoder/w/Adam", "optimizer"],
+        ["encoder/w/Adam_1", "optimizer"],
+    ]
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "closed\n"
+    assert ask()["kinds"] == {}
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")

@@ -1,7 +1,13 @@
 """A tensor's path is how Python holds it, whatever holds it; no code of the script's runs for that."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
+
+import keras
 
 from tests.agent.conftest import Monitor, outcome, start
 from tests.agent.test_tensors import ask, line, typed
@@ -230,3 +236,19 @@ def test_a_million_objects(monitor: Monitor, script: Script) -> None:
     assert outcome(process).code == 0 and not monitor.of("hook_error")
     # So long no other thread of the script's ran. Most of it is the one look through all objects.
     assert sorted(stops)[1] < 2
+
+
+def test_packages_are_no_part_of_the_script_wherever_they_were_installed(tmp_path: Path) -> None:
+    """Else their thousands of modules are looked through before the script's own objects."""
+    (installed := tmp_path / "packages").mkdir()
+    for package in Path(keras.__file__).parents[1].iterdir():
+        (installed / package.name).symlink_to(package)
+    (tmp_path / "own.py").touch()
+    (tmp_path / "train.py").write_text(
+        "import own, tensorflow, numpy\n"
+        "from tfmemtop.agent.class_parts import Classes\n"
+        "print([Classes().is_librarys(name) for name in ('keras.layers', 'numpy', 'own')])\n"
+    )
+    variables = {**os.environ, "PYTHONPATH": f"{installed}:{Path(__file__).parents[2]}", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run([sys.executable, tmp_path / "train.py"], env=variables, capture_output=True, text=True)
+    assert done.stdout == "[True, True, False]\n", done.stderr

@@ -1,15 +1,20 @@
-"""Does what the replay says come true? ``python -m tests.corpus.whatif [--times 1] [NAME…]``.
+"""Does what the replay says come true? ``python -m tests.corpus.whatif [--times 1] [--bisect] [NAME…]``.
 
 Each script is traced once with a pool of 4 GiB on the CPU, where TensorFlow's BFC allocator always grows. From that
-trace alone the smallest limits are foretold: *surely* (replayed in order) and *at least* (with all the waiting that
-could help). Then the script runs under five limits around these, without tfmemtop. At and above *surely* none may fail,
-below *at least* none may pass, and where it passes the pool is to be within 2 % of what was said.
+trace alone the smallest limits are foretold: *surely* (replayed as it was recorded, and in other orders of the threads)
+and *at least* (with all the waiting that could help). Then the script runs under five limits around these, without
+tfmemtop. At and above *surely* none may fail, below *at least* none may pass, and where it passes the pool is to be
+within 2 % of what was said.
+
+With ``--bisect`` more runs find the smallest limit that really passes, to the MiB. It is to lie between the two ends,
+and within 3 % or 8 MiB of *at least*.
 """
 
 import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -27,6 +32,7 @@ from tfmemtop.whatif.table import replayed
 _POOL_MIB = 4096
 _BELOW, _ABOVE = 0.03, 0.05
 _POOL_SHARE = 0.02
+_NEAR_SHARE, _NEAR_MIB = 0.03, 8  # of *at least*, in which the smallest limit that passes is to lie
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,10 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One script: what was foretold of it, in MiB, and the real runs. ``exact`` if the present setting was, too."""
+    """One script: what was foretold of it, in MiB, and the real runs. ``exact`` if the present setting was, too.
+
+    ``smallest`` is the smallest limit that really passed, ``None`` if it was not looked for.
+    """
 
     name: str
     events: int
@@ -61,6 +70,13 @@ class Proof:
     at_least: int
     surely: int
     tried: tuple[Tried, ...]
+    smallest: int | None = None
+
+    @property
+    def near(self) -> bool:
+        """Whether the smallest limit that passed lies between the ends, and near the lower one; true if not known."""
+        most = max(self.at_least * (1 + _NEAR_SHARE), self.at_least + _NEAR_MIB)
+        return self.smallest is None or self.at_least <= self.smallest <= min(most, self.surely)
 
     @property
     def broken(self) -> list[Tried]:
@@ -74,9 +90,13 @@ class Proof:
         ]
 
 
-def prove(name: str, tensorflow: Path, program: Path, folder: Path, times: int = 1) -> Proof:
-    """Trace the script called *name*, foretell its limits, and run it *times* under each of five."""
-    parts, measured = trace(SCRIPTS[name], recorder(tensorflow, folder), folder, _POOL_MIB)
+def prove(name: str, tensorflow: Path, program: Path, folder: Path, times: int = 1, *, bisects: bool = False) -> Proof:
+    """Trace the script called *name*, foretell its limits, and run it *times* under each of five.
+
+    *bisects*: also look for the smallest limit that passes.
+    """
+    library = recorder(tensorflow, folder)
+    parts, measured = trace(SCRIPTS[name], library, folder, _POOL_MIB)
     course = course_of(parts)
     began = time.monotonic()
     told = replayed(course, program, Present(growth=True, limit=_POOL_MIB * MIB, collects=False))
@@ -91,7 +111,22 @@ def prove(name: str, tensorflow: Path, program: Path, folder: Path, times: int =
         for limit in _limits(at_least, surely)
         for _ in range(times)
     ]
-    return Proof(name, len(course.events), took, exact, at_least, surely, tuple(tried))
+    smallest = None
+    if bisects:
+        known = [(one.limit, one.passed) for one in tried]
+        smallest = bisect(known, lambda limit: attempt(SCRIPTS[name], library, folder, limit) is not None)
+    return Proof(name, len(course.events), took, exact, at_least, surely, tuple(tried), smallest)
+
+
+def bisect(known: Sequence[tuple[int, bool]], passes: Callable[[int], bool]) -> int:
+    """The smallest limit in MiB that *passes*, with 1 MiB less failing; *known* limits did, or did not."""
+    good = min(limit for limit, passed in known if passed)
+    bad = max((limit for limit, passed in known if not passed and limit < good), default=0)
+    while bad < good - 1:
+        # From a limit that passes down in small steps: each failure takes the 10 s of TensorFlow's waiting.
+        middle = max((bad + good) // 2, good - max(1, good // 32))
+        good, bad = (middle, bad) if passes(middle) else (good, middle)
+    return good
 
 
 def _limits(at_least: int, surely: int) -> list[int]:
@@ -115,6 +150,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of: {', '.join(SCRIPTS)}")
     parser.add_argument("--times", type=int, default=1, help="how often each limit is tried")
+    parser.add_argument("--bisect", action="store_true", help="look for the smallest limit that passes")
     arguments = parser.parse_args()
     spec = find_spec("tensorflow")
     assert spec is not None and spec.origin is not None
@@ -126,13 +162,15 @@ def main() -> int:
     broken = 0
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.names or SCRIPTS:
-            proof = prove(name, tensorflow, Path(built.path), Path(folder), arguments.times)
+            proof = prove(name, tensorflow, Path(built.path), Path(folder), arguments.times, bisects=arguments.bisect)
             ends = f"at least {proof.at_least}M, surely {proof.surely}M"
             exact = "equal" if proof.exact else "NOT equal"
             print(f"{name}: {proof.events} events, {proof.took_s:.1f} s; present setting {exact}; {ends}", flush=True)
             for tried in proof.tried:
                 print(f"    {tried}{'  NOT AS FORETOLD' if tried in proof.broken else ''}", flush=True)
-            broken += len(proof.broken) + (not proof.exact)
+            if proof.smallest is not None:
+                print(f"    smallest that passed {proof.smallest}M{'' if proof.near else '  NOT NEAR'}", flush=True)
+            broken += len(proof.broken) + (not proof.exact) + (not proof.near)
     return 1 if broken else 0
 
 

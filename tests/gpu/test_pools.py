@@ -3,8 +3,6 @@
 import json
 import subprocess
 import sys
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,8 @@ import pytest
 
 from tests.gpu.keep import kept
 from tfmemtop import events, recording
-from tfmemtop.probe.build import build
+
+pytestmark = pytest.mark.usefixtures("built")
 
 MIB = 1 << 20
 
@@ -224,12 +223,3 @@ def test_both_cards(name: str, tmp_path: Path) -> None:
     cards = {event.uuid for event in stream if isinstance(event, events.Device)}
     used = {event.uuid for event in effective.values()}
     assert len(used) == 2 and used <= cards
-
-
-@pytest.fixture(autouse=True)
-def _built() -> None:
-    """The library is there before the script begins, which then need not wait for it."""
-    spec = find_spec("tensorflow")
-    assert spec is not None and spec.origin is not None
-    built = build(Path(spec.origin).parent, version("tensorflow"))
-    assert built.state == "built", built

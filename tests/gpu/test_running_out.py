@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,12 +9,11 @@ import pytest
 from tests.gpu.keep import kept
 from tfmemtop import events, recording
 from tfmemtop.commands.launching import ask_machine
-from tfmemtop.probe.build import build
 from tfmemtop.rules.memory import AllocationFailed, NoRoom
 from tfmemtop.rules.run_review import RunReview, review
 from tfmemtop.words.findings import say
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
 
 BEFORE = """
 import sys
@@ -53,13 +50,6 @@ CASES = {
     "truly-full": (["--growth", "on"], "kept = take(100 << 10)\nalso = take(60 << 10)\n", (" is full: ",)),
     "cuda-malloc-async": (["--allocator", "cuda_malloc_async"], "take(200 << 10)\n", (" is full: ",)),
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _built() -> None:
-    spec = find_spec("tensorflow")
-    assert spec is not None and spec.origin is not None
-    assert build(Path(spec.origin).parent, version("tensorflow")).state == "built"
 
 
 def run(folder: Path, name: str, options: list[str], code: str) -> tuple[int, str, list[events.Event], RunReview]:

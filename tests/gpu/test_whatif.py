@@ -11,7 +11,7 @@ import pytest
 from tests.gpu.keep import kept
 from tfmemtop.units import MIB
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
 
 PROGRAM = [sys.executable, "-m", "tfmemtop"]
 SCRIPTS = Path(__file__).parents[1] / "corpus" / "foretold"
@@ -45,7 +45,9 @@ def test_what_is_foretold_comes_true(name: str, tmp_path: Path) -> None:
     assert recorded(name, first, "--growth", "on")
     said, real = told(first), measured(first)
     present = said["rows"][0]
-    assert (present["growth"], present["peak"], present["pool"]) == (True, real["peak_in_use"], real["peak_pool"])
+    assert (present["growth"], present["pool"]) == (True, real["peak_pool"])
+    # What was allocated before anything was recorded lies in chunks of other sizes: kilobytes of hundreds of megabytes.
+    assert abs(present["peak"] - real["peak_in_use"]) <= real["peak_in_use"] // 10_000
     for growth in ("on", "off"):
         ends = said["smallest"][f"growth_{growth}"]
         surely, at_least = ends["surely"] // MIB, ends["at_least"] // MIB

@@ -11,7 +11,7 @@ from tests.gpu.keep import kept
 from tfmemtop import events, recording
 from tfmemtop.state.xla_views import XlaPart, saved_by_reuse, xla_rows
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
 
 RESNET = """
 import time

@@ -10,6 +10,7 @@ from tests.rules.situations import actions, begin, effective, found, reading
 from tests.rules.test_exhausted import error
 from tests.streams import GIB, MIB, fold
 from tfmemtop import events, recording
+from tfmemtop.rules import findings
 from tfmemtop.rules.finding import Severity
 from tfmemtop.rules.fitting import suggested_limit
 from tfmemtop.rules.host_growth import HostGrowth
@@ -18,6 +19,7 @@ from tfmemtop.rules.memory import AllocationFailed, CrashedWhenFull, NoRoom
 from tfmemtop.rules.remedy import Action
 from tfmemtop.rules.rising import retained, rises
 from tfmemtop.rules.run_review import RunReview, review
+from tfmemtop.ui.window_wishes import WindowWishes
 from tfmemtop.words.findings import say
 from tfmemtop.words.requests import tensor_text
 
@@ -253,3 +255,23 @@ def test_windows_name_what_a_leak_consists_of() -> None:
     # Two windows as far apart that hold the same tell of no leak.
     steady = sorted([*rising, *leaking_windows(4, rise=0)], key=lambda event: event.t)
     assert found(begin(), effective(True), steady)[Leak].grown is None
+
+
+def test_a_leak_that_no_windows_explain_asks_for_some() -> None:
+    """Until two of them tell who grows; not for a process that has none of its start, since it can have none."""
+    rise = [reading(3.0 + i, GIB + i * MIB, pool=2 * GIB) for i in range(240)]
+    base = [*begin(), effective(True), *rise]
+    start = [w.step(1).done(t=4.0, opened=events.Opened.START)]
+
+    def asked(*windows: events.Holders) -> list[events.HoldersNow]:
+        state = fold(sorted([*base, *windows], key=lambda event: event.t))
+        assert any(isinstance(finding, Leak) for finding in findings(state))
+        wishes = WindowWishes()
+        first = wishes.due(state)
+        assert wishes.due(state) == [], "not twice at once"
+        return first
+
+    assert asked(*start) == [events.HoldersNow(pid=100, finding=True)]
+    assert asked() == []
+    assert asked(*leaking_windows(4)) == []
+    assert asked(*start, w.step(2).done(t=240.0)) == [], "one was only just recorded"

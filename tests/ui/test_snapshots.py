@@ -17,7 +17,7 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from tests.ui import held
+from tests.ui import held, test_whatif_screen
 from tests.ui.recorded import RECORDINGS, Recorded, screen
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.session.replay import ReplaySource
@@ -145,6 +145,22 @@ def test_holders(name: str, size: tuple[int, int], snap_compare: Compare) -> Non
         await pilot.pause()
         app.redraw()
         await pilot.press(*HELD[name])
+        await pilot.pause()
+        app.redraw()
+
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("keys", [("X",), ("X", "down")], ids=["present", "failing"])
+def test_what_if(keys: tuple[str, ...], size: tuple[int, int], snap_compare: Compare) -> None:
+    app = TfmemtopApp(Recorded(test_whatif_screen.replayed()), UiOptions())
+    app.main.output.frame_s = 60.0
+
+    async def run_before(pilot: Pilot[Outcome]) -> None:
+        await pilot.pause()
+        app.redraw()
+        await pilot.press(*keys)
         await pilot.pause()
         app.redraw()
 

@@ -52,20 +52,27 @@ REPLAYED = events.Replayed(
 )
 
 
-def app(stream: list[events.Event] | None = None, options: UiOptions | None = None) -> TfmemtopApp:
+def replayed() -> list[events.Event]:
+    """A session with a table of settings."""
     cuts: list[pools.Cut] = [[(200 * MIB, True), (56 * MIB, False)]]
-    known = [*pools.watched(cuts), REPLAYED] if stream is None else stream
-    return TfmemtopApp(Recorded(known), options or UiOptions())
+    return [*pools.watched(cuts), REPLAYED]
+
+
+def app(stream: list[events.Event] | None = None, options: UiOptions | None = None) -> TfmemtopApp:
+    return TfmemtopApp(Recorded(replayed() if stream is None else stream), options or UiOptions())
 
 
 async def test_x_shows_what_each_setting_would_do_and_enter_takes_one() -> None:
     async with app().run_test(size=(160, 48), notifications=True) as pilot:
         await drawn(pilot)
         told = await press(pilot, "X")
-        assert "GPU:0 of process 100 under other settings" in told and "It rests on 4,045 events of 3 steps" in told
-        for part in ("the present setting", "210M   no", "226M   perhaps", "239M   yes", "surely enough"):
+        assert (
+            "What if: GPU:0 of process 100 under other settings" in told
+            and "It rests on 4,045 events of 3 steps" in told
+        )
+        for part in ("the present setting", "210M  no", "226M  perhaps", "239M  yes", "surely enough"):
             assert part in told, part
-        assert "StatefulPartitionedCall/adam/Mul_19 asks for 24.0 MiB, 8.0 MiB short" in await press(pilot, "down")
+        assert "8.0 MiB short: StatefulPartitionedCall/adam/Mul_19 asks for" in await press(pilot, "down")
         told = await press(pilot, "down", "down", "enter")
         assert "next: growth on" not in told.splitlines()[0] or "limit 239.0 MiB" in told.splitlines()[0]
         assert "The next run has growth on, limit 239.0 MiB" in told

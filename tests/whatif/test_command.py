@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests import streams
@@ -14,7 +15,7 @@ from tests.whatif.conftest import Traced
 from tests.whatif.traced import session, write
 from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
 from tfmemtop.reports.whatif import page, to_json
-from tfmemtop.state.foretold import foretold
+from tfmemtop.state.foretold import foretold, together
 from tfmemtop.units import MIB
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -36,7 +37,7 @@ def test_a_recording_is_replayed_on_this_machine(traced: Traced, tensorflow: tup
     figures = present.split()
     assert figures[:3] == ["on", "4096M", "yes"] and present.endswith(f"measured: peak {figures[3]}, pool {figures[4]}")
     failing = next(line for line in lines if line.split()[2:3] == ["no"])
-    assert "StatefulPartitionedCall/" in failing and failing.endswith("short")
+    assert "StatefulPartitionedCall/" in failing and " short: " in failing
     assert "all of the allocations so far" in lines[1]
 
     told = json.loads(command(str(path), "--json").stdout)
@@ -46,7 +47,7 @@ def test_a_recording_is_replayed_on_this_machine(traced: Traced, tensorflow: tup
     assert told["seen"] == {"events": sum(part.events for part in parts), "share": 1.0}
     assert all((row["fits"] is False) == (row["short_by"] is not None) for row in told["rows"])
     limit = f"{told['smallest']['growth_on']['surely'] // MIB}M"
-    assert f"On the CPU a limit of {limit} is surely enough, replayed in order." in lines
+    assert f"On the CPU a limit of {limit} is surely enough." in lines
 
 
 def test_without_a_trace_it_says_how_to_get_one() -> None:
@@ -91,7 +92,7 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
     assert [row.fits for row in view.rows] == [True, False, None, True, True]
     assert view.beside == GIB and view.total(12 * GIB) == 13 * GIB
     text = "\n".join(page([view], [("16 GB T4", 15 * GIB), ("24 GB L4", 22 * GIB)]))
-    assert "event 42, step/MatMul asks for 1.0 GiB, 256.0 MiB short" in text
+    assert "256.0 MiB short: step/MatMul asks for 1.0 GiB (event 42)" in text
     assert "cuda_malloc_async is another allocator, which cannot be replayed: 9.0 GiB would be in use" in text
     t4 = next(line for line in text.splitlines() if line.startswith("16 GB T4"))
     assert "perhaps" in t4 and t4.rstrip().endswith("no, needs ~21.0 GiB")
@@ -100,6 +101,32 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
         "growth_on": {"surely": 15 * GIB, "at_least": 12 * GIB},
         "growth_off": {"surely": 20 * GIB, "at_least": 19 * GIB},
     }
+
+
+def test_logical_devices_that_share_a_gpu_fit_only_together() -> None:
+    second = msgspec.structs.replace(
+        replayed_on_a_gpu(),
+        device="GPU:1",
+        present=SettingReplayed(True, True, 16 * GIB, outcome(fits=False), outcome(fits=False)),
+    )
+    stream = [
+        *(streams.session(), streams.run(), streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),
+        *(streams.effective(0.5, 100), streams.alive(1.0, 100), replayed_on_a_gpu(), second),
+    ]
+    views = foretold(streams.fold(stream))
+    present, off = together(views)
+    assert present.devices == ("GPU:0", "GPU:1") and present.present
+    assert (present.limit, present.fits) == (32 * GIB, False), "one that does not fit is enough"
+    assert (off.growth, off.limit, off.fits, off.pool) == (False, 40 * GIB, True, 40 * GIB)
+    text = page(views, [])
+    at = next(number for number, line in enumerate(text) if line.startswith("GPU:0 and GPU:1 together, on one GPU"))
+    assert text[at + 3].split()[:3] == ["on", "32.0G", "no"] and text[at + 4].split()[:4] == [
+        "off",
+        "40.0G",
+        "yes",
+        "40.0G",
+    ]
+    assert together(views[:1]) == []
 
 
 @pytest.mark.tensorflow

@@ -41,11 +41,26 @@ def test_the_smallest_limits_are_where_the_replay_begins_to_pass(told: Replayed,
     least = told.least(growth=True)
     assert least is not None and told.least(growth=False) is None  # a pool of the CPU always grows
     assert course.requested // 2 < least.at_least <= least.surely < least.at_least * 3 // 2
-    limits = (least.at_least - MIB, least.at_least, least.surely - MIB, least.surely)
+    limits = [least.at_least - MIB, *range(least.at_least, least.surely + MIB, MIB)]
     answers = run(program, course.events, course.steps, [Question(True, False, limit) for limit in limits])
-    below, lowest, between, surely = (answer for answer in answers if isinstance(answer, Answer))
+    below, *others = (answer for answer in answers if isinstance(answer, Answer))
+    lowest = next(answer for answer in others if answer.waiting.fits)
+    between, surely = others[-2:]
+    assert 3 <= others.index(lowest) <= 8, "real runs pass a little below it"
     assert not below.waiting.fits and lowest.waiting.fits and lowest.waiting.waits > 0
     assert not between.in_order.fits and surely.in_order.fits
+
+
+def test_threads_that_take_turns_otherwise_are_reckoned_with(program: Path) -> None:
+    """One keeps a small tensor, which in another run lies behind the other's large one, and cuts what that frees."""
+    kept, large, larger = (2, MIB), (0, 8 * MIB), (0, 16 * MIB)
+    brief = [event for number in range(2, 30) for event in ((0, 256), (1, number))]
+    events = [kept, large, *brief, (1, 1), larger]
+    ends, row = run(program, events, [], [Question(False, True, smallest=True), Question(False, True, 20 * MIB)])
+    assert isinstance(ends, Ends) and isinstance(row, Answer)
+    assert ends.at_least == 17 * MIB and ends.surely > 20 * MIB
+    assert not row.in_order.fits and row.waiting.fits
+    assert row.in_order.failed == events.index(larger), "the event has its number in the recorded order"
 
 
 def test_a_limit_that_is_too_small_names_the_operation_and_what_it_lacked(told: Replayed) -> None:

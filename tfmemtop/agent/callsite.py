@@ -5,6 +5,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
+from . import cells
+
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -21,6 +23,11 @@ class Line(NamedTuple):
 
     file: str
     number: int
+
+    @property
+    def told(self) -> str:
+        """The file as others are told of it: a cell of a notebook by its number."""
+        return cells.told(self.file)
 
     @property
     def code(self) -> str:

@@ -46,6 +46,7 @@ _MAKERS = (
     (".optimizers.", OPTIMIZER),
     (".optimizer_v2.", OPTIMIZER),
     ("tensorflow.python.training.slot_creator", OPTIMIZER),
+    ("tensorflow.python.training.optimizer", OPTIMIZER),
     (".metrics.", METRICS),
     (".layers.", VARIABLES),
     (".models.", VARIABLES),
@@ -56,13 +57,14 @@ _MAKERS = (
 class Entry:
     """A variable, weakly, and what was found out about it once."""
 
-    __slots__ = ("found", "kind", "path", "reference")
+    __slots__ = ("found", "graph", "kind", "path", "reference")
 
     def __init__(self, variable: Any, kind: str, path: Optional[str]) -> None:
         self.reference = ref(variable)
         self.kind = kind
         self.path = path
         self.found: Optional[Found] = None
+        self.graph: Optional[int] = None  # its identity, if it is a graph's
 
 
 class Found(NamedTuple):
@@ -85,6 +87,8 @@ class Census:
         self._entries: list[Entry] = []
         self._tensor: Any = None  # TensorFlow's class of eager tensors
         self._tensors: Optional[Tensors] = None
+        self._sessions: list[Any] = []  # weakly
+        self._default = "CPU:0"  # where sessions put variables for which the script chose no device
         self._made = self._seen = 0
         self._prune_at = _PRUNE
         self._wanted = self._tensors_wanted = False
@@ -111,6 +115,16 @@ class Census:
         if len(self._entries) >= self._prune_at:
             self._entries = [entry for entry in self._entries if entry.reference() is not None]
             self._prune_at = max(_PRUNE, 2 * len(self._entries))
+
+    def session_made(self, session: Any) -> None:
+        """There is a *session*, TF 1's way to run a graph: from now on the graph's variables have memory."""
+        self._sessions = [*(one for one in self._sessions if one() is not None), ref(session)]
+        self._seen = -1  # those that are made already are new then
+
+    def placed_on(self, device: str) -> None:
+        """Sessions have the pool of *device*."""
+        if device.startswith("GPU"):
+            self._default = "GPU:0"
 
     def want(self, tensors: bool) -> None:
         """Somebody asks for a census now, of *tensors* too or of variables only."""
@@ -144,31 +158,42 @@ class Census:
     def _variables(self) -> "dict[int, tuple[str, Found]]":
         """Those whose size is known, with their kinds, by handle."""
         known: dict[int, tuple[str, Found]] = {}
+        sessions = [one() for one in self._sessions]
+        graphs = {id(one._graph) for one in sessions if one is not None and not one._closed}
         for entry in list(self._entries):
-            found = self._look(entry)
+            found = self._look(entry, graphs)
             if found is not None and found.size is not None:
                 known.setdefault(found.handle, (entry.kind, found))
         return known
 
-    def _look(self, entry: Entry) -> Optional[Found]:
+    def _look(self, entry: Entry, graphs: "set[int]") -> Optional[Found]:
+        """What is known of a variable that has memory; those of a graph have while a session has their graph."""
         variable = entry.reference()
         if variable is None:
             return None
-        if entry.found is None:
+        if entry.found is None or entry.graph is not None:
             handle = getattr(variable, "_handle", None)
-            # Of graphs' variables and of those still being made nothing is held yet.
-            if isinstance(handle, self._tensor):
-                shape, dtype = variable.shape, variable.dtype
-                count = shape.num_elements()
-                entry.found = Found(
-                    (entry.path or variable.name.partition(":")[0])[:_NAME],
-                    [] if count is None else shape.as_list(),
-                    dtype.name,
-                    handle.device.rpartition("device:")[2],
-                    None if count is None else count * dtype.size,
-                    id(handle),
-                )
+            if not isinstance(handle, self._tensor):
+                # Of those still being made nothing is held yet.
+                handle = getattr(variable, "_variable", None) if handle is None else handle
+                entry.graph = id(getattr(handle, "graph", None))
+                if entry.graph not in graphs:
+                    return None
+            if entry.found is None:
+                entry.found = self._found(entry, variable, handle)
         return entry.found
+
+    def _found(self, entry: Entry, variable: Any, handle: Any) -> Found:
+        shape, dtype = variable.shape, variable.dtype.base_dtype
+        count = shape.num_elements()
+        return Found(
+            (entry.path or variable.name.partition(":")[0])[:_NAME],
+            [] if count is None else shape.as_list(),
+            dtype.name,
+            handle.device.rpartition("device:")[2] or self._default,
+            None if count is None else count * dtype.size,
+            id(handle),
+        )
 
 
 def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look], paths: "dict[int, Held]") -> "dict[str, Any]":

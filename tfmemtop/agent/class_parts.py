@@ -29,6 +29,7 @@ _METHOD: Any = type(_Bound().method)
 
 _LIBRARIES = os.__file__.rpartition("/")[0] + "/", "<frozen "
 _PACKAGES = "/site-packages/", "/dist-packages/"
+_INSTALLED = "tensorflow", "keras", "tf_keras"
 
 
 class Parts(NamedTuple):
@@ -55,20 +56,20 @@ def name_and_module(kind: type) -> "tuple[str, str]":
     return name if type(name) is str else "", module if type(module) is str else ""
 
 
-def of_library(path: Any) -> bool:
-    """Whether a file is Python's own or an installed package's; also of what has none."""
-    if type(path) is not str:
-        return True
-    installed = any(each in path for each in _PACKAGES)
-    return installed or path.startswith(_LIBRARIES)
-
-
 class Classes:
     """Knows the parts of each class that was asked for once."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[type, Parts]] = {}  # by identity; the class, lest another takes its place
         self._roots: dict[str, bool] = {}
+        self._folders = _package_folders()
+
+    def of_library(self, path: Any) -> bool:
+        """Whether a file is Python's own or an installed package's; also of what has none."""
+        if type(path) is not str:
+            return True
+        installed = any(each in path for each in _PACKAGES)
+        return installed or path.startswith(_LIBRARIES + self._folders)
 
     def parts(self, kind: type) -> Parts:
         """What instances of *kind* hold."""
@@ -84,7 +85,7 @@ class Classes:
         root = module.partition(".")[0]
         found = self._roots.get(root)
         if found is None:
-            found = self._roots[root] = root != "__main__" and of_library(file_of(root))
+            found = self._roots[root] = root != "__main__" and self.of_library(file_of(root))
         return found
 
     def _parts(self, kind: type) -> Parts:
@@ -131,6 +132,14 @@ def file_of(module: str) -> Any:
     if found is None or not issubclass(type(found), _MODULE):
         return None
     return dict.get(module_dict(found), "__file__")
+
+
+def _package_folders() -> "tuple[str, ...]":
+    """Where TensorFlow and Keras were installed, such as with ``pip --target``, unless the script lies there."""
+    files = [file_of(name) for name in ("__main__", *_INSTALLED)]
+    scripts, *packages = [file if type(file) is str else "" for file in files]
+    parents = [file.rpartition("/")[0].rpartition("/")[0] + "/" for file in packages]
+    return tuple(parent for parent in parents if parent != "/" and not scripts.startswith(parent))
 
 
 def _fetched(owner: type, position: int) -> Any:

@@ -15,7 +15,7 @@ from .import_watch import Awaited, ImportWatch
 from .memory_dumps import ask_for_dumps
 from .messenger import Messenger, TensorFlow
 from .operation_lines import OperationLines
-from .patches import patch, patch_functions, patch_graphs, patch_session, patch_variables
+from .patches import patch, patch_functions, patch_graphs, patch_reference_variables, patch_session, patch_variables
 from .pools import Pools
 from .profilers import patch_profilers, patch_traced_runs
 from .sampler import Sampler
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 CONTEXT = "tensorflow.python.eager.context"
 ERRORS = "tensorflow.python.framework.errors_impl"
 VARIABLES = "tensorflow.python.ops.resource_variable_ops"
+REFERENCES = "tensorflow.python.ops.ref_variable"
 SESSION = "tensorflow.python.client.session"
 GRAPHS = "tensorflow.python.framework.func_graph"
 PROFILER = "tensorflow.python.profiler.internal._pywrap_profiler"
@@ -63,6 +64,7 @@ class Agent:
             Awaited("meeting TensorFlow", self._tensorflow_is_here, CONTEXT, ERRORS),
             [
                 Awaited("listening to variables", self._variables_are_here, VARIABLES),
+                Awaited("listening to TF 1's variables", self._references_are_here, REFERENCES),
                 Awaited("listening to sessions", self._sessions_are_here, SESSION),
                 Awaited("listening to functions", self._functions_are_here, FUNCTIONS),
                 Awaited("listening to graphs", self._graphs_are_here, GRAPHS),
@@ -122,8 +124,11 @@ class Agent:
     def _variables_are_here(self, module: "ModuleType") -> None:
         patch_variables(self.messenger, module, self._census)
 
+    def _references_are_here(self, module: "ModuleType") -> None:
+        patch_reference_variables(self.messenger, module, self._census)
+
     def _sessions_are_here(self, module: "ModuleType") -> None:
-        patch_session(self.messenger, module, self._session_made, self._lines)
+        patch_session(self.messenger, module, self._session_made, self._lines, self._census)
         patch_traced_runs(self.messenger, module, self._windows)
 
     def _functions_are_here(self, module: "ModuleType") -> None:

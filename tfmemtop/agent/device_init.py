@@ -42,7 +42,7 @@ class Making:
     def _tell(self, line: Line, error: Optional[str]) -> None:
         self._messenger.send(
             "initialised",
-            file=line.file,
+            file=line.told,
             line=line.number,
             code=line.code,
             error=error,

@@ -68,7 +68,7 @@ class OperationLines:
             operation = self._wanted.pop(0)
             line = self._line_of(operation)
             if line is not None:
-                self._found.append([operation[:_NAME], line.file[-_PATH:], line.number, line.code])
+                self._found.append([operation[:_NAME], line.told[-_PATH:], line.number, line.code])
         if self._found and (not self._wanted or len(self._found) >= _SENT):
             for first in range(0, len(self._found), _SENT):
                 self._messenger.send("operation_lines", lines=self._found[first : first + _SENT])

@@ -43,7 +43,11 @@ def patch(
 
 
 def patch_session(
-    messenger: Messenger, session: "ModuleType", session_made: Callable[[Optional[bool]], None], lines: OperationLines
+    messenger: Messenger,
+    session: "ModuleType",
+    session_made: Callable[[Optional[bool]], None],
+    lines: OperationLines,
+    census: Census,
 ) -> None:
     """Notice TF1-style sessions, which make devices without the eager context."""
     owner: Any = session.BaseSession
@@ -61,6 +65,7 @@ def patch_session(
     def note(made: Any) -> None:
         lines.graph_made(made._graph)
         if not made._target:  # else its devices are another process's
+            census.session_made(made)
             config = made._config
             session_made(config is not None and bool(config.gpu_options.allow_growth))
 
@@ -128,6 +133,11 @@ def patch_variables(messenger: Messenger, resource_variable_ops: "ModuleType", c
     messenger.guarded("listening to executors", _notice_executors, messenger, census.executor_made, executors)
 
 
+def patch_reference_variables(messenger: Messenger, ref_variable: "ModuleType", census: Census) -> None:
+    """Notice the variables of TF 1 that are no resources."""
+    messenger.guarded("listening to RefVariable", _notice_making, messenger, census.add, ref_variable.RefVariable)
+
+
 def _notice_making(messenger: Messenger, add: Callable[[Any], None], owner: Any) -> None:
     if owner.__new__ is not object.__new__:
         raise TypeError("it has a __new__ of its own")
@@ -174,9 +184,9 @@ def _record(messenger: Messenger, owner: type, name: str) -> None:
 def _report_call(
     messenger: Messenger, name: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]", error: Optional[BaseException]
 ) -> None:
-    file, line = callers_line()
+    line = callers_line()
     raised = None if error is None else f"{type(error).__name__}: {error}"
-    messenger.send("requested", **request(name, args, kwargs), file=file, line=line, error=raised)
+    messenger.send("requested", **request(name, args, kwargs), file=line.told, line=line.number, error=raised)
 
 
 def _settle_options(

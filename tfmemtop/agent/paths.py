@@ -12,7 +12,7 @@ from itertools import chain, islice, repeat, starmap
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from . import real_threads
-from .class_parts import FUNCTION, GENERATOR, Classes, class_dict, module_dict, module_of, of_library
+from .class_parts import FUNCTION, GENERATOR, Classes, class_dict, module_dict, module_of
 from .frame_locals import Running, contents, if_it_runs, locals_of, stack
 from .one_step import CLASS, MAPPING, TUPLE, Container, Rows, Way, identity, inner, number, only, rows, single, through
 
@@ -140,7 +140,13 @@ class Search:
         code = running.code
         name = getattr(code, "co_qualname", code.co_name)  # from Python 3.11 on
         root = _Node(
-            None, lambda _: running.found(), Piece(f"{name}.<locals>"), 0, dict, of_library(code.co_filename), 0
+            None,
+            lambda _: running.found(),
+            Piece(f"{name}.<locals>"),
+            0,
+            dict,
+            self._classes.of_library(code.co_filename),
+            0,
         )
         for each in locals_of(running):
             self._meet(root, each.way, Piece("." + each.name), each.item, each.kind)
@@ -274,7 +280,7 @@ class Search:
         if keywords == [dict]:
             self._attempt(self._mapping, node, ways[2], ".<defaults>.{}")
         # To ask for its attributes gives it a dict, so those of methods are not asked.
-        if node.depth <= _NEAR and not of_library(code.co_filename):
+        if node.depth <= _NEAR and not self._classes.of_library(code.co_filename):
             self._attempt(self._mapping, node, through(_attributes), ".{}")
 
     def _defaults(self, node: _Node, way: Way, arguments: "tuple[str, ...]") -> None:

@@ -182,7 +182,7 @@ class Sampler:
         elif message["do"] == "pace":
             self._interval = max(self._asked_interval, float(message["interval_s"]))
         elif message["do"] == "holders":
-            self._windows.ask()
+            self._windows.ask(message.get("finding") is True)
         elif message["do"] == "lines":
             self._lines.want(message["operations"])
         elif message["do"] == "where":
@@ -273,6 +273,7 @@ class Sampler:
         for device in self._pools.of_sessions(self._session_growth, known):
             self._devices = [*(one for one in self._devices if one.name != device.name), device]
             self._tell(device, [])
+            self._census.placed_on(device.name)
 
     def _tell(self, device: Device, settled: "list[Settled]") -> None:
         self._messenger.send(

@@ -25,7 +25,7 @@ def tell(messenger: Messenger) -> None:
         messenger.send(
             "waiting",
             operation=operation,
-            file=line.file,
+            file=line.told,
             line=line.number,
             code=line.code,
             requested=None if known is None else known.size,

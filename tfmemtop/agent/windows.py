@@ -24,7 +24,7 @@ from .native_windows import (
 from .real_threads import allocate_lock
 from .trust import PINNED_NAME, place_of
 
-START, INTERVAL, PEAK, ASKED, WAITING = "start", "interval", "peak", "asked", "waiting"
+START, INTERVAL, PEAK, FINDING, ASKED, WAITING = "start", "interval", "peak", "finding", "asked", "waiting"
 
 SHARE = 0.005
 """Of the time, which windows may cost the script."""
@@ -82,12 +82,12 @@ class Windows:
         self._count = 0
         self._open: Optional[_Open] = None
         self._wishes: list[str] = []
-        self._asked_at = self._next = self._rests_until = self._step_s = 0.0
+        self._asked_at = self._next = self._retry_at = self._rests_until = self._step_s = 0.0
         self._pace: Optional[float] = None
         self._again = ""  # why the last window was opened, if it was too short for a step
         self._tries = 0
         self._peaks: dict[str, int] = {}  # after the last window
-        self._risen = False
+        self._risen = self._found = False
         self._missing_told: set[str] = set()
         self._calls: list[tuple[float, str, int]] = []
 
@@ -99,6 +99,11 @@ class Windows:
     def wanted(self) -> bool:
         """Whether there is to be a window of the start, and was none yet."""
         return self._interval > 0 and self._count == 0 and not self._served
+
+    @property
+    def _opens_itself(self) -> bool:
+        """Whether windows may be opened that nobody has asked for."""
+        return self._interval > 0 and not (self._served and self._count == 0)
 
     def may_begin(self, native: Any) -> None:
         """The probe is there: *native* is its library. All that follows needs it."""
@@ -118,14 +123,18 @@ class Windows:
         if native is not None:
             native.end(BY_EXIT)
 
-    def ask(self) -> None:
-        """Somebody wants one now."""
-        self._asked_at = monotonic()
-        self._wish(ASKED)
+    def ask(self, finding: bool) -> None:
+        """Somebody wants one now; or a *finding* does, of which it would tell more."""
+        if finding:
+            self._found = True
+        else:
+            self._asked_at = monotonic()
+            self._wish(ASKED)
 
     def waits(self) -> None:
         """An allocation has failed, and waits for room."""
-        self._wish(WAITING)
+        if self._interval:
+            self._wish(WAITING)
 
     def read(self, device: str, peak: Optional[int]) -> None:
         """The *peak* of a pool, of now."""
@@ -182,7 +191,12 @@ class Windows:
             return None
         if self._open is not None:
             return monotonic() + _LOOK_S
-        return monotonic() if self._wishes else self._next if self._interval else None
+        if self._wishes:
+            return max(monotonic(), self._retry_at)
+        if not self._opens_itself:
+            return None
+        soon = self._found or self._risen or self._again
+        return self._rests_until if soon else max(self._rests_until, self._next)
 
     def _wish(self, opened: str) -> None:
         if opened not in self._wishes:
@@ -190,14 +204,18 @@ class Windows:
 
     def _due(self) -> Optional[str]:
         now = monotonic()
+        if now < self._retry_at:
+            return None
         for opened in (START, WAITING, ASKED):
             if opened in self._wishes:
                 self._wishes.remove(opened)
                 return opened
-        if not self._interval or self._count == 0 or now < self._rests_until:
+        if not self._opens_itself or now < self._rests_until:
             return None
         if self._again:
             return self._again
+        if self._found:
+            return FINDING
         if self._risen:
             return PEAK
         return INTERVAL if now >= self._next else None
@@ -205,10 +223,11 @@ class Windows:
     def _start(self, native: NativeWindows, opened: str, devices: "list[str]") -> None:
         if self._served:
             self._say_missing(opened, self._served)
-            self._next = float("inf")
+            self._rests_until = float("inf")
             return
         if self._folder is None:
             self._say_missing(opened, "the session's folder is not known in this process")
+            self._rests_until = float("inf")
             return
         pools = [name for name in devices if name != "CPU:0"] + (["CPU:0"] if uses_cpu_pool() else [])
         if any(name.startswith("GPU") for name in pools):
@@ -230,7 +249,7 @@ class Windows:
         elif opened in (ASKED, WAITING):
             self._say_missing(opened, "the script's own profiler is on")
         # Else it will be tried again.
-        self._rests_until = self._next = monotonic() + min(self._interval or 1.0, 1.0)
+        self._retry_at = self._next = monotonic() + min(self._interval or 1.0, 1.0)
 
     def _no_pool(self, opened: str) -> None:
         """There is none that is read; of a session it comes later."""
@@ -238,7 +257,7 @@ class Windows:
             self._wish(START)
         elif opened == ASKED:
             self._say_missing(ASKED, "there is no pool of TensorFlow's BFC allocator in this process")
-        self._rests_until = self._next = monotonic() + 1.0
+        self._retry_at = self._next = monotonic() + 1.0
 
     def _limits(self, opened: str) -> Limits:
         if opened == START:
@@ -292,7 +311,7 @@ class Windows:
         self._tries = self._tries + 1 if too_short and window.opened != START else 0
         self._again = window.opened if 0 < self._tries < _TRIES else ""
         now = monotonic()
-        self._risen = False
+        self._risen = self._found = False
         self._peaks.clear()
         if window.opened != START:
             self._rests_until = now + found.cost_s / SHARE

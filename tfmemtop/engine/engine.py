@@ -148,7 +148,7 @@ class Engine:
             case CensusNow():
                 self.watch.hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
             case HoldersNow():
-                self.watch.hooks.send(command.pid, {"do": "holders"})
+                self.watch.hooks.send(command.pid, {"do": "holders", "finding": command.finding})
             case Relaunch() if self._kernel:
                 self._stream.notice("relaunch", NoticeKind.KERNEL_IS_JUPYTERS, Level.ERROR)
             case Relaunch():

@@ -34,8 +34,9 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True):
 class SettingReplayed(msgspec.Struct, frozen=True, array_like=True):
     """What happens with growth on or off under a limit (``None``: without one). ``collects`` is garbage collection.
 
-    ``in_order``: one allocation after the other, as they came. ``waiting``: one that finds no room waits, while other
-    threads go on and free; ``None`` where all fits in order. Where the two differ, it fits in some runs.
+    ``in_order``: one allocation after the other, as they came, or the order near that in which it fails. ``waiting``:
+    one that finds no room waits, while other threads go on and free; ``None`` where it fits in all of these orders.
+    Where the two differ, it fits in some runs.
     """
 
     growth: bool
@@ -58,7 +59,10 @@ class SettingReplayed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SmallestLimits(msgspec.Struct, frozen=True, array_like=True):
-    """The smallest limits in bytes, whole MiB: under ``surely`` all fits in order, under ``at_least`` by waiting."""
+    """The smallest limits in bytes, whole MiB.
+
+    Under ``surely`` all fits in the recorded order, and in others near it. Below ``at_least`` it fits in no run.
+    """
 
     growth: bool
     collects: bool

@@ -74,7 +74,15 @@ _PROBES = (
 )
 PROBE = Product("probe", "the probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
 REPLAY = Product(
-    *("replay", "the replay", "bin", ("replay.cc", "replay_pool.h"), _PROGRAM_FLAGS, _LINK_FLAGS[:1], 0o700)
+    *(
+        "replay",
+        "the replay",
+        "bin",
+        ("replay.cc", "replay_pool.h", "replay_trace.h"),
+        _PROGRAM_FLAGS,
+        _LINK_FLAGS[:1],
+        0o700,
+    )
 )
 _PRODUCTS = {product.name: product for product in (PROBE, REPLAY)}
 

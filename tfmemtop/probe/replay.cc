@@ -1,7 +1,7 @@
 // Replays the allocations of a training in TensorFlow's own BFC allocator, over memory that is not there.
 //
 // Built on demand as the probe is, against the same TensorFlow, and run as a process of its own. Reads from stdin what
-// `replaying.py` writes, and writes a line for each question as soon as it is answered. No byte of the memory
+// `replaying.py` writes, the trace and then questions, and writes a line for each of them as soon as it is answered. No byte of the memory
 // that is handed out is ever touched; what it takes is the allocator's own book-keeping, 1/32 of each pool.
 //
 // Exit status: 0 all answered, 2 the input is not understood, 3 not even the trace fits the memory that is allowed.
@@ -17,87 +17,199 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <new>
+#include <tuple>
 #include <vector>
 
 #include "replay_pool.h"
+#include "replay_trace.h"
 
 namespace {
 
-// Answers what happens under one setting and any limits.
+// Answers what happens under one setting and any limits. What has been answered once is remembered.
+//
+// Threads take turns in another order in each run, so some orders near the recorded one are replayed, too. A limit is
+// *sure* if all fits in the recorded order without waiting, and in each of the others with it. It *could* do if all fits
+// in the recorded order with waiting.
 class Setting {
  public:
-  Setting(const Trace& trace, const Question& under)
-      : trace_(trace), under_(under), granule_(std::max(kMiB, WholeMiB(trace.peak / 1024))) {}
+  Setting(const Trace& trace, const Question& under, int64_t divisor = 1)
+      : trace_(trace), under_(under), divisor_(divisor), granule_(std::max(kMiB, WholeMiB(trace.peak / 512))) {
+    for (int64_t number = kRecorded + 1; number < kOrders; number++) others_.push_back(number);
+  }
 
-  Outcome Ask(int64_t limit, bool waits, bool details = false) {
-    if (under_.growth || limit < kAlwaysSplit) return Run(Pool(under_, limit), waits, details);
+  bool IsOf(const Question& question) const {
+    return under_.growth == question.growth && under_.collects == question.collects;
+  }
+
+  // The smallest limit that is sure, and the smallest that could do. That a limit does says nothing certain of a larger
+  // one, since regions then are others: so some above the first are looked at too, and some below the second.
+  Ends Smallest() {
+    const Ends like = Likely();
+    const auto sure = [this](int64_t limit) { return IsSure(limit); };
+    const auto could = [this](int64_t limit) { return CouldDo(limit); };
+    Ends ends;
+    int64_t top = Top(), fails = Peak();
+    for (bool found = false; !found;) {
+      ends.surely = Search(fails, top, like.surely, sure);
+      if (ends.surely == top) {
+        while (!IsSure(top)) top = WholeMiB(top + top / 4);
+        ends.surely = Search(fails, top, 0, sure);
+      }
+      found = true;
+      for (int64_t above = granule_; found && !knows_ && above <= kLook * granule_; above *= 4) {
+        found = Ask(ends.surely + above, kRecorded, false).fits;
+        if (!found) fails = ends.surely + above;
+      }
+    }
+    sure_from_ = ends.surely;
+    ends.at_least = Search(Largest(ends.surely), ends.surely, like.at_least, could);
+    for (int64_t below = 2 * granule_; !knows_ && below <= kLook * granule_ && below < ends.at_least; below *= 4) {
+      if (!CouldDo(ends.at_least - below)) continue;
+      ends.at_least -= below;
+      below = granule_ / 2;
+    }
+    return ends;
+  }
+
+  // How it goes without waiting: in the recorded order, or in another in which not even waiting helps.
+  const Outcome& Surely(int64_t limit) {
+    const Outcome& found = Ask(limit, kRecorded, false);
+    if (!found.fits || limit >= sure_from_ || IsSure(limit)) return found;
+    return Ask(limit, others_[0], true);
+  }
+
+  // How it goes at best.
+  const Outcome& AtBest(int64_t limit) { return Ask(limit, kRecorded, true); }
+
+ private:
+  static constexpr int64_t kLook = 64;
+  static constexpr int64_t kNear = 4;  // events, by which threads are apart in the orders next to the recorded one
+  static constexpr int64_t kLarge = int64_t{4} << 30;
+  static constexpr int64_t kRecorded = 0, kOrders = 9;  // numbers of orders
+
+  int64_t Top() {
+    if (under_.growth) return WholeMiB(Ask(kUnlimited, kRecorded, false).peak_pool);
+    return WholeMiB(trace_.peak + kAlwaysSplit + trace_.largest);
+  }
+  int64_t Peak() const { return (trace_.peak - 1) / kMiB * kMiB; }
+  int64_t Largest(int64_t most) const { return std::min((trace_.largest - 1) / kMiB * kMiB, most - kMiB); }
+
+  // Where the search begins: at what the recorded order alone needs. The books of a large pool are long, so there it
+  // begins near what is found for the same trace made smaller, with the order that was decisive.
+  Ends Likely() {
+    Ends like;
+    int64_t divisor = 1;
+    while (under_.growth && divisor <= trace_.peak / kLarge) divisor *= 2;
+    Trace less;
+    if (divisor > 1 && MakeSmaller(trace_, divisor, &less)) {
+      Setting smaller(less, under_, divisor);
+      like = smaller.Smallest();
+      others_ = {smaller.others_[0]};
+      knows_ = true;
+      return {like.surely * divisor, like.at_least * divisor};
+    }
+    int64_t top = Top();
+    while (!Ask(top, kRecorded, false).fits) top = WholeMiB(top + top / 4);
+    like.surely = Search(Peak(), top, 0, [this](int64_t limit) { return Ask(limit, kRecorded, false).fits; });
+    return like;
+  }
+
+  bool IsSure(int64_t limit) {
+    if (!Ask(limit, kRecorded, false).fits) return false;
+    for (auto order = others_.begin(); order != others_.end(); ++order) {
+      if (Ask(limit, *order, true).fits) continue;
+      std::rotate(others_.begin(), order, order + 1);
+      return false;
+    }
+    return true;
+  }
+
+  bool CouldDo(int64_t limit) { return Ask(limit, kRecorded, true).fits; }
+
+  // Between a limit that fails and one that passes, in whole MiB: one that passes while a granule less does not. It
+  // begins at a likely one, if there is one, and goes on from there by growing steps.
+  template <class Passes>
+  int64_t Search(int64_t fails, int64_t passes, int64_t likely, Passes is_enough) {
+    const auto look = [&](int64_t limit) {
+      const bool enough = is_enough(limit);
+      (enough ? passes : fails) = limit;
+      return enough;
+    };
+    if (likely > fails && likely <= passes) {
+      const bool down = likely == passes || look(likely);
+      for (int64_t step = granule_;; step *= 2) {
+        const int64_t limit = likely + (down ? -step : step);
+        if (limit <= fails || limit >= passes || look(limit) != down) break;
+      }
+    }
+    while (passes - fails > granule_) look(fails + (passes - fails) / kMiB / 2 * kMiB);
+    return passes;
+  }
+
+  const Outcome& Ask(int64_t limit, int64_t order, bool waits) {
+    if (order == kRecorded && under_.growth) {
+      // A pool that has not come to its limit takes the same regions with a larger one.
+      const auto free = known_.find({kUnlimited, kRecorded, false});
+      if (free != known_.end() && limit >= free->second.peak_pool) return free->second;
+    }
+    if (waits) {
+      const auto quick = known_.find({limit, order, false});
+      if (quick != known_.end() && quick->second.fits) return quick->second;
+    }
+    const auto key = std::make_tuple(limit, order, waits);
+    auto known = known_.find(key);
+    if (known == known_.end()) known = known_.emplace(key, Find(limit, Ordered(order), waits)).first;
+    return known->second;
+  }
+
+  const Trace& Ordered(int64_t order) {
+    if (order == kRecorded) return trace_;
+    auto known = reordered_.find(order);
+    if (known == reordered_.end()) {
+      known = reordered_.emplace(order, Reordered(trace_, kNear << order % 3, order)).first;
+    }
+    return known->second;
+  }
+
+  Outcome Find(int64_t limit, const Trace& trace, bool waits) {
+    if (under_.growth || limit < kAlwaysSplit) return Run(Pool(under_, limit, divisor_), trace, waits);
     // A region of the whole limit, of which only the beginning is ever used, is replayed as one that is smaller: so
     // large that its rest is always the largest free chunk, and always split, so that all goes as in the larger one.
-    const int64_t enough = WholeMiB(trace_.peak * 5 / 2 + trace_.largest + kAlwaysSplit);
+    const int64_t enough = WholeMiB(trace.peak * 5 / 2 + trace.largest + kAlwaysSplit);
     const int64_t size = std::min(limit, enough);
     if (whole_ == nullptr || whole_->size() < size) {
       whole_ = nullptr;
       whole_ = std::make_unique<Pool>(under_, std::min(enough, size + size / 4));
     }
     whole_->SetLimit(size);
-    Outcome found = Run(*whole_, waits, details);
+    Outcome found = Run(*whole_, trace, waits);
     if (size == limit) return found;
-    if (!found.fits || size < 2 * found.extent + trace_.largest + kAlwaysSplit) {
-      return Run(Pool(under_, limit), waits, details);
+    if (!found.fits || size < 2 * found.extent + trace.largest + kAlwaysSplit) {
+      return Run(Pool(under_, limit), trace, waits);
     }
     found.pool = found.peak_pool = limit;
     found.largest_free += limit - size;
     return found;
   }
 
-  // The smallest limits that pass in order, and by waiting. That a limit is enough says nothing certain of a larger
-  // one, since regions then are others: so some above the first are looked at too, and some below the second.
-  void Smallest(int64_t* surely, int64_t* at_least) {
-    int64_t top = under_.growth ? WholeMiB(Ask(kUnlimited, false).peak_pool)
-                                : WholeMiB(trace_.peak + kAlwaysSplit + trace_.largest);
-    while (!Passes(top, false)) top = WholeMiB(top + top / 4);
-    int64_t fails = (trace_.peak - 1) / kMiB * kMiB;
-    for (bool sure = false; !sure;) {
-      *surely = Halve(fails, top, false);
-      sure = true;
-      for (int64_t above = granule_; sure && above <= kLook * granule_ && *surely + above < top; above *= 2) {
-        sure = Passes(*surely + above, false);
-        if (!sure) fails = *surely + above;
-      }
-    }
-    *at_least = Halve(std::min((trace_.largest - 1) / kMiB * kMiB, *surely - kMiB), *surely, true);
-    for (int64_t below = 2 * granule_; below <= kLook * granule_ && below < *at_least; below *= 2) {
-      if (!Passes(*at_least - below, true)) continue;
-      *at_least -= below;
-      below = granule_;
-    }
-  }
-
- private:
-  static constexpr int64_t kLook = 64;
-
-  bool Passes(int64_t limit, bool waits) { return Ask(limit, waits).fits; }
-
-  // Between a limit that fails and one that passes, in whole MiB: one that passes while a granule less does not.
-  int64_t Halve(int64_t fails, int64_t passes, bool waits) {
-    while (passes - fails > granule_) {
-      const int64_t middle = fails + (passes - fails) / kMiB / 2 * kMiB;
-      (Passes(middle, waits) ? passes : fails) = middle;
-    }
-    return passes;
-  }
-
-  Outcome Run(Pool&& pool, bool waits, bool details) { return Run(pool, waits, details); }
-  Outcome Run(Pool& pool, bool waits, bool details) {
-    Replay replay(trace_, &pool);
-    return waits ? replay.Waiting(details) : replay.InOrder(details);
+  Outcome Run(Pool&& pool, const Trace& trace, bool waits) { return Run(pool, trace, waits); }
+  Outcome Run(Pool& pool, const Trace& trace, bool waits) {
+    Replay replay(trace, &pool);
+    return waits ? replay.Waiting() : replay.InOrder();
   }
 
   const Trace& trace_;
   const Question under_;
+  const int64_t divisor_;  // by which the trace was made smaller
   const int64_t granule_;
+  int64_t sure_from_ = kUnlimited;
+  bool knows_ = false;  // what a smaller trace needs
+  std::map<int64_t, Trace> reordered_;
+  std::vector<int64_t> others_;  // orders; that in which something failed last comes first
+  std::map<std::tuple<int64_t, int64_t, bool>, Outcome> known_;
   std::unique_ptr<Pool> whole_;  // one region, for limits up to its size
 };
 
@@ -110,52 +222,46 @@ void Tell(const char* what, const Outcome& found) {
 
 void Answer(const Question& question, Setting* setting) {
   if (question.kind == kSmallest) {
-    int64_t surely = 0, at_least = 0;
-    setting->Smallest(&surely, &at_least);
-    std::printf("smallest %lld %lld\n", (long long)surely, (long long)at_least);
-  } else {
-    const int64_t limit = question.limit > 0 ? question.limit : kUnlimited;
-    const Outcome found = setting->Ask(limit, false, true);
-    Tell("order", found);
-    Tell("waiting", found.fits ? found : setting->Ask(limit, true, true));
+    const Ends found = setting->Smallest();
+    std::printf("smallest %lld %lld\n", (long long)found.surely, (long long)found.at_least);
+    return;
   }
-  std::fflush(stdout);
+  const int64_t limit = question.limit > 0 ? question.limit : kUnlimited;
+  const Outcome found = setting->Surely(limit);
+  Tell("order", found);
+  Tell("waiting", found.fits ? found : setting->AtBest(limit));
+}
+
+// Answers until there are no more questions; 2 if what comes is none.
+int Converse(const Trace& trace) {
+  std::vector<std::unique_ptr<Setting>> settings;  // each is made when it is asked about first
+  for (Question question; std::fread(&question, sizeof question, 1, stdin) == 1;) {
+    if (question.limit < 0 || question.limit > kUnlimited) return 2;
+    const auto answers = [&] {
+      for (const auto& known : settings) {
+        if (known->IsOf(question)) return Answer(question, known.get());
+      }
+      settings.push_back(std::make_unique<Setting>(trace, question));
+      Answer(question, settings.back().get());
+    };
+    try {
+      answers();
+    } catch (const std::bad_alloc&) {
+      settings.clear();  // their books take memory, too
+      try {
+        answers();
+      } catch (const std::bad_alloc&) {
+        std::printf("memory\n");
+      }
+    }
+    std::fflush(stdout);
+  }
+  return 0;
 }
 
 template <class T>
 bool Read(T* into, int64_t count) {
   return std::fread(into, sizeof(T), count, stdin) == static_cast<size_t>(count);
-}
-
-bool Prepare(Trace* trace) {
-  std::vector<bool> lives;
-  std::vector<int64_t> size;
-  int64_t in_use = 0, threads = 0;
-  for (const Event& event : trace->events) {
-    const int64_t thread = event.who >> 1;
-    if (event.who < 0 || event.value < 0 || thread > (1 << 20)) return false;
-    threads = std::max(threads, thread + 1);
-    if (event.who & 1) {
-      if (event.value >= static_cast<int64_t>(lives.size()) || !lives[event.value]) return false;
-      lives[event.value] = false;
-      in_use -= size[event.value];
-      trace->number.push_back(event.value);
-    } else {
-      if (event.value > kUnlimited) return false;
-      trace->number.push_back(lives.size());
-      lives.push_back(true);
-      size.push_back(Rounded(event.value));
-      in_use += size.back();
-      trace->largest = std::max(trace->largest, size.back());
-      trace->peak = std::max(trace->peak, in_use);
-    }
-  }
-  trace->allocations = lives.size();
-  trace->of_thread.resize(threads);
-  for (size_t at = 0; at < trace->events.size(); at++) {
-    trace->of_thread[trace->events[at].who >> 1].push_back(at);
-  }
-  return true;
 }
 
 void Bound(int resource, int64_t most) {
@@ -166,10 +272,10 @@ void Bound(int resource, int64_t most) {
 int Main() {
   struct {
     char magic[8];
-    int64_t seconds, memory, events, steps, questions;
+    int64_t seconds, memory, events, steps;
   } head;
-  if (!Read(&head, 1) || std::memcmp(head.magic, "TFMRPL1", 8) != 0) return 2;
-  if (head.events < 0 || head.steps < 0 || head.questions < 0) return 2;
+  if (!Read(&head, 1) || std::memcmp(head.magic, "TFMRPL2", 8) != 0) return 2;
+  if (head.events < 0 || head.steps < 0) return 2;
   Bound(RLIMIT_CPU, head.seconds);
   Bound(RLIMIT_DATA, head.memory);
   Bound(RLIMIT_CORE, 0);
@@ -180,26 +286,8 @@ int Main() {
   Trace trace;
   trace.events.resize(head.events);
   trace.steps.resize(head.steps);
-  std::vector<Question> questions(head.questions);
-  if (!Read(trace.events.data(), head.events) || !Read(trace.steps.data(), head.steps) ||
-      !Read(questions.data(), head.questions) || !Prepare(&trace)) {
-    return 2;
-  }
-  const Question* last = nullptr;
-  std::unique_ptr<Setting> setting;
-  for (const Question& question : questions) {
-    if (last == nullptr || last->growth != question.growth || last->collects != question.collects) {
-      setting = std::make_unique<Setting>(trace, question);
-    }
-    last = &question;
-    try {
-      Answer(question, setting.get());
-    } catch (const std::bad_alloc&) {
-      setting = std::make_unique<Setting>(trace, question);
-      std::printf("memory\n");
-    }
-  }
-  return 0;
+  if (!Read(trace.events.data(), head.events) || !Read(trace.steps.data(), head.steps) || !Prepare(&trace)) return 2;
+  return Converse(trace);
 }
 
 }  // namespace

@@ -11,20 +11,15 @@
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
 #include "tensorflow/core/protobuf/bfc_memory_map.pb.h"
 
+#include "replay_trace.h"
+
 namespace {
 
 using tensorflow::AllocationAttributes;
 using tensorflow::BFCAllocator;
 
-constexpr int64_t kMiB = 1 << 20;
-constexpr int64_t kRounding = 256;        // of every request, by BFC
 constexpr int64_t kAlwaysSplit = 128 * kMiB;  // BFC splits a chunk that has this much to spare
-constexpr int64_t kUnlimited = int64_t{1} << 46;
-constexpr int64_t kNone = -1;
 constexpr uint64_t kSomewhere = uint64_t{1} << 45;
-
-int64_t Rounded(int64_t size) { return std::max((size + kRounding - 1) / kRounding * kRounding, kRounding); }
-int64_t WholeMiB(int64_t size) { return (size + kMiB - 1) / kMiB * kMiB; }
 
 // Hands out addresses that nobody may touch, as much as a device of `capacity` bytes has. Each region lies below the one
 // before, as mmap has it on the CPU, and cudaMalloc on the GPUs whose maps were recorded: BFC takes the lowest of the
@@ -54,23 +49,14 @@ class Nowhere : public tsl::SubAllocator {
   int64_t* growths_;
 };
 
-struct Event {
-  int64_t who;    // thread * 2, + 1 for a free
-  int64_t value;  // bytes asked for; of a free, which allocation
-};
-
 struct Question {
   int64_t kind;  // kRow, kSmallest
   int64_t growth, collects, limit;
 };
 constexpr int64_t kRow = 0, kSmallest = 1;
 
-struct Trace {
-  std::vector<Event> events;
-  std::vector<int64_t> number;   // of an event: which allocation it makes or frees
-  std::vector<int64_t> steps;    // events at which a step begins
-  std::vector<std::vector<int64_t>> of_thread;
-  int64_t allocations = 0, largest = 0, peak = 0;  // `peak` of the requests, rounded
+struct Ends {
+  int64_t surely = 0, at_least = 0;
 };
 
 struct Outcome {
@@ -83,11 +69,13 @@ struct Outcome {
 // its books are as long as the pool. What is above the limit lies in use at the region's beginning meanwhile.
 class Pool {
  public:
-  Pool(const Question& under, int64_t limit) : size_(limit), limit_(limit) {
+  // For a trace that was made smaller by `divisor`, what BFC takes to be much to spare is made smaller as well.
+  Pool(const Question& under, int64_t limit, int64_t divisor = 1) : size_(limit), limit_(limit) {
     BFCAllocator::Options options;
     options.allow_growth = under.growth != 0;
     options.allow_retry_on_failure = false;  // waiting is done here
     options.garbage_collection = under.collects != 0;
+    if (divisor > 1) options.fragmentation_fraction = static_cast<double>(kAlwaysSplit) / divisor / limit;
     auto nowhere = std::make_unique<Nowhere>(limit, &growths_);
     nowhere_ = nowhere.get();
     allocator_ = std::make_unique<BFCAllocator>(std::move(nowhere), limit, "replay", options);
@@ -113,7 +101,7 @@ class Pool {
     return reinterpret_cast<int64_t>(address) - nowhere_->first() - (size_ - limit_);
   }
 
-  void Describe(Outcome* found, bool details) {
+  void Describe(Outcome* found) {
     auto stats = allocator_->GetStats();
     const int64_t plug = size_ - limit_;
     found->in_use = stats->bytes_in_use - (plug_ ? plug : 0);
@@ -123,7 +111,6 @@ class Pool {
     found->allocations = stats->num_allocs;
     found->growths = growths_;
     found->largest_free = 0;
-    if (!details) return;
     const auto map = allocator_->RecordMemoryMap();
     for (const auto& chunk : map.chunk()) {
       if (!chunk.in_use()) found->largest_free = std::max<int64_t>(found->largest_free, chunk.size());
@@ -152,16 +139,16 @@ class Replay {
   }
 
   // One event after the other, as they came.
-  Outcome InOrder(bool details) {
+  Outcome InOrder() {
     for (int64_t at = 0; at < Count(); at++) {
       if (!Do(at)) return Failed(at);
     }
-    return Passed(details);
+    return Passed();
   }
 
   // By thread: one whose allocation finds no room waits, while the others go on and free. It waits in its step and the
   // next one at most: TensorFlow gives up after 10 s, and a step ends only when all its operations have.
-  Outcome Waiting(bool details) {
+  Outcome Waiting() {
     const int64_t threads = trace_.of_thread.size();
     cursor_.assign(threads, 0);
     since_.assign(threads, kNone);
@@ -185,7 +172,7 @@ class Replay {
       if (!blocked_.empty()) GoOn(at);
     }
     if (!blocked_.empty()) return Failed(Starving());
-    return Passed(details);
+    return Passed();
   }
 
  private:
@@ -259,19 +246,19 @@ class Replay {
   }
 
   Outcome Failed(int64_t at) {
-    Outcome found = Passed(true);
+    Outcome found = Passed();
     found.fits = false;
-    found.failed = at;
+    found.failed = trace_.recorded.empty() ? at : trace_.recorded[at];
     found.asked = trace_.events[at].who & 1 ? 0 : trace_.events[at].value;
     // The most that could have been had: the largest free chunk, or a region of what is left.
     found.lacking = std::max<int64_t>(0, Rounded(found.asked) - std::max(found.largest_free, pool_->limit() - found.pool));
     return found;
   }
 
-  Outcome Passed(bool details) {
+  Outcome Passed() {
     Outcome found = outcome_;
     found.fits = true;
-    pool_->Describe(&found, details);
+    pool_->Describe(&found);
     return found;
   }
 

@@ -6,12 +6,15 @@ It runs TensorFlow's own BFC allocator over memory that is not there, see ``repl
 import os
 import struct
 import subprocess
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-_HEAD = struct.Struct("=8s5q")
-_MAGIC = b"TFMRPL1\0"
+_HEAD = struct.Struct("=8s4q")
+_QUESTION = struct.Struct("=4q")
+_MAGIC = b"TFMRPL2\0"
+_FIRST_OF_TWO = b"order "  # lines of an answer
 _MEMORY_LEAST, _MEMORY_MOST = 1 << 28, 8 << 30
 _UNSATISFIED, _NO_MEMORY = 2, 3  # exit statuses
 _PASSED_ON = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PATH")
@@ -51,14 +54,22 @@ class Outcome(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """``in_order``: one event after the other, as they came. ``waiting``: what finds no room waits, by thread."""
+    """``in_order``: one event after the other, as they came. ``waiting``: what finds no room waits, by thread.
+
+    Threads take turns in another order in each run. So in some orders near the recorded one the events are replayed as
+    well, with waiting. Where all fits as it came, but not in one of these, ``in_order`` is how it went in that.
+    """
 
     in_order: Outcome
     waiting: Outcome
 
 
 class Ends(NamedTuple):
-    """The smallest limits in bytes, whole MiB: under ``surely`` all fits in order, under ``at_least`` by waiting."""
+    """The smallest limits in bytes, whole MiB.
+
+    Under ``surely`` all fits as it came, and with waiting in each of the orders near that; under ``at_least`` with
+    waiting as it came.
+    """
 
     surely: int
     at_least: int
@@ -68,75 +79,119 @@ class NotReplayed(Exception):
     """The program gave no answers. The message says why, in words for the user."""
 
 
-def run(
-    program: Path,
-    events: Sequence[tuple[int, int]],
-    steps: Sequence[int],
-    questions: Sequence[Question],
-    *,
-    seconds: int = 60,
-) -> list[Answer | Ends | None]:
-    """The answers of *program*; ``None`` where a pool's books would take more memory than is allowed.
+class Replayer:
+    """The *program* with one trace, to be asked until it is closed; a context manager.
 
     An event is its thread, from 0 on, times two, and the bytes asked for; of a free it is one more, and the number of
     the allocation that is freed. *steps* are numbers of events. *seconds* bound its time on the processor; its memory
-    is bounded by half of what the machine has free.
+    is bounded by half of what the machine has free. What it was asked before, it answers at once.
+
+    Raises:
+        NotReplayed: it cannot be started.
+    """
+
+    def __init__(
+        self, program: Path, events: Sequence[tuple[int, int]], steps: Sequence[int], *, seconds: int = 60
+    ) -> None:
+        self._seconds = seconds
+        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        try:
+            self._process = subprocess.Popen(
+                [program],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # TensorFlow's own remarks
+                env=environment | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+                cwd="/",
+            )
+        except OSError as error:
+            raise NotReplayed(f"the replay cannot be started: {error}") from error
+        # One that hangs is not waited for without end.
+        self._timer = threading.Timer(10 * seconds, self._process.kill)
+        self._timer.daemon = True
+        self._timer.start()
+        self._send(encode(events, steps, seconds=seconds, memory=_memory()))
+
+    def __enter__(self) -> "Replayer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._process.kill()
+        self._process.communicate()
+
+    def ask(self, questions: Sequence[Question]) -> list[Answer | Ends | None]:
+        """The answers; ``None`` where a pool's books would take more memory than is allowed.
+
+        Raises:
+            NotReplayed: there are no answers.
+        """
+        self._send(
+            b"".join(
+                _QUESTION.pack(question.smallest, question.growth, question.collects, question.limit or 0)
+                for question in questions
+            )
+        )
+        answers = [*parse(self._lines(len(questions)))]
+        if len(answers) != len(questions):
+            raise self._why(len(answers), len(questions))
+        return answers
+
+    def _send(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended; why is said once there is no answer
+
+    def _lines(self, questions: int) -> Iterator[str]:
+        """What it writes, until so many questions are answered, or it ends."""
+        assert self._process.stdout is not None
+        while questions and (line := self._process.stdout.readline()):
+            yield line.decode(errors="replace")
+            questions -= not line.startswith(_FIRST_OF_TWO)
+
+    def _why(self, answered: int, asked: int) -> NotReplayed:
+        status = self._process.wait()
+        if not self._timer.is_alive():
+            return NotReplayed(f"the replay was not done after {10 * self._seconds} s")
+        if status == _NO_MEMORY:
+            return NotReplayed("there is too little memory free for the replay")
+        if status != 0:
+            how = "its input was refused" if status == _UNSATISFIED else f"exit status {status}"
+            return NotReplayed(f"the replay ended before it had answered: {how}")
+        return NotReplayed(f"the replay answered {answered} of {asked} questions")
+
+
+def run(
+    program: Path, events: Sequence[tuple[int, int]], steps: Sequence[int], questions: Sequence[Question]
+) -> list[Answer | Ends | None]:
+    """All *questions* at once, see :class:`Replayer`.
 
     Raises:
         NotReplayed: there are no answers.
     """
-    sent = encode(events, steps, questions, seconds=seconds, memory=_memory())
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    try:
-        done = subprocess.run(
-            [program],
-            input=sent,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # TensorFlow's own remarks
-            env=environment | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-            cwd="/",
-            timeout=10 * seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise NotReplayed(f"the replay was not done after {10 * seconds} s") from None
-    except OSError as error:
-        raise NotReplayed(f"the replay cannot be started: {error}") from error
-    if done.returncode == _NO_MEMORY:
-        raise NotReplayed("there is too little memory free for the replay")
-    if done.returncode != 0:
-        how = "its input was refused" if done.returncode == _UNSATISFIED else f"exit status {done.returncode}"
-        raise NotReplayed(f"the replay ended before it had answered: {how}")
-    answers = list(parse(done.stdout.decode()))
-    if len(answers) != len(questions):
-        raise NotReplayed(f"the replay answered {len(answers)} of {len(questions)} questions")
-    return answers
+    with Replayer(program, events, steps) as replayer:
+        return replayer.ask(questions)
 
 
-def encode(
-    events: Sequence[tuple[int, int]],
-    steps: Sequence[int],
-    questions: Sequence[Question],
-    *,
-    seconds: int,
-    memory: int,
-) -> bytes:
-    """The program's input."""
-    asked = [(question.smallest, question.growth, question.collects, question.limit or 0) for question in questions]
-    head = _HEAD.pack(_MAGIC, seconds, memory, len(events), len(steps), len(asked))
-    flat = [*_flat(events), *steps, *_flat(asked)]
+def encode(events: Sequence[tuple[int, int]], steps: Sequence[int], *, seconds: int, memory: int) -> bytes:
+    """A trace, as the program reads it before any question."""
+    head = _HEAD.pack(_MAGIC, seconds, memory, len(events), len(steps))
+    flat = [*_flat(events), *steps]
     return head + struct.pack(f"={len(flat)}q", *flat)
 
 
-def parse(text: str) -> Iterator[Answer | Ends | None]:
-    """The answers in the program's output.
+def parse(lines: Iterable[str]) -> Iterator[Answer | Ends | None]:
+    """The answers in the *lines* of the program's output.
 
     Raises:
         NotReplayed: it is not such output.
     """
     in_order: Outcome | None = None
     try:
-        for line in text.splitlines():
+        for line in lines:
             kind, *figures = line.split()
             if kind == "memory":
                 yield None

@@ -1,10 +1,11 @@
 """What other settings would do to a run, as text and as JSON."""
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from tfmemtop.events import SettingReplayed
-from tfmemtop.state.foretold import Foretold
+from tfmemtop.state.foretold import Foretold, together
 from tfmemtop.units import UNKNOWN
 from tfmemtop.words import whatif
 from tfmemtop.words.safe import safe
@@ -21,6 +22,10 @@ def page(views: Sequence[Foretold], cards: Sequence[Card]) -> list[str]:
     lines: list[str] = []
     for view in views:
         lines += [*([""] if lines else []), *_pool(view)]
+    for _, alike in groupby(together(views), lambda row: row.devices):
+        shared = list(alike)
+        lines += ["", whatif.together_title(shared[0]), ""]
+        lines += [line.rstrip() for line in _columns([whatif.TOGETHER, *map(whatif.together_cells, shared)])]
     first = views[0]
     if first.beside is not None and first.replayed.smallest:
         rows = [("", "growth on", "growth off"), *whatif.card_rows(first, cards)]
@@ -32,11 +37,12 @@ def _pool(view: Foretold) -> list[str]:
     lines = [whatif.title(view), *whatif.basis(view)]
     if view.replayed.missing:
         return [*lines, *filter(None, (view.replayed.missing, view.replayed.remedy))]
-    shown = [(whatif.COLUMNS, ""), *((whatif.cells(view, row), whatif.remark(view, row)) for row in view.rows)]
-    used = [place for place in range(len(whatif.COLUMNS)) if any(row[place] not in _EMPTY for row, _ in shown[1:])]
-    aligned = _columns([tuple(row[place] for place in used) for row, _ in shown])
+    texts = [whatif.COLUMNS, *(whatif.cells(view, row) for row in view.rows)]
+    used = [place for place in range(len(whatif.COLUMNS)) if any(row[place] not in _EMPTY for row in texts[1:])]
+    remarks = ["", *(whatif.remark(view, row) for row in view.rows)]
     # What fails has no figures: why it does stands in their place.
-    table = [f"{line.rstrip()}  {remark}".rstrip() for line, (_, remark) in zip(aligned, shown, strict=True)]
+    lines_of = ["  ".join(cells).rstrip() for cells in whatif.aligned(texts, used)]
+    table = [f"{line}  {remark}".rstrip() for line, remark in zip(lines_of, remarks, strict=True)]
     known = whatif.asynchronous(view)
     return [*lines, "", *table, "", *whatif.smallest(view), *([known] if known else []), whatif.NO_TIME]
 

@@ -10,7 +10,7 @@ from tfmemtop.rules.remedy import Action, Remedy
 from tfmemtop.rules.rising import LEAST_WINDOWS, Rise, merged, rise_until, rises, slope
 from tfmemtop.rules.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
-from tfmemtop.state.anatomy import RETRIED_S, Anatomy, anatomies, trying
+from tfmemtop.state.anatomy import Anatomy, anatomies, trying, waited
 from tfmemtop.state.growing import Grown, growing
 from tfmemtop.state.holdings import alike_on
 from tfmemtop.state.lookup import hooked_of
@@ -176,8 +176,8 @@ def leaked_until(hooked: Hooked, device: str, trend: Trend, failed: float, in_us
 
 def _stood_still(hooked: Hooked, failed: float) -> float:
     """When the allocation that *failed* at that time began to wait for room."""
-    waiting = hooked.waiting
-    return waiting.t if waiting and failed - RETRIED_S <= waiting.t <= failed else failed - _WAITED_S
+    waiting = waited(hooked, failed)
+    return waiting.t if waiting and waiting.t <= failed else failed - _WAITED_S
 
 
 def steps_of(hooked: Hooked, rise: Rise) -> tuple[float, str]:

@@ -12,7 +12,7 @@ from tfmemtop.state.model import RunState
 
 @dataclass(frozen=True, slots=True)
 class ReplayedLimits:
-    """The smallest limits of a pool, in bytes: ``surely`` all fits in order, ``at_least`` by waiting.
+    """The smallest limits of a pool, in bytes: ``surely`` all fits in any likely order, below ``at_least`` in none.
 
     They rest on ``allocations`` of ``steps`` (0 if no step was seen), and are for that ``growth``. ``more`` is by how
     much the run's peak has risen since, which is in both of them.

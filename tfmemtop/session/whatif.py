@@ -12,6 +12,7 @@ import msgspec
 
 from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
+from tfmemtop.events.device_names import is_pinned
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.whatif.course import is_complete
@@ -40,12 +41,12 @@ class Traced:
 
 
 def traced(state: State) -> Iterator[Traced]:
-    """All pools in *state* that have a complete trace."""
+    """All pools in *state* that have a complete trace. No setting of tfmemtop's reaches the pool of pinned memory."""
     for pid, process in state.processes.items():
         if hooked := process.hooked:
             for device, windows in hooked.windows.items():
                 parts = tuple(windows.trace)
-                if is_complete(parts):
+                if is_complete(parts) and not is_pinned(device):
                     version = hooked.hello.tensorflow or ""
                     asked = Asked(hooked.hello.tensorflow_path or "", version, _present(hooked, device), state.now)
                     yield Traced(pid, device, asked, parts)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
@@ -19,6 +18,7 @@ RETRIED_S = 15.0
 _HOLDERS = 3  # are told
 _UNTOLD = 0.5  # of what is in use; where more than that has no name, a window tells too little
 _LATER_S = 3.0  # that the script's output and files take to get here
+_COUNTED_S = 2.0  # after a step, in which it is surely counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _anatomy(
     in_use = shown.in_use if shown and exact else reading.in_use if reading else None
     limit = _limit(hooked, device, reading)
     total, free, others = _card(state, pid, device, around)
-    waiting = hooked.waiting if hooked.waiting and _belongs(hooked.waiting.t, failed) else None
+    waiting = waited(hooked, failed)
     operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
     found = Anatomy(
         pid=pid,
@@ -215,6 +215,19 @@ def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
             found = standing(window, hooked, By.LAYER)
     named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE]
     return Held(tuple(named[:_HOLDERS]), found.total, max(0.0, failed - window.ended), waiting, nameless)
+
+
+def waited(hooked: Hooked, failed: float) -> events.Waiting | None:
+    """Where the script stood while it waited for room, until an allocation *failed* at that time.
+
+    Operations of one function may wait one after another, for 10 s each. No step is counted meanwhile.
+    """
+    waiting = hooked.waiting
+    if waiting is None or _belongs(waiting.t, failed):
+        return waiting
+    course = hooked.steps.busiest
+    still = course is not None and course.before(failed).t <= waiting.t + _COUNTED_S
+    return waiting if still and waiting.t <= failed else None
 
 
 def _belongs(t: float, failed: float) -> bool:
@@ -309,12 +322,11 @@ def closest_to_limit(state: State) -> Closeness | None:
 
 
 def _stood_at(hooked: Hooked, end: float) -> str | None:
-    waiting = hooked.waiting
-    return _line(waiting) if waiting is not None and _belongs(waiting.t, end) else None
+    return _line(waited(hooked, end))
 
 
 def _line(waiting: events.Waiting | None) -> str | None:
-    return f"{PurePath(waiting.file).name}:{waiting.line}" if waiting and waiting.file else None
+    return f"{waiting.file}:{waiting.line}" if waiting and waiting.file else None
 
 
 def _still(trend: Trend | None) -> float:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import chain
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 from tfmemtop import events
@@ -116,13 +118,18 @@ class Attribution:
             yield replace(owner, cluster=None), rest * count, left * count, count
 
     def _before(self, course: Course) -> None:
-        """What was there before the window, and of which no name is known."""
+        """What was there before the window, and of which no name is known.
+
+        If it was recorded, and TensorFlow named no operation, it is a tensor of which a copy was made outside of any:
+        of a number, a list or an array, as by ``tf.constant``. Who has kept it until now is Python.
+        """
         known: dict[int, Owner] = {}
         for place, (owner, begin) in enumerate(zip(self.of, course.begins, strict=True)):
             if begin >= 0:
                 break
             if owner.kind is Kind.UNKNOWN:
-                self.of[place] = known.setdefault(id(owner), replace(owner, kind=Kind.BEFORE))
+                kind = Kind.TENSORS if course.kinds[course.holdings[place]].window else Kind.BEFORE
+                self.of[place] = known.setdefault(id(owner), replace(owner, kind=kind))
 
     def _values(self, cluster: events.XlaCluster) -> Iterator[tuple[Owner, int]]:
         """What lies in a cluster's buffer at its own peak, the largest first."""
@@ -131,7 +138,8 @@ class Attribution:
                 match = _XLA_SHAPE.match(value.shape)
                 shape = tuple(int(side) for side in match[2].split(",") if side) if match else None
                 kind, layer = self._kind(value.operation, "") if value.operation else (Kind.XLA, "")
-                line = events.OperationLine(value.operation, value.file, value.line, "") if value.file else None
+                file = self._file(value.file)
+                line = events.OperationLine(value.operation, file, value.line, "") if file else None
                 operation, dtype = value.operation or value.instruction, match[1] if match else ""
                 line = line or self._line(value.operation)
                 yield Owner(kind, layer, operation, shape, dtype, "xla", line=line), value.size
@@ -188,6 +196,15 @@ class Attribution:
             dtype=variable.dtype,
             kept=False,
         )
+
+    def _file(self, file: str) -> str:
+        """*file* as XLA names it; a notebook's cell as the agent tells of it where it makes a function."""
+        if "/ipykernel_" not in file:
+            return file
+        cell = f"-{PurePath(file).stem}>"
+        functions = (course.function.file for course in self._hooked.steps.courses.values())
+        lines = (line.file for line in self._hooked.lines.values())
+        return next((name for name in chain(functions, lines) if name.endswith(cell)), file)
 
     def _line(self, operation: str) -> events.OperationLine | None:
         """The line of the script that makes an operation, or that of which it is the gradient."""

@@ -1,9 +1,10 @@
 """Views of what other settings would do to a pool, beside what was measured of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfmemtop.events import Allocator, Replayed, SettingReplayed, SmallestLimits
-from tfmemtop.events.device_names import is_gpu
+from tfmemtop.events.device_names import is_gpu, is_pinned
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
 from tfmemtop.state.lookup import device_of
 from tfmemtop.state.model import Hooked, RunState, State
@@ -17,7 +18,8 @@ class Foretold:
     """The replays of one pool; ``measured`` is the newest reading of its allocator.
 
     ``beside`` bytes of the process's memory on that GPU are no pool: its context and what lies outside, as they were
-    read, or without ``measured_beside`` as they are usually. ``None`` for the CPU. ``whole_card`` is the GPU's memory.
+    read, or without ``measured_beside`` as they are usually. ``None`` for the CPU. ``whole_card`` is the GPU's memory,
+    ``gpu`` its NVML index.
     """
 
     pid: int
@@ -26,6 +28,7 @@ class Foretold:
     beside: int | None
     measured_beside: bool
     whole_card: int | None
+    gpu: int | None = None
 
     @property
     def device(self) -> str:
@@ -75,9 +78,68 @@ def foretold(state: State, device: str | None = None) -> list[Foretold]:
         for pid, process in state.processes.items()
         if process.hooked
         for name, windows in process.hooked.windows.items()
-        if windows.replayed is not None and device in (None, name)
+        if windows.replayed is not None and device in (None, name) and not is_pinned(name)
     ]
     return sorted(found, key=lambda view: view.replayed.requested, reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """All logical devices of a process on one GPU, each under a limit of its own; ``limit`` and ``pool`` are the sums.
+
+    It ``fits`` only if all do; ``None`` where that depends on how threads take turns. ``limit`` is ``None`` if a device
+    has none, ``total`` if the process's other memory is not known. ``present`` if it is the setting that they have.
+    """
+
+    devices: tuple[str, ...]
+    growth: bool
+    limit: int | None
+    fits: bool | None
+    pool: int
+    total: int | None
+    present: bool = False
+
+
+def together(views: Sequence[Foretold]) -> list[Together]:
+    """For each GPU with several logical devices of a process: the present setting, and the limits that are enough."""
+    shared: dict[tuple[int, int], list[Foretold]] = {}
+    for view in views:
+        if view.gpu is not None:
+            shared.setdefault((view.pid, view.gpu), []).append(view)
+    found = []
+    for devices in shared.values():
+        if len(devices) > 1:
+            devices.sort(key=lambda view: view.device)
+            rows = [[view.replayed.present for view in devices]]
+            rows += [[_surely(view, growth) for view in devices] for growth in (True, False)]
+            found += [
+                _sum(devices, [row for row in each if row], number == 0)
+                for number, each in enumerate(rows)
+                if all(each)
+            ]
+    return found
+
+
+def _surely(view: Foretold, growth: bool) -> SettingReplayed | None:
+    """The row of the limit that is surely enough."""
+    least = view.least(growth)
+    rows = [row for row in view.rows if least and (row.growth, row.limit) == (growth, least.surely)]
+    return next((row for row in rows if row.collects is view.collects), None)
+
+
+def _sum(devices: Sequence[Foretold], rows: Sequence[SettingReplayed], present: bool) -> Together:
+    limits = [row.limit for row in rows]
+    fits = [row.fits for row in rows]
+    pool = sum(row.outcome.peak_pool for row in rows)
+    return Together(
+        devices=tuple(view.device for view in devices),
+        growth=rows[0].growth,
+        limit=None if None in limits else sum(limit or 0 for limit in limits),
+        fits=False if False in fits else None if None in fits else True,
+        pool=pool,
+        total=devices[0].total(pool),
+        present=present,
+    )
 
 
 def _alike(one: SettingReplayed, other: SettingReplayed) -> bool:
@@ -92,7 +154,8 @@ def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Foretol
         read = _beside(state, pid, index)
         beside, measured = (USUAL_CONTEXT + USUAL_LIBRARIES, False) if read is None else (read, True)
     whole = gpu.info.total if gpu else None
-    return Foretold(pid, replayed, hooked.allocators.get(replayed.device), beside, measured, whole)
+    index = gpu.info.index if gpu else None
+    return Foretold(pid, replayed, hooked.allocators.get(replayed.device), beside, measured, whole, index)
 
 
 def _beside(state: State, pid: int, index: int | None) -> int | None:

@@ -113,6 +113,6 @@ def _whose(windows: list[Holders], hooked: Hooked, sizes: set[int]) -> dict[int,
                 tells = owner.kind not in _STAY, course.begins[place] >= 0, bool(owner.operation)
                 if requested not in best or tells >= best[requested][0]:
                     best[requested] = tells, owner
-                if owner.kind is Kind.TENSORS:
+                if owner.kind is Kind.TENSORS and owner.python_name:
                     names[requested] = owner.python_name
     return {requested: (owner, names.get(requested, "")) for requested, (_, owner) in best.items()}

@@ -56,8 +56,9 @@ _LOSS = re.compile(
     r"(compile_)?loss(es)?(_\d+)?|(\w+_)?crossentropy(_\d+)?|mean_(absolute|squared)_(percentage_|logarithmic_)?error(_\d+)?"
 )
 _INPUT = re.compile(
-    r"(Anonymous)?(MultiDevice)?Iterator|MakeIterator|Optional(From|Get)Value|\w*Dataset|prefetch_|_Arg|_Recv"
+    r"(Anonymous)?(MultiDevice)?Iterator|MakeIterator|Optional(From|Get)Value|\w*Dataset|prefetch_|_Arg|_Recv|SameWorkerRecvDone"
 )
+_SLOT = re.compile(r"(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*")
 _NUMBER = re.compile(r"(.+)_\d+")
 _OPERATIONS = re.compile(
     r"abs|add|add_n|argmax|assign|attention|batchnorm|bias_add|cast|clip_by_value|concat|convolution|cond|"
@@ -155,7 +156,13 @@ class Layers:
         return self._shown(scopes) if scopes else own
 
     def of_slot(self, name: str) -> str:
-        """The layer of an optimizer's slot, ``adam/sequential_c1_kernel_momentum``; empty if it is of none."""
+        """The layer of an optimizer's slot; empty if it is of none.
+
+        Keras calls it ``adam/sequential_c1_kernel_momentum``, TF 1 ``encoder/w/Adam_1``.
+        """
+        variable, _, slot = name.rpartition("/")
+        if variable and _SLOT.fullmatch(slot):
+            return self.of_variable(variable)
         own = name.partition("/")[2] or name
         flat = own.replace("/", "_") + "_"
         rooted = flat.removeprefix(f"{self._root}_") if self._root else flat

@@ -36,6 +36,7 @@ from tfmemtop.ui.screens.drawn import Changed, Drawn
 from tfmemtop.ui.screens.main_screen import MainScreen
 from tfmemtop.ui.search_keys import SearchKeys
 from tfmemtop.ui.sturdy import SturdyApp
+from tfmemtop.ui.window_wishes import WindowWishes
 from tfmemtop.words import refusals
 from tfmemtop.words.alerts import alert
 from tfmemtop.words.safe import safe
@@ -87,6 +88,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
         if choices is not None:
             self.main.choose(choices)
         self._maps = MapWishes()
+        self._windows = WindowWishes()
         self._output_drawn = -1
         self._news = News() if options.notify and source.live else None
 
@@ -150,6 +152,9 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
         self._try(self._draw_output)
         for command in self._maps.change(seen[0].wish):
             self.session.send(command)
+        if self.session.may_change:
+            for window in self._windows.due(self.state):
+                self.session.send(window)
 
     def _seen(self) -> list[Drawn]:
         """The topmost screen that covers all below, and the dialogs over it."""

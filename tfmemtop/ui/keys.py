@@ -42,7 +42,9 @@ KEYS: tuple[Key, ...] = (
     Key("O", "O", "screen.toggle_output", "show or hide the output", "output", rank=9),
     Key("M", "M", "screen.map", "look inside the pool: its chunks, how it grew, why it ran out", "map"),
     Key("B", "B", "screen.holders", "who holds the memory at a step's peak", "holders", rank=2),
-    Key("X", "X", "screen.whatif", "what other settings would do to the newest run; Enter takes one"),
+    Key(
+        "X", "X", "screen.whatif", "what other settings would do to the newest run; Enter takes one", "what if", rank=3
+    ),
     Key("P", "P", "screen.toggle_allocators", "show or hide the allocators"),
     Key("left_square_bracket", "[", "screen.span(-1)", "graph: a shorter time"),
     Key("right_square_bracket", "]", "screen.span(1)", "graph: a longer time"),

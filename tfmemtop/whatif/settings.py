@@ -13,6 +13,10 @@ _STEPS = (1.05, 1.1, 1.25, 1.5, 2.0)
 """Limits above the smallest, as multiples of it."""
 
 
+_LESS_SHARE, _LESS_LEAST = 0.02, 3 * MIB
+"""A thread that waits leaves its further work to others: real runs were seen to pass 2 MiB below the replay's end."""
+
+
 class Present(NamedTuple):
     """The setting that a process has; ``limit`` in bytes, ``None`` if that is not known.
 
@@ -38,42 +42,48 @@ def present(device: str, effective: Effective | None, limit: int | None, variabl
     return Present(growth=bool(effective and effective.growth), limit=limit, collects=collects)
 
 
-def kinds(device: str, present: Present) -> list[tuple[bool, bool]]:
-    """Growth and garbage collection of all settings that *device* can have, the usual ones first."""
-    if not is_gpu(device):
-        return [(True, False)]  # the CPU's pool always grows, and never collects
-    return [(True, present.collects), (False, present.collects), (True, not present.collects)]
+def growths(device: str) -> list[bool]:
+    """Growth on and off, as far as *device* can have it."""
+    return [True, False] if is_gpu(device) else [True]  # the CPU's pool always grows
 
 
 def first(device: str, present: Present) -> list[Question]:
-    """What is asked first: the present setting, a pool without a limit, and the smallest limits of each kind."""
-    asked = [present.question, Question(True, present.collects)]
-    return asked + [Question(growth, collects, smallest=True) for growth, collects in kinds(device, present)]
+    """What is asked first: a pool without a limit, and the smallest limits of each growth."""
+    return [Question(True, present.collects)] + [
+        Question(growth, present.collects, smallest=True) for growth in growths(device)
+    ]
 
 
 def limits(growth: bool, collects: bool, ends: Ends, pool: int | None) -> Iterator[Question]:
-    """Limits from the smallest upward: below it, both ends, what lies between, and above in steps.
+    """Limits around the smallest: below all that could do, both ends, what lies between, and above in steps.
 
     With growth on none above *pool* is asked about, which is what the pool comes to without a limit.
     """
-    below = max(MIB, ends.at_least - max(MIB, _whole(ends.at_least / 50)))
+    below = max(MIB, at_least(ends) - max(MIB, _whole(ends.at_least / 50)))
     between = [ends.at_least + (ends.surely - ends.at_least) // 2 // MIB * MIB] if ends.surely > ends.at_least else []
     wanted = [below, ends.at_least, *between, ends.surely, *(_whole(ends.surely * step) for step in _STEPS)]
-    for limit in dict.fromkeys(wanted):
+    # The largest first: the books of its pool do for all others, where that is one region.
+    for limit in sorted(set(wanted), reverse=True):
         if not growth or pool is None or limit <= pool:
             yield Question(growth, collects, limit)
 
 
+def at_least(ends: Ends) -> int:
+    """The limit in bytes, whole MiB, below which no run is thought to pass."""
+    return max(MIB, ends.at_least - max(_LESS_LEAST, _whole(ends.at_least * _LESS_SHARE)))
+
+
 def further(device: str, present: Present, ends: Sequence[Ends | None], pool: int | None) -> list[Question]:
-    """What is asked next, *ends* being the smallest limits of each of :func:`kinds`."""
+    """What is asked next, *ends* being the smallest limits of each of :func:`growths`.
+
+    Of garbage collection as it is not, one row shows whether it matters. The CPU's pool never collects.
+    """
     asked: list[Question] = []
-    for (growth, collects), found in zip(kinds(device, present), ends, strict=True):
-        if found is None:
-            continue
-        if collects is not present.collects:
-            asked.append(Question(growth, collects, found.surely))  # one row shows what it saves or costs
-        else:
-            asked += limits(growth, collects, found, pool)
+    for growth, found in zip(growths(device), ends, strict=True):
+        if found is not None:
+            asked += limits(growth, present.collects, found, pool)
+    if is_gpu(device) and ends[0] is not None:
+        asked.append(Question(True, not present.collects, ends[0].surely))
     return asked
 
 

@@ -1,37 +1,37 @@
-"""The table of settings for one trace: the replay program is asked twice, then for limits around the smallest."""
+"""The table of settings for one trace: asks for the smallest limits, then for those around them."""
 
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
-from tfmemtop.probe.replaying import Answer, Ends, NotReplayed, Question, run
+from tfmemtop.probe.replaying import Answer, Ends, NotReplayed, Question, Replayer
 from tfmemtop.probe.replaying import Outcome as Found
 from tfmemtop.whatif.course import Course
-from tfmemtop.whatif.settings import Present, first, further, kinds
+from tfmemtop.whatif.settings import Present, at_least, first, further, growths
 
 
 def replayed(course: Course, program: Path, present: Present, t: float = 0.0) -> Replayed:
     """What *program* says of *course*, as an event at *t* seconds of the session."""
     began = time.monotonic()
-    asked = first(course.device, present)
     try:
-        answers = run(program, course.events, course.steps, asked)
-        ends = [answer if isinstance(answer, Ends) else None for answer in answers[2:]]
-        free = answers[1]
-        pool = free.in_order.peak_pool if isinstance(free, Answer) else None
-        more = further(course.device, present, ends, pool)
-        rows = _rows(course, [asked[1], *more], [free, *run(program, course.events, course.steps, more)])
+        with Replayer(program, course.events, course.steps) as replayer:
+            free, *found = replayer.ask(first(course.device, present))
+            ends = [answer if isinstance(answer, Ends) else None for answer in found]
+            pool = free.in_order.peak_pool if isinstance(free, Answer) else None
+            more = [present.question, *further(course.device, present, ends, pool)]
+            answers = [*replayer.ask(more), free]
+            rows = _rows(course, [*more, Question(True, present.collects)], answers)
     except NotReplayed as error:
         return told(course, t, missing=str(error))
     return told(
         course,
         t,
-        present=next(iter(_rows(course, asked[:1], answers[:1])), None),
-        rows=rows,
+        present=rows[0] if answers[0] is not None else None,
+        rows=rows[answers[0] is not None :],
         smallest=[
-            SmallestLimits(growth, collects, found.surely, found.at_least)
-            for (growth, collects), found in zip(kinds(course.device, present), ends, strict=True)
+            SmallestLimits(growth, present.collects, found.surely, at_least(found))
+            for growth, found in zip(growths(course.device), ends, strict=True)
             if found is not None
         ],
         took_s=time.monotonic() - began,

@@ -9,6 +9,7 @@ from tfmemtop.state.holders import By
 from tfmemtop.state.no_holders import Lacking, NoHolders
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import counted, spoken
+from tfmemtop.words.places import named_spot
 
 _KINDS = {
     Kind.VARIABLES: "variables",
@@ -138,7 +139,7 @@ def operation(name: str) -> str:
 
 def holder(name: str, of: Kind) -> str:
     """A row's name."""
-    return operation(name) or _NAMELESS.get(of, _KINDS[of])
+    return named_spot(operation(name), whole=True) or _NAMELESS.get(of, _KINDS[of])
 
 
 def unknown(lost: int, nameless: bool) -> str:

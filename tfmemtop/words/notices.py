@@ -86,7 +86,7 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
         "process {about} is not read: this session has a script of its own",
         "read it in another terminal: tfmemtop attach PID",
     ),
-    K.KERNEL_IS_JUPYTERS: ("not relaunched: Jupyter starts and ends its kernels", "Restart the kernel in Jupyter"),
+    K.KERNEL_IS_JUPYTERS: ("not relaunched: a kernel is restarted in Jupyter", ""),
     K.NOT_RELAUNCHED: ("not relaunched: {detail}", ""),
     K.ENDING_FAILED: ("ending the run has failed: {detail}", ""),
     K.SIGNAL_FAILED: ("the signal was not sent: {detail}", ""),

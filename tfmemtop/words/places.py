@@ -1,5 +1,6 @@
 """How devices and lines of the script are called. Pure."""
 
+import re
 from collections.abc import Hashable, Iterable
 from pathlib import PurePath
 from typing import TypeVar
@@ -8,6 +9,10 @@ from tfmemtop.rules.callsite import Callsite
 from tfmemtop.rules.finding import Place
 
 K = TypeVar("K", bound=Hashable)
+
+_CELL = re.compile(r"<ipython-input-(?P<number>\d+)-[^>]*>:(?P<line>\d+)")
+_UNKNOWN_CELL = re.compile(r".*/ipykernel_\d+/\d+\.py:(?P<line>\d+)")
+"""As ipykernel names the files that its cells seem to be, for its debugger."""
 
 _A_RANGE = 3  # from so many on
 
@@ -42,8 +47,22 @@ def alike_gpus(told: Iterable[tuple[int, K]]) -> list[tuple[K, list[int]]]:
 
 
 def line_of(site: Callsite) -> str:
-    """``train.py:12``"""
-    return f"{PurePath(site.file).name}:{site.line}" if site.file else "the script"
+    """``train.py:12``, ``In [7]:3``"""
+    return spot(site.file, site.line) if site.file else "the script"
+
+
+def spot(file: str, line: int, *, whole: bool = False) -> str:
+    """A line of a file, with the *whole* path if it shall be: ``train.py:12``; of a notebook's cell: ``In [7]:3``."""
+    return named_spot(f"{file}:{line}", whole=whole)
+
+
+def named_spot(text: str, *, whole: bool = False) -> str:
+    """The same for a file and a line that are one text."""
+    if cell := _CELL.fullmatch(text):
+        return f"In [{cell['number']}]:{cell['line']}"
+    if cell := _UNKNOWN_CELL.fullmatch(text):
+        return f"In [?]:{cell['line']}"
+    return text if whole else PurePath(text).name
 
 
 def line_with_code(site: Callsite) -> str:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tfmemtop.events import SettingReplayed
 from tfmemtop.events.device_names import is_gpu
-from tfmemtop.state.foretold import Foretold
+from tfmemtop.state.foretold import Foretold, Together
 from tfmemtop.units import MIB, UNKNOWN, format_bytes, format_count, format_short
 from tfmemtop.words.counting import counted
 from tfmemtop.words.limits import typed
@@ -23,6 +23,12 @@ NOT_REPLAYED = (
 COLUMNS = ("growth", "limit", "fits", "peak", "pool", "cached", "grew", "largest free", "fragmented", "process total")
 """The headings of the table."""
 
+TOGETHER = ("growth", "limit", "fits", "pool", "process total", "")
+"""The headings of the table of all logical devices of a GPU."""
+
+LEFT = ("growth", "fits")
+"""Columns of words; in the others figures stand below each other."""
+
 NO_TIME = "Which setting is faster is not predicted."
 
 
@@ -36,7 +42,19 @@ class CardRow(NamedTuple):
 
 def title(view: Foretold) -> str:
     """What the table is of."""
-    return f"{view.device} of process {view.pid} under other settings, replayed with TensorFlow's own allocator"
+    return f"What if: {view.device} of process {view.pid} under other settings"
+
+
+def aligned(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[str]]:
+    """The cells of *rows* in the columns at *places*, all of a column as wide; the first row are the headings."""
+    widths = [max(len(row[place]) for row in rows) for place in places]
+    return [
+        [
+            row[place].ljust(width) if COLUMNS[place] in LEFT else row[place].rjust(width)
+            for place, width in zip(places, widths, strict=True)
+        ]
+        for row in rows
+    ]
 
 
 def basis(view: Foretold) -> Iterator[str]:
@@ -45,7 +63,7 @@ def basis(view: Foretold) -> Iterator[str]:
     steps = f" of {counted(replayed.steps, 'step')}" if replayed.steps else ""
     seen = f"{counted(replayed.events, 'event')}{steps}"
     of_all = "" if share is None else f", {_percent(share)} of the allocations so far"
-    yield f"It rests on {seen}{of_all}."
+    yield f"It rests on {seen}{of_all}, replayed in TensorFlow's own allocator."
     if replayed.lost:
         yield f"{counted(replayed.lost, 'event')} could not be recorded: all figures are lower than they should be."
     if view.outgrown:
@@ -91,12 +109,12 @@ def remark(view: Foretold, row: SettingReplayed) -> str:
 
 
 def failure(row: SettingReplayed) -> str:
-    """Where it fails: the event, the operation, and what is missing."""
+    """Where it fails: what is missing, the operation, and the event."""
     outcome = row.outcome
     operation = outcome.operation or "an operation without a name"
-    at = "" if outcome.failed is None else f"event {format_count(outcome.failed + 1)}, "
-    short = f", {format_bytes(outcome.lacking)} short" if outcome.lacking else ""
-    return f"{at}{operation} asks for {format_bytes(outcome.asked)}{short}"
+    at = "" if outcome.failed is None else f" (event {format_count(outcome.failed + 1)})"
+    short = f"{format_bytes(outcome.lacking)} short: " if outcome.lacking else ""
+    return f"{short}{operation} asks for {format_bytes(outcome.asked)}{at}"
 
 
 def _present(view: Foretold) -> str:
@@ -115,17 +133,43 @@ def smallest(view: Foretold) -> Iterator[str]:
         if least is None:
             continue
         name = f"With growth {'on' if growth else 'off'}" if is_gpu(view.device) else "On the CPU"
-        yield f"{name} a limit of {typed(least.surely)} is surely enough{_for_what(view)}, replayed in order."
+        yield f"{name} a limit of {typed(least.surely)} is surely enough{_for_what(view)}."
         if least.at_least < least.surely:
             between = least.surely - least.at_least
             yield (
                 f"At least {typed(least.at_least)} are needed. With a limit in the {format_bytes(between)} between, "
-                "allocations wait for each other, and some runs may fail."
+                "it depends on how threads take turns: some runs may fail."
             )
 
 
 def _for_what(view: Foretold) -> str:
     return " for what was recorded" if view.outgrown else ""
+
+
+def together_title(row: Together) -> str:
+    """What the table of all logical devices of a GPU is of."""
+    return f"{', '.join(row.devices[:-1])} and {row.devices[-1]} together, on one GPU (limits and pools added up)"
+
+
+def together_cells(row: Together) -> tuple[str, ...]:
+    """A row of that table, a text for each of :data:`TOGETHER`."""
+    fits = {True: "yes", None: "perhaps", False: "no"}[row.fits]
+    limit = "none" if row.limit is None else _limit(row.limit)
+    pool, total = ("", "") if row.fits is False else (format_short(row.pool), format_short(row.total))
+    return ("on" if row.growth else "off", limit, fits, pool, total, "the present setting" if row.present else "")
+
+
+def together_sentence(row: Together) -> str:
+    """The same as a sentence."""
+    devices = f"{', '.join(row.devices[:-1])} and {row.devices[-1]}"
+    limit = "without a limit" if row.limit is None else f"with limits of {_limit(row.limit)} in all"
+    which = " (the present setting)" if row.present else ""
+    growth = f"growth {'on' if row.growth else 'off'}"
+    if row.fits is False:
+        return f"{devices} do not all fit {limit}, {growth}{which}."
+    total = "" if row.total is None else f", process total {format_short(row.total)}"
+    fit = "all fit" if row.fits else "perhaps all fit"
+    return f"{devices} {fit} {limit}, {growth}{which}: pools of {format_short(row.pool)}{total}."
 
 
 def asynchronous(view: Foretold) -> str | None:

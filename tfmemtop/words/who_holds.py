@@ -1,7 +1,5 @@
 """Who holds a pool's memory, in the reports: rows, the window they are of, and what is not known. Pure."""
 
-from pathlib import PurePath
-
 from tfmemtop.events import Closed, Opened
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.anatomy import Held
@@ -12,6 +10,7 @@ from tfmemtop.state.holders import By, Holder, Standing
 from tfmemtop.units import format_bytes
 from tfmemtop.words.comparison import NOTEWORTHY
 from tfmemtop.words.counting import counted, spoken
+from tfmemtop.words.places import named_spot
 
 NO_NAME = {
     Kind.BEFORE: "before the window",
@@ -60,7 +59,7 @@ def row_name(row: Holder, by: By) -> str:
     if not row.name:
         return kind(row.kind) if by is By.KIND else NO_NAME.get(row.kind, kind(row.kind))
     if by is By.LINE:
-        return PurePath(row.name).name
+        return named_spot(row.name)
     return row.name.rpartition(_CALL)[2] if by is By.OPERATION else row.name
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.corpus.limited import COMMANDS as LIMITED
 
 _HERE = Path(__file__).parent
-_TAKEN = ("demo", "conv", "dense", "function", "shapes", "fragments", "logical", "eager")
+_TAKEN = ("demo", "conv", "dense", "function", "fragments", "logical", "eager")
 
 SCRIPTS: dict[str, list[str]] = {
     **{name: LIMITED[name][1:] for name in _TAKEN},

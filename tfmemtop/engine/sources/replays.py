@@ -21,6 +21,7 @@ from tfmemtop.events import (
     Unreadable,
     decode_event,
 )
+from tfmemtop.events.device_names import is_pinned
 from tfmemtop.whatif.settings import present
 from tfmemtop.whatif.worker import Asked, request
 from tfmemtop.words.replaying import NO_ANSWER, not_done
@@ -80,6 +81,8 @@ class Replays:
             self._begun = 0
 
     def _collect(self, part: Trace) -> None:
+        if is_pinned(part.device):
+            return  # no setting of ours reaches that pool
         key = part.pid, part.device
         if part.part == 0:
             self._parts[key] = []

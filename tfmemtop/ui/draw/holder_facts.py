@@ -1,7 +1,6 @@
 """What stands around the table of holders: the window's facts, the kinds, the chosen line at length. Pure."""
 
 from collections.abc import Sequence
-from pathlib import PurePath
 
 from rich.segment import Segment
 
@@ -15,6 +14,7 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, LETTER, PEAK, PLAIN, WAR
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.units import format_bytes, format_short
 from tfmemtop.words import holders as words
+from tfmemtop.words.places import spot
 from tfmemtop.words.safe import safe
 
 _OPERATION_MOST = 60
@@ -77,7 +77,7 @@ def detail(row: Row, part: Part | None, width: int, glyphs: Glyphs) -> Line:
         return cut([Segment(f" {name}", BOLD), *said], width, glyphs)
     code = ""
     if part.line:
-        code = f"  {PurePath(part.line.file).name}:{part.line.line}  {part.line.code.strip()}"
+        code = f"  {spot(part.line.file, part.line.line)}  {part.line.code.strip()}"
     name = part.operation or part.python_name or words.NO_NAME
     room = max(16, width - 1 - min(len(code), width // 2))
     name = end_of(name, room, glyphs.ellipsis)

@@ -1,7 +1,6 @@
 """Who stands at a moment, as a table: a line each, and the parts of those that are open. Pure."""
 
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -14,6 +13,7 @@ from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, HOLDER, LETTER, PL
 from tfmemtop.ui.draw.text import end_of, exactly
 from tfmemtop.units import format_count, format_short
 from tfmemtop.words import holders as words
+from tfmemtop.words.places import spot
 from tfmemtop.words.safe import safe
 
 _KIND, _BYTES, _SHARE, _COUNT = 13, 8, 5, 6
@@ -137,7 +137,7 @@ def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -
     """An operation's allocations of one shape: bytes, count, shape, what they are for, operation, the script's line."""
     shape_cells = 24 if width >= 100 else 18
     region_cells = 8 if width >= 100 else 0
-    place = f"{PurePath(part.line.file).name}:{part.line.line}" if part.line else ""
+    place = spot(part.line.file, part.line.line) if part.line else ""
     place_cells = min(cell_len(place), 26 if width >= 120 else 16)
     times = "x" if glyphs.ascii else "×"
     text = f"{format_short(part.bytes):>{_BYTES}} {f'{times}{part.count}':<6}"

@@ -24,6 +24,7 @@ from tfmemtop.words.account import in_use, others_say, why_they_differ
 from tfmemtop.words.breakdown import heading
 from tfmemtop.words.devices import shares_missing
 from tfmemtop.words.hook_absence import reason_text, remedy_text
+from tfmemtop.words.places import spot
 from tfmemtop.words.requests import call_text, settled_text
 from tfmemtop.words.safe import safe
 
@@ -215,13 +216,14 @@ def _settings(page: _Page, hooked: Hooked) -> None:
         page.text(process_words.NO_REQUESTS, DIM)
     for asked in hooked.requested:
         page.text(call_text(asked), BOLD, "  ")
-        page.text(f"  {asked.file}:{asked.line}", DIM, "  ")
+        page.text(f"  {spot(asked.file, asked.line, whole=True)}", DIM, "  ")
         if asked.error:
             page.text(f"  raised {asked.error}", ERROR, "  ")
     page.heading("What took effect")
     made = hooked.initialised
     if made:
-        page.fact("refused at" if made.error else "made by", (f"{made.file}:{made.line}" if made.file else None))
+        at = spot(made.file, made.line, whole=True) if made.file else None
+        page.fact("refused at" if made.error else "made by", at)
         if made.code:
             page.fact("", made.code, DIM)
         if made.error:

@@ -1,7 +1,6 @@
 """What TensorFlow's allocators hold, what was asked for, and what took effect."""
 
 from collections.abc import Callable
-from pathlib import PurePath
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -21,6 +20,7 @@ from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.words.no_map import refusal_text, remedy_text, why_text
 from tfmemtop.words.outside import FROM_OUTSIDE
+from tfmemtop.words.places import spot
 from tfmemtop.words.requests import call_text
 from tfmemtop.words.waiting import way
 
@@ -133,7 +133,7 @@ class AllocatorPanel(Panel):
             if not (process.hooked and of_run(self.state, pid)):
                 continue
             for request in process.hooked.requested:
-                where = f" {PurePath(request.file).name}:{request.line} "
+                where = f" {spot(request.file, request.line)} "
                 mark, style = ("!", WARNING) if request.error else (" ", GOOD)
                 asked = call_text(request) + (f"  {request.error}" if request.error else "")
                 text = fit(asked, width - cell_len(where) - 2, self.glyphs)

@@ -6,7 +6,7 @@ from textual.geometry import clamp
 
 from tfmemtop.events import SettingReplayed
 from tfmemtop.state import State
-from tfmemtop.state.foretold import Foretold, foretold
+from tfmemtop.state.foretold import Foretold, foretold, together
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
@@ -17,6 +17,7 @@ from tfmemtop.words import whatif, whatif_screen
 _DROPPED_FIRST = ("fragmented", "largest free", "grew", "cached", "process total")
 """Columns that go first where there is little room."""
 _LOOKS = {True: GOOD, None: WARNING, False: ERROR}
+_REMARK_LEAST = 12  # cells beside the table from which on a row's remark stands there
 _LAST_LEAST = 14  # lines of the panel from which the smallest limits stand below the table
 
 
@@ -31,6 +32,7 @@ class WhatIfPanel(MovedPanel):
         self._at = 0
         self._top = 0
         self._page = 1
+        self._beside = 0  # cells right of the table
         self._spots: dict[int, int] = {}
 
     @property
@@ -57,15 +59,19 @@ class WhatIfPanel(MovedPanel):
         rows = view.rows
         if not rows:
             return lines
-        last = [*whatif.smallest(view), whatif.asynchronous(view), whatif.NO_TIME]
+        shared = [row for row in together(foretold(self.state)) if view.device in row.devices]
+        last = [*whatif.smallest(view), *map(whatif.together_sentence, shared)]
+        last += [*filter(None, [whatif.asynchronous(view)]), whatif.NO_TIME]
         below = _wrapped(last, width) if height >= _LAST_LEAST else []
         at = clamp(self._at, 0, len(rows) - 1)
-        room = max(1, height - len(lines) - len(below) - 3)
+        room = max(1, height - len(lines) - len(below) - 4)
         self._page = room
         self._top = clamp(clamp(self._top, at - room + 1, at), 0, max(0, len(rows) - room))
         seen = range(self._top, min(len(rows), self._top + room))
         lines += self._table(view, rows, seen, at, width, len(lines))
-        lines.append([Segment(" " + fit(whatif.remark(view, rows[at]), width - 1, self.glyphs), DIM)])
+        remark = whatif.remark(view, rows[at])
+        if len(remark) > self._beside or self._beside < _REMARK_LEAST:
+            lines += [[Segment(f"   {line}", DIM)] for line in wrap(remark, width - 4)[:2]]
         return [*lines, [], *below]
 
     def _table(
@@ -77,24 +83,25 @@ class WhatIfPanel(MovedPanel):
             for place, name in enumerate(whatif.COLUMNS)
             if any(text[place] not in ("", UNKNOWN) for text in texts)
         ]
-        widths = [max(len(name), *(len(text[place]) for text in texts)) for place, name in enumerate(whatif.COLUMNS)]
+        headings = [name.upper() for name in whatif.COLUMNS]
+        head, *cells = whatif.aligned([headings, *texts], used)
         for name in _DROPPED_FIRST:
-            if 2 + sum(widths[place] + 2 for place in used) > width:
+            if 2 + sum(len(cell) + 2 for cell in head) > width:
                 used = [place for place in used if whatif.COLUMNS[place] != name]
-        head = "".join(f"{whatif.COLUMNS[place].upper():<{widths[place] + 2}}" for place in used)
-        lines: list[Line] = [[Segment(fit(f"  {head}", width, self.glyphs), DIM)]]
+                head, *cells = whatif.aligned([headings, *texts], used)
+        lines: list[Line] = [[Segment(fit("  " + "  ".join(head), width, self.glyphs), DIM)]]
+        taken = 2 + sum(len(cell) + 2 for cell in head)
+        self._beside = width - taken
         for index in seen:
             self._spots[above + len(lines)] = index
             mark = (">" if self.glyphs.ascii else "▸") if index == at else " "
             line: Line = [Segment(f"{mark} ", BOLD)]
-            for place in used:
+            for place, cell in zip(used, cells[index], strict=True):
                 look = _LOOKS[rows[index].fits] if whatif.COLUMNS[place] == "fits" else PLAIN
                 look = CHOSEN if index == at and place == used[0] else look
-                line.append(Segment(f"{texts[index][place]:<{widths[place]}}", look))
-                line.append(Segment("  "))
-            taken = 2 + sum(widths[place] + 2 for place in used)
-            if width - taken >= 12:
-                line.append(Segment(fit(whatif.remark(view, rows[index]), width - taken, self.glyphs), DIM))
+                line += [Segment(cell, look), Segment("  ")]
+            if self._beside >= _REMARK_LEAST:
+                line.append(Segment(fit(whatif.remark(view, rows[index]), self._beside, self.glyphs), DIM))
             lines.append(Segment.adjust_line_length(line, width))
         return lines
 

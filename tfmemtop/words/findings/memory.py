@@ -25,6 +25,7 @@ from tfmemtop.words.counting import spoken
 from tfmemtop.words.findings.card import BESIDE_POOLS
 from tfmemtop.words.findings.leaks import WHY_IT_LEAKS, holding, keep_less, kept_by_windows
 from tfmemtop.words.findings.saying import Said, say
+from tfmemtop.words.places import named_spot
 from tfmemtop.words.requests import tensor_text
 from tfmemtop.words.who_holds import held
 
@@ -59,7 +60,7 @@ def _(found: NoRoom) -> Said:
 @say.register
 def _(found: CrashedWhenFull) -> Said:
     closest = found.closest
-    at = f" at {closest.line}" if closest.line else ""
+    at = f" at {named_spot(closest.line)}" if closest.line else ""
     full = f"At least {format_bytes(closest.highest)} were in use"
     if closest.pool is not None:
         full += f" in a pool of {format_bytes(closest.pool)}"
@@ -85,7 +86,7 @@ def _where(found: AllocationFailed | NoRoom) -> str:
 
 def _asked_for(a: Anatomy) -> str:
     """``Conv2D at train.py:12 asked for 64.0 MiB``, as far as it is known."""
-    who = _operation(a.operation) + (f" at {a.line}" if a.line else "")
+    who = _operation(a.operation) + (f" at {named_spot(a.line)}" if a.line else "")
     if a.asked is not None:
         return f"{who} asked for {format_bytes(a.asked)}"
     if a.more_than:

@@ -1,0 +1,19 @@
+"""What the tests on a GPU have in common."""
+
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tfmemtop.probe.build import REPLAY, build
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    """The probe and the replay are there before the script begins, which then need not wait for them."""
+    spec = find_spec("tensorflow")
+    assert spec is not None and spec.origin is not None
+    folder = Path(spec.origin).parent
+    for made in (build(folder, version("tensorflow")), build(folder, version("tensorflow"), REPLAY)):
+        assert made.state == "built", made

@@ -1,0 +1,31 @@
+"""The cells of a notebook, which IPython compiles as if they were files: ``/tmp/ipykernel_81/2738.py``.
+
+IPython knows which cell a file is, by the number in ``In [7]``. It is told by the name that IPython itself gives a cell
+where no debugger needs a file: ``<ipython-input-7-2738>``.
+"""
+
+import sys
+from typing import Any
+
+_MODULE, _CLASS = "IPython.core.interactiveshell", "InteractiveShell"
+_SUFFIX = ".py"
+
+
+def told(file: str) -> str:
+    """The name by which to tell of *file*: a cell's if it is one, else its own."""
+    if "ipykernel" not in file:
+        return file
+    # Past properties, which would be IPython's or the script's code.
+    shell = _part(_part(_part(sys.modules.get(_MODULE), _CLASS), "_instance"), "compile")
+    numbers = _part(shell, "_filename_map")
+    number = numbers.get(file) if type(numbers) is dict else None
+    if type(number) is not int:
+        return file
+    stem = file.rpartition("/")[2]
+    stem = stem[: -len(_SUFFIX)] if stem.endswith(_SUFFIX) else stem
+    return f"<ipython-input-{number}-{stem}>"
+
+
+def _part(whole: Any, name: str) -> Any:
+    parts = getattr(whole, "__dict__", None)
+    return None if parts is None else parts.get(name)

@@ -1,0 +1,59 @@
+"""Tells a notebook of its own session: a small program of ours that ``%memtop`` runs beside the kernel.
+
+So the kernel gets no module of ours, and folding a long recording takes nothing of its time.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop.commands.known_sessions import recording_of
+from tfmemtop.commands.recorded import spacing_s, told
+from tfmemtop.commands.saying import tell_json
+from tfmemtop.notebooks.drawn import Drawn
+from tfmemtop.options import Refusal
+from tfmemtop.recording import RecordingError, read
+from tfmemtop.reports.account import account
+from tfmemtop.reports.why import page
+from tfmemtop.rules.run_review import review
+from tfmemtop.state import State
+
+_COLUMNS = 600
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what is told of the session that is named, as JSON; return 0."""
+    (session,) = sys.argv[1:] if arguments is None else arguments
+    try:
+        tell_json(msgspec.json.encode(_look(session)))
+    except (Refusal, RecordingError) as error:
+        tell_json(msgspec.json.encode(Drawn(error=str(error))))
+    return 0
+
+
+def _look(session: str) -> Drawn:
+    recording = read(Path(recording_of(session)))
+    seen = review(told(recording), None, spacing_s(recording))
+    if seen.state.run is None:
+        return Drawn()
+    parts = account(seen.state)
+    return msgspec.structs.replace(_curves(seen.state), text=[*parts, *([""] if parts else []), *page(seen, session)])
+
+
+def _curves(state: State) -> Drawn:
+    """The newest run's memory from its start on, in so many columns."""
+    run = state.run
+    assert run is not None
+    width_s = max(run.curve.end, 0.1) / _COLUMNS
+    in_use, pool, total = (run.curve.columns(width_s, _COLUMNS, boundary) for boundary in range(3))
+    return Drawn(
+        width_s=width_s,
+        in_use=in_use,
+        pool=pool,
+        # Without a GPU the process's total is the pool.
+        total=total if state.devices else [],
+        limit=max(run.limits.values(), default=None),
+        ran_out_s=[each.t - run.started for each in run.ran_out],
+    )

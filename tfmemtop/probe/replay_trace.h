@@ -1,0 +1,131 @@
+// A trace of allocations and frees, the same made smaller, and in another order.
+
+#ifndef TFMEMTOP_PROBE_REPLAY_TRACE_H_
+#define TFMEMTOP_PROBE_REPLAY_TRACE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <random>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kRounding = 256;  // of every request, by BFC
+constexpr int64_t kUnlimited = int64_t{1} << 46;
+constexpr int64_t kNone = -1;
+
+int64_t Rounded(int64_t size) { return std::max((size + kRounding - 1) / kRounding * kRounding, kRounding); }
+int64_t WholeMiB(int64_t size) { return (size + kMiB - 1) / kMiB * kMiB; }
+
+struct Event {
+  int64_t who;    // thread * 2, + 1 for a free
+  int64_t value;  // bytes asked for; of a free, which allocation
+};
+
+struct Trace {
+  std::vector<Event> events;
+  std::vector<int64_t> number;    // of an event: which allocation it makes or frees
+  std::vector<int64_t> recorded;  // of an event: its number in the trace as it was recorded; empty if this is that
+  std::vector<int64_t> steps;     // events at which a step begins
+  std::vector<std::vector<int64_t>> of_thread;
+  int64_t allocations = 0, largest = 0, peak = 0;  // `peak` of the requests, rounded
+};
+
+bool Prepare(Trace* trace) {
+  std::vector<bool> lives;
+  std::vector<int64_t> size;
+  int64_t in_use = 0, threads = 0;
+  for (const Event& event : trace->events) {
+    const int64_t thread = event.who >> 1;
+    if (event.who < 0 || event.value < 0 || thread > (1 << 20)) return false;
+    threads = std::max(threads, thread + 1);
+    if (event.who & 1) {
+      if (event.value >= static_cast<int64_t>(lives.size()) || !lives[event.value]) return false;
+      lives[event.value] = false;
+      in_use -= size[event.value];
+      trace->number.push_back(event.value);
+    } else {
+      if (event.value > kUnlimited) return false;
+      trace->number.push_back(lives.size());
+      lives.push_back(true);
+      size.push_back(Rounded(event.value));
+      in_use += size.back();
+      trace->largest = std::max(trace->largest, size.back());
+      trace->peak = std::max(trace->peak, in_use);
+    }
+  }
+  trace->allocations = lives.size();
+  trace->of_thread.resize(threads);
+  for (size_t at = 0; at < trace->events.size(); at++) {
+    trace->of_thread[trace->events[at].who >> 1].push_back(at);
+  }
+  return true;
+}
+
+// The same trace with all sizes divided; false if that cannot be.
+bool MakeSmaller(const Trace& trace, int64_t divisor, Trace* smaller) {
+  smaller->events = trace.events;
+  smaller->steps = trace.steps;
+  for (Event& event : smaller->events) {
+    if (!(event.who & 1)) event.value = (event.value + divisor - 1) / divisor;
+  }
+  return Prepare(smaller);
+}
+
+// The trace as it might have been: each thread now and then is up to `apart` events earlier or later beside the others.
+// Its own events stay in their order, and nothing is freed before it is allocated.
+Trace Reordered(const Trace& trace, int64_t apart, int64_t seed) {
+  std::mt19937_64 chance(seed);
+  std::vector<int64_t> turn(trace.events.size());
+  for (const auto& mine : trace.of_thread) {
+    int64_t shift = 0, before = -2 * apart, last = -apart;
+    for (int64_t at : mine) {
+      // Now and then, and after a rest.
+      if (at > before + apart || chance() % 16 == 0) shift = static_cast<int64_t>(chance() % (2 * apart + 1)) - apart;
+      before = at;
+      turn[at] = last = std::max(last, at + shift);
+    }
+  }
+  Trace other;
+  other.steps = trace.steps;
+  std::vector<int64_t> renumbered(trace.allocations, kNone), cursor(trace.of_thread.size(), 0);
+  std::vector<std::vector<int64_t>> waiting(trace.allocations);  // frees, by what they free
+  using Next = std::pair<int64_t, int64_t>;                      // its turn, and which event
+  std::priority_queue<Next, std::vector<Next>, std::greater<Next>> next;
+  const auto offer = [&](int64_t thread) {
+    const auto& mine = trace.of_thread[thread];
+    if (cursor[thread] < static_cast<int64_t>(mine.size())) next.push({turn[mine[cursor[thread]]], mine[cursor[thread]]});
+  };
+  for (size_t thread = 0; thread < trace.of_thread.size(); thread++) offer(thread);
+  int64_t made = 0;
+  while (!next.empty()) {
+    const int64_t at = next.top().second, number = trace.number[at];
+    next.pop();
+    Event event = trace.events[at];
+    if (event.who & 1) {
+      if (renumbered[number] == kNone) {
+        waiting[number].push_back(at);
+        continue;
+      }
+      event.value = renumbered[number];
+    } else {
+      renumbered[number] = made++;
+      for (int64_t free : waiting[number]) next.push({turn[free], free});
+    }
+    other.events.push_back(event);
+    other.recorded.push_back(at);
+    cursor[event.who >> 1]++;
+    offer(event.who >> 1);
+  }
+  Prepare(&other);
+  return other;
+}
+
+}  // namespace
+
+#endif  // TFMEMTOP_PROBE_REPLAY_TRACE_H_
