@@ -15,7 +15,7 @@ import pytest
 from tests.agent.conftest import PYTHON
 from tests.patience import PATIENCE_S
 from tests.probe.cached import TRAINING, Compiler, Recorded, Script
-from tests.probe.test_build import command
+from tests.probe.test_build import BUILDS, command
 from tfmemtop.events import Allocator, Probe
 from tfmemtop.probe.build import Built
 from tfmemtop.probe.cache import describe
@@ -164,7 +164,7 @@ def test_a_cache_given_to_somebody_else(compiler: Compiler, tensorflow: tuple[Pa
 
 def builder(tensorflow: tuple[Path, str], compiler: Compiler) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tfmemtop.probe.build", *map(str, tensorflow)],
+        [sys.executable, "-c", BUILDS, *map(str, tensorflow)],
         env={**os.environ, **compiler.variables},
         stdout=subprocess.PIPE,
         text=True,
