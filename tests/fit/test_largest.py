@@ -1,5 +1,6 @@
 """The search for the largest value: right, and in few tries."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,14 +10,21 @@ from tfmemtop.fit.search import Outcome, Result, Tried
 from tfmemtop.units import MIB
 
 
-def search(fixed: float, each: float, limit: int, wanted: Wanted, tries: int = 20, room: float = 1.0) -> LargestSearch:
-    """Of a program that needs *fixed* bytes and *each* for every one, and can use the share *room* of the limit."""
+def search(
+    fixed: float, each: float, limit: int, wanted: Wanted, tries: int = 20, room: float = 1.0, *, replayed: bool = False
+) -> LargestSearch:
+    """Of a program that needs *fixed* bytes and *each* for every one, and can use the share *room* of the limit.
+
+    With *replayed* that is foretold after each try that passed.
+    """
     made = LargestSearch(wanted, tries)
     while (value := made.next()) is not None:
         need = int(fixed + each * value)
         passed = need <= limit * room
         how = Outcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
         tried = Tried(limit=None, how=how, duration_s=1.0, peak_in_use=need if passed else limit)
+        if replayed and passed:
+            tried = msgspec.structs.replace(tried, at_least=int(need / room / 1.02), kept=int(fixed * 0.8))
         made.tell(TriedValue(value, tried, limit))
     return made
 
@@ -35,6 +43,16 @@ def test_few_tries_are_enough(fixed: float, each: float, limit: int, room: float
     right = int((limit * room - fixed) / each)
     assert made.works is not None and made.works <= right <= made.works * (1 + 1 / CLOSE) + 1
     assert made.settled
+
+
+@pytest.mark.parametrize(
+    ("fixed", "each", "room"), [(20, 0.3, 0.85), (5, 0.13, 0.8), (300, 2.0, 0.9), (60, 0.15, 0.97)]
+)
+def test_what_is_foretold_of_each_try_spares_some(fixed: float, each: float, room: float) -> None:
+    made = search(fixed * MIB, each * MIB, 512 * MIB, Wanted("batch", 1, 4096), tries=6, room=room, replayed=True)
+    right = int((512 * MIB * room - fixed * MIB) / (each * MIB))
+    assert made.settled and made.works is not None and len(made.tried) <= 5
+    assert made.works <= right <= made.works * (1 + 1 / CLOSE) + 1
 
 
 @given(st.integers(0, 900), st.integers(1, 400), st.integers(1, 300), st.integers(1, 5000), st.floats(0.5, 1.0))

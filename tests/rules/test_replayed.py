@@ -6,13 +6,16 @@ import msgspec
 import pytest
 
 from tests import streams
+from tests.rules.situations import effective, reading
 from tests.streams import GIB, MIB
 from tests.whatif.test_command import replayed_on_a_gpu
 from tfmemtop import events
 from tfmemtop.rules.fitting import suggested_limits
+from tfmemtop.rules.memory import out_of_memory
 from tfmemtop.settings import Settings
 from tfmemtop.state import State
 from tfmemtop.suggested import Basis, with_margin
+from tfmemtop.words.findings import say
 from tfmemtop.words.limits import basis, sentences
 
 SETTINGS = Settings()
@@ -56,3 +59,34 @@ def test_a_peak_that_rose_a_little_since_is_added() -> None:
     later = 10 * GIB + 300 * MIB
     (limit,) = suggested_limits(state(later), Settings(), ["python", "train.py"])
     assert (limit.basis, limit.size) == (Basis.REPLAYED, with_margin(15 * GIB + 300 * MIB))
+
+
+def failed_again(limit: int, growth: bool, **changed: Any) -> str:
+    """What is said of the second run, which ran out under *limit* bytes, after one whose replay is known."""
+    first = msgspec.structs.replace(replayed_on_a_gpu(), kept=3 * GIB, **changed)
+    stream: list[events.Event] = [
+        *(streams.session(), streams.run(), streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),
+        *(streams.effective(0.5, 100), streams.allocator(2.0, 100, 8 * GIB, 10 * GIB, 12 * GIB), first),
+        *(events.RunEnd(t=20.0, run=1, exit_code=0, signal=None), streams.run(21.0, 2, 200)),
+        *(streams.process(21.2, 200, run=2), streams.hook(21.4, 200)),
+        msgspec.structs.replace(effective(growth, limit, 21.5, 200), pid=200),
+        reading(22.0, 7 * GIB, 8 * GIB, 9 * GIB, limit, pid=200),
+        events.OutOfMemory(t=23.0, pid=200, message="OOM", device="GPU:0", requested=GIB, operation="MatMul"),
+    ]
+    (found,) = out_of_memory(streams.fold(stream))
+    return say(found).figures
+
+
+def test_running_out_says_what_would_have_passed_by_the_replay_of_an_earlier_run() -> None:
+    said = failed_again(9 * GIB, growth=True)
+    assert said.startswith(
+        "The allocations of run 1, replayed, surely fit under a limit of 15360M with growth on (at least 12288M) "
+        "or of 20480M with growth off (at least 19456M). With this limit ~50 % of the batch would fit."
+    )
+    off = [
+        events.SmallestLimits(True, True, 15 * GIB, 12 * GIB),
+        events.SmallestLimits(False, True, 11 * GIB, 10 * GIB),
+    ]
+    assert "Under this limit they fit with growth off." in failed_again(12 * GIB, growth=True, smallest=off)
+    assert "replayed" not in failed_again(9 * GIB, growth=True, whole=False)
+    assert "replayed" not in failed_again(9 * GIB, growth=True, lost=1)

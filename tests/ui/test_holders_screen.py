@@ -171,8 +171,12 @@ ASYNC = [
 ]
 NONE = [event for event in pools.watched([[(pools.MIB, True)]]) if not isinstance(event, events.Probe)]
 UNAVAILABLE = events.Probe(t=9.0, pid=100, state="unavailable", text="no compiler", remedy="apt install g++")
+NOT_ASKED = [
+    msgspec.structs.replace(event, holders_interval_s=0.0) if isinstance(event, events.Session) else event
+    for event in NONE
+]
 REFUSED = msgspec.structs.replace(
-    held.step(1).done(9.0), missing="--holders-interval 0 asks for none", names=b"", holdings=b"", spans=b"", times=b""
+    held.step(1).done(9.0), missing="the file is damaged", names=b"", holdings=b"", spans=b"", times=b""
 )
 
 
@@ -182,7 +186,10 @@ REFUSED = msgspec.structs.replace(
         (ASYNC, "cuda_malloc_async does not tell who holds its memory"),
         ([*NONE, UNAVAILABLE], "not in use here: no compiler"),
         ([*NONE, events.Probe(t=9.0, pid=100, state="building")], "being built or loaded"),
-        ([*NONE, REFUSED], "There is no window: --holders-interval 0 asks for none."),
+        ([*NONE, REFUSED], "There is no window: the file is damaged."),
+        (NOT_ASKED, "No window is opened of itself: the session was started with --holders-interval 0."),
+        (NOT_ASKED, "[n] asks for a window now."),
+        ([*NOT_ASKED, events.HookEnd(t=31.0, pid=100, reason="exit")], "nobody had asked for a window"),
         (pools.watched([[(pools.MIB, True)]]), "No window has been recorded yet"),
         ([*NONE, events.HookEnd(t=31.0, pid=100, reason="exit")], "ended before a window was recorded"),
         ([s.session(), s.run()], "No pool is known"),

@@ -17,6 +17,7 @@ from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.state.foretold import foretold, together
 from tfmemtop.units import MIB
+from tfmemtop.whatif.cards import cards
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 
@@ -91,16 +92,23 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
     (view,) = foretold(streams.fold(stream))
     assert [row.fits for row in view.rows] == [True, False, None, True, True]
     assert view.beside == GIB and view.total(12 * GIB) == 13 * GIB
-    text = "\n".join(page([view], [("16 GB T4", 15 * GIB), ("24 GB L4", 22 * GIB)]))
+    text = "\n".join(page([view], [("16 GB T4", 15 * GIB, False), ("24 GB L4", 22 * GIB, True)]))
     assert "256.0 MiB short: step/MatMul asks for 1.0 GiB (event 42)" in text
     assert "cuda_malloc_async is another allocator, which cannot be replayed: 9.0 GiB would be in use" in text
     t4 = next(line for line in text.splitlines() if line.startswith("16 GB T4"))
-    assert "perhaps" in t4 and t4.rstrip().endswith("no, needs ~21.0 GiB")
-    assert "fits, ~6.0 GiB left" in text and "fits, ~1.0 GiB left" in text
+    assert "perhaps" in t4 and t4.rstrip().endswith("no, needs 21.0 GiB")
+    assert "fits, 6.0 GiB left" in text and "fits, 1.0 GiB left" in text
     assert to_json(view)["smallest"] == {
         "growth_on": {"surely": 15 * GIB, "at_least": 12 * GIB},
         "growth_off": {"surely": 20 * GIB, "at_least": 19 * GIB},
     }
+
+
+def test_every_card_has_a_source_and_what_was_not_measured_is_an_estimate() -> None:
+    assert [card.name for card in cards() if card.measured] == ["H200"]
+    for card in cards():
+        assert card.source and 0.89 < card.total_mib / 1024 / int(card.nominal.split()[0]) <= 1.0
+        assert 0 < card.usable < card.total_mib * MIB
 
 
 def test_logical_devices_that_share_a_gpu_fit_only_together() -> None:

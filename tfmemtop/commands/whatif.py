@@ -58,7 +58,7 @@ def run(arguments: Arguments) -> int:
     if arguments.json:
         tell_json(msgspec.json.format(msgspec.json.encode(to_json(views[0]))))
     else:
-        tell(page(views, [(f"{card.nominal} {card.name}", card.usable) for card in cards()]))
+        tell(page(views, [(f"{card.nominal} {card.name}", card.usable, card.measured) for card in cards()]))
     return 0
 
 

@@ -28,6 +28,7 @@ def describe(launch: Launch, id: str, output_path: str | None) -> Session:
         host_memory_of=memory.owner,
         cores=os.cpu_count() or 1,
         interval_s=launch.interval_s,
+        holders_interval_s=launch.holders_interval_s,
         command=watched(launch),
         output_path=output_path,
     )

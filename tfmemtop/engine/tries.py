@@ -17,6 +17,8 @@ GRACE_S = 5.0
 """How long a script has to end by itself once it is asked to."""
 
 _LOOK_S = 0.25
+_REPLAY_S = 60.0
+"""How long a replay may take after the end of a try, the building of its program included."""
 _DRIVER_WAIT_S = 10.0
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -60,7 +62,10 @@ class Tries:
             with suppress(asyncio.TimeoutError):  # a notice says that the driver does not answer
                 await asyncio.wait_for(self._watch.readings.devices(), _DRIVER_WAIT_S)
             self._watch.start(run)
-            return await self._until(over)
+            reached = await self._until(over)
+            await self._watch.ending.end(GRACE_S)
+            await self._replayed()
+            return reached
         finally:
             await self._watch.ending.end(GRACE_S)
             self._stream.forget(take)
@@ -75,11 +80,21 @@ class Tries:
     async def _until(self, over: Callable[[float], bool]) -> bool:
         done = False
         while not done and not self.interrupted:
-            self._news.clear()
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._news.wait(), _LOOK_S)
+            await self._look()
             done = over(self._stream.now()) or not self._watch.runs.running
         return done
+
+    async def _look(self) -> None:
+        """Wait for something to happen, a little at most."""
+        self._news.clear()
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._news.wait(), _LOOK_S)
+
+    async def _replayed(self) -> None:
+        """Wait for what the try's allocations foretell: it may have ended before they were replayed."""
+        until = self._stream.now() + _REPLAY_S
+        while self._watch.replays.going and not self.interrupted and self._stream.now() < until:
+            await self._look()
 
     def _notice(self, _: Event) -> None:
         self._news.set()

@@ -74,7 +74,7 @@ class Watch:
         self._outside = outside
         self._stream = stream
         self._probes = probes
-        self._replays = replays
+        self.replays = replays
         self._dumps = dumps
         self._chunks = chunks
         self._windows = windows
@@ -89,7 +89,7 @@ class Watch:
         if self._output is not None:
             self._output.begin()
         self._probes.begin()
-        self._replays.begin()
+        self.replays.begin()
         self.maps.begin()
         self._dumps.begin()
         self._chunks.begin()
@@ -104,7 +104,7 @@ class Watch:
 
     async def __aexit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
-        _close(self._outside.close, self._replays.close)
+        _close(self._outside.close, self.replays.close)
         _close(self._probes.close, self._dumps.close, self._chunks.close)
         _close(self._windows.close, self._xla_reports.close)
         _close(self.readings.close, self.hooks.close)

@@ -46,6 +46,7 @@ class Session(Event, tag="session", frozen=True):
     command: Words  # empty when only watching
     output_path: Text | None = None  # where the script's output is kept
     host_memory_of: Literal["machine", "container", "job", "cgroup"] = "machine"  # whose `host_memory` is
+    holders_interval_s: Seconds | None = None  # between two windows of allocations; 0: none that nobody asks for
 
 
 class CaughtUp(Event, tag="caught_up", frozen=True):
@@ -75,6 +76,19 @@ class Run(Event, tag="run", frozen=True):
     def recorded(self) -> "Run":
         if not self.settings.environment:
             return self
+        environment = without_secrets(self.settings.environment)
+        return msgspec.structs.replace(self, settings=msgspec.structs.replace(self.settings, environment=environment))
+
+
+class Upcoming(Event, tag="upcoming", frozen=True):
+    """The settings that were chosen for the next start of a Jupyter kernel. They hold until others are chosen."""
+
+    keep = Latest()
+    urgent = True
+
+    settings: Settings
+
+    def recorded(self) -> "Upcoming":
         environment = without_secrets(self.settings.environment)
         return msgspec.structs.replace(self, settings=msgspec.structs.replace(self.settings, environment=environment))
 

@@ -74,7 +74,8 @@ class Replayed(Event, tag="replayed", frozen=True):
     """The trace of one pool, replayed under many settings in TensorFlow's own BFC allocator.
 
     ``present`` is the setting that the process has. The trace has ``events``, of them ``allocations``, in ``steps``;
-    ``whole`` and ``lost`` are the trace's. ``requested`` is the most that was asked for at once, without any rounding.
+    ``whole`` and ``lost`` are the trace's. ``requested`` is the most that was asked for at once, without any rounding;
+    ``kept`` what was in use of that as the last step began, ``None`` without steps.
     ``missing`` says why there are no rows, ``remedy`` what helps.
     """
 
@@ -89,6 +90,7 @@ class Replayed(Event, tag="replayed", frozen=True):
     lost: Size = 0
     whole: bool = True
     requested: Size = 0
+    kept: Size | None = None
     present: SettingReplayed | None = None
     rows: Annotated[list[SettingReplayed], Few] = msgspec.field(default_factory=list)
     smallest: Annotated[list[SmallestLimits], Few] = msgspec.field(default_factory=list)

@@ -15,6 +15,12 @@ CLOSE = 50
 _BACK = 25
 """Where a prediction failed, the next try is a 25th below it: fragmentation and rounding take a few percent."""
 
+_ABOVE = 1.02
+"""The smallest limit that really passes, as a multiple of the lower end of what is foretold."""
+
+_BEFORE = 0.85
+"""After a single try that passed, the next is so much of what it lets expect: two that passed say more than one."""
+
 _RANGE = re.compile(r"([A-Za-z_]\w*)=(\d{1,13})\.\.(\d{1,13})")
 
 
@@ -65,6 +71,13 @@ class Growth(msgspec.Struct, frozen=True):
         return int((limit - self.fixed) / self.each)
 
 
+def _line(points: Sequence[tuple[int, float]]) -> Growth | None:
+    """Through two values and what they need; ``None`` if it does not rise."""
+    (value, need), (larger, more) = points
+    each = (more - need) / (larger - value)
+    return Growth(more - each * larger, each) if each > 0 else None
+
+
 class LargestSearch:
     """Asks for one try after another, until the largest value that works is known closely enough."""
 
@@ -94,17 +107,28 @@ class LargestSearch:
         """How the peak grows with the value, by the two largest values that worked; ``None`` if it does not grow."""
         known = {one.value: one.tried.peak_in_use for one in self.tried if one.tried.passed}
         points = sorted((value, peak) for value, peak in known.items() if peak is not None)[-2:]
-        if len(points) < 2:
-            return None
-        (value, peak), (larger, more) = points
-        each = (more - peak) / (larger - value)
-        return Growth(more - each * larger, each) if each > 0 else None
+        return _line(points) if len(points) == 2 else None
 
     @property
     def predicted(self) -> int | None:
-        """The largest value by that line; ``None`` if it cannot be told."""
-        growth, limit = self.growth, self.limit
+        """The largest value by the line of what is needed; ``None`` if it cannot be told."""
+        growth, limit = self._needed, self.limit
         return growth.largest(limit) if growth is not None and limit is not None else None
+
+    @property
+    def _needed(self) -> Growth | None:
+        """How the smallest limit that passes grows with the value, where all tries tell it; else how the peak does."""
+        told = {one.value: one.tried.at_least for one in self.tried if one.tried.passed}
+        points = sorted((value, least * _ABOVE) for value, least in told.items() if least is not None)[-2:]
+        return _line(points) if len(points) == 2 and None not in told.values() else self.growth
+
+    def _from_one(self) -> int | None:
+        """Where to try after a single value that passed: by what of it was kept between steps, as far as is known."""
+        (one,), limit = self.tried, self.limit
+        least, kept = one.tried.at_least, one.tried.kept
+        if not one.tried.passed or least is None or kept is None or limit is None or not kept < least < limit:
+            return None
+        return int(one.value * (limit - kept) / (least * _ABOVE - kept) * _BEFORE)
 
     def tell(self, tried: TriedValue) -> None:
         """Take in how the try went that :meth:`next` asked for."""
@@ -127,7 +151,7 @@ class LargestSearch:
         high = wanted.highest + 1 if fails is None else fails
         if high - low <= (1 if works is None or fails is None else max(1, works // CLOSE)):
             return None
-        candidate = self._beside_the_prediction(low, high)
+        candidate = self._from_one() if len(self.tried) == 1 else self._beside_the_prediction(low, high)
         if candidate is None or not low < candidate < high:
             candidate = low * 2 if fails is None else high // 4 if works is None else (low + high) // 2
         return min(max(candidate, low + 1), high - 1)

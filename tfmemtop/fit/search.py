@@ -54,7 +54,8 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
 
     ``peak_in_use`` and ``pool`` are the highest of the largest allocator, in bytes; ``speed`` is in
     ``speed_unit``, ``steps/s`` or ``allocations/s``; ``stalled_s`` seconds without any allocation. ``surely`` and
-    ``at_least`` are the smallest limits that the replay of its allocations foretells, in bytes.
+    ``at_least`` are the smallest limits that the replay of its allocations foretells, in bytes; ``kept`` is what was in
+    use between two steps.
     """
 
     limit: int | None
@@ -67,6 +68,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     stalled_s: float = 0.0
     surely: int | None = None
     at_least: int | None = None
+    kept: int | None = None
 
     @property
     def passed(self) -> bool:

@@ -17,7 +17,6 @@ from tfmemtop.events import (
     Replayed,
     Run,
     RunEnd,
-    SmallestLimits,
     Stopping,
 )
 from tfmemtop.fit.search import Outcome, Result, Tried
@@ -186,6 +185,8 @@ class Watch:
         """How the try under *limit* went; *complained* if TensorFlow wrote that a pool ran out."""
         over = self._ended_at if self._ended_at is not None else now
         how = self._outcome(complained, interrupted)
+        replayed = self._speaking()
+        foretold = replayed.least(self._growth) if replayed else None
         speed, unit = self._speed(over) if how.passed else (None, "")
         return Tried(
             limit=limit,
@@ -196,19 +197,20 @@ class Watch:
             speed=speed,
             speed_unit=unit,
             stalled_s=round(self._stall(over), 3) if self._began is not None else 0.0,
-            surely=foretold.surely if (foretold := self._foretold()) else None,
+            surely=foretold.surely if foretold else None,
             at_least=foretold.at_least if foretold else None,
+            kept=replayed.kept if replayed else None,
         )
 
-    def _foretold(self) -> SmallestLimits | None:
-        """What the replay says of the limit, if one pool alone was used, and needed no more after what was replayed."""
+    def _speaking(self) -> Replayed | None:
+        """The replay, if one pool alone was used, and needed no more after what was replayed."""
         if len(self._last) != 1 or len(self._replayed) != 1:
             return None
         (replayed,) = self._replayed.values()
         present = replayed.present
         if replayed.missing or replayed.lost or present is None or (self._peak or 0) > present.in_order.peak * 1.05:
             return None
-        return replayed.least(self._growth)
+        return replayed
 
     def _read(self, event: Allocator) -> None:
         if event.in_use is None:

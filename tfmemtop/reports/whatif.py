@@ -10,8 +10,8 @@ from tfmemtop.units import UNKNOWN
 from tfmemtop.words import whatif
 from tfmemtop.words.safe import safe
 
-Card = tuple[str, int]
-"""Its name and the bytes that programs can have of it."""
+Card = tuple[str, int, bool]
+"""Its name, the bytes that programs can have of it, and whether these were measured."""
 
 
 _EMPTY = ("", UNKNOWN)

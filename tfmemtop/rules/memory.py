@@ -10,6 +10,7 @@ from tfmemtop.rules.causes import Cause, Pending, Scratch, judge, judge_pending
 from tfmemtop.rules.finding import Finding, Severity
 from tfmemtop.rules.leaks import MANY, Leaked, keeping_less, leaked, leaked_until
 from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.rules.replayed import WouldPass, would_pass
 from tfmemtop.rules.run_devices import hooked_of_run
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import RETRIED_S, Anatomy, Closeness, anatomies, closest_to_limit, trying
@@ -54,6 +55,7 @@ class AllocationFailed(Finding):
     """TensorFlow raised an out-of-memory error. ``holder`` are the like tensors that held most, if that was much.
 
     It is ``None`` where the cause tells of them. ``several`` if other processes of the run have pools too.
+    ``would_pass`` is what an earlier run of the same command needed.
     """
 
     severity = Severity.ERROR
@@ -64,6 +66,7 @@ class AllocationFailed(Finding):
     doubt: Doubt | None
     holder: Alike | None = None
     several: bool = False
+    would_pass: WouldPass | None = None
 
     @property
     def collected(self) -> bool:
@@ -84,7 +87,8 @@ def out_of_memory(state: State) -> Iterator[AllocationFailed]:
     for anatomy in anatomies(state):
         cause = leaked(state, anatomy) or judge(anatomy)
         holder = None if isinstance(cause, Leaked) else _holder(state, anatomy)
-        yield AllocationFailed(anatomy, cause, _doubt(anatomy), holder, _several(state))
+        enough = would_pass(state, anatomy.device, anatomy.limit) if anatomy.device and not anatomy.scratch else None
+        yield AllocationFailed(anatomy, cause, _doubt(anatomy), holder, _several(state), enough)
 
 
 def _several(state: State) -> bool:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from tfmemtop.events import SmallestLimits
+from tfmemtop.events import Replayed, SmallestLimits
+from tfmemtop.events.device_names import is_gpu
 from tfmemtop.settings import Growth
 from tfmemtop.state import State
 from tfmemtop.state.foretold import HIGHER_LATER, Foretold, foretold
@@ -24,6 +25,55 @@ class ReplayedLimits:
     steps: int
     growth: Growth
     more: int
+
+
+@dataclass(frozen=True, slots=True)
+class WouldPass:
+    """What would have been enough for a run that ran out, by the replay of run number ``run`` of the same command.
+
+    ``on`` and ``off`` are the smallest limits with growth on and off; for the CPU's pool ``off`` is ``None``. With the
+    same ``limit`` in bytes the other growth is ``same_limit`` enough, or ``share`` of the batch, as far as they are.
+    """
+
+    run: int
+    on_gpu: bool
+    on: SmallestLimits | None
+    off: SmallestLimits | None
+    same_limit: Growth | None
+    share: float | None
+
+
+def would_pass(state: State, device: str, limit: int | None) -> WouldPass | None:
+    """Of *device*, on which the newest run failed under *limit* bytes; ``None`` if no earlier run tells."""
+    run = state.run
+    if run is None:
+        return None
+    for earlier in reversed(state.runs[:-1]):
+        replayed = earlier.replayed.get(device)
+        if earlier.argv == run.argv and replayed is not None and _tells(earlier, replayed, device):
+            on, off = replayed.least(True), replayed.least(False)
+            effective = run.effective.get(device)
+            growth: Growth = "off" if is_gpu(device) and effective and effective.growth is False else "on"
+            had, other = (on, off) if growth == "on" else (off, on)
+            another: Growth = "off" if growth == "on" else "on"
+            same = another if limit is not None and other is not None and other.surely <= limit else None
+            return WouldPass(earlier.run, is_gpu(device), on, off, same, _share(replayed, had, limit))
+    return None
+
+
+def _tells(run: RunState, replayed: Replayed, device: str) -> bool:
+    """Whether *run* came to a good end, or went on, with what was *replayed* of it."""
+    present = replayed.present
+    if replayed.missing or replayed.lost or not replayed.whole or present is None or not present.in_order.fits:
+        return False
+    return not run.out_of_memory and run.peaks.get(device, 0) <= present.in_order.peak * HIGHER_LATER
+
+
+def _share(replayed: Replayed, least: SmallestLimits | None, limit: int | None) -> float | None:
+    """Of the batch, what would fit under *limit*, if all but what is kept between steps grows with it."""
+    if least is None or limit is None or replayed.kept is None or not replayed.kept < limit < least.surely:
+        return None
+    return (limit - replayed.kept) / (least.surely - replayed.kept)
 
 
 def replayed_limits(state: State, run: RunState, device: str, growth: Growth | None) -> ReplayedLimits | None:

@@ -28,6 +28,7 @@ class Kind(Enum):
     WORKSPACE = "workspace"
     TENSORS = "tensors"  # eager ones that Python holds
     XLA = "xla"
+    ROUNDING = "rounding"  # of the chunk in which an opened XLA buffer lies, beyond that buffer
     BEFORE = "before"  # allocated before the window
     UNKNOWN = "unknown"
 
@@ -114,8 +115,11 @@ class Attribution:
             if size <= left:
                 left -= size
                 yield value, size * count, size * count, count
-        if rest := left + holding.size - holding.requested:
-            yield replace(owner, cluster=None), rest * count, left * count, count
+        if left:
+            yield replace(owner, cluster=None), left * count, left * count, count
+        if rounding := holding.size - holding.requested:
+            chunk = replace(owner, kind=Kind.ROUNDING, operation="", shape=None, dtype="", cluster=None)
+            yield chunk, rounding * count, 0, count
 
     def _before(self, course: Course) -> None:
         """What was there before the window, and of which no name is known.

@@ -3,7 +3,7 @@
 from tfmemtop import events
 from tfmemtop.state.handlers import folds
 from tfmemtop.state.left_out import device_told_by
-from tfmemtop.state.lookup import hooked_of
+from tfmemtop.state.lookup import hooked_of, of_run
 from tfmemtop.state.model import CLUSTERS_KEPT, LINES_KEPT, State, Windows
 
 
@@ -29,6 +29,8 @@ def _trace(state: State, event: events.Trace) -> None:
 def _replayed(state: State, event: events.Replayed) -> None:
     if hooked := device_told_by(state, event.pid, event.device):
         hooked.windows.setdefault(event.device, Windows()).replayed = event
+        if state.run and of_run(state, event.pid):
+            state.run.replayed[event.device] = event  # what later runs of the command fail under is compared with it
 
 
 @folds(events.OperationLines)

@@ -230,6 +230,7 @@ class RunState:
     pools: dict[str, int] = field(default_factory=dict)  # the largest, by logical device
     limits: dict[str, int] = field(default_factory=dict)  # the allocators' own, by logical device
     totals: dict[int, int] = field(default_factory=dict)  # the highest process total, by NVML index
+    replayed: dict[str, events.Replayed] = field(default_factory=dict)  # by logical device
     dropped: int = 0  # readings that its hooks could not send
     unread: bool = False  # whether the last moments of a process are missing
 
@@ -271,6 +272,7 @@ class State:
     revision: int = 0  # events taken in
     shape: int = 0  # events that may have changed which processes there are, and what is whose
     session: events.Session | None = None
+    upcoming: Settings | None = None  # chosen for the next start of a kernel
     devices: dict[int, DeviceState] = field(default_factory=dict)  # by NVML index
     by_uuid: dict[str, DeviceState] = field(default_factory=dict)  # the same
     cpu_pool: CpuPool | None = None

@@ -20,7 +20,9 @@ class Lacking(Enum):
     NO_PROBE = auto()  # ``told`` and ``remedy`` are what is known of that
     PROBE_COMING = auto()
     PROFILER = auto()
+    NOT_ASKED = auto()  # windows open only when somebody asks for one
     ENDED = auto()
+    ENDED_NOT_ASKED = auto()
     NOT_YET = auto()
 
 
@@ -48,12 +50,17 @@ def why_none(state: State, key: PoolKey | None) -> NoHolders:
     if library is not None and library.state in ("unavailable", "failed"):
         return NoHolders(Lacking.NO_PROBE, library.text, library.remedy)
     if hooked.ended:
-        return NoHolders(Lacking.ENDED)
+        return NoHolders(Lacking.ENDED_NOT_ASKED if only_asked(state) else Lacking.ENDED)
     if library is not None and library.state in _COMING:
         return NoHolders(Lacking.PROBE_COMING)
     if library is None and hooked.without_probe is not None:
         return NoHolders(Lacking.NO_PROBE)
-    return NoHolders(Lacking.NOT_YET)
+    return NoHolders(Lacking.NOT_ASKED if only_asked(state) else Lacking.NOT_YET)
+
+
+def only_asked(state: State) -> bool:
+    """Whether no window opens of itself, as the user wishes."""
+    return state.session is not None and state.session.holders_interval_s == 0
 
 
 def _async(hooked: Hooked, device: str) -> bool:

@@ -19,6 +19,7 @@ ORDER = (
     Kind.LOSS,
     Kind.WORKSPACE,
     Kind.XLA,
+    Kind.ROUNDING,
     Kind.UNKNOWN,
 )
 """As the kinds are stacked, bottom up: what stays is below, what comes and goes above."""

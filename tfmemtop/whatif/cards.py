@@ -1,4 +1,4 @@
-"""Common GPUs and their memory. ``cards.json`` has for each the total that the driver tells, and its source."""
+"""Common GPUs and their memory. ``cards.json`` names the source of each figure."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -7,22 +7,34 @@ import msgspec
 
 from tfmemtop.units import MIB
 
-RESERVED = 615 * MIB
-"""What the driver keeps for itself of an idle card, measured on an H200 (driver 580). Of other cards an estimate."""
+USUALLY_RESERVED_MIB = 615
+"""What the driver keeps for itself of an idle H200 (driver 580). Of a card where that was not measured an estimate."""
 
 
 class Card(msgspec.Struct, frozen=True):
-    """A GPU: its memory as the vendor names it, and as the driver tells it, with the driver's own part."""
+    """A GPU: its memory as the vendor names it, and in MiB as the driver tells it, by ``source``.
+
+    ``sheet`` is the vendor's own document, where it was read. ``reserved_mib`` keeps the driver for itself, ``None``
+    where that was not measured.
+    """
 
     name: str
     nominal: str
+    sheet: str | None
     total_mib: int
     source: str
+    reserved_mib: int | None
 
     @property
     def usable(self) -> int:
-        """What programs can have, about; bytes."""
-        return self.total_mib * MIB - RESERVED
+        """What programs can have; bytes."""
+        reserved = USUALLY_RESERVED_MIB if self.reserved_mib is None else self.reserved_mib
+        return (self.total_mib - reserved) * MIB
+
+    @property
+    def measured(self) -> bool:
+        """Whether that is no estimate."""
+        return self.reserved_mib is not None
 
 
 @lru_cache(maxsize=1)

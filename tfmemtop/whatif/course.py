@@ -1,6 +1,6 @@
 """A trace as the replay takes it. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfmemtop.events import Trace
@@ -12,7 +12,8 @@ class Course:
     """All events of a trace: thread times two and the bytes asked for; of a free one more, and which allocation.
 
     ``operations`` has for each allocation the place of its name in ``names``, -1 for none. ``requested`` is the most
-    that was in use at once, as it was asked for.
+    that was in use at once, as it was asked for; ``kept`` is what was in use as the last step began, ``None`` without
+    steps.
     """
 
     pid: int
@@ -22,6 +23,7 @@ class Course:
     names: Sequence[str]
     operations: Sequence[int]
     requested: int
+    kept: int | None
     lost: int
     whole: bool
 
@@ -57,9 +59,13 @@ def course_of(parts: Sequence[Trace]) -> Course:
     threads: dict[int, int] = {}
     sizes: list[int] = []
     in_use = most = 0
+    steps = {step for part in parts for step in part.steps}
+    kept: int | None = None
     for part in parts:
         names += unpack_names(part.names)
         for event in unpack_trace(part.packed, len(operations)):
+            if len(events) in steps:
+                kept = in_use
             thread = threads.setdefault(event.thread, len(threads))
             if isinstance(event, Allocated):
                 events.append((thread << 1, event.requested))
@@ -74,14 +80,11 @@ def course_of(parts: Sequence[Trace]) -> Course:
         pid=parts[0].pid,
         device=parts[0].device,
         events=events,
-        steps=sorted(_steps(parts, len(events))),
+        steps=sorted(step for step in steps if step < len(events)),
         names=names,
         operations=operations,
         requested=most,
+        kept=kept,
         lost=sum(part.lost for part in parts),
         whole=all(part.whole for part in parts),
     )
-
-
-def _steps(parts: Iterable[Trace], events: int) -> Iterable[int]:
-    return {step for part in parts for step in part.steps if step < events}

@@ -60,6 +60,7 @@ def told(
         lost=course.lost,
         whole=course.whole,
         requested=course.requested,
+        kept=course.kept,
         present=present,
         rows=list(rows),
         smallest=list(smallest),

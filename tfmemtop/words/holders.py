@@ -21,6 +21,7 @@ _KINDS = {
     Kind.WORKSPACE: "workspace",
     Kind.TENSORS: "tensors",
     Kind.XLA: "XLA",
+    Kind.ROUNDING: "rounding",
     Kind.BEFORE: "before",
     Kind.UNKNOWN: "unknown",
 }
@@ -35,6 +36,7 @@ KINDS = {
     Kind.WORKSPACE: "scratch memory of one operation",
     Kind.TENSORS: "tensors that Python holds",
     Kind.XLA: "the buffer of a compiled cluster",
+    Kind.ROUNDING: "what a chunk has beyond the XLA buffer in it",
     Kind.BEFORE: "allocated before anything was recorded",
     Kind.UNKNOWN: "allocations that were not recorded",
 }
@@ -79,7 +81,8 @@ _CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
 _NAMELESS = {
     Kind.BEFORE: "before the window",
     Kind.UNKNOWN: "unknown",
-    Kind.XLA: "XLA's buffer",
+    Kind.XLA: "XLA's buffers",
+    Kind.ROUNDING: "rounding of XLA's buffers",
     Kind.TENSORS: "tensors that Python holds",
 }
 """What a row is called whose kind is all that is known; others are called as their kind."""
@@ -92,12 +95,16 @@ _LACKING = {
     Lacking.PROBE_COMING: "Windows are recorded by the probe, a small native library. It is being built or loaded.",
     Lacking.PROFILER: "A profiler of the script's is on. No window is opened meanwhile: only one of them can record.",
     Lacking.ENDED: "The process ended before a window was recorded.",
+    Lacking.NOT_ASKED: "No window is opened of itself: the session was started with --holders-interval 0.",
+    Lacking.ENDED_NOT_ASKED: "The process ended, and nobody had asked for a window. None is opened of itself: the "
+    "session was started with --holders-interval 0.",
     Lacking.NOT_YET: "No window has been recorded yet. The first one ends with the script's third step.",
 }
 
 _HELPS = {
     Lacking.NOT_BFC: "[A] chooses BFC for the next run.",
     Lacking.PROFILER: "The next window comes after the script has stopped it.",
+    Lacking.NOT_ASKED: "[n] asks for a window now.",
     Lacking.NOT_YET: "[n] asks for a window now.",
 }
 

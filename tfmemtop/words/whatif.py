@@ -182,21 +182,23 @@ def asynchronous(view: Foretold) -> str | None:
     )
 
 
-def card_rows(view: Foretold, cards: Sequence[tuple[str, int]]) -> Iterator[CardRow]:
-    """For each card, by its name and usable bytes, whether the run fits."""
-    for name, usable in cards:
-        yield CardRow(name, _on_card(view, True, usable), _on_card(view, False, usable))
+def card_rows(view: Foretold, cards: Sequence[tuple[str, int, bool]]) -> Iterator[CardRow]:
+    """For each card, by its name and usable bytes, and whether these were measured, whether the run fits."""
+    for name, usable, measured in cards:
+        about = "" if measured and view.measured_beside else "~"
+        yield CardRow(name, _on_card(view, True, usable, about), _on_card(view, False, usable, about))
 
 
-def _on_card(view: Foretold, growth: bool, usable: int) -> str:
+def _on_card(view: Foretold, growth: bool, usable: int, about: str) -> str:
     least = view.least(growth)
     needs = None if least is None else view.total(least.surely)
     lowest = None if least is None else view.total(least.at_least)
     if needs is None or lowest is None:
         return UNKNOWN
     if needs <= usable:
-        return f"fits, ~{format_bytes(usable - needs)} left"
-    return "perhaps" if lowest <= usable else f"no, needs ~{format_bytes(needs)}"
+        return f"fits, {about}{format_bytes(usable - needs)} left"
+    about = "" if view.measured_beside else "~"
+    return "perhaps" if lowest <= usable else f"no, needs {about}{format_bytes(needs)}"
 
 
 def _collecting(collects: bool) -> str:

@@ -16,6 +16,7 @@ NO_NAME = {
     Kind.BEFORE: "before the window",
     Kind.OPTIMIZER: "the optimizer",
     Kind.XLA: "XLA's buffers",
+    Kind.ROUNDING: "rounding of XLA's buffers",
     Kind.INPUT: "input",
     Kind.LOSS: "loss",
     Kind.TENSORS: "tensors held by Python",
@@ -109,8 +110,21 @@ def before(found: Standing) -> str:
     )
 
 
-def no_window(path: str, why: str | None) -> str:
-    """A recording tells nothing of holders."""
+def rounding(found: Standing) -> str:
+    """What the row of rounding is; empty if there is none."""
+    size = sum(part.bytes for row in found.holders for part in row.parts if part.kind is Kind.ROUNDING)
+    if not size:
+        return ""
+    return (
+        f"Rounding: XLA's buffers lie in chunks that are {format_bytes(size)} larger. TensorFlow's allocator cuts a "
+        "chunk only if it is twice as large as what is asked for, or 128 MiB larger."
+    )
+
+
+def no_window(path: str, why: str | None, *, only_asked: bool) -> str:
+    """A recording tells nothing of holders; *only_asked* if no window opened of itself."""
+    if why is None and only_asked:
+        why = "the session was started with --holders-interval 0, and nobody asked for one"
     return f"{path} holds no window of allocations" + (f": {why}" if why else "")
 
 

@@ -48,6 +48,11 @@ class Replays:
         self._begun = 0
         self._worker: Beside | None = None
 
+    @property
+    def going(self) -> bool:
+        """Whether a trace is being replayed, or waits for it."""
+        return self._worker is not None or bool(self._waiting)
+
     def sessions(self) -> frozenset[int]:
         """The session of the worker: its processes descend from this one, and are not the script's."""
         return frozenset(() if self._worker is None else (self._worker.pid,))

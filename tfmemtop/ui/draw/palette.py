@@ -45,6 +45,7 @@ HOLDER = {
     "workspace": Style(color="blue", bold=True),
     "tensors": Style(color="green", bold=True),
     "xla": Style(color="magenta", bold=True),
+    "rounding": DIM,
     "before": DIM,
     "unknown": DIM,
 }
@@ -60,6 +61,7 @@ LETTER = {
     "workspace": "W",
     "tensors": "T",
     "xla": "X",
+    "rounding": "R",
     "before": "B",
     "unknown": "?",
 }

@@ -18,6 +18,7 @@ from tfmemtop.rules.causes import (
 )
 from tfmemtop.rules.leaks import Leaked
 from tfmemtop.rules.memory import AllocationFailed, CrashedWhenFull, Doubt, NoRoom, Old
+from tfmemtop.rules.replayed import WouldPass
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.lookup import LimitBy
 from tfmemtop.units import format_bytes
@@ -25,6 +26,7 @@ from tfmemtop.words.counting import spoken
 from tfmemtop.words.findings.card import BESIDE_POOLS
 from tfmemtop.words.findings.leaks import WHY_IT_LEAKS, holding, keep_less, kept_by_windows
 from tfmemtop.words.findings.saying import Said, say
+from tfmemtop.words.limits import typed
 from tfmemtop.words.places import named_spot
 from tfmemtop.words.requests import tensor_text
 from tfmemtop.words.who_holds import held
@@ -38,9 +40,25 @@ def _(found: AllocationFailed) -> Said:
     if a.asked is None and a.operation is None and a.message:
         failed = f"Out of memory{_where(found)}. TensorFlow says: {a.message.splitlines()[0]}."
     holder = holding(found.holder) if found.holder else ""
-    figures = (cause.figures, _tensor(a), _figures(a), held(a.held) if a.held else "", _doubt(found.doubt))
+    enough = would_pass(found.would_pass) if found.would_pass else ""
+    figures = (enough, cause.figures, _tensor(a), _figures(a), held(a.held) if a.held else "", _doubt(found.doubt))
     code = cause.code or (keep_less(found.holder) if found.collected else ())
     return Said(_joined(failed, holder, cause.headline), cause.explanation, code, _joined(*figures))
+
+
+def would_pass(enough: WouldPass) -> str:
+    """Which limit, growth or batch would have been enough."""
+    limits = [
+        f"{typed(least.surely)}{f' with growth {growth}' if enough.on_gpu else ''} (at least {typed(least.at_least)})"
+        for growth, least in (("on", enough.on), ("off", enough.off))
+        if least is not None
+    ]
+    said = f"The allocations of run {enough.run}, replayed, surely fit under a limit of {' or of '.join(limits)}."
+    if enough.same_limit is not None:
+        said += f" Under this limit they fit with growth {enough.same_limit}."
+    if enough.share is not None:
+        said += f" With this limit ~{100 * enough.share:.0f} % of the batch would fit."
+    return said
 
 
 def _joined(*sentences: str) -> str:

@@ -1,10 +1,11 @@
-"""Real scripts that ran out of memory, recorded on TensorFlow's BFC allocator for the CPU: they are told who held it.
+"""Real scripts on TensorFlow's BFC allocator for the CPU: they are told who held the memory, at a failure too.
 
-The scripts run for ten to twenty seconds in a pool of 128 MiB:
+The first three run for ten to twenty seconds in a pool of 128 MiB:
 
 - ``leak`` appends a tensor of [200,500] float32 to ``history`` in each step;
 - ``batch-too-large`` doubles its batch every 20 steps, until a step needs more than there is;
-- ``first-step`` trains six layers on a batch for which there is no room in the first step.
+- ``first-step`` trains six layers on a batch for which there is no room in the first step;
+- ``xla`` trains a small CNN with ``jit_compile=True`` under ``--xla-report``, and does not run out.
 """
 
 from pathlib import Path
@@ -20,7 +21,7 @@ from tfmemtop.rules.run_review import review
 from tfmemtop.state import State, apply
 from tfmemtop.state.growing import growing
 from tfmemtop.state.holder_choice import chosen, told
-from tfmemtop.state.holders import By, standing
+from tfmemtop.state.holders import By, Kind, standing
 
 FOLDER = Path(__file__).parents[1] / "recordings" / "windows"
 MIB = 1 << 20
@@ -106,3 +107,14 @@ def test_the_first_step_is_told_from_the_window_of_its_wait() -> None:
 def test_that_it_ran_out_is_the_finding(name: str, finding: type) -> None:
     seen = review(recording.read(FOLDER / f"{name}.jsonl").events())
     assert finding in {type(held.finding) for held in seen.held}
+
+
+def test_under_xla_nearly_all_bytes_have_a_name_and_what_is_no_buffer_is_told() -> None:
+    (one,) = chosen(folded("xla"))
+    found = standing(one.window, one.hooked, By.LAYER)
+    rows = {row.name: row for row in found.holders if row.name}
+    assert found.without_name == 0 and found.total == one.window.peak == 151_888_896
+    assert {"c1", "c2", "d1"} <= rows.keys() and rows["c2"].bytes > 2 * 256 * 18432 * 4
+    kinds = {row.kind: row.bytes for row in standing(one.window, one.hooked, By.KIND).holders}
+    assert kinds[Kind.ROUNDING] == 134_217_728 - 84_384_388, "the chunk less the buffer"
+    assert kinds[Kind.XLA] < 100

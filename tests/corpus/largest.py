@@ -1,0 +1,70 @@
+"""Is the largest batch found, and in few tries? ``python -m tests.corpus.largest [--tries 6] [NAME…]``.
+
+Each Keras model in ``tests/corpus/batched`` is searched by ``tfmemtop fit --largest`` for the largest batch that passes
+under a limit of the CPU's BFC pool. The search is right if the batch that it found passed, and one that is a 50th
+larger, or larger by 1, failed.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.corpus.batched import PLACES, SCRIPTS
+from tfmemtop.fit.largest import CLOSE
+
+_TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
+_RANGE = "batch=1..4096"
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What was found of one model: the values that were tried, in their order, and which of them passed."""
+
+    name: str
+    tries: tuple[tuple[int, bool], ...]
+    found: int | None
+
+    @property
+    def right(self) -> bool:
+        """Whether the value passed, none below it failed, and one that is hardly larger failed."""
+        failed = min((value for value, passed in self.tries if not passed), default=None)
+        if self.found is None or failed is None or (self.found, True) not in self.tries:
+            return False
+        return self.found < failed <= self.found + max(1, self.found // CLOSE)
+
+    def __str__(self) -> str:
+        tries = ", ".join(f"{value} {'passed' if passed else 'failed'}" for value, passed in self.tries)
+        verdict = "right" if self.right else "NOT RIGHT"
+        return f"{self.name}: {self.found} under {PLACES[self.name]}M, {verdict}, in {len(self.tries)} tries: {tries}"
+
+
+def search(name: str, tries: int) -> Searched:
+    """Look for the largest batch of the model called *name* in at most so many *tries*."""
+    options = ("--largest", _RANGE, "--to", f"{PLACES[name]}M", "--tries", str(tries), "--json")
+    command = [_TFMEMTOP, "fit", *options, "--", sys.executable, SCRIPTS[name], "{batch}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stderr)
+    told = json.loads(done.stdout)
+    return Searched(name, tuple((one["value"], one["passed"]) for one in told["tries"]), told["value"])
+
+
+def main() -> int:
+    """Search, and print a line for each. Returns 1 if one is not right."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"of: {', '.join(PLACES)}")
+    parser.add_argument("--tries", type=int, default=6)
+    arguments = parser.parse_args()
+    wrong = 0
+    for name in arguments.names or PLACES:
+        searched = search(name, arguments.tries)
+        print(searched, flush=True)
+        wrong += not searched.right
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
