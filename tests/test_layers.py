@@ -74,6 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
         *("charset", "help", "words", "engine.stream.client"),
+        "notebooks.server",  # which can restart a kernel
     },
     "commands": {
         "tensorflow_text",

@@ -1,5 +1,6 @@
 """What the command line tells the screen, and the screen the command line."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,8 @@ class UiOptions:
     ``ascii``: draw with ASCII only. ``readonly``: no key may change the script or any process. ``color``: false if
     ``NO_COLOR`` is set. ``notify``: ring the bell and notify when a run ends or memory runs out.
     ``choices``: the file that remembers how the screen was left. ``outside``: the process that is shown was not
-    started by tfmemtop, which only reads it.
+    started by tfmemtop, which only reads it. ``successor`` gives the name of the session that a Jupyter kernel's next
+    start is, from the name of the session and the kernel's connection file.
     """
 
     ascii: bool = False
@@ -20,6 +22,7 @@ class UiOptions:
     notify: bool = True
     choices: Path | None = None
     outside: bool = False
+    successor: Callable[[str, str], str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,14 @@ class Outcome:
     """How the screen ended: tfmemtop's exit code, and whether the script goes on without a screen.
 
     ``trouble`` is the error in one line, if the screen ended because of one. ``summary``: lines about the
-    newest run.
+    newest run. ``follow`` names the session that is to be shown next.
     """
 
     exit_code: int
     left_running: bool = False
     trouble: str = ""
     summary: tuple[str, ...] = ()
+    follow: str = ""
 
 
 class Refusal(Exception):

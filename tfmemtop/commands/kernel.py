@@ -28,6 +28,7 @@ from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.saying import note, say, tell
 from tfmemtop.engine.process.launch import Kernel
 from tfmemtop.engine.start import start_apart
+from tfmemtop.engine.stream.kernel_settings import chosen
 from tfmemtop.notebooks import kernelspec, python
 from tfmemtop.options import Refusal
 from tfmemtop.words import notebooks as words
@@ -145,7 +146,8 @@ def _start(arguments: Arguments) -> int:
         connection = kernelspec.connection_file(command)
         launch = make_launch(arguments, command, with_sizes(arguments))
         kernel = Kernel(pid=os.getpid(), connection=str(Path(launch.cwd, connection)) if connection else "")
-        launched = start_apart(msgspec.structs.replace(launch, kernel=kernel))
+        settings = chosen(kernel.connection) or launch.settings
+        launched = start_apart(msgspec.structs.replace(launch, kernel=kernel, settings=settings))
         if launched.error is not None:
             raise Refusal(start_text(launched.error))
         environment = launched.environment or environment

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from tfmemtop.commands import known_sessions
 from tfmemtop.commands.arguments import (
     RunArguments,
     ScreenArguments,
@@ -101,8 +102,11 @@ def show(answer: Callable[[], Launched], arguments: ScreenArguments, *, outside:
             launched = coming.result()
             if launched.error is not None:
                 raise Refusal(start_text(launched.error), launched.error.exit_code)
-            options = replace(arguments.ui_options(dict(os.environ)), outside=outside)
+            options = replace(arguments.ui_options(dict(os.environ)), outside=outside, successor=successor)
             outcome = run_live(Path(launched.socket), options)
+            while outcome.follow and (after := _going(outcome.follow)):
+                launched = after
+                outcome = run_live(Path(launched.socket), options)
         except Refusal:
             raise
         except BaseException as error:
@@ -124,6 +128,17 @@ def show(answer: Callable[[], Launched], arguments: ScreenArguments, *, outside:
     elif outcome.summary:
         _say_what_is_left(launched)
     return outcome.exit_code
+
+
+def successor(session: str, connection: str) -> str | None:
+    """The session that the newest start of the kernel with that *connection* file is, if it is another."""
+    newest = next((one for one in reversed(known_sessions.going()) if one.connection == connection), None)
+    return newest.id if newest is not None and newest.id != session else None
+
+
+def _going(name: str) -> Launched | None:
+    found = next((one for one in known_sessions.going() if one.id == name), None)
+    return None if found is None else Launched(id=found.id, socket=found.socket)
 
 
 def _say_what_is_left(launched: Launched) -> None:

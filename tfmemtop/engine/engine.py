@@ -17,6 +17,7 @@ from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.sources.procfs import read_environment, read_stat
 from tfmemtop.engine.stream.folders import SessionFolder
+from tfmemtop.engine.stream.kernel_settings import choose
 from tfmemtop.engine.stream.server import Reader, Server
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.watch import open_watch
@@ -26,6 +27,7 @@ from tfmemtop.events import (
     Command,
     Environment,
     Event,
+    ForNextStart,
     HoldersNow,
     Input,
     Level,
@@ -40,7 +42,9 @@ from tfmemtop.events import (
     Signal,
     Stop,
     Terminal,
+    Upcoming,
 )
+from tfmemtop.settings import Settings
 from tfmemtop.words.starting import start_text
 
 LINGER_S = 2.0
@@ -68,7 +72,8 @@ class Engine:
     ) -> None:
         """*attached* is called when a process is read from outside that was not before."""
         self._watches_only = not launch.argv
-        self._kernel = launch.kernel is not None
+        self._kernel = launch.kernel
+        self._argv = launch.argv
         self._attached = attached
         self._stream = stream
         self._terminal = terminal
@@ -82,6 +87,7 @@ class Engine:
         self._exit = AsyncExitStack()
         self._stopping: asyncio.Task[None] | None = None
         self._preparing: asyncio.Task[None] | None = None
+        self._choosing: asyncio.Task[None] | None = None
         self._next: Prepared | None = None
         self._quit = False
         self._done = asyncio.Event()
@@ -149,6 +155,8 @@ class Engine:
                 self.watch.hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
             case HoldersNow():
                 self.watch.hooks.send(command.pid, {"do": "holders", "finding": command.finding})
+            case ForNextStart():
+                self._choosing = self._loop.create_task(self._choose(command.settings))
             case Relaunch() if self._kernel:
                 self._stream.notice("relaunch", NoticeKind.KERNEL_IS_JUPYTERS, Level.ERROR)
             case Relaunch():
@@ -186,6 +194,20 @@ class Engine:
             self._end(command.grace_s)
         self._preparing = None
         self._consider()
+
+    async def _choose(self, settings: Settings) -> None:
+        """Keep *settings* for the kernel's next start, if they fit this machine."""
+        if self._kernel is None:
+            return
+        try:
+            await self.watch.prepare(self._argv, settings)
+            choose(self._kernel.connection, settings)
+        except (StartError, ValueError, OSError) as error:
+            why = start_text(error.unstarted) if isinstance(error, StartError) else str(error)
+            self._stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, why)
+        else:
+            self._stream.withdraw("relaunch")
+            self._stream.publish(Upcoming(t=self._stream.now(), settings=settings))
 
     def _not_relaunched(self, error: Exception) -> None:
         why = start_text(error.unstarted) if isinstance(error, StartError) else str(error)

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.engine.engine import Engine
+from tfmemtop.engine.process.command import readable
 from tfmemtop.engine.process.daemon import detach
 from tfmemtop.engine.process.descriptors import take_many
 from tfmemtop.engine.process.keeper import Keeper
@@ -23,6 +24,7 @@ from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.session_event import describe, watched
+from tfmemtop.engine.stream import kernel_settings
 from tfmemtop.engine.stream.folders import (
     SessionFolder,
     SessionInfo,
@@ -92,6 +94,7 @@ def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
         command=watched(launch),
         reads=launch.attach,
         kernel=launch.kernel.pid if launch.kernel else None,
+        connection=readable(launch.kernel.connection) if launch.kernel else None,
         socket=str(folder.engine_socket),
         output_path=_output_path(launch, folder),
     )
@@ -195,7 +198,7 @@ def _keep(stream: Stream, session: str, watch: Watch) -> None:
 
 
 def _forget_old() -> None:
-    for forget in (forget_old_outputs, forget_old_recordings):
+    for forget in (forget_old_outputs, forget_old_recordings, kernel_settings.forget_old):
         try:
             forget()
         except OSError:

@@ -25,6 +25,12 @@ class Relaunch(Command, tag="relaunch", frozen=True):
     grace_s: Seconds = 10.0
 
 
+class ForNextStart(Command, tag="for_next_start", frozen=True):
+    """Keep settings for the next start of the session's Jupyter kernel."""
+
+    settings: Settings
+
+
 class Stop(Command, tag="stop", frozen=True):
     """End the run: TERM, then KILL after ``grace_s``. With ``quit`` the engine ends after it."""
 

@@ -38,6 +38,7 @@ class NoticeKind(Enum):
     ATTACH_NO_PROCESS = "attach_no_process"  # about: its number
     ATTACH_BESIDE_SCRIPT = "attach_beside_script"  # about: the process
     KERNEL_IS_JUPYTERS = "kernel_is_jupyters"  # to restart
+    NOT_CHOSEN = "not_chosen"  # for a kernel's next start; detail: why
     NOT_RELAUNCHED = "not_relaunched"  # detail: why
     ENDING_FAILED = "ending_failed"  # detail: the error
     SIGNAL_FAILED = "signal_failed"  # detail: the processes, and why

@@ -80,6 +80,19 @@ class Run(Event, tag="run", frozen=True):
         return msgspec.structs.replace(self, settings=msgspec.structs.replace(self.settings, environment=environment))
 
 
+class Upcoming(Event, tag="upcoming", frozen=True):
+    """The settings that were chosen for the next start of a Jupyter kernel. They hold until others are chosen."""
+
+    keep = Latest()
+    urgent = True
+
+    settings: Settings
+
+    def recorded(self) -> "Upcoming":
+        environment = without_secrets(self.settings.environment)
+        return msgspec.structs.replace(self, settings=msgspec.structs.replace(self.settings, environment=environment))
+
+
 class RunEnd(Event, tag="run_end", frozen=True):
     """The end of a run: ``exit_code``, or ``signal`` if one ended it."""
 

@@ -85,10 +85,14 @@ class Session:
         return self._outside if run is None else run.outside
 
     @property
+    def kernel(self) -> str | None:
+        """The connection file, if the newest run is a Jupyter kernel, which only Jupyter starts and ends."""
+        return self.state.run.kernel if self.state.run else None
+
+    @property
     def output_elsewhere(self) -> bool:
         """Whether what the newest run prints does not come here: that of a process of others, or of a kernel."""
-        run = self.state.run
-        return self.outside or (run is not None and run.kernel is not None)
+        return self.outside or self.kernel is not None
 
     @property
     def script_goes_on(self) -> bool:
@@ -104,7 +108,7 @@ class Session:
     def exit_code(self) -> int:
         """The exit code of the newest run, as a shell has it; 0 while it runs, and in a replay."""
         run = self.state.run
-        if run is None or run.going or not self.source.live or run.outside:
+        if run is None or run.going or not self.source.live or run.outside or run.kernel is not None:
             return 0
         return SIGNALLED + run.signal if run.signal is not None else run.exit_code or 0
 
@@ -121,6 +125,8 @@ class Session:
             return self._chosen
         if run is None:
             return None
+        if run.kernel is not None:
+            return NextRun(tuple(run.argv), self.state.upcoming or run.settings)
         as_before = NextRun(tuple(run.argv), run.settings)
         return as_before.with_xla_report_toggled() if self._report_preset(run.settings) else as_before
 
@@ -130,6 +136,8 @@ class Session:
         if run and self._report_preset(run.settings) and not chosen.settings.xla_report:
             self._report_refused = True
         self._chosen = chosen
+        if self.kernel is not None:
+            self.send(events.ForNextStart(settings=chosen.settings))
 
     def _report_preset(self, settings: Settings) -> bool:
         """Whether a run after one with *settings* has XLA report without being asked to."""

@@ -91,6 +91,11 @@ def _run(state: State, event: events.Run) -> None:
     )
 
 
+@folds(events.Upcoming)
+def _upcoming(state: State, event: events.Upcoming) -> None:
+    state.upcoming = event.settings
+
+
 def _run_of(state: State, number: int) -> RunState | None:
     return next((run for run in reversed(state.runs) if run.run == number), None)
 

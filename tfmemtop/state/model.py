@@ -272,6 +272,7 @@ class State:
     revision: int = 0  # events taken in
     shape: int = 0  # events that may have changed which processes there are, and what is whose
     session: events.Session | None = None
+    upcoming: Settings | None = None  # chosen for the next start of a kernel
     devices: dict[int, DeviceState] = field(default_factory=dict)  # by NVML index
     by_uuid: dict[str, DeviceState] = field(default_factory=dict)  # the same
     cpu_pool: CpuPool | None = None

@@ -24,6 +24,7 @@ from tfmemtop.state import State
 from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.draw.palette import ASCII, UNICODE
 from tfmemtop.ui.driver import TerminalDriver, driver_class
+from tfmemtop.ui.kernel_actions import KernelActions
 from tfmemtop.ui.keys import KEYS, Key
 from tfmemtop.ui.map_wishes import MapWishes
 from tfmemtop.ui.pace import Pace
@@ -35,9 +36,8 @@ from tfmemtop.ui.replay_actions import ReplayActions
 from tfmemtop.ui.screens.drawn import Changed, Drawn
 from tfmemtop.ui.screens.main_screen import MainScreen
 from tfmemtop.ui.search_keys import SearchKeys
-from tfmemtop.ui.sturdy import SturdyApp
 from tfmemtop.ui.window_wishes import WindowWishes
-from tfmemtop.words import refusals
+from tfmemtop.words import kernels, refusals
 from tfmemtop.words.alerts import alert
 from tfmemtop.words.safe import safe
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 # The screens and dialogs that a key opens are imported by what opens them: the first picture does without them.
 
 
-class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
+class TfmemtopApp(ReplayActions, PoolScreens, KernelActions):
     """Wires the session to the screens: what comes is drawn, what keys ask for is done."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -90,6 +90,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
         self._maps = MapWishes()
         self._windows = WindowWishes()
         self._output_drawn = -1
+        self._successor = options.successor
         self._news = News() if options.notify and source.live else None
 
     def _has(self, key: Key) -> bool:
@@ -106,6 +107,8 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
 
     def on_mount(self) -> None:
         self.run_worker(self._follow(), name="follow", exit_on_error=True)
+        if self._successor is not None:
+            self.follow_restarts(self._successor)
 
     # What comes, and when it is drawn.
 
@@ -196,6 +199,9 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
             self.exit(Outcome(session.exit_code, left_running=bool(run and run.going)))
         elif run is None or not run.going:
             session.stop()
+        elif session.kernel is not None:
+            session.send(events.Leave())
+            self.exit(Outcome(0, left_running=True))
         else:
             self.push_screen(leave_dialog(self.state, self.glyphs), self._leave)
 
@@ -231,6 +237,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
             self.session.choose(chosen)
+            self.of_kernel(kernels.CHOSEN)
             self.redraw()
 
     def action_growth(self) -> None:
@@ -265,7 +272,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
     def action_arguments(self) -> None:
         from tfmemtop.ui.screens.next_run_dialogs import command_line_dialog
 
-        if upcoming := self.session.next:
+        if not self.of_kernel(kernels.NO_COMMAND_LINE) and (upcoming := self.session.next):
             self.push_screen(command_line_dialog(upcoming, self.glyphs), self._choose)
 
     def action_relaunch(self) -> None:
@@ -277,6 +284,8 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
             self.notify(refusals.NOTHING_TO_RELAUNCH)
         elif self.session.fitting.going:
             self.notify(refusals.SEARCH_GOES_ON)
+        elif self.session.kernel is not None:
+            self.ask_to_restart(self.session.kernel, upcoming)
         elif run.going:
             self.push_screen(relaunch_dialog(self.state, run, upcoming, self.glyphs), self._relaunch)
         else:
@@ -287,7 +296,8 @@ class TfmemtopApp(ReplayActions, PoolScreens, SturdyApp):
             self.session.relaunch()
 
     def action_fit(self) -> None:
-        self.search.pressed()
+        if not self.of_kernel(kernels.NO_SEARCH):
+            self.search.pressed()
 
     # Other screens.
 

@@ -87,6 +87,7 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
         "read it in another terminal: tfmemtop attach PID",
     ),
     K.KERNEL_IS_JUPYTERS: ("not relaunched: a kernel is restarted in Jupyter", ""),
+    K.NOT_CHOSEN: ("the kernel's next start is not changed: {detail}", ""),
     K.NOT_RELAUNCHED: ("not relaunched: {detail}", ""),
     K.ENDING_FAILED: ("ending the run has failed: {detail}", ""),
     K.SIGNAL_FAILED: ("the signal was not sent: {detail}", ""),

@@ -6,10 +6,11 @@ from tfmemtop.session.next_run import NextRun
 from tfmemtop.session.session import GRACE_S
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
-from tfmemtop.state.process_rows import processes
+from tfmemtop.state.process_rows import kernels, processes
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screens.dialog import Option, OptionsDialog
 from tfmemtop.words import dialogs
+from tfmemtop.words.kernels import server_ends
 from tfmemtop.words.settings import SCRIPTS_OWN, chosen
 
 
@@ -29,7 +30,10 @@ def relaunch_dialog(state: State, run: RunState, upcoming: NextRun, glyphs: Glyp
         Option("relaunch", value=True, description=dialogs.relaunch_ends(run.run, alive, settings), key="r"),
         Option("stay", value=False, description=dialogs.STAYS, key="n"),
     ]
-    return OptionsDialog(dialogs.relaunch(run.run), options, text=[dialogs.relaunch_how(GRACE_S)], glyphs=glyphs)
+    text = [dialogs.relaunch_how(GRACE_S)]
+    if found := kernels(state):
+        text.insert(0, server_ends(found))
+    return OptionsDialog(dialogs.relaunch(run.run), options, text=text, glyphs=glyphs)
 
 
 def leave_dialog(state: State, glyphs: Glyphs) -> OptionsDialog[Leaving]:

@@ -1,0 +1,62 @@
+"""What the screen of a Jupyter kernel does: Jupyter restarts it, and the screen goes on with what comes next."""
+
+import asyncio
+from collections.abc import Callable
+
+from tfmemtop.options import Outcome
+from tfmemtop.session.next_run import NextRun
+from tfmemtop.session.session import Session
+from tfmemtop.state import State
+from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.sturdy import SturdyApp
+from tfmemtop.words import kernels
+
+_LOOK_S = 1.0
+
+Successor = Callable[[str, str], str | None]
+"""As in :class:`tfmemtop.options.UiOptions`."""
+
+
+class KernelActions(SturdyApp):
+    """A part of the app."""
+
+    session: Session
+    glyphs: Glyphs
+
+    def follow_restarts(self, successor: Successor) -> None:
+        """Look for the session of the kernel's next start once the kernel has ended."""
+
+        async def look() -> None:
+            state: State = self.session.state
+            run, session = state.run, state.session
+            if run is None or session is None or run.kernel is None or run.going:
+                return
+            found = await asyncio.to_thread(successor, session.id, run.kernel)
+            if found is not None:
+                self.exit(Outcome(0, follow=found))
+
+        self.set_interval(_LOOK_S, look)
+
+    def of_kernel(self, told: str) -> bool:
+        """Whether the newest run is a kernel; then the user is *told* what that means."""
+        if self.session.kernel is not None:
+            self.notify(told)
+        return self.session.kernel is not None
+
+    def ask_to_restart(self, connection: str, upcoming: NextRun) -> None:
+        """Offer to have Jupyter restart the kernel."""
+        self.run_worker(self._restart(connection, upcoming), group="kernel", exclusive=True)
+
+    async def _restart(self, connection: str, upcoming: NextRun) -> None:
+        from tfmemtop.notebooks.server import NotRestarted, find, restart
+        from tfmemtop.ui.screens.kernel_dialog import kernel_dialog
+
+        found = await asyncio.to_thread(find, connection)
+        agreed = await self.push_screen_wait(kernel_dialog(found, upcoming, self.glyphs))
+        if not agreed or found is None:
+            return
+        self.notify(kernels.RESTARTING)
+        try:
+            await asyncio.to_thread(restart, found)
+        except NotRestarted as error:
+            self.notify(kernels.not_restarted(error.detail))

@@ -1,0 +1,19 @@
+"""The question whether Jupyter is to restart a kernel now."""
+
+from tfmemtop.notebooks.server import Server
+from tfmemtop.session.next_run import NextRun
+from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.screens.dialog import Option, OptionsDialog
+from tfmemtop.words import kernels as words
+from tfmemtop.words.settings import SCRIPTS_OWN, chosen
+
+
+def kernel_dialog(server: Server | None, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:
+    """Whether the *server* shall restart the kernel; without one, what the user must do."""
+    text = [words.hold_from_restart(chosen(upcoming.settings) or [SCRIPTS_OWN])]
+    options = [Option("stay", value=False, description=words.STAYS, key="n")]
+    if server is None:
+        text.append(words.NO_SERVER)
+    else:
+        options.insert(0, Option("restart", value=True, description=words.asks(server.url), key="r"))
+    return OptionsDialog(words.TITLE, options, text=text, glyphs=glyphs)

@@ -1,0 +1,35 @@
+"""What the screen says of a Jupyter kernel, which Jupyter starts and ends."""
+
+from collections.abc import Sequence
+
+TITLE = "This run is a kernel of Jupyter"
+STAYS = "go on; they hold from its next restart"
+NO_SERVER = (
+    "No Jupyter server was found here that has this kernel and can be asked. Restart the kernel where the notebook is "
+    "open: Kernel, Restart Kernel; in VS Code: Restart."
+)
+CHOSEN = "It holds from the kernel's next restart. [R] restarts it."
+RESTARTING = "Jupyter restarts the kernel"
+NO_COMMAND_LINE = "The command line of a kernel is Jupyter's. Growth, limit, allocator and GPUs can be chosen."
+NO_SEARCH = "A search runs a program again and again. A kernel is started by Jupyter. [L] sets its limit."
+
+
+def hold_from_restart(settings: Sequence[str]) -> str:
+    """With what the kernel's next start takes place."""
+    return f"Its next start: {' · '.join(settings)}. That holds from its next restart, whoever restarts it."
+
+
+def asks(address: str) -> str:
+    """What is asked of the server at that address."""
+    return f"have Jupyter at {address} restart this kernel only; its variables are lost"
+
+
+def not_restarted(detail: str) -> str:
+    """The server was asked, and did not do it."""
+    return f"Jupyter has not restarted the kernel: {detail}. Restart it where the notebook is open."
+
+
+def server_ends(kernels: int) -> str:
+    """What the end of a run means that has kernels: it is Jupyter's server."""
+    count = "its kernel" if kernels == 1 else f"its {kernels} kernels"
+    return f"It is the server of Jupyter: this ends the server with {count}, and not only a kernel."
