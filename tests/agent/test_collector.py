@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from tests.agent.conftest import Monitor, both
+from tests.agent.conftest import Monitor, outcome, run, start
 
 Script = Callable[[str], str]
 
 
 def test_no_finalizer_runs_in_our_thread(monitor: Monitor, script: Script) -> None:
     source = """
-import collections, gc, threading, time
+import collections, gc, select, sys, threading
 import tensorflow as tf
 kept = [tf.Variable(tf.zeros([4])) for _ in range(300)]
 seen = collections.Counter()
@@ -26,25 +26,30 @@ def began(phase, _):
 
 gc.collect()
 gc.callbacks.append(began)
-until = time.monotonic() + 4
-while time.monotonic() < until:
+while seen["finalizer", True] <= 1000 or not select.select([sys.stdin], [], [], 0.001)[0]:
     for _ in range(20):
         Cycle()
-    time.sleep(0.001)
 print([where for _, where in seen if not where], seen["finalizer", True] > 1000, gc.isenabled())
 """
-    bare, hooked = both(monitor, script(source), TFMEMTOP_INTERVAL="0.01")
-    assert bare == hooked and hooked.out == "[] True True\n"
-    assert len(monitor.of("allocator")) > 20 and monitor.of("census") and not monitor.of("hook_error")
+    process = start(monitor, script(source), TFMEMTOP_INTERVAL="0.01")
+    monitor.wait_for(lambda event: len(monitor.of("allocator")) > 20 and bool(monitor.of("census")))
+    done = outcome(process, "\n")
+    assert done[:2] == (0, "[] True True\n") and "Traceback" not in done.err
+    assert not monitor.of("hook_error")
 
 
 def test_a_finalizer_that_is_due_while_the_script_sleeps_waits_for_it(monitor: Monitor, script: Script) -> None:
     source = """
-import gc, threading, time
+import gc, os, threading
 import tensorflow as tf
 saved = []
 matrix = tf.ones([1000, 1000])
-time.sleep(0.5)
+
+def wait():
+    os.write(1, b"up\\n")
+    os.read(0, 1)
+
+wait()
 
 class Saves:
     def __init__(self):
@@ -60,18 +65,26 @@ Saves()
 kept = []
 while gc.get_count()[0] < gc.get_threshold()[0] - 8:
     kept.append([])
-time.sleep(0.5)
+wait()
 gc.collect()
 print(saved)
 """
-    bare, hooked = both(monitor, script(source), TFMEMTOP_INTERVAL="0.01")
-    assert bare == hooked and hooked.out == "[True]\n"
-    assert monitor.of("allocator") and not monitor.of("hook_error")
+    process = start(monitor, script(source), TFMEMTOP_INTERVAL="0.01")
+    assert process.stdin is not None and process.stdout is not None
+    for _ in range(2):  # while it waits, it is read again and again
+        assert process.stdout.readline() == "up\n"
+        told = len(monitor.of("allocator"))
+        monitor.wait_for(lambda event, least=told + 20: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
+        process.stdin.write("\n")
+        process.stdin.flush()
+    done = outcome(process)
+    assert done[:2] == (0, "[True]\n") and "Traceback" not in done.err
+    assert not monitor.of("hook_error")
 
 
 def test_a_child_forked_meanwhile_has_its_collector_on(monitor: Monitor, script: Script) -> None:
     source = """
-import gc, os, time
+import gc, os
 import tensorflow as tf
 kept = [tf.Variable(tf.zeros([4])) for _ in range(300)]
 off = 0
@@ -81,8 +94,8 @@ for _ in range(100):
     if child == 0:
         os._exit(not gc.isenabled())
     off += os.waitpid(child, 0)[1] != 0
-# Off for a moment, while a reading is under way; not for longer.
-print(off, any(gc.isenabled() or time.sleep(0.01) for _ in range(100)))
+while not gc.isenabled():  # off for a moment, while a reading is under way; not for longer
+    os.sched_yield()
+print(off)
 """
-    bare, hooked = both(monitor, script(source), TFMEMTOP_INTERVAL="0.01")
-    assert bare[:2] == hooked[:2] and hooked.out == "0 True\n"
+    assert run(monitor, script(source), TFMEMTOP_INTERVAL="0.01")[:2] == (0, "0\n")

@@ -200,9 +200,9 @@ longest = [0.0]
 
 def beat():
     while True:
-        began = time.perf_counter()
+        began = time.process_time()  # of all its threads: what other processes take does not count
         time.sleep(0.001)
-        longest[0] = max(longest[0], time.perf_counter() - began)
+        longest[0] = max(longest[0], time.process_time() - began)
 
 threading.Thread(target=beat, daemon=True).start()
 print("up", flush=True)
@@ -227,15 +227,15 @@ def test_a_million_objects(monitor: Monitor, script: Script) -> None:
         ["records[*].loss", 1000],
     ]
     stops = []
-    for _ in range(5):
+    for _ in range(3):
         typed(process)
         line(process)
         ask(monitor, process)
         typed(process)
         stops.append(float(line(process)))
     assert outcome(process).code == 0 and not monitor.of("hook_error")
-    # Most of it is the one look through all objects. Machines that run tests are busy.
-    assert sorted(stops)[2] < 2
+    # So long no other thread of the script's ran. Most of it is the one look through all objects.
+    assert sorted(stops)[1] < 2
 
 
 def test_packages_are_no_part_of_the_script_wherever_they_were_installed(tmp_path: Path) -> None:

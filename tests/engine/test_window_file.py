@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.test_windows import Unpacked
 from tests.engine.window_files import Allocator, header, section, told, training_step
+from tests.engine.windows_read import Unpacked
 from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import read_window
 from tfmemtop.events import Holders, Opened, encode

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.conftest import Engines
-from tests.engine.test_windows import Unpacked
+from tests.engine.windows_read import Unpacked
 from tfmemtop.events import Allocator, Holders, HoldersNow, Opened, OutOfMemory, RunEnd, Signal, Trace
 
 SCRIPT = """

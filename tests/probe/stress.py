@@ -26,16 +26,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE_S
 from tfmemtop.agent.devices import Reading
 from tfmemtop.agent.native import Native
 from tfmemtop.agent.trust import CPU, NotTrusted
 from tfmemtop.probe.cache import checksum_of
 
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "2048", "TF_CPP_MIN_LOG_LEVEL": "3"}
-HANGS_S = 60
+HANGS_S = PATIENCE_S
 UNDER_VALGRIND = "vgpreload" in os.environ.get("LD_PRELOAD", "")
 if UNDER_VALGRIND:
-    HANGS_S = 900
+    HANGS_S = 4 * PATIENCE_S
 
 
 class Round:

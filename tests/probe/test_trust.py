@@ -1,6 +1,5 @@
 """What a script does and suffers while its pools are read at full pace: nothing of it goes otherwise than without."""
 
-import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -65,7 +64,7 @@ def wait_until(come: Callable[[], bool]) -> None:
     until = time.monotonic() + PATIENCE_S
     while not come():
         assert time.monotonic() < until
-        os.sched_yield()
+        time.sleep(0.01)
 
 
 def test_a_script_that_starts_itself_over(looked_into: Begin, monitor: Monitor, library: Path) -> None:

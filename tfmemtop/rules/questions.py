@@ -154,6 +154,7 @@ class Efficiently:
     needed: int | None
     limit: SuggestedLimit | None
     argv: tuple[str, ...]
+    kernel: bool = False
 
 
 def efficiently(state: State, run: RunState) -> Efficiently:
@@ -170,6 +171,7 @@ def efficiently(state: State, run: RunState) -> Efficiently:
         needed=max(needed, default=None),
         limit=limit,
         argv=tuple(run.argv),
+        kernel=run.kernel is not None,
     )
 
 

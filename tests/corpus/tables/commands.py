@@ -3,8 +3,8 @@
 from tests.corpus.script import Script, run, sh
 
 SCRIPTS: tuple[Script, ...] = (
-    run("command-true", "the smallest", "true", quick=True, live=True),
-    run("command-false", "code 1", "false", live=True, quick=True),
+    run("command-true", "the smallest", "true", live=True),
+    run("command-false", "code 1", "false", live=True),
     run("command-cat", "stdin to stdout", "cat", stdin=bytes(range(256)) * 100),
     run("command-awk", "awk", "awk", 'BEGIN { for (i = 0; i < 3; i++) print i; exit 4 }', needs=("awk",)),
     run("command-make", "make, with a target that fails", "make", "-s", files={"Makefile": "all:\n\t@echo built\n\t@exit 3\n"}, needs=("make",), live=True),

@@ -8,20 +8,20 @@ _ODD = b"caf\xe9".decode("utf-8", "surrogateescape")
 
 SCRIPTS: tuple[Script, ...] = (
     sh("env-whole", "the whole environment of a shell", "env | grep -v -E '^(_|SHLVL|CORPUS_INIT)='", filters=_OURS, live=True, quick=True),
-    sh("env-no-locale", "a shell without a locale", "printf '\\303\\251' | wc -m; env | grep -c ^LC_", environment=_NO_LOCALE, live=True, quick=True),
+    sh("env-no-locale", "a shell without a locale", "printf '\\303\\251' | wc -m; env | grep -c ^LC_", environment=_NO_LOCALE, live=True),
     sh("env-no-locale-whole", "no variable of a locale appears", "env | grep -v -E '^(_|SHLVL|CORPUS_INIT)='", environment=_NO_LOCALE, filters=_OURS, quick=True),
     py("env-no-locale-python", "Python without a locale", "import os, sys, locale\nprint(sys.stdout.encoding, os.environ.get('LC_CTYPE'), locale.setlocale(locale.LC_CTYPE))\n", environment=_NO_LOCALE),
     *(sh(f"env-locale-{name}", f"{text}", "printf '\\303\\251' | wc -m; env | grep -E '^(LC_|LANG)' | sort", environment=_NO_LOCALE | variables)
       for name, text, variables in (
           ("c", "LC_ALL=C", {"LC_ALL": "C"}), ("posix", "LANG=POSIX", {"LANG": "POSIX"}), ("utf8", "LC_CTYPE=C.UTF-8", {"LC_CTYPE": "C.UTF-8"}),
           ("unknown", "a locale that is not there", {"LC_ALL": "xx_YY.UTF-8"}), ("empty", "LC_ALL empty", {"LC_ALL": ""}))),
-    run("env-args-not-utf8", "arguments that are not UTF-8", "sh", "-c", 'printf %s "$1" | od -An -tx1', "sh", _ODD, quick=True),
+    run("env-args-not-utf8", "arguments that are not UTF-8", "sh", "-c", 'printf %s "$1" | od -An -tx1', "sh", _ODD),
     run("env-args-python", "the same, in Python", "{python}", "-c", "import os, sys; print(os.fsencode(sys.argv[1]))", _ODD),
     run("env-args-empty", "empty arguments, newlines, quotes", "sh", "-c", 'for word; do printf "[%s]" "$word"; done', "sh", "", " ", "a\nb", "'\"", "--", "-x", "\\"),
     run("env-args-many", "two thousand arguments", "sh", "-c", "echo $#", "sh", *map(str, range(2000))),
     run("env-args-long", "an argument of 100 kB", "sh", "-c", "echo ${#1}", "sh", "x" * 100_000),
     run("env-args-escape", "arguments with escape sequences", "sh", "-c", 'printf %s "$1" | od -An -tx1', "sh", "\x1b]0;t\x07\x1b[2J"),
-    sh("env-value-not-utf8", "a value that is not UTF-8", 'printf %s "$ODD" | od -An -tx1', environment={"ODD": _ODD}, live=True, quick=True),
+    sh("env-value-not-utf8", "a value that is not UTF-8", 'printf %s "$ODD" | od -An -tx1', environment={"ODD": _ODD}, live=True),
     sh("env-name-not-utf8", "a name that is not UTF-8", "env | grep -a caf | od -An -tx1", environment={_ODD: "x"}),
     sh("env-value-newline", "newlines and escapes in a value", 'printf %s "$ODD" | od -An -tx1', environment={"ODD": "a\nb\x1b[1m\t"}),
     sh("env-value-huge", "a value of 120 kB", "echo ${#HUGE}", environment={"HUGE": "v" * 120_000}),

@@ -110,7 +110,7 @@ print("goes on")
     py("exit-null-byte", "a file with a null byte", "print(1)\n\0\n"),
     run("exit-no-file", "no such script", "{python}", "nothing-here.py", live=True),
     run("exit-no-module", "no such module", "{python}", "-m", "nothing_here"),
-    run("exit-c-option", "-c with an exception", "{python}", "-c", "print(1); raise KeyError('k')", quick=True),
+    run("exit-c-option", "-c with an exception", "{python}", "-c", "print(1); raise KeyError('k')"),
     py("exit-closed-stdout", "closes its stdout itself", "import os, sys\nprint('x')\nsys.stdout.flush()\nos.close(1)\nprint('y')\n"),
     py("exit-generator", "a generator that ignores its end", """
 def stubborn():

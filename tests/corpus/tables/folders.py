@@ -28,7 +28,7 @@ SCRIPTS: tuple[Script, ...] = (
     sh("folder-spaces", "spaces and quotes in its name", "pwd | wc -l; touch made; ls", cwd="with 'quotes' and spaces", live=True),
     sh("folder-long", "a path of 900 characters", "pwd | wc -c", cwd="/".join(["long" * 25] * 9)),
     run("folder-script-not-utf8", "a script whose name is not UTF-8", "{python}", f"{_ODD}.py", files={f"{_ODD}.py": "import sys, os\nprint(os.fsencode(sys.argv[0]))\n"}),
-    sh("folder-umask", "a umask of 027", "umask; touch made; stat -c %a made", prepare=lambda: _umask(0o027), live=True, quick=True),
+    sh("folder-umask", "a umask of 027", "umask; touch made; stat -c %a made", prepare=lambda: _umask(0o027), live=True),
     sh("folder-umask-none", "a umask of 0", "umask; mkdir made; stat -c %a made", prepare=lambda: _umask(0)),
     sh("folder-umask-all", "a umask of 777", "umask; touch made; stat -c %a made", prepare=lambda: _umask(0o777)),
     sh("folder-link", "through a link: the logical path", "ln -s . link; cd link; pwd; sh -c 'pwd'; pwd -P"),

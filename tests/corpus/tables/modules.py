@@ -79,5 +79,5 @@ sys.meta_path.insert(0, Mine())
     run("site-pth", "a .pth file with code", "sh", "-c",
         "d=$({base} -m site --user-site); mkdir -p $d; echo 'import sys; print(\"pth\", len(sys.argv))' > $d/x.pth; {base} -c 'print(1)'"),
     py("site-none", "importing sitecustomize where there is none", "try:\n    import sitecustomize\n    print(sitecustomize.__file__)\nexcept ImportError as error:\n    print(error)\n"),
-    py("site-names", "no module of ours by name", "import sys, pkgutil\nprint(sorted(n for n in sys.modules if 'tfmem' in n), 'sitecustomize' in sys.modules)\nprint(sorted(m.name for m in pkgutil.iter_modules() if 'custom' in m.name))\n", quick=True),
+    py("site-names", "no module of ours by name", "import sys, pkgutil\nprint(sorted(n for n in sys.modules if 'tfmem' in n), 'sitecustomize' in sys.modules)\nprint(sorted(m.name for m in pkgutil.iter_modules() if 'custom' in m.name))\n"),
 )  # fmt: skip

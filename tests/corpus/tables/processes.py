@@ -223,7 +223,7 @@ print(threading.stack_size())
     sh("process-nproc", "few processes", "ulimit -u; sh -c 'echo one more'", prepare=_limit(resource.RLIMIT_NPROC, 200)),
     sh("process-stack", "a small stack", "ulimit -s", prepare=_limit(resource.RLIMIT_STACK, 1 << 20)),
     sh("process-core", "no core dumps, then a crash", "ulimit -c; kill -ABRT $$", prepare=_limit(resource.RLIMIT_CORE, 0)),
-    sh("process-nice", "niceness", "nice; nice -n 3 nice", prepare=lambda: _nice(5), quick=True),
+    sh("process-nice", "niceness", "nice; nice -n 3 nice", prepare=lambda: _nice(5)),
     sh("process-affinity", "bound to one core", "nproc", prepare=lambda: os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])),
     sh("process-oom-score", "how ready the kernel is to kill it", "cat /proc/self/oom_score_adj", prepare=lambda: _write("/proc/self/oom_score_adj", "300")),
     sh("process-cgroup", "its cgroup", "cat /proc/self/cgroup", live=True),

@@ -32,7 +32,7 @@ SCRIPTS: tuple[Script, ...] = (
     py("stdio-asked", "types, flags, buffering, open descriptors", _ASKS, live=True, quick=True),
     py("stdio-asked-files", "the same on files", _ASKS, stdout="file"),
     py("stdio-asked-socket", "a socket for stdin", _ASKS, stdin="socket"),
-    py("stdio-asked-closed-in", "stdin closed", _ASKS, stdin="closed", quick=True),
+    py("stdio-asked-closed-in", "stdin closed", _ASKS, stdin="closed"),
     py("stdio-closed-out", "stdout closed", "import sys\nprint(sys.stdout, file=sys.stderr)\nprint('x')\n", stdout="closed"),
     py("stdio-closed-err", "stderr closed", "import sys\nprint(sys.stderr)\nsys.exit('nobody reads this')\n", stderr="closed", quick=True),
     py("stdio-closed-all", "all three closed", "import os\nopen('seen', 'w').write(str(sorted(os.listdir('/proc/self/fd'))))\n",
@@ -57,7 +57,7 @@ except OSError as error:
     py("stdio-huge", "twenty megabytes", "import sys\nline = 'x' * 99 + '\\n'\nfor _ in range(200000): sys.stdout.write(line)\n"),
     py("stdio-long-line", "one line of four megabytes", "print('y' * (4 << 20))\n"),
     py("stdio-many-lines", "20 000 lines in a burst", "for i in range(20000): print(i)\n", live=True),
-    py("stdio-no-newline", "no newline at the end of either", "import sys\nprint('out', end='')\nsys.stderr.write('err')\n", live=True, quick=True),
+    py("stdio-no-newline", "no newline at the end of either", "import sys\nprint('out', end='')\nsys.stderr.write('err')\n", live=True),
     py("stdio-interleaved", "both streams into one pipe, in order", """
 import os, sys
 for i in range(200):

@@ -14,7 +14,7 @@ import sys
 import tensorflow as tf
 print(tf.reduce_sum(tf.ones([100, 100])).numpy())
 sys.exit(7)
-""", live=True, quick=True),
+""", live=True),
     _tf("exception", "an exception in an operation", "import tensorflow as tf\ntf.matmul(tf.ones([2, 3]), tf.ones([2, 3]))\n", live=True),
     _tf("misuse", "settings asked for too late, twice, wrongly: tracebacks", """
 import traceback

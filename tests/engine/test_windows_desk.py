@@ -1,0 +1,228 @@
+"""Windows of allocations are taken in, published and deleted; those that cannot be read are told, and cost little."""
+
+import asyncio
+import gc
+import random
+import time
+import tracemalloc
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import streams
+from tests.engine.window_files import told
+from tests.engine.windows_read import Unpacked, a_window, large
+from tests.patience import PATIENCE_S
+from tfmemtop.engine.sources import windows
+from tfmemtop.engine.sources.window_file import file_name
+from tfmemtop.engine.sources.windows import Windows
+from tfmemtop.engine.stream.recorder import Recorder
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Allocator as Reading
+from tfmemtop.events import (
+    Closed,
+    Event,
+    Holders,
+    HookEnd,
+    HookError,
+    Opened,
+    Trace,
+    Window,
+    encode,
+)
+from tfmemtop.recording import Writer, read
+from tfmemtop.recording import writer as writing
+from tfmemtop.recording.chunks import chunks
+
+
+class Desk:
+    """A folder with windows, and what is published of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.events: list[Event] = []
+        self.sent: list[tuple[int, dict[str, Any]]] = []
+        self.stream = Stream()
+        self.errors: list[HookError] = []
+        self.arrived = asyncio.Event()
+        self.stream.listen(self.events.append)
+        self.stream.listen(lambda _: self.arrived.set())
+        self.windows = Windows(self.stream, self, folder)
+        self.windows.begin()
+
+    def send(self, pid: int, command: dict[str, Any]) -> bool:
+        """What would be sent to a hook."""
+        self.sent.append((pid, command))
+        return True
+
+    def put(self, data: bytes, number: int = 1, **changes: Any) -> Window:
+        """Put a file down and tell of it."""
+        window = told(data, number, **changes)
+        (self.folder / file_name(window.pid, window.window)).write_bytes(data)
+        self.windows.take(window)
+        return window
+
+    def told(self) -> list[Holders | Trace]:
+        """What has been published since the last time."""
+        self.windows.drain()
+        self.errors += (event for event in self.events if isinstance(event, HookError))
+        found = [event for event in self.events if isinstance(event, Holders | Trace)]
+        self.events.clear()
+        return found
+
+    def files(self) -> list[str]:
+        """What lies in the folder."""
+        return sorted(path.name for path in self.folder.iterdir())
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    made = Desk(tmp_path)
+    yield made
+    made.windows.close()
+
+
+async def test_a_window_is_published_in_time_and_its_file_deleted(desk: Desk) -> None:
+    desk.put(a_window())
+    await asyncio.wait_for(desk.arrived.wait(), PATIENCE_S)
+    (event,) = desk.told()
+    assert isinstance(event, Holders) and event.missing is None and event.t > 0
+    assert Unpacked(event).total(event.peak_at) == event.peak
+    assert desk.files() == []
+
+
+async def test_lines_of_the_largest_operations_are_asked_for_once(desk: Desk) -> None:
+    desk.put(a_window(500))
+    (event,) = desk.told()
+    assert isinstance(event, Holders)
+    found = Unpacked(event)
+    sizes: dict[str, int] = {}
+    for span in found.alive(event.peak_at):
+        if name := found.name(span):
+            sizes[name] = sizes.get(name, 0) + found.holding(span).size
+    ((pid, command),) = desk.sent
+    assert pid == 7 and command["do"] == "lines" and len(command["operations"]) == 64
+    assert min(sizes[name] for name in command["operations"]) >= sorted(sizes.values())[-64]
+    desk.put(a_window(500), 2)
+    desk.told()
+    asked = [name for _, command in desk.sent for name in command["operations"]]
+    assert len(desk.sent) == 2 and len(asked) == len(set(asked)) and set(asked) <= sizes.keys()
+
+
+async def test_a_process_that_ends_within_a_window_tells_what_is_there(desk: Desk) -> None:
+    data = a_window()
+    desk.put(data + bytes(100), last=False, closed=None, bytes=len(data), opened=Opened.START)
+    assert desk.told() == []
+    desk.stream.publish(HookEnd(t=0.0, pid=7, reason="lost"))
+    holders, trace = desk.told()
+    assert isinstance(holders, Holders) and (holders.closed, holders.missing) == (Closed.EXIT, None)
+    assert isinstance(trace, Trace) and not trace.whole and trace.last
+    (desk.folder / "7.9.window").write_bytes(b"left behind")
+    (desk.folder / "8.1.window").write_bytes(b"another's")
+    desk.stream.publish(HookEnd(t=0.0, pid=7, reason="lost"))
+    desk.told()
+    assert desk.files() == ["8.1.window"]
+
+
+async def test_what_cannot_be_read_is_told_as_missing(desk: Desk) -> None:
+    desk.put(b"nonsense" * 20, pools=["GPU:0", "GPU:1"])
+    desk.put(a_window(), 2, pools=[])
+    desk.windows.take(told(b"", 3, bytes=5000))
+    desk.windows.take(told(b"", 4, missing="a reason"))
+    events = desk.told()
+    assert [(event.device, event.window) for event in events if isinstance(event, Holders) and event.missing] == [
+        ("GPU:0", 4),
+        ("GPU:0", 1),
+        ("GPU:1", 1),
+        ("GPU:0", 3),
+    ]
+    assert desk.files() == [] and [error.text for error in desk.errors] == ["window 2: a pool has no name"]
+
+
+async def test_an_error_of_ours_is_told_and_the_next_window_is_read(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(windows, "events_of", None)
+        desk.put(a_window())
+        (event,) = desk.told()
+        assert isinstance(event, Holders) and event.missing and "TypeError" in event.missing
+    desk.put(a_window(), 2)
+    (event,) = desk.told()
+    assert isinstance(event, Holders) and event.missing is None and desk.files() == []
+
+
+async def test_too_many_windows_at_once_are_not_read(desk: Desk) -> None:
+    data = a_window()
+    for number in range(40):
+        desk.put(data, number)
+    events = [event for event in desk.told() if isinstance(event, Holders)]
+    assert 0 < sum(event.missing is None for event in events) <= 17 and len(events) == 40
+    assert desk.files() == []
+
+
+MINUTES = 30
+CHUNKS = 6
+"""Of a compressed recording in an hour of one script on one GPU: each repeats what a reader needs who begins there."""
+
+
+def a_reading(in_use: int) -> Reading:
+    """A reading of an allocator."""
+    return Reading(t=0.0, pid=7, device="GPU:0", allocator="bfc", in_use=in_use, peak=in_use, pool=1 << 30, limit=None)
+
+
+async def test_a_window_a_minute_adds_little_to_a_recording(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    hourly = [a_window(2000, seed) for seed in range(5)]
+    chance = random.Random(1)
+    monkeypatch.setattr(writing, "CHUNK", 60 * 600 * len(encode(a_reading(1 << 30))) // CHUNKS)
+    desk.stream.publish(streams.session())
+    sizes = []
+    for with_windows in (False, True):
+        path = desk.folder / f"{with_windows}.gz"
+        recorder = Recorder(desk.stream, Writer(path))
+        recorder.begin()
+        for minute in range(MINUTES):
+            for _ in range(600):
+                desk.stream.publish(a_reading(chance.randrange(1 << 30)))
+            if with_windows:
+                desk.put(hourly[minute % len(hourly)], minute)
+                desk.told()
+        recorder.close()
+        assert recorder.trouble is None
+        sizes.append(path.stat().st_size)
+    found = [event for event in read(path).events() if isinstance(event, Holders)]
+    assert len(found) == MINUTES and all(event.missing is None for event in found)
+    with path.open("rb") as file:
+        assert len([*chunks(file)]) >= MINUTES * CHUNKS // 60
+    assert (sizes[1] - sizes[0]) * 24 * 60 / MINUTES <= 60e6
+
+
+async def test_windows_leave_nothing_in_the_memory(desk: Desk) -> None:
+    data = [a_window(100, seed) for seed in range(3)]
+    held = []
+    tracemalloc.start()
+    try:
+        for number in range(60):
+            desk.put(data[number % 3], number)
+            desk.told()
+            desk.sent.clear()
+            if number % 20 == 19:
+                gc.collect()
+                held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert held[2] < held[1] + 50_000
+
+
+async def test_the_readings_go_on_while_a_large_window_is_read(desk: Desk) -> None:
+    desk.put(large(25_000, 2000))
+    latest: list[float] = []
+    began = time.thread_time()
+    while not desk.arrived.is_set():
+        before = time.monotonic()
+        await asyncio.sleep(0.001)  # as a reading would come
+        latest.append(time.monotonic() - before)
+    assert len(latest) > 20 and sorted(latest)[len(latest) * 3 // 4] < 0.25
+    assert time.thread_time() - began < 1.0, "the work is not in this thread"

@@ -1,0 +1,101 @@
+"""What readers find in the events of a window's file, for tests; and windows that have much in them."""
+
+import random
+from itertools import accumulate
+from pathlib import Path
+
+from tests.engine.window_files import Allocator, Chunk, told, training_step
+from tfmemtop.engine.sources.window_events import Known, events_of
+from tfmemtop.engine.sources.window_file import file_name, read_window
+from tfmemtop.events import (
+    Holders,
+    Holding,
+    Trace,
+    Window,
+)
+from tfmemtop.events.courses import (
+    Span,
+    numbers,
+    unpack_holdings,
+    unpack_names,
+    unpack_spans,
+)
+
+
+class Unpacked:
+    """What a reader finds in an event."""
+
+    def __init__(self, event: Holders) -> None:
+        self.event = event
+        self.names = unpack_names(event.names)
+        self.holdings = unpack_holdings(event.holdings)
+        self.spans = unpack_spans(event.spans, self.holdings)
+        self.times = list(numbers(event.times))
+
+    def alive(self, at: int) -> list[Span]:
+        """What is alive after an event."""
+        return [span for span in self.spans if span.begin <= at and (span.end < 0 or span.end > at)]
+
+    def total(self, at: int) -> int:
+        """Bytes that are alive after an event."""
+        return sum(self.holdings[span.holding].size for span in self.alive(at))
+
+    def course(self) -> list[int]:
+        """Bytes that are alive before the first event and after each."""
+        changes = [0] * (len(self.times) + 1)
+        for span in self.spans:
+            changes[span.begin + 1] += self.holdings[span.holding].size
+            if span.end >= 0:
+                changes[span.end + 1] -= self.holdings[span.holding].size
+        return list(accumulate(changes))
+
+    def name(self, span: Span) -> str | None:
+        """The operation of an allocation."""
+        operation = self.holdings[span.holding].operation
+        return None if operation is None else self.names[operation]
+
+    def holding(self, span: Span) -> Holding:
+        return self.holdings[span.holding]
+
+
+def made(folder: Path, data: bytes, known: Known | None = None, window: Window | None = None) -> list[Holders | Trace]:
+    """The events of a file."""
+    window = window or told(data)
+    (folder / file_name(window.pid, window.window)).write_bytes(data)
+    file = read_window(folder, file_name(window.pid, window.window), window.bytes)
+    return [*events_of(window, file, known or Known(), lambda monotonic: monotonic - 5.0, lambda: None)]
+
+
+def holders(folder: Path, data: bytes, known: Known | None = None, window: Window | None = None) -> Unpacked:
+    """What the only :class:`Holders` event of a file tells."""
+    (event,) = (event for event in made(folder, data, known, window) if isinstance(event, Holders))
+    return Unpacked(event)
+
+
+def a_window(allocations: int = 60, seed: int = 0) -> bytes:
+    """The file of a window with a step."""
+    allocator = Allocator()
+    allocator.allocate(5000, "weight")
+    window = allocator.window().step()
+    training_step(allocator, allocations, seed)
+    window.end_step()
+    return window.file()
+
+
+def large(allocations: int, names: int = 10**9) -> bytes:
+    """A window with so many allocations, all unlike each other, of which many live at once."""
+    allocator = Allocator()
+    window = allocator.window()
+    chance = random.Random(1)
+    alive: list[Chunk] = []
+    ids = {number: number + 1 for number in range(min(names, allocations))}
+    allocator.strings += [f"operation {number:06} {chance.random()}" for number in ids]
+    for number in range(allocations):
+        alive.append(allocator.allocate(chance.randrange(1, 1 << 24)))
+        row = list(allocator.records[-1])
+        row[6] = ids[number % len(ids)]
+        allocator.records[-1] = tuple(row)
+        allocator.now_ns += chance.randrange(10**6)
+        while chance.random() < 0.49 + 0.02 * (number > allocations / 2) and alive:
+            allocator.free(alive.pop(chance.randrange(len(alive))))
+    return window.file()

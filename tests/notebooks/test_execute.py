@@ -1,0 +1,55 @@
+"""Notebooks that run while nobody looks at them: ``jupyter execute``, and so papermill, which is nbclient too."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.notebooks.conftest import PROGRAM, until
+from tests.patience import PATIENCE_S
+from tfmemtop import events as ev
+from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings, place_for
+from tfmemtop.recording import read
+
+EXECUTE = str(Path(sys.executable).with_name("jupyter-execute"))
+
+
+def _notebook(path: Path, kernel: str) -> Path:
+    cells: list[dict[str, Any]] = [
+        {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None, "id": f"c{n}"}
+        for n, source in enumerate(("x = 6", "print(x * 7)"))
+    ]
+    spec = {"name": kernel, "display_name": kernel, "language": "python"}
+    text = {"cells": cells, "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(text))
+    return path
+
+
+def _printed(path: Path) -> list[str]:
+    return [output["text"] for cell in json.loads(path.read_text())["cells"] for output in cell["outputs"]]
+
+
+def test_jupyter_execute_runs_a_notebook_with_the_kernelspec(jupyter: Path) -> None:
+    pytest.importorskip("nbclient")
+    before = set(kept_recordings())
+    path = _notebook(jupyter / "ours.ipynb", "tfmemtop")
+    subprocess.run([EXECUTE, "--inplace", str(path)], check=True, timeout=PATIENCE_S)
+    assert "".join(map("".join, _printed(path))) == "42\n"
+    (session,) = set(kept_recordings()) - before
+    until(lambda: not is_written(place_for(session)))
+    runs = [event for event in read(place_for(session)).events() if isinstance(event, ev.Run | ev.RunEnd)]
+    assert isinstance(runs[0], ev.Run) and runs[0].kernel
+    assert isinstance(runs[1], ev.RunEnd) and runs[1].exit_code in (0, None)
+
+
+def test_of_a_watched_jupyter_the_kernels_are_rows(jupyter: Path) -> None:
+    pytest.importorskip("nbclient")
+    path, recording = _notebook(jupyter / "plain.ipynb", "python3"), jupyter / "run.jsonl"
+    command = [PROGRAM, "record", "-o", str(recording), "--", EXECUTE, "--inplace", str(path)]
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
+    assert "".join(map("".join, _printed(path))) == "42\n"
+    rows = [event for event in read(recording).events() if isinstance(event, ev.Process) and event.run == 1]
+    assert any("ipykernel_launcher" in row.command for row in rows)
