@@ -72,7 +72,7 @@ async def test_x_shows_what_each_setting_would_do_and_enter_takes_one() -> None:
         )
         for part in ("the present setting", "210M  no", "226M  perhaps", "239M  yes", "surely enough"):
             assert part in told, part
-        assert "8.0 MiB short: StatefulPartitionedCall/adam/Mul_19 asks for" in await press(pilot, "down")
+        assert "adam/Mul_19 asks for 24.0 MiB, 8.0 MiB more than there is in one piece" in await press(pilot, "down")
         told = await press(pilot, "down", "down", "enter")
         assert "next: growth on" not in told.splitlines()[0] or "limit 239.0 MiB" in told.splitlines()[0]
         assert "The next run has growth on, limit 239.0 MiB" in told

@@ -1,4 +1,4 @@
-"""Foretell what other settings would do to a recorded run, from its own allocations.
+"""Predict what other settings would do to a recorded run, by a replay of its own allocations.
 
 usage: tfmemtop whatif [FILE] [--device DEVICE] [--json]
 example: tfmemtop whatif run.jsonl

@@ -28,8 +28,9 @@ def page(views: Sequence[Foretold], cards: Sequence[Card]) -> list[str]:
         lines += [line.rstrip() for line in _columns([whatif.TOGETHER, *map(whatif.together_cells, shared)])]
     first = views[0]
     if first.beside is not None and first.replayed.smallest:
-        rows = [("", "growth on", "growth off"), *whatif.card_rows(first, cards)]
-        lines += ["", *_columns([tuple(row) for row in rows])]
+        heads = ("", whatif.card_heading(first, True), whatif.card_heading(first, False))
+        rows = [heads, *(tuple(row) for row in whatif.card_rows(first, cards))]
+        lines += ["", *(line.rstrip() for line in _columns(rows))]
     return [safe(line) for line in lines]
 
 
@@ -44,7 +45,16 @@ def _pool(view: Foretold) -> list[str]:
     lines_of = ["  ".join(cells).rstrip() for cells in whatif.aligned(texts, used)]
     table = [f"{line}  {remark}".rstrip() for line, remark in zip(lines_of, remarks, strict=True)]
     known = whatif.asynchronous(view)
-    return [*lines, "", *table, "", *whatif.smallest(view), *([known] if known else []), whatif.NO_TIME]
+    return [
+        *lines,
+        "",
+        *table,
+        whatif.AT_THE_END,
+        "",
+        *whatif.smallest(view),
+        *([known] if known else []),
+        whatif.NO_TIME,
+    ]
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -6,19 +6,17 @@ from typing import NamedTuple
 from tfmemtop.events import SettingReplayed
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.state.foretold import Foretold, Together
+from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.units import MIB, UNKNOWN, format_bytes, format_count, format_short
 from tfmemtop.words.counting import counted
+from tfmemtop.words.holders import operation
 from tfmemtop.words.limits import typed
 
-NO_TRACE = (
-    "no allocations were recorded from the start of this run: record it anew with the probe, "
-    "which records the first steps by itself (--trace)"
-)
+NO_TRACE = "this recording has no first steps; record again without --no-probe"
 """Of a recording without a trace."""
 
-NOT_REPLAYED = (
-    "its allocations were recorded, and not replayed yet: its TensorFlow is not here, nor another of that version"
-)
+NOT_REPLAYED = "not replayed: TensorFlow of that version is not on this machine"
+"""Of a recording whose allocations cannot be replayed here."""
 
 COLUMNS = ("growth", "limit", "fits", "peak", "pool", "cached", "grew", "largest free", "fragmented", "process total")
 """The headings of the table."""
@@ -30,6 +28,11 @@ LEFT = ("growth", "fits")
 """Columns of words; in the others figures stand below each other."""
 
 NO_TIME = "Which setting is faster is not predicted."
+
+AT_THE_END = (
+    "Peak, pool and process total are the highest; cached, largest free and fragmented are of the replay's end."
+)
+"""Which moment the table's columns are of."""
 
 
 class CardRow(NamedTuple):
@@ -67,7 +70,7 @@ def basis(view: Foretold) -> Iterator[str]:
     if replayed.lost:
         yield f"{counted(replayed.lost, 'event')} could not be recorded: all figures are lower than they should be."
     if view.outgrown:
-        yield "The run has needed more since: limits that are enough for what was recorded are too small for it."
+        yield "The run later needed more: these limits are too small."
     elif not replayed.whole:
         yield "The run had not made three steps by then: what comes later may need more."
     elif share is not None and share < 0.5:
@@ -109,12 +112,22 @@ def remark(view: Foretold, row: SettingReplayed) -> str:
 
 
 def failure(row: SettingReplayed) -> str:
-    """Where it fails: what is missing, the operation, and the event."""
+    """Where it fails: the operation, what is missing, and the event."""
     outcome = row.outcome
-    operation = outcome.operation or "an operation without a name"
     at = "" if outcome.failed is None else f" (event {format_count(outcome.failed + 1)})"
-    short = f"{format_bytes(outcome.lacking)} short: " if outcome.lacking else ""
-    return f"{short}{operation} asks for {format_bytes(outcome.asked)}{at}"
+    short = f", {format_bytes(outcome.lacking)} more than there is in one piece" if outcome.lacking else ""
+    return f"{_operation(outcome.operation)} asks for {format_bytes(outcome.asked)}{short}{at}"
+
+
+def _operation(name: str) -> str:
+    """The innermost scope of the operation called *name*, which may be a layer: ``conv1, backward,``."""
+    one = named(name)
+    if not name or one.phase is Phase.FUNCTION:
+        return name or "an operation without a name"
+    layer = Layers([name], []).of(one)
+    if not layer:
+        return operation(name)
+    return f"{layer}, {one.phase.value}," if one.phase is Phase.BACKWARD else layer
 
 
 def _present(view: Foretold) -> str:
@@ -182,6 +195,13 @@ def asynchronous(view: Foretold) -> str | None:
     )
 
 
+def card_heading(view: Foretold, growth: bool) -> str:
+    """Over the column of a growth in the table of cards: with the limit that its rows go by."""
+    least = view.least(growth)
+    limit = "" if least is None else f", limit {typed(least.surely)}"
+    return f"growth {'on' if growth else 'off'}{limit}"
+
+
 def card_rows(view: Foretold, cards: Sequence[tuple[str, int, bool]]) -> Iterator[CardRow]:
     """For each card, by its name and usable bytes, and whether these were measured, whether the run fits."""
     for name, usable, measured in cards:
@@ -202,7 +222,7 @@ def _on_card(view: Foretold, growth: bool, usable: int, about: str) -> str:
 
 
 def _collecting(collects: bool) -> str:
-    return ", garbage collection " + ("on" if collects else "off")
+    return ", BFC's garbage collection " + ("on" if collects else "off")
 
 
 def _limit(limit: int) -> str:

@@ -7,7 +7,7 @@ NOT_ENOUGH = (
     "No allocations have been recorded from the start of this run. The probe records them until the third step; "
     "the table needs all of them."
 )
-NOT_HERE = "The allocations were recorded, but the TensorFlow that they are of is not on this machine."
+NOT_HERE = "Not replayed: TensorFlow of that version is not on this machine."
 
 
 def taken(limit: str, growth: str) -> str:
