@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -10,10 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
 from tests import streams
-from tests.notebooks.conftest import Notebook, until
+from tests.notebooks.conftest import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
 from tests.ui.test_app import app, drawn, press, text_of
 from tfmemtop.commands.live import successor
@@ -135,6 +137,24 @@ async def test_without_a_server_the_screen_says_what_to_do(jupyter: Path) -> Non
             assert [note.message for note in pilot.app._notifications] == [kernels.NO_COMMAND_LINE]
             await press(pilot, "Q")
         assert notebook.manager.provisioner.process.poll() is None
+    finally:
+        notebook.end(now=True)
+
+
+def test_a_screen_in_a_terminal_goes_on_with_the_kernel_that_was_restarted(jupyter: Path) -> None:
+    notebook = Notebook()
+    try:
+        first = notebook.session()
+        environment = dict(os.environ) | {"TERM": "xterm-256color"}
+        terminal = pexpect.spawn(PROGRAM, ["attach", first.id], env=environment, encoding="utf-8", timeout=PATIENCE_S)
+        terminal.expect("ipykernel_launcher")
+        notebook.restart()
+        second = notebook.session()
+        until(lambda: all(each.id != first.id for each in sessions()))  # its engine stays while a screen shows it
+        terminal.send("q")
+        terminal.expect(f"still running as {second.id}")
+        terminal.expect(pexpect.EOF)
+        assert notebook.run("print(6 * 7)") == "42\n"
     finally:
         notebook.end(now=True)
 

@@ -199,7 +199,7 @@ async def test_where_there_is_no_window_it_is_said_why(stream: list[events.Event
     async with app(stream).run_test(size=(160, 36)) as pilot:
         await drawn(pilot)
         text = await press(pilot, "B")
-        assert told in text and "A window is one step of the script" in text
+        assert told in text and "tfmemtop records each allocation of one step of the script" in text
 
 
 async def test_what_is_not_known_is_a_row_with_the_reason() -> None:
@@ -290,3 +290,15 @@ async def test_a_frame_of_two_hundred_rows_takes_no_ten_milliseconds() -> None:
             panel.redraw()
             took.append(time.process_time() - begun)
         assert min(took) < 0.010
+
+
+@pytest.mark.parametrize("closed", events.Closed)
+async def test_a_window_without_a_whole_step_says_why_it_ended(closed: events.Closed) -> None:
+    window = held.step(1).done(9.0)
+    for steps in (1.0, None):
+        shown = msgspec.structs.replace(window, closed=closed, steps=steps)
+        async with app([*NONE, shown]).run_test(size=(160, 36)) as pilot:
+            await drawn(pilot)
+            text = await press(pilot, "B")
+            short = steps is None and closed is not events.Closed.STEP
+            assert "peak" in text and ("no whole step: " in text) == short

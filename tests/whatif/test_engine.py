@@ -11,7 +11,7 @@ from tests.whatif.conftest import Traced
 from tests.whatif.traced import session
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, Replayed, Trace
+from tfmemtop.events import Event, HookEnd, Replayed, Trace
 from tfmemtop.session.whatif import ask_later
 from tfmemtop.session.whatif import traced as traced_in
 from tfmemtop.state.foretold import foretold
@@ -59,3 +59,9 @@ async def test_what_cannot_be_replayed_says_why(events: list[Event], monkeypatch
     monkeypatch.delenv("CXX", raising=False)
     told = await replayed(events)
     assert told.missing == "there is no C++ compiler" and told.remedy and told.rows == []
+
+
+async def test_of_a_script_that_has_ended_what_is_read_later_is_replayed(events: list[Event]) -> None:
+    place = next(number for number, event in enumerate(events) if isinstance(event, Trace))
+    told = await replayed([*events[:place], HookEnd(t=2.1, pid=100, reason="exit"), *events[place:]])
+    assert told.missing is None and told.present is not None and told.present.limit == 4096 << 20

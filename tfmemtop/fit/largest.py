@@ -15,6 +15,11 @@ CLOSE = 50
 _BACK = 25
 """Where a prediction failed, the next try is a 25th below it: fragmentation and rounding take a few percent."""
 
+_BACK_FAR = 5
+"""The same where it was foretold by replays of runs far below: what these need besides the batch weighs much there."""
+
+_FAR = 8  # times
+
 _ABOVE = 1.02
 """The smallest limit that really passes, as a multiple of the lower end of what is foretold."""
 
@@ -124,9 +129,12 @@ class LargestSearch:
 
     def _from_one(self) -> int | None:
         """Where to try after a single value that passed: by what of it was kept between steps, as far as is known."""
-        (one,), limit = self.tried, self.limit
+        passed, limit = [one for one in self.tried if one.tried.passed], self.limit
+        if len(passed) != 1 or limit is None:
+            return None
+        one = passed[0]
         least, kept = one.tried.at_least, one.tried.kept
-        if not one.tried.passed or least is None or kept is None or limit is None or not kept < least < limit:
+        if least is None or kept is None or not kept < least < limit:
             return None
         return int(one.value * (limit - kept) / (least * _ABOVE - kept) * _BEFORE)
 
@@ -151,7 +159,7 @@ class LargestSearch:
         high = wanted.highest + 1 if fails is None else fails
         if high - low <= (1 if works is None or fails is None else max(1, works // CLOSE)):
             return None
-        candidate = self._from_one() if len(self.tried) == 1 else self._beside_the_prediction(low, high)
+        candidate = self._beside_the_prediction(low, high) if self._from_one() is None else self._near_one(high)
         if candidate is None or not low < candidate < high:
             candidate = low * 2 if fails is None else high // 4 if works is None else (low + high) // 2
         return min(max(candidate, low + 1), high - 1)
@@ -170,7 +178,16 @@ class LargestSearch:
             return low + (max(1, low // CLOSE) << self._alike(predicted) - 1) if passed else None
         if self.fails is None:
             return self.wanted.highest
-        return None if passed else high - (max(1, high // _BACK) << self._alike() - 1)
+        if passed:
+            return None
+        foretold = any(one.tried.at_least is not None for one in self.tried)
+        back = _BACK_FAR if foretold and _FAR * low < predicted else _BACK
+        return high - (max(1, high // back) << self._alike() - 1)
+
+    def _near_one(self, high: int) -> int | None:
+        """What a single value that passed lets expect; a fifth less each time that this has failed."""
+        expected = self._from_one()
+        return expected if expected is None or self.fails is None else min(expected, high - high // _BACK_FAR)
 
     def _first(self) -> int:
         """The power of two in the middle of the range, by powers."""

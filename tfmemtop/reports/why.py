@@ -76,7 +76,10 @@ def _first(seen: RunReview, told: why.Told) -> Iterator[list[str]]:
     if steps or code:
         yield [why.TO_DO, *(line for step in steps for line in _wrap(step.elsewhere, "  * "))]
     for step in steps:
-        if step.complete and run is not None:
+        if step.complete and run is not None and run.kernel is not None:
+            if not step.name:  # others run a command, and a kernel is started by Jupyter
+                yield pasted(["tfmemtop", "kernel", "install", *step.options], WIDTH)
+        elif step.complete and run is not None:
             name = [step.name] if step.name else []
             yield pasted(["tfmemtop", *name, *step.options, "--", *run.argv], WIDTH)
     if code:

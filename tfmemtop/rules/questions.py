@@ -150,6 +150,7 @@ class Efficiently:
     needed: int | None
     limit: SuggestedLimit | None
     argv: tuple[str, ...]
+    kernel: bool = False
 
 
 def efficiently(state: State, run: RunState) -> Efficiently:
@@ -166,6 +167,7 @@ def efficiently(state: State, run: RunState) -> Efficiently:
         needed=max(needed, default=None),
         limit=limit,
         argv=tuple(run.argv),
+        kernel=run.kernel is not None,
     )
 
 

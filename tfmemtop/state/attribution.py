@@ -50,6 +50,7 @@ class Owner:
 
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
+_CONSTANT = "_EagerConst"  # the copy of a NumPy array
 _COLLECTIVE = re.compile(r"Collective|Nccl|AllReduce")
 _SLOT = re.compile(r"/(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*/Initializer/")
 _MADE = re.compile(r"(.*?)/Initializer/")
@@ -74,7 +75,7 @@ class Attribution:
         self._answers: dict[Hashable, Any] = {}
         self._opened: dict[int, list[tuple[Owner, int]]] = {}
         plain = [self._owner(holding) for holding in course.kinds]
-        kept = [replace(owner, kept=True) if owner.kind is Kind.ACTIVATIONS else owner for owner in plain]
+        kept = [_kept(owner) for owner in plain]
         self.of = [
             kept[holding] if outlives else plain[holding]
             for holding, outlives in zip(course.holdings, course.kept, strict=True)
@@ -131,7 +132,7 @@ class Attribution:
         for place, (owner, begin) in enumerate(zip(self.of, course.begins, strict=True)):
             if begin >= 0:
                 break
-            if owner.kind is Kind.UNKNOWN:
+            if owner.kind is Kind.UNKNOWN or owner.operation == _CONSTANT:
                 kind = Kind.TENSORS if course.kinds[course.holdings[place]].window else Kind.BEFORE
                 self.of[place] = known.setdefault(id(owner), replace(owner, kind=kind))
 
@@ -175,7 +176,7 @@ class Attribution:
         layer = self._layers.of(one)
         if one.base == "VarHandleOp" or one.base.startswith("Assign"):
             return Kind.VARIABLES, layer
-        if (region == "temp" and _SCRATCH.search(operation)) or _COLLECTIVE.match(one.operation):
+        if (region == "temp" and _SCRATCH.search(one.operation)) or _COLLECTIVE.match(one.operation):
             return Kind.WORKSPACE, layer
         if one.phase is Phase.BACKWARD:
             return Kind.GRADIENTS, layer
@@ -225,6 +226,13 @@ class Attribution:
                 if "/".join(path) in lines:
                     return lines["/".join(path)]
         return None
+
+
+def _kept(owner: Owner) -> Owner:
+    """The owner of what outlives its operation's pass: no operation keeps its workspace."""
+    if owner.kind is Kind.WORKSPACE and named(owner.operation).phase is Phase.FORWARD:
+        return replace(owner, kind=Kind.ACTIVATIONS, kept=True)
+    return replace(owner, kept=True) if owner.kind is Kind.ACTIVATIONS else owner
 
 
 _last: list[tuple[tuple[object, ...], Attribution]] = []

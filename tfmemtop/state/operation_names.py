@@ -56,7 +56,8 @@ _LOSS = re.compile(
     r"(compile_)?loss(es)?(_\d+)?|(\w+_)?crossentropy(_\d+)?|mean_(absolute|squared)_(percentage_|logarithmic_)?error(_\d+)?"
 )
 _INPUT = re.compile(
-    r"(Anonymous)?(MultiDevice)?Iterator|MakeIterator|Optional(From|Get)Value|\w*Dataset|prefetch_|_Arg|_Recv|SameWorkerRecvDone"
+    r"(Anonymous)?(MultiDevice)?Iterator|MakeIterator|Optional(From|Get)Value|\w*Dataset|prefetch_|_Arg|_Recv|"
+    r"SameWorkerRecvDone|_EagerConst"
 )
 _SLOT = re.compile(r"(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*")
 _NUMBER = re.compile(r"(.+)_\d+")

@@ -8,6 +8,7 @@ from tfmemtop.state.model import ProcessState
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*(-dbg|d|t|w)?(\.exe)?")
 _MODULE_OR_CODE = re.compile(r"-[bBdEiIOPqRsSuvx]*([mc])(.*)", re.DOTALL)
+_KERNEL = "ipykernel_launcher"
 _WITH_A_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python whose value is the next word."""
 
@@ -23,7 +24,8 @@ def command_and_program(process: ProcessState) -> tuple[str, str]:
 def program(command: Sequence[str]) -> list[str]:
     """*command* without the folders of its program, and without the Python that runs a script.
 
-    ``/opt/venv/bin/python3 -u /home/ada/train.py 8`` is ``train.py 8``, ``python -m pkg`` is ``-m pkg``. A Python
+    ``/opt/venv/bin/python3 -u /home/ada/train.py 8`` is ``train.py 8``, ``python -m pkg`` is ``-m pkg``. A
+    Jupyter kernel is told by its connection file: ``ipykernel_launcher kernel-81fe``. A Python
     that runs no script keeps its own name.
     """
     if not command:
@@ -37,7 +39,10 @@ def program(command: Sequence[str]) -> list[str]:
         word = rest[at]
         if found := _MODULE_OR_CODE.fullmatch(word):
             kind, joined = found.groups()
-            return [f"-{kind}", *([joined] if joined else []), *rest[at + 1 :]]
+            words = [*([joined] if joined else []), *rest[at + 1 :]]
+            if kind == "m" and words[:1] == [_KERNEL]:
+                return [_KERNEL, *(PurePath(word).stem for word in words if word.endswith(".json"))]
+            return [f"-{kind}", *words]
         if word == "-":
             return [name, *rest]
         if not word.startswith("-"):

@@ -38,7 +38,7 @@ KINDS = {
     Kind.XLA: "the buffer of a compiled cluster",
     Kind.ROUNDING: "what a chunk has beyond the XLA buffer in it",
     Kind.BEFORE: "allocated before anything was recorded",
-    Kind.UNKNOWN: "allocations that were not recorded",
+    Kind.UNKNOWN: "allocations without a name, or not recorded",
 }
 """What each kind is."""
 
@@ -61,10 +61,12 @@ _OPENED = {
 
 _CLOSED = {
     Closed.STEP: "",
-    Closed.TIME: "cut off after its longest time",
-    Closed.EVENTS: "cut off after its most events",
-    Closed.PROFILER: "cut off as the script began to profile",
-    Closed.EXIT: "cut off as the script ended",
+    Closed.TIME: "no whole step: its longest time was over",
+    Closed.EVENTS: "no whole step: it had as many events as it may have",
+    Closed.PROFILER: "no whole step: the script began to profile",
+    Closed.EXIT: "no whole step: the script ended",
+    Closed.DISK: "no whole step: its file could not be written",
+    Closed.MEMORY: "no whole step: there was no memory left for it",
 }
 
 UNKNOWN_TIME = "a moment"
@@ -73,8 +75,8 @@ SUM = "sum"
 NO_NAME = "no name"
 
 WHAT_THIS_IS = (
-    "A window is one step of the script, a few milliseconds, in which each allocation is recorded with its operation. "
-    "This screen then shows who holds the memory at the peak of that step."
+    "In a window, tfmemtop records each allocation of one step of the script, with its operation. This screen then "
+    "shows who holds the memory at the peak of that step. A window takes a few milliseconds."
 )
 
 _CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
@@ -135,7 +137,7 @@ def opened(why: Opened) -> str:
 
 
 def closed(why: Closed) -> str:
-    """Why a window holds less than a step; empty if it does not."""
+    """Why a window that has no whole step ended; empty if it ended with one."""
     return _CLOSED[why]
 
 

@@ -126,6 +126,11 @@ def started(suggested: SuggestedLimit, command: Sequence[str]) -> tuple[str, ...
     return ("tfmemtop", *options(suggested), "--", *command)
 
 
+def kernel_installed(suggested: SuggestedLimit) -> tuple[str, ...]:
+    """The words that set it for all kernels of tfmemtop's, which only Jupyter starts."""
+    return ("tfmemtop", "kernel", "install", *options(suggested))
+
+
 def command_line(suggested: SuggestedLimit, command: Sequence[str]) -> str:
     """The same as one line for the shell."""
     return shlex.join(started(suggested, command))

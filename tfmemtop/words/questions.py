@@ -29,7 +29,7 @@ from tfmemtop.words.breakdown import counted_kinds
 from tfmemtop.words.counting import counted, sentence, spoken
 from tfmemtop.words.failure import describe
 from tfmemtop.words.findings.card import BESIDE_POOLS
-from tfmemtop.words.limits import code, sentences, started
+from tfmemtop.words.limits import code, kernel_installed, sentences, started
 from tfmemtop.words.places import alike_gpus, gpus, line_of, line_with_code
 from tfmemtop.words.requests import call_text
 
@@ -217,7 +217,9 @@ def _peak_in_use(facts: Efficiently, peak: str) -> str:
 
 
 def _command(facts: Efficiently) -> tuple[str, ...]:
-    return () if facts.limit is None or facts.limit.is_guess else started(facts.limit, facts.argv)
+    if facts.limit is None or facts.limit.is_guess:
+        return ()
+    return kernel_installed(facts.limit) if facts.kernel else started(facts.limit, facts.argv)
 
 
 def _needed(peak: int, needed: int) -> str:

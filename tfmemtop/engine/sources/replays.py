@@ -44,6 +44,7 @@ class Replays:
         self._effective: dict[tuple[int, str], Effective] = {}
         self._limits: dict[tuple[int, str], int] = {}
         self._parts: dict[tuple[int, str], list[Trace]] = {}
+        self._ended: deque[int] = deque()  # processes of which something is still known
         self._waiting: deque[tuple[int, str]] = deque()
         self._begun = 0
         self._worker: Beside | None = None
@@ -81,7 +82,10 @@ class Replays:
         elif isinstance(event, Initialised):
             self._variables[event.pid] = event.variables
         elif isinstance(event, HookEnd):
-            self._forget(event.pid)
+            # What it recorded last may still be read, and comes later.
+            self._ended.append(event.pid)
+            if len(self._ended) > _MOST:
+                self._forget(self._ended.popleft())
         elif isinstance(event, Run):
             self._begun = 0
 
@@ -123,7 +127,7 @@ class Replays:
         self._loop.call_soon(self._next)
 
     def _forget(self, pid: int) -> None:
-        """A process has ended. What it recorded may be replayed still."""
+        """A process has ended long ago. What it recorded may be replayed still."""
         if not any(key[0] == pid for key in (*self._waiting, *self._parts)):
             self._tensorflow.pop(pid, None)
         self._variables.pop(pid, None)

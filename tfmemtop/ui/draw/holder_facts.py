@@ -34,9 +34,10 @@ def facts(
         items.append(
             _item("peak made by", end_of(words.operation(made.operation), _OPERATION_MOST, glyphs.ellipsis), glyphs)
         )
-    if short := words.closed(window.closed):
+    waited = window.opened is events.Opened.WAITING
+    if not window.steps and not waited and (short := words.closed(window.closed)):
         items.append([Segment(short, WARNING)])
-    if window.function:
+    if window.function and window.steps:
         items.append(_item("step of", safe(window.function), glyphs))
     items.append(_item("in use before it", format_bytes(window.before), glyphs))
     if window.cost_us is not None:
