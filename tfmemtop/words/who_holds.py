@@ -10,15 +10,40 @@ from tfmemtop.state.holders import By, Holder, Standing
 from tfmemtop.units import format_bytes
 from tfmemtop.words.comparison import NOTEWORTHY
 from tfmemtop.words.counting import counted, spoken
-from tfmemtop.words.holders import group, holder, kind, opened, operation
 from tfmemtop.words.places import named_spot
 
-HEAD = {by: group(by).upper() for by in By}
+NO_NAME = {
+    Kind.BEFORE: "before the window",
+    Kind.OPTIMIZER: "the optimizer",
+    Kind.XLA: "XLA's buffers",
+    Kind.ROUNDING: "rounding of XLA's buffers",
+    Kind.INPUT: "input",
+    Kind.LOSS: "loss",
+    Kind.TENSORS: "tensors held by Python",
+}
+"""What a row is called of which only the kind is known."""
+
+_OPENED = {
+    Opened.START: "as the script began",
+    Opened.INTERVAL: "at its interval",
+    Opened.PEAK: "because the peak in use had risen",
+    Opened.FINDING: "because a finding asked for it",
+    Opened.ASKED: "because the user asked for it",
+    Opened.WAITING: "because an allocation waited for room",
+}
+
+HEAD = {By.LAYER: "LAYER", By.OPERATION: "OPERATION", By.KIND: "KIND", By.SHAPE: "SHAPE", By.LINE: "LINE"}
 COLUMNS = "KIND", "BYTES", "SHARE", "COUNT"
 UNKNOWN, SUM = "unknown", "in use at the peak"
 
 _NOTEWORTHY = 0.1  # of a row
 _CHANGES = 5
+_CALL = "PartitionedCall/"
+
+
+def kind(of: Kind) -> str:
+    """``XLA``, ``activations``."""
+    return "XLA" if of is Kind.XLA else of.value
 
 
 def kinds(row: Holder) -> str:
@@ -33,10 +58,10 @@ def kinds(row: Holder) -> str:
 def row_name(row: Holder, by: By) -> str:
     """What a row is called: a layer, an operation without the calls that all have, ``train.py:12``."""
     if not row.name:
-        return kind(row.kind) if by is By.KIND else holder("", row.kind)
+        return kind(row.kind) if by is By.KIND else NO_NAME.get(row.kind, kind(row.kind))
     if by is By.LINE:
         return named_spot(row.name)
-    return operation(row.name) if by is By.OPERATION else row.name
+    return row.name.rpartition(_CALL)[2] if by is By.OPERATION else row.name
 
 
 def pool_name(one: Chosen) -> str:
@@ -53,7 +78,7 @@ def about(one: Chosen, others: int) -> str:
     text = (
         f"Who held the {format_bytes(window.peak)} that were in use in {pool_name(one)} of process {one.pid} at the "
         f"peak of {what}. It was recorded {spoken(window.began)} after the session's start, "
-        f"{opened(window.opened)}."
+        f"{_OPENED[window.opened]}."
     )
     if window.closed is not Closed.STEP and not window.steps:
         text += " It ended before a step was whole."
@@ -154,7 +179,7 @@ def changed(first: Listed, second: Listed) -> list[str]:
 
 
 def _called(change: Change) -> str:
-    return change.name or holder("", change.kind)
+    return change.name or NO_NAME.get(change.kind, kind(change.kind))
 
 
 WHO_HOLDS = "Who holds it"
