@@ -88,7 +88,7 @@ class Setting {
   static constexpr int64_t kLook = 64;
   static constexpr int64_t kNear = 4;  // events, by which threads are apart in the orders next to the recorded one
   static constexpr int64_t kLarge = int64_t{4} << 30;
-  static constexpr int64_t kRecorded = 0, kOrders = 9;  // numbers of orders
+  static constexpr int64_t kRecorded = 0, kOrders = 13;  // numbers of orders
 
   int64_t Top() {
     if (under_.growth) return WholeMiB(Ask(kUnlimited, kRecorded, false).peak_pool);
@@ -169,7 +169,7 @@ class Setting {
     if (order == kRecorded) return trace_;
     auto known = reordered_.find(order);
     if (known == reordered_.end()) {
-      known = reordered_.emplace(order, Reordered(trace_, kNear << order % 3, order)).first;
+      known = reordered_.emplace(order, Reordered(trace_, kNear << order % 4, order)).first;
     }
     return known->second;
   }

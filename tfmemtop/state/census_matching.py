@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tfmemtop import events
 from tfmemtop.events.courses import FOREVER
+from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Phase, named
@@ -30,7 +31,7 @@ def known_variables(hooked: Hooked, device: str) -> list[Known]:
     if census is None:
         return []
     told = (one for one in (*census.largest, *census.others) if one.kind != TENSORS)
-    return [_known(one) for one in told if one.device == device]
+    return [_known(one) for one in told if _lies_in(one.device, device)]
 
 
 def known_tensors(hooked: Hooked, device: str) -> list[Known]:
@@ -40,10 +41,10 @@ def known_tensors(hooked: Hooked, device: str) -> list[Known]:
     groups = [
         Known(group.holder, TENSORS, tuple(group.shape), group.dtype, group.bytes // group.count, group.count)
         for group in hooked.look.alike
-        if group.device == device and group.shape is not None and group.count
+        if _lies_in(group.device, device) and group.shape is not None and group.count
     ]
     shapes = {(group.shape, group.dtype) for group in groups}
-    single = [_known(one) for one in hooked.look.largest if one.device == device and one.kind == TENSORS]
+    single = [_known(one) for one in hooked.look.largest if _lies_in(one.device, device) and one.kind == TENSORS]
     return groups + [one for one in single if (one.shape, one.dtype) not in shapes]
 
 
@@ -128,6 +129,11 @@ def _rank(operation: str) -> int:
     if one.base.startswith("Assign"):
         return 1
     return _NEVER if one.phase in (Phase.BACKWARD, Phase.INPUT) else 2
+
+
+def _lies_in(device: str, pool: str) -> bool:
+    """Whether what is on *device* lies in the pool of another: all of TensorFlow's logical CPUs share one."""
+    return device == pool or (is_cpu(device) and is_cpu(pool))
 
 
 def _known(one: events.Variable) -> Known:
