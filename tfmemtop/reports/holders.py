@@ -22,7 +22,7 @@ def table(one: Chosen, by: By, others: int) -> list[str]:
         rows.append((words.UNKNOWN, "", *_size(found.unknown, found.total), ""))
     rows.append((words.SUM, "", *_size(found.total, found.total), ""))
     head = (words.HEAD[by], "" if by is By.KIND else words.COLUMNS[0], *words.COLUMNS[1:])
-    told = [words.not_known(found, one), words.before(found), words.rounding(found)]
+    told = [words.higher(one), words.not_known(found, one), words.before(found), words.rounding(found)]
     notes = [line for text in told if text for line in _wrap(text)]
     return [*_wrap(words.about(one, others)), "", *_aligned([head, *rows]), *([""] if notes else []), *notes]
 

@@ -37,6 +37,7 @@ COLUMNS = "KIND", "BYTES", "SHARE", "COUNT"
 UNKNOWN, SUM = "unknown", "in use at the peak"
 
 _NOTEWORTHY = 0.1  # of a row
+_HIGHER = 1.05
 _CHANGES = 5
 _CALL = "PartitionedCall/"
 
@@ -67,6 +68,14 @@ def row_name(row: Holder, by: By) -> str:
 def pool_name(one: Chosen) -> str:
     """``the CPU pool``, ``the pool of GPU:0``."""
     return "the CPU pool" if is_cpu(one.device) else f"the pool of {one.device}"
+
+
+def higher(one: Chosen) -> str | None:
+    """That more was in use at another time, of which this window tells nothing."""
+    reading = one.hooked.allocators.get(one.device)
+    if reading is None or reading.peak is None or reading.peak <= one.window.peak * _HIGHER:
+        return None
+    return f"The highest use of this pool was {format_bytes(reading.peak)}, outside this window."
 
 
 def about(one: Chosen, others: int) -> str:
