@@ -53,7 +53,7 @@ def test_a_page_a_command_and_the_list_are_shown(capsys: pytest.CaptureFixture[s
         assert call.run(call.arguments) == 0
         return capsys.readouterr().out
 
-    assert "How tfmemtop fit finds the smallest memory limit." in printed("help")
+    assert "How tfmemtop fit finds the smallest memory limit, or the largest batch." in printed("help")
     assert "GPUs that the next run sees" in printed("help keys")
     assert printed("help record").startswith("usage: tfmemtop record")
     assert printed("record --help") == printed("help record")

@@ -31,7 +31,7 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     head = lines.index(next(line for line in lines if line.startswith("LAYER")))
     assert " ".join(lines[: head - 1]) == (
         "Who held the 52.0 MiB that were in use in the pool of GPU:0 of process 100 at the peak of one step of "
-        "train_step. It was recorded 9 s after the session's start, at its interval."
+        "train_step. It was recorded at 9 s, by schedule."
     )
     assert [line.split() for line in lines[head:]] == [
         ["LAYER", "KIND", "BYTES", "SHARE", "COUNT"],
@@ -61,7 +61,7 @@ def test_the_fullest_pool_unless_another_is_named(tmp_path: Path, capsys: pytest
     path = recording(tmp_path, w.step(rows=4).done(), w.step(device="GPU:1").done(t=11.0))
     assert json.loads(printed(capsys, path, "--json"))["device"] == "GPU:1"
     assert json.loads(printed(capsys, path, "--json", "--device", "GPU:0"))["device"] == "GPU:0"
-    assert "1 other pool can be chosen with --device." in " ".join(printed(capsys, path).split())
+    assert "Other pool: GPU:0 (--device)." in " ".join(printed(capsys, path).split())
     assert main(["holders", path, "--device", "GPU:7"]) == 2
     assert "there is no window of GPU:7, only of GPU:0, GPU:1" in capsys.readouterr().err
 
@@ -97,7 +97,7 @@ def test_compare_tells_which_layers_hold_more(tmp_path: Path, capsys: pytest.Cap
     paths = [recording(tmp_path / "a", w.step().done()), recording(tmp_path / "b", w.step(rows=1408).done())]
     assert main(["compare", *paths]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "At the peaks of a step, 52.0 MiB and 56.5 MiB, differ: " in text
+    assert "The peaks of a step (52.0 MiB and 56.5 MiB) differ by layer: " in text
     assert "up +1.5 MiB (20.0 MiB before)" in text and "input +1.5 MiB (4.0 MiB before)" in text
     assert main(["compare", *paths, "--json"]) == 0
     told = {row["name"]: row["difference"] for row in json.loads(capsys.readouterr().out)["holders"]}

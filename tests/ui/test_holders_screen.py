@@ -40,7 +40,7 @@ async def test_b_shows_who_holds_the_peak_and_esc_goes_back() -> None:
             "Holders of GPU:0, process 100",
             "window 3 of 3, 12 s old",
             "peak 300.8 MiB, made by gradient_tape/functional_1/head_1/Tensordot/MatMul/MatMul_1",
-            "opened at its interval",
+            "opened by schedule",
             "step of train_step",
             "300.8 MiB at the peak, by layer",
             "O optimizer 128.0M  A activations 90.0M  V variables 64.0M",
@@ -132,7 +132,7 @@ async def test_with_one_window_nothing_is_laid_beside_it() -> None:
 async def test_a_window_is_asked_for_now() -> None:
     async with app().run_test(size=(160, 48), notifications=True) as pilot:
         shown = await drawn(pilot)
-        assert "A window is asked for" in await press(pilot, "B", "n")
+        assert "The next step will be recorded" in await press(pilot, "B", "n")
         assert source_of(shown).sent[-1] == events.HoldersNow(pid=100)
 
 

@@ -236,7 +236,7 @@ async def test_cells_are_drawn_by_who_holds_them_and_the_one_under_the_cursor_is
         places = await cells_of(pilot, "A")
         assert "A activations  functional_1/embedding_1/Gather  3.0M  float32[24,32768]  in each step" in places
         free = await cells_of(pilot, "·")
-        assert "free, between " in free or "nobody else stays in this region" in free
+        assert "free, between " in free or "nothing else stays in use here" in free
         assert "partly in use" not in told and " in use █" not in told
         assert "partly" in await press(pilot, "b") and "VVVVV" not in text_of(await drawn(pilot))
         assert "Who holds a cell is known" in await press(pilot, "b", "down")

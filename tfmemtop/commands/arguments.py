@@ -66,12 +66,17 @@ class ScreenArguments(Arguments):
 
 
 def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
-    """The options of :class:`RunArguments` but for ``record``; *sizes*: with those that set a size."""
+    """The options of :class:`RunArguments` but for ``record``; *sizes*: with those that set a size.
+
+    Without these it is a search for a size, which has growth on unless told otherwise.
+    """
     run = parser.add_argument_group(FOR_RUN)
-    run.add_argument(
-        "--growth", choices=("on", "off", "script"), help="memory growth; script leaves it to the script (default)"
-    )
+    if not sizes:
+        run.add_argument("--growth", choices=("on", "off"), help="memory growth; on if not given")
     if sizes:
+        run.add_argument(
+            "--growth", choices=("on", "off", "script"), help="memory growth; script leaves it to the script (default)"
+        )
         run.add_argument("--memory-limit", metavar="SIZE", help="the largest size of TensorFlow's pool on each GPU")
     run.add_argument("--allocator", choices=("bfc", "cuda_malloc_async", "script"), help="TensorFlow's allocator")
     run.add_argument(

@@ -33,7 +33,7 @@ from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import OutsideState
 from tfmemtop.options import Refusal
 from tfmemtop.units import format_duration
-from tfmemtop.words.outside import no_injection, say_outside
+from tfmemtop.words.outside import NO_INJECTION, say_outside
 
 
 class Arguments(ScreenArguments):
@@ -64,9 +64,7 @@ def declare(parser: Parser) -> None:
         "session", metavar="RUN", nargs="?", help="the session's name, or its beginning; or the number of a process"
     )
     process = parser.add_argument_group("for a process that tfmemtop did not start")
-    process.add_argument(
-        "--inject", action="store_true", help="put the hook into the process; needs Python 3.14 or newer there"
-    )
+    process.add_argument("--inject", action="store_true", help="put the hook into the process; this version refuses it")
     process.add_argument(
         "--interval",
         metavar="SECONDS",
@@ -101,7 +99,7 @@ def _process(pid: int, arguments: Arguments) -> int:
     look.close()
     # What the process itself may change is waited for on the screen; the rest is said at once.
     if arguments.inject:
-        raise Refusal(no_injection(about.python))
+        raise Refusal(NO_INJECTION)
     if about.state is OutsideState.GONE:
         raise Refusal(f"there is no process {pid}", 1)
     if not about.state.may_change:

@@ -67,5 +67,5 @@ def run(arguments: Arguments) -> int:
     if arguments.json:
         tell_json(msgspec.json.format(msgspec.json.encode(to_json(wanted[0], by))))
     else:
-        tell(table(wanted[0], by, len({one.device for one in found}) - 1))
+        tell(table(wanted[0], by, sorted({one.device for one in found} - {wanted[0].device})))
     return 0

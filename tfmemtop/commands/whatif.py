@@ -1,4 +1,4 @@
-"""Predict what other settings would do to a recorded run, by a replay of its own allocations.
+"""Predict what other settings would do to a recorded run, by replaying its allocations.
 
 usage: tfmemtop whatif [FILE] [--device DEVICE] [--json]
 example: tfmemtop whatif run.jsonl

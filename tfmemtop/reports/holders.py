@@ -1,6 +1,7 @@
 """Who holds a pool's memory at the peak of a step, as text and as JSON. Pure."""
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from tfmemtop.state.holder_choice import Chosen
@@ -14,7 +15,7 @@ _WIDTH = 96
 _NAME = 52  # characters of a row's name
 
 
-def table(one: Chosen, by: By, others: int) -> list[str]:
+def table(one: Chosen, by: By, others: Sequence[str]) -> list[str]:
     """The rows as lines of text, the largest first, below the window they are of."""
     found = standing(one.window, one.hooked, by)
     rows = [_cells(row, by, found.total) for row in found.holders]

@@ -68,7 +68,7 @@ def _so_far(made: Progress) -> str:
     if made.stage is Stage.BEFORE_USE:
         return "waiting for TensorFlow's first allocation"
     if made.stage is Stage.REACHED:
-        return "far enough; waiting for allocations that may still be pending"
+        return "goal reached; waiting for pending allocations"
     if made.goal.steps is not None:
         return f"{made.steps} of {made.goal.steps} steps"
     return f"{made.seconds:.0f} of {made.goal.seconds or 0:g} s"
@@ -175,15 +175,15 @@ def conclusion(search: Search, stopped: Stopped | None, hint: HookAbsence | None
 
 
 def foretold(search: Search) -> list[str]:
-    """What the first try's allocations foretold, beside what the tries proved; empty if nothing was foretold."""
+    """What the replay of the first try predicted, beside what the tries proved; empty if it predicted nothing."""
     first = search.tried[0] if search.tried else None
     if first is None or first.surely is None or first.at_least is None:
         return []
-    proved = [f"{format_bytes(search.limit)} passed"] if search.limit is not None else []
-    proved += [f"{format_bytes(search.failed_below)} failed"] if search.failed_below is not None else []
+    tried = [f"{format_bytes(search.limit)} passed"] if search.limit is not None else []
+    tried += [f"{format_bytes(search.failed_below)} failed"] if search.failed_below is not None else []
     return [
-        f"Foretold after the first try, by its allocations replayed: {format_bytes(first.surely)} surely enough, "
-        f"{format_bytes(first.at_least)} at least. Proved: {' and '.join(proved) or 'nothing'}."
+        f"The replay of the first try predicted: {format_bytes(first.surely)} is enough, at least "
+        f"{format_bytes(first.at_least)} is needed. Tries: {', '.join(tried) or 'none passed or failed'}."
     ]
 
 
@@ -194,7 +194,7 @@ def _nothing_found(search: Search) -> str:
             return f"Nothing was found: the largest limit to try, {format_bytes(first.limit)}, was not enough."
         return f"Nothing was found: the script does not pass without a limit either ({outcome(first.how)})."
     if first.peak_in_use is None:
-        return "Nothing was found: the script showed no TensorFlow allocator that a limit could act on."
+        return "Nothing was found: no TensorFlow pool was seen in the script."
     if search.has_next():
         return "Nothing was found: the search was ended before any limit had worked."
     tries = f"{len(search.tried)} {'try' if len(search.tried) == 1 else 'tries'}"

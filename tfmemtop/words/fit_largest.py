@@ -31,7 +31,7 @@ def conclusion(search: LargestSearch, stopped: Stopped | None, hint: HookAbsence
     said = [_found(search)] if search.tried else ["Nothing was found: no try was completed."]
     if (growth := search.growth) is not None and search.tried:
         each, fixed = format_bytes(round(growth.each)), format_bytes(max(0, round(growth.fixed)))
-        said.append(f"The peak in use grows by ~{each} for each; ~{fixed} do not depend on {search.wanted.name}.")
+        said.append(f"Each unit of {search.wanted.name} adds ~{each} to the peak; ~{fixed} do not depend on it.")
     if stopped:
         said.append(f"The search was not completed: {stopped_words(stopped)}.")
     if hint:
@@ -48,7 +48,7 @@ def _found(search: LargestSearch) -> str:
         return f"Nothing was found: {smallest}."
     text = f"The largest {name} that passed{under}: {works}."
     if fails is None:
-        return text + (" Nothing larger was to be tried." if works == search.wanted.highest else "")
+        return text + (" That is the upper end." if works == search.wanted.highest else "")
     text += f" {value_words(name, fails)} did not."
     if not search.settled:
         text += f" {counted(len(search.tried), 'try was', 'tries were')} not enough to narrow it down further."

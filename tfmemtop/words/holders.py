@@ -27,17 +27,17 @@ _KINDS = {
 }
 
 KINDS = {
-    Kind.VARIABLES: "the model's weights",
+    Kind.VARIABLES: "weights and other variables",
     Kind.OPTIMIZER: "the optimizer's slots and what it computes with",
     Kind.ACTIVATIONS: "results of layers, kept for the backward pass",
     Kind.GRADIENTS: "results of the backward pass",
-    Kind.LOSS: "what the loss and the metrics compute with",
+    Kind.LOSS: "what the loss computes with",
     Kind.INPUT: "batches on their way to the model",
     Kind.WORKSPACE: "scratch memory of one operation",
     Kind.TENSORS: "tensors that Python holds",
     Kind.XLA: "the buffer of a compiled cluster",
     Kind.ROUNDING: "what a chunk has beyond the XLA buffer in it",
-    Kind.BEFORE: "allocated before anything was recorded",
+    Kind.BEFORE: "allocated before the window, other than known variables",
     Kind.UNKNOWN: "allocations without a name, or not recorded",
 }
 """What each kind is."""
@@ -52,9 +52,9 @@ _GROUPS = {
 
 _OPENED = {
     Opened.START: "as the script began",
-    Opened.INTERVAL: "at its interval",
+    Opened.INTERVAL: "by schedule",
     Opened.PEAK: "because the peak in use rose",
-    Opened.FINDING: "because a finding asked for it",
+    Opened.FINDING: "for a finding",
     Opened.ASKED: "because a key asked for it",
     Opened.WAITING: "because an allocation waited for room",
 }
@@ -76,7 +76,7 @@ NO_NAME = "no name"
 
 WHAT_THIS_IS = (
     "In a window, tfmemtop records each allocation of one step of the script, with its operation. This screen then "
-    "shows who holds the memory at the peak of that step. A window takes a few milliseconds."
+    "shows who holds the memory at the peak of that step. A window takes as long as the step, 3 s at most."
 )
 
 _CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
@@ -95,7 +95,7 @@ _LACKING = {
     Lacking.NOT_BFC: "The allocator cuda_malloc_async does not tell who holds its memory. TensorFlow's own, BFC, does.",
     Lacking.NO_PROBE: "Windows are recorded by the probe, a small native library, and it is not in use here",
     Lacking.PROBE_COMING: "Windows are recorded by the probe, a small native library. It is being built or loaded.",
-    Lacking.PROFILER: "A profiler of the script's is on. No window is opened meanwhile: only one of them can record.",
+    Lacking.PROFILER: "The script is profiling. No window can be recorded until it stops.",
     Lacking.ENDED: "The process ended before a window was recorded.",
     Lacking.NOT_ASKED: "No window is opened of itself: the session was started with --holders-interval 0.",
     Lacking.ENDED_NOT_ASKED: "The process ended, and nobody had asked for a window. None is opened of itself: the "
@@ -105,7 +105,7 @@ _LACKING = {
 
 _HELPS = {
     Lacking.NOT_BFC: "[A] chooses BFC for the next run.",
-    Lacking.PROFILER: "The next window comes after the script has stopped it.",
+    Lacking.PROFILER: "The next window comes after that.",
     Lacking.NOT_ASKED: "[n] asks for a window now.",
     Lacking.NOT_YET: "[n] asks for a window now.",
 }
@@ -220,7 +220,7 @@ def sum_told(rows: int, named: int, unknown: int) -> str:
     return counted(rows, "row") + (f" {format_bytes(named)} + unknown {format_bytes(unknown)}" if unknown else "")
 
 
-NOW_ASKED = "A window is asked for: it is one step of the script, and comes as soon as that is over."
+NOW_ASKED = "The next step will be recorded."
 NOW_ENDED = "This process has ended: no window can be recorded any more."
 NOW_IN_REPLAY = "This is a recording: it holds the windows that were recorded, and no other can be asked for."
 NOTHING_BESIDE = "There is only one window so far: nothing can be laid beside it."
@@ -240,7 +240,7 @@ def faces_age(age_s: float) -> str:
 
 def face_unknown(age_s: float) -> str:
     """The chosen cell is in use, and nobody was there in the window."""
-    return f"unknown: in the window, {spoken(age_s)} before this map, nothing lay here"
+    return f"unknown: in the window, {spoken(age_s)} before this map, this cell was free"
 
 
 def lies_since(clock: str, window: int, *, stays: bool) -> str:
@@ -255,5 +255,5 @@ def free(below: str, above: str) -> str:
     if below and above:
         return f"free, between {below} and {above}"
     if below or above:
-        return f"free, {'above' if below else 'below'} {below or above}; nobody else stays in this region"
-    return "free; nobody stays in this region"
+        return f"free, {'above' if below else 'below'} {below or above}; nothing else stays in use here"
+    return "free; nothing stays in use here"

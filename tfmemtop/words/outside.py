@@ -5,8 +5,8 @@ from tfmemtop.words.notices import Said
 
 S = OutsideState
 
-_INJECTABLE = (3, 14)
-"""The first Python in which others may run code (PEP 768)."""
+NO_INJECTION = "--inject is refused: this version of tfmemtop reads a process only from outside"
+"""Why the hook is not put into a process. Python lets others run code in it from 3.14 on (PEP 768)."""
 
 FROM_OUTSIDE = "from outside"
 """Beside figures that were read so."""
@@ -22,7 +22,7 @@ NOT_KNOWN = (
 )
 NO_REQUESTS = "Not known: the script's own calls are seen only by a hook, and none is in this process."
 NOT_DONE = "tfmemtop only reads it: it is neither stopped nor relaunched from here, and goes on when you leave."
-TO_HAVE_ALL = "Started as tfmemtop -- COMMAND, it shows all of that."
+TO_HAVE_ALL = "tfmemtop -- COMMAND shows all of that."
 
 READ_ONLY = f"This process was not started by tfmemtop, which only reads it. {TO_HAVE_ALL}"
 """Why a key that would stop, relaunch or steer it does nothing."""
@@ -44,7 +44,7 @@ _SAID: dict[OutsideState, tuple[str, str]] = {
         "2.16 to 2.22 are known; a newer tfmemtop may know it",
     ),
     S.NO_VERSION: (
-        "which version its TensorFlow is cannot be seen: no metadata and no headers lie beside its library",
+        "its TensorFlow version cannot be read: no metadata and no headers lie beside its library",
         "start the script as tfmemtop -- COMMAND",
     ),
     S.REPLACED: (
@@ -76,7 +76,7 @@ _SAID: dict[OutsideState, tuple[str, str]] = {
         "start the script as tfmemtop -- COMMAND",
     ),
     S.NO_CAPABILITY: (
-        "root has not the right CAP_SYS_PTRACE here, as in most containers",
+        "root lacks CAP_SYS_PTRACE here, as in most containers",
         "start the container with --cap-add=SYS_PTRACE, or start tfmemtop as the process's own user",
     ),
     S.PROTECTED: (
@@ -108,17 +108,6 @@ def say_outside(state: OutsideState, detail: str, pid: int, tensorflow: str | No
     text, remedy = _SAID[state]
     version = tensorflow or ""
     return Said(text.format(detail=detail, pid=pid, version=version), remedy.format(pid=pid))
-
-
-def no_injection(python: str) -> str:
-    """Why the hook is not put into a process that has that version of Python, empty if it is not known."""
-    if tuple(map(int, python.split("."))) >= _INJECTABLE if python else False:
-        return "--inject is not there yet; without it the process is read from outside"
-    has = f"this one has Python {python}" if python else "which Python this one has cannot be seen"
-    return (
-        f"--inject needs Python 3.14 or newer in the process, which lets others run code in it; {has}. Below that only "
-        "a debugger could do so, and tfmemtop uses none; without --inject the process is read from outside"
-    )
 
 
 def sentence(event: Outside) -> str:

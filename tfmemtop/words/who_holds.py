@@ -1,5 +1,7 @@
 """Who holds a pool's memory, in the reports: rows, the window they are of, and what is not known. Pure."""
 
+from collections.abc import Sequence
+
 from tfmemtop.events import Closed, Opened
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.anatomy import Held
@@ -25,9 +27,9 @@ NO_NAME = {
 
 _OPENED = {
     Opened.START: "as the script began",
-    Opened.INTERVAL: "at its interval",
+    Opened.INTERVAL: "by schedule",
     Opened.PEAK: "because the peak in use had risen",
-    Opened.FINDING: "because a finding asked for it",
+    Opened.FINDING: "for a finding",
     Opened.ASKED: "because the user asked for it",
     Opened.WAITING: "because an allocation waited for room",
 }
@@ -44,7 +46,7 @@ _CALL = "PartitionedCall/"
 
 def kind(of: Kind) -> str:
     """``XLA``, ``activations``."""
-    return "XLA" if of is Kind.XLA else of.value
+    return "XLA" if of is Kind.XLA else NO_NAME[of] if of is Kind.BEFORE else of.value
 
 
 def kinds(row: Holder) -> str:
@@ -58,6 +60,8 @@ def kinds(row: Holder) -> str:
 
 def row_name(row: Holder, by: By) -> str:
     """What a row is called: a layer, an operation without the calls that all have, ``train.py:12``."""
+    if not row.name and by is By.SHAPE and row.kind not in NO_NAME:
+        return "no shape known"
     if not row.name:
         return kind(row.kind) if by is By.KIND else NO_NAME.get(row.kind, kind(row.kind))
     if by is By.LINE:
@@ -78,20 +82,20 @@ def higher(one: Chosen) -> str | None:
     return f"The highest use of this pool was {format_bytes(reading.peak)}, outside this window."
 
 
-def about(one: Chosen, others: int) -> str:
-    """The window in one or two sentences; *others* is the number of other pools that have one."""
+def about(one: Chosen, others: Sequence[str]) -> str:
+    """The window in one or two sentences; *others* are the devices of other pools that have one."""
     window = one.window
     what = "a window"
     if window.function and window.steps:
         what = f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
     text = (
         f"Who held the {format_bytes(window.peak)} that were in use in {pool_name(one)} of process {one.pid} at the "
-        f"peak of {what}. It was recorded {spoken(window.began)} after the session's start, "
-        f"{_OPENED[window.opened]}."
+        f"peak of {what}. It was recorded at {spoken(window.began)}, {_OPENED[window.opened]}."
     )
     if window.closed is not Closed.STEP and not window.steps:
         text += " It ended before a step was whole."
-    return text + (f" {counted(others, 'other pool')} can be chosen with --device." if others else "")
+    pools = "Other pools" if len(others) > 1 else "Other pool"
+    return text + (f" {pools}: {', '.join(others)} (--device)." if others else "")
 
 
 def not_known(found: Standing, one: Chosen) -> str:
@@ -113,10 +117,7 @@ def before(found: Standing) -> str:
     """What the row "before the window" is; empty if there is none."""
     if not found.before:
         return ""
-    return (
-        f"Before the window: {format_bytes(found.before)} were allocated before anything was recorded, and are no "
-        "variable that is known."
-    )
+    return f"{format_bytes(found.before)} were allocated before the window and match no known variable."
 
 
 def rounding(found: Standing) -> str:
@@ -193,7 +194,8 @@ def changed(first: Listed, second: Listed) -> list[str]:
         f"({format_bytes(change.before)} before)"
         for change in found
     )
-    return [f"At the peaks of a step, {format_bytes(first.total)} and {format_bytes(second.total)}, differ: {told}."]
+    peaks = f"{format_bytes(first.total)} and {format_bytes(second.total)}"
+    return [f"The peaks of a step ({peaks}) differ by layer: {told}."]
 
 
 def _called(change: Change) -> str:
