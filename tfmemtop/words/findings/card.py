@@ -152,7 +152,7 @@ def _(found: GpusHidden) -> Said:
     return Said(
         f"TensorFlow computes on the CPU: CUDA_VISIBLE_DEVICES={found.value} in the environment hides {it}.",
         "The shell, the job's settings or the script itself set the variable before TensorFlow made its devices. CUDA "
-        "then has no GPU. TensorFlow goes on and prints nothing about it in the program's own output.",
+        "then has no GPU. TensorFlow goes on and prints nothing about it in the script's own output.",
         ("unset CUDA_VISIBLE_DEVICES",),
         _driver_has(found),
     )
@@ -162,7 +162,7 @@ def _(found: GpusHidden) -> Said:
 def _(found: NoGpuSeen) -> Said:
     return Said(
         f"TensorFlow computes on the CPU: {_why_no_gpu(found)}.",
-        "When TensorFlow cannot use the GPU, it goes on and prints nothing about it in the program's own output. "
+        "When TensorFlow cannot use the GPU, it goes on and prints nothing about it in the script's own output. "
         "Its wheel for pip needs the extra and-cuda, which brings CUDA's libraries in the version that TensorFlow was "
         "built for. The process's details show its environment.",
         (

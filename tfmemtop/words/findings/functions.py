@@ -82,7 +82,7 @@ def _(found: Retraced) -> Said:
     )
     if found.of_keras:
         explanation += (
-            " All models of one program share this function's place in Keras, so that several models made one after "
+            " All models of one script share this function's place in Keras, so that several models made one after "
             "the other count together."
         )
     return Said(

@@ -11,7 +11,7 @@ _WHY = {
     XlaMissing.TOO_LARGE: "it is too large to be read",
     XlaMissing.USERS_FOLDER: "XLA_FLAGS already has XLA write elsewhere ({detail}), and tfmemtop leaves that as it is",
     XlaMissing.USERS_FILE: "XLA_FLAGS names a file of flags ({detail}), which tfmemtop leaves as it is",
-    XlaMissing.SCRIPTS_FLAGS: "the program itself sets XLA_FLAGS, which replaces the flags that ask for the report",
+    XlaMissing.SCRIPTS_FLAGS: "the script itself sets XLA_FLAGS, which replaces the flags that ask for the report",
     XlaMissing.NO_FOLDER: "there is no folder for it ({detail})",
     XlaMissing.TOO_MANY: "only the first {detail} that XLA compiled were read",
     XlaMissing.TOO_MUCH: "XLA wrote more than {detail} bytes before they could be read, and the oldest were deleted",
