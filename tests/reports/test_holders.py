@@ -78,6 +78,13 @@ def test_a_name_from_outside_cannot_steer_the_terminal(tmp_path: Path, capsys: p
         assert not set("\x1b\x07") & set(printed(capsys, recording(tmp_path, window.done()), "--by", by))
 
 
+def test_what_has_no_shape_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    window = w.Window()
+    window.allocate(10_000, "dense/Relu")
+    text = printed(capsys, recording(tmp_path, window.done()), "--by", "shape")
+    assert ["no", "shape", "known", "activations"] in [line.split()[:4] for line in text.splitlines()]
+
+
 def test_why_tells_who_holds_most(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = recording(tmp_path, w.step().done())
     assert main(["why", path]) == 0

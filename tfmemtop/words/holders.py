@@ -73,6 +73,7 @@ UNKNOWN_TIME = "a moment"
 TITLE = "Who holds the memory"
 SUM = "sum"
 NO_NAME = "no name"
+NO_SHAPE = "no shape known"
 
 WHAT_THIS_IS = (
     "In a window, tfmemtop records each allocation of one step of the script, with its operation. This screen then "
@@ -146,8 +147,10 @@ def operation(name: str) -> str:
     return _CALL.sub("", name)
 
 
-def holder(name: str, of: Kind) -> str:
-    """A row's name."""
+def holder(name: str, of: Kind, by: By = By.LAYER) -> str:
+    """A row's name, in a table of rows *by* something."""
+    if not name and by is By.SHAPE and of not in _NAMELESS:
+        return NO_SHAPE
     return named_spot(operation(name), whole=True) or _NAMELESS.get(of, _KINDS[of])
 
 

@@ -12,6 +12,7 @@ from tfmemtop.state.holders import By, Holder, Standing
 from tfmemtop.units import format_bytes
 from tfmemtop.words.comparison import NOTEWORTHY
 from tfmemtop.words.counting import counted, spoken
+from tfmemtop.words.holders import NO_SHAPE
 from tfmemtop.words.places import named_spot
 
 NO_NAME = {
@@ -61,7 +62,7 @@ def kinds(row: Holder) -> str:
 def row_name(row: Holder, by: By) -> str:
     """What a row is called: a layer, an operation without the calls that all have, ``train.py:12``."""
     if not row.name and by is By.SHAPE and row.kind not in NO_NAME:
-        return "no shape known"
+        return NO_SHAPE
     if not row.name:
         return kind(row.kind) if by is By.KIND else NO_NAME.get(row.kind, kind(row.kind))
     if by is By.LINE:

@@ -66,7 +66,7 @@ def row_line(
 ) -> Line:
     """A holder in one line of *width* cells. A share of *most* fills the bar; with *letters* it is made of them."""
     shape = columns(by, width)
-    name = exactly(end_of(words.holder(row.name, row.kind), shape.name, glyphs.ellipsis), shape.name)
+    name = exactly(end_of(words.holder(row.name, row.kind, by), shape.name, glyphs.ellipsis), shape.name)
     line: Line = [Segment(_mark(chosen, opened, glyphs), BOLD), Segment(name, CHOSEN if chosen else PLAIN)]
     line.append(Segment(" "))
     if shape.kind:
@@ -176,7 +176,7 @@ def change_line(
 ) -> Line:
     """What differs between two windows, in one line of *width* cells."""
     name_cells, kind_cells = _change_columns(by, width)
-    name = exactly(end_of(words.holder(row.name, row.kind), name_cells, glyphs.ellipsis), name_cells)
+    name = exactly(end_of(words.holder(row.name, row.kind, by), name_cells, glyphs.ellipsis), name_cells)
     line: Line = [Segment(_mark(chosen, False, glyphs), BOLD), Segment(name, CHOSEN if chosen else PLAIN), Segment(" ")]
     if kind_cells:
         line += [*kind_label(row.kind, kind_cells), Segment(" ")]
