@@ -1,4 +1,4 @@
-"""A nameless buffer is offered XLA's report, and the next run has it unless the user refuses; never silently."""
+"""A nameless buffer is offered XLA's report; no run has it unasked."""
 
 from collections.abc import AsyncIterator
 
@@ -15,7 +15,6 @@ from tfmemtop.session.source import Batch
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 from tfmemtop.words.findings import say
-from tfmemtop.words.settings import changes
 
 BUFFER = 600 * MIB + 4
 
@@ -95,20 +94,7 @@ def next_settings(session: Session) -> Settings:
     return session.next.settings
 
 
-def test_the_next_run_has_the_report_preset_shown_and_refusable() -> None:
-    source = Live(*run())
-    session = Session(source)
-    assert session.next is not None and not next_settings(session).xla_report
-    apply(source.state, window())
-    newest = source.state.run
-    assert newest is not None and next_settings(session).xla_report
-    assert changes(session.next.argv, next_settings(session), newest.argv, newest.settings) == ["XLA's report"]
-    session.choose(session.next.with_xla_report_toggled())
-    assert not next_settings(session).xla_report
-    session._chosen = None  # the run after that
-    assert not next_settings(session).xla_report
-
-
-def test_a_run_that_reports_is_followed_by_one_that_does_and_a_look_presets_nothing() -> None:
+def test_a_run_that_reports_is_followed_by_one_that_does_and_nothing_is_preset() -> None:
+    """A report slows the steps that XLA compiles: nobody gets one unasked."""
     assert next_settings(Session(Live(*run(window(), settings=Settings(xla_report=True))))).xla_report
-    assert not next_settings(Session(Live(*run(window())), readonly=True)).xla_report
+    assert not next_settings(Session(Live(*run(window())))).xla_report

@@ -12,9 +12,7 @@ from tfmemtop.session.fitting import Fitting
 from tfmemtop.session.next_run import NextRun, whole_memory
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.session.source import Batch, Source
-from tfmemtop.settings import Settings
 from tfmemtop.state import State
-from tfmemtop.state.nameless import nameless_buffers
 
 GRACE_S = 10.0
 """Time between TERM and KILL."""
@@ -42,7 +40,6 @@ class Session:
         """Whether the engine has been asked to end."""
         self.fitting = Fitting(send=self.send, choose=self.choose)
         self._chosen: NextRun | None = None
-        self._report_refused = False
         self._sending: set[asyncio.Task[None]] = set()
 
     @property
@@ -116,10 +113,7 @@ class Session:
 
     @property
     def next(self) -> NextRun | None:
-        """The next run: as chosen, else as the newest; ``None`` before the first.
-
-        Where most of the memory is a buffer of XLA's, it has XLA report, unless the user has refused that.
-        """
+        """The next run: as chosen, else as the newest; ``None`` before the first."""
         run = self.state.run
         if self._chosen is not None:
             return self._chosen
@@ -127,22 +121,13 @@ class Session:
             return None
         if run.kernel is not None:
             return NextRun(tuple(run.argv), self.state.upcoming or run.settings)
-        as_before = NextRun(tuple(run.argv), run.settings)
-        return as_before.with_xla_report_toggled() if self._report_preset(run.settings) else as_before
+        return NextRun(tuple(run.argv), run.settings)
 
     def choose(self, chosen: NextRun) -> None:
         """Take *chosen* for the next run."""
-        run = self.state.run
-        if run and self._report_preset(run.settings) and not chosen.settings.xla_report:
-            self._report_refused = True
         self._chosen = chosen
         if self.kernel is not None:
             self.send(events.ForNextStart(settings=chosen.settings))
-
-    def _report_preset(self, settings: Settings) -> bool:
-        """Whether a run after one with *settings* has XLA report without being asked to."""
-        asks_or_cannot = settings.xla_report or self._report_refused or not self.may_change
-        return not asks_or_cannot and bool(nameless_buffers(self.state))
 
     def plan(self, upcoming: NextRun, goal: Goal, tries: int) -> Plan:
         """The plan of a search with the settings of *upcoming*.
