@@ -20,9 +20,9 @@ PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {
     "runs": ("h200-runs", 51.0, (140, 38), ("H",)),
     "out-of-memory": ("cpu-oom", 39.0, (140, 38), ()),
     "four-cards": ("h200-four-cards", 20.0, (160, 44), ()),
-    "holders": ("h100-resnet", 78.0, (140, 40), ("B",)),
+    "holders": ("h100-resnet", 80.0, (140, 40), ("B",)),
     "holders-xla": ("h100-resnet-xla", 128.0, (140, 40), ("B",)),
-    "map-of-holders": ("h100-resnet", 78.0, (140, 38), ("M", "right")),
+    "map-of-holders": ("h100-resnet", 80.0, (140, 38), ("M", "right")),
     "narrow": ("h200-settings", 70.0, (80, 24), ()),
 }
 """File name: recording, moment in seconds, columns and rows, keys pressed."""

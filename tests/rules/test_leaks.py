@@ -42,6 +42,13 @@ def test_a_leak_that_ran_out_within_a_minute_is_named() -> None:
     assert Leak not in text, "told once"
 
 
+def test_a_leak_is_named_though_two_operations_waited_for_room_one_after_the_other() -> None:
+    """On a GPU: the second began to wait when the first had given up, 10 s after the rise had ended."""
+    text = said("h100-leak")[AllocationFailed]
+    assert "993 tensors of 2.0 MiB in trainer.history hold 1.9 GiB of the limit of 2.0 GiB: a leak." in text
+    assert "step at leak.py:23" in text
+
+
 def test_no_limit_is_advised_against_a_leak() -> None:
     (failed,) = [held.finding for held in seen("leak").held if isinstance(held.finding, AllocationFailed)]
     assert actions(failed) == [Action.KEEP_ARRAYS]
