@@ -13,7 +13,7 @@ import pexpect
 import pytest
 
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, end
 
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
@@ -55,7 +55,7 @@ def start(home: Path) -> Iterator[Start]:
     yield start
     for child in started:
         if child.child_fd >= 0:
-            child.close(force=True)
+            end(child)
 
 
 def ended(child: pexpect.spawn[str]) -> tuple[int | None, str]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.commands.conftest import PROGRAM, Start, ended
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, end
 from tfmemtop.commands import DEFAULT, NAMES
 from tfmemtop.commands.parser import parse, parser_of
 from tfmemtop.commands.shells import bash, described, fish, zsh
@@ -116,7 +116,7 @@ def pressed_tab(shell: list[str], script: Path, begin: str, line: str, expected:
     child.expect("ready")
     child.send(line + "\t")
     child.expect(re.escape(expected))
-    child.close(force=True)
+    end(child)
 
 
 def test_tab_in_a_real_bash_completes(tmp_path: Path) -> None:

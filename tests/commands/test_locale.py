@@ -18,7 +18,7 @@ import pyte
 import pytest
 
 from tests.commands.conftest import PROGRAM
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, end
 from tfmemtop.charset import json_ascii, takes_utf8, to_ascii
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -99,7 +99,7 @@ def test_only_ascii_reaches_the_terminal(home: Path, locales: Path, name: str) -
         child.expect(pexpect.EOF)
         drawn += child.before
     finally:
-        child.close(force=True)
+        end(child)
     assert child.exitstatus == 0
     assert drawn.isascii(), re.findall(rb"[^\x00-\x7f]+", drawn)[:5]
 
@@ -116,7 +116,7 @@ def test_a_terminal_in_utf8_gets_more_than_ascii(home: Path) -> None:
         try:
             child.expect("█".encode())
         finally:
-            child.close(force=True)
+            end(child)
 
 
 COMMANDS = [

@@ -15,7 +15,7 @@ import pytest
 
 from tests.engine.conftest import Engines
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, end
 from tfmemtop.engine.stream.folders import open_session, sessions
 from tfmemtop.events import Notice, RunEnd
 
@@ -63,7 +63,7 @@ def test_an_engine_and_a_screen_are_too(tmp_path: Path, hostile: dict[str, str])
     screen.expect("told", timeout=PATIENCE_S)
     assert _untouched(tmp_path / "env", hostile | {"TERM": "xterm-256color"})
     _end_all(tmp_path)
-    screen.close(force=True)
+    end(screen)
 
 
 def _untouched(told: Path, given: dict[str, str]) -> bool:
@@ -119,7 +119,7 @@ os.execv(sys.argv[1], sys.argv[1:])
     if live:
         child.expect("exit code 0")  # the end was noticed
         _end_all(tmp_path)
-        child.close(force=True)
+        end(child)
     else:
         child.expect(pexpect.EOF)
         child.close()
