@@ -42,13 +42,11 @@ KEYS: tuple[Key, ...] = (
     Key("O", "O", "screen.toggle_output", "show or hide the output", "output", rank=9),
     Key("M", "M", "screen.map", "look inside the pool: its chunks, how it grew, why it ran out", "map"),
     Key("B", "B", "screen.holders", "who holds the memory at a step's peak", "holders", rank=2),
-    Key(
-        "X", "X", "screen.whatif", "what other settings would do to the newest run; Enter takes one", "what if", rank=3
-    ),
+    Key("X", "X", "screen.whatif", "what other settings would do to the newest run; Enter takes one", "whatif", rank=3),
     Key("P", "P", "screen.toggle_allocators", "show or hide the allocators"),
     Key("left_square_bracket", "[", "screen.span(-1)", "graph: a shorter time"),
     Key("right_square_bracket", "]", "screen.span(1)", "graph: a longer time"),
-    Key("w", "w", "screen.whole", "graph: the whole run, or the newest minutes", "whole", rank=8),
+    Key("w", "w", "screen.whole", "graph: the whole run, or the newest minutes", "whole", rank=10),
     Key("s", "s", "screen.scale", "graph: scale auto, pinned, whole card, by in use", "scale", rank=7),
     Key("S", "S", "picture", "write the picture of the screen into a file, as SVG or text"),
     Key("Z", "Z", "freeze", "freeze the screen, or let it go on"),
