@@ -132,10 +132,10 @@ def test_growth_that_took_the_card_all_the_same() -> None:
 def test_what_others_held_and_what_growth_off_reserves_are_not_mixed_up() -> None:
     page = told(review(recording.read(RECORDINGS / "h100-resnet.jsonl").events()))
     assert (
-        "21.8 GiB of 79.6 GiB were taken while TensorFlow had it (by this run at most 8.6 GiB)"
+        "13.7 GiB of 79.6 GiB were taken while TensorFlow had it (by this run at most 8.6 GiB)"
         in page[Question.FULL_NOT_USED]
     )
-    assert "would have reserved 76.6 GiB: nearly all that was free at the start, 79.2 GiB" in page[Question.GROWTH]
+    assert "would have reserved 76.4 GiB: nearly all that was free at the start, 79.2 GiB" in page[Question.GROWTH]
 
 
 def test_beside_a_limit_growth_off_reserves_the_limit() -> None:
