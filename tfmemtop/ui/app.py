@@ -17,16 +17,15 @@ from textual.screen import ModalScreen, Screen
 from tfmemtop import events
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.session.news import News
-from tfmemtop.session.next_run import NextRun
 from tfmemtop.session.session import SIGNALLED, Session
 from tfmemtop.session.source import Batch, Source
 from tfmemtop.state import State
 from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.draw.palette import ASCII, UNICODE
 from tfmemtop.ui.driver import TerminalDriver, driver_class
-from tfmemtop.ui.kernel_actions import KernelActions
 from tfmemtop.ui.keys import KEYS, Key
 from tfmemtop.ui.map_wishes import MapWishes
+from tfmemtop.ui.next_run_actions import NextRunActions
 from tfmemtop.ui.pace import Pace
 from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.ui.panels.output_panel import OutputPanel
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 # The screens and dialogs that a key opens are imported by what opens them: the first picture does without them.
 
 
-class TfmemtopApp(ReplayActions, PoolScreens, KernelActions):
+class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
     """Wires the session to the screens: what comes is drawn, what keys ask for is done."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -233,47 +232,6 @@ class TfmemtopApp(ReplayActions, PoolScreens, KernelActions):
             await self.run_action(action)
         else:
             self.notify(refusals.no_change(replay=self.session.replay is not None, outside=self.session.outside))
-
-    def _choose(self, chosen: NextRun | None) -> None:
-        if chosen is not None:
-            self.session.choose(chosen)
-            self.of_kernel(kernels.CHOSEN)
-            self.redraw()
-
-    def action_growth(self) -> None:
-        if not self.state.devices:
-            self.notify(refusals.GROWTH_NEEDS_GPU)
-        elif upcoming := self.session.next:
-            self._choose(upcoming.with_growth_cycled())
-
-    def action_allocator(self) -> None:
-        if upcoming := self.session.next:
-            self._choose(upcoming.with_allocator_cycled(bool(self.state.devices)))
-
-    def action_xla_report(self) -> None:
-        if upcoming := self.session.next:
-            self._choose(upcoming.with_xla_report_toggled())
-
-    def action_limit(self) -> None:
-        from tfmemtop.ui.screens.next_run_dialogs import limit_dialog
-
-        if upcoming := self.session.next:
-            fitted = self.session.fitting.suggested(upcoming)
-            self.push_screen(limit_dialog(self.state, upcoming, fitted, self.glyphs), self._choose)
-
-    def action_gpus(self) -> None:
-        from tfmemtop.ui.screens.next_run_dialogs import gpus_dialog
-
-        if not self.state.devices:
-            self.notify(refusals.NO_GPU_TO_CHOOSE)
-        elif upcoming := self.session.next:
-            self.push_screen(gpus_dialog(self.state, upcoming, self.glyphs), self._choose)
-
-    def action_arguments(self) -> None:
-        from tfmemtop.ui.screens.next_run_dialogs import command_line_dialog
-
-        if not self.of_kernel(kernels.NO_COMMAND_LINE) and (upcoming := self.session.next):
-            self.push_screen(command_line_dialog(upcoming, self.glyphs), self._choose)
 
     def action_relaunch(self) -> None:
         """Start the next run; ask first if the newest is still running."""
