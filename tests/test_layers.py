@@ -51,6 +51,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "demo": set(),
     "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
+    # the state as samples for Prometheus, in a process of its own
+    "metrics": {"events", "rules", "state", "uncollected", "words.failure", "words.metrics"},
     "session": {
         "boot",
         "whatif",
@@ -68,6 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
         *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
+        "metrics",  # whose process it starts, and hands the stream to
         "agent.layouts",  # the same table serves from inside and from outside
     },
     "doctor": {"engine", "events", "probe", "charset", "agent"},
@@ -99,6 +102,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "keras": ("demo",),
     "numpy": ("demo",),
     "psutil": ("engine", "commands"),
+    "prometheus_client": ("metrics.page",),
     "IPython": ("notebooks.magic",),
     "matplotlib": ("notebooks.magic",),
 }
@@ -223,7 +227,7 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
         ("from tfmemtop.cli import main; main(['--help'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
         ("from tfmemtop.cli import main; main(['--version'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
         ("from tfmemtop.cli import main; main(['--once'])", ("textual", "rich")),
-        ("import tfmemtop.engine.main", ("textual", "rich", "tensorflow")),
+        ("import tfmemtop.engine.main, tfmemtop.engine.record", ("textual", "rich", "tensorflow", "prometheus_client")),
         ("import tfmemtop.engine.process.keeper", ("msgspec", "asyncio", "subprocess")),
         (
             "import tfmemtop.ui.main",

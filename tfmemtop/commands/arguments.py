@@ -18,7 +18,7 @@ class RunArguments(Arguments):
     Sizes are still text, since ``50%`` needs the machine to mean bytes. ``interval`` is seconds between two
     readings of the hook, ``holders_interval`` between two windows of allocations (0: none), ``no_probe`` keeps the
     probe out of the script, ``record`` is where the events go. With ``no_record`` the session is not kept.
-    ``on_end`` and ``on_oom`` are lines for ``sh``.
+    ``on_end`` and ``on_oom`` are lines for ``sh``. ``metrics`` is the address and the port of a page for Prometheus.
     """
 
     growth: Growth | Literal["script"] | None = None
@@ -34,6 +34,9 @@ class RunArguments(Arguments):
     no_record: bool = False
     on_end: str = ""
     on_oom: str = ""
+    metrics: tuple[str, int] | None = None
+    metrics_sd: Path | None = None
+    metrics_file: Path | None = None
 
     @property
     def settings(self) -> Settings:

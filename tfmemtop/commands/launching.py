@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tfmemtop import boot
 from tfmemtop.commands.arguments import RunArguments
+from tfmemtop.commands.exporting import export_of
 from tfmemtop.commands.limits import resolve
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.sources.driver_words import Trouble
@@ -39,6 +40,7 @@ def make_launch(
         blocked=boot.blocked,
         on_end=arguments.on_end,
         on_oom=arguments.on_oom,
+        export=export_of(arguments, cwd),
     )
 
 

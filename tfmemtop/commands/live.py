@@ -23,6 +23,7 @@ from tfmemtop.commands.arguments import (
     add_run_options,
     add_screen_options,
 )
+from tfmemtop.commands.exporting import add_export_options
 from tfmemtop.commands.launching import make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.saying import say
@@ -66,6 +67,7 @@ def declare(parser: Parser) -> None:
     parser.instead = {"--json": "tfmemtop --once --json"}
     add_run_options(parser)
     add_alert_options(parser)
+    add_export_options(parser)
     add_record_option(parser)
     add_screen_options(parser)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tfmemtop.commands import values
 from tfmemtop.commands.arguments import RunArguments, add_alert_options, add_run_options
+from tfmemtop.commands.exporting import add_export_options
 from tfmemtop.commands.launching import make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.recorded import told
@@ -43,6 +44,7 @@ def declare(parser: Parser) -> None:
     parser.trailing = Trailing.NEEDED
     add_run_options(parser)
     add_alert_options(parser)
+    add_export_options(parser)
     group = parser.add_argument_group("for the recording")
     group.add_argument("-o", "--output", metavar="FILE", type=values.file, help="the file to record to")
 
@@ -63,7 +65,7 @@ def run(arguments: Arguments) -> int:
         raise Refusal(str(error)) from error
     for line in report(Path(done.path), done.end, done.trouble, done.readings):
         say(line)
-    for failed in done.failed_alerts:
+    for failed in (*done.failed_alerts, *done.failed_exports):
         say(say_kind(failed.kind, failed.detail, failed.about).line)
     if done.end.signal is not None:
         return 128 + done.end.signal
