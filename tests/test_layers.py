@@ -36,7 +36,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": {"bounds", "units"},
     "limits": {"settings", "units"},
     "suggested": {"settings", "units"},
-    "events": {"ending", "settings", "bounds"},
+    "placement": {"bounds"},
+    "events": {"ending", "settings", "bounds", "placement"},
     "options": set(),
     "recording": {"tensorflow_text", "events", "settings", "units"},
     "reports": {"events", "words", "state", "rules", "units"},
@@ -67,6 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
+        "placement",
         *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
         "agent.layouts",  # the same table serves from inside and from outside
     },
