@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "doctor.check",
         "engine.process.unstarted",
         "notebooks.python",  # why one is unfit
+        "filenames",  # what was made of a name
         "ending",
         "fit",
         "rules",
@@ -37,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "limits": {"settings", "units"},
     "suggested": {"settings", "units"},
     "placement": {"bounds"},
+    "filenames": {"placement"},
     "events": {"ending", "settings", "bounds", "placement"},
     "options": set(),
     "recording": {"tensorflow_text", "events", "settings", "units"},
@@ -83,7 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
-        *("session.whatif", "whatif", "notebooks"),
+        *("session.whatif", "whatif", "notebooks", "filenames"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),
