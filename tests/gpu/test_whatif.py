@@ -56,8 +56,7 @@ def test_what_is_foretold_comes_true(name: str, tmp_path: Path) -> None:
             path = folder / f"whatif-{name}-{growth}-{limit}.jsonl"
             passed = recorded(name, path, "--growth", growth, "--memory-limit", f"{limit}M")
             assert passed or limit < surely, f"{name}, growth {growth}: {limit}M failed, surely {surely}M"
-            if passed and limit < at_least:  # TensorFlow can do without the scratch memory of convolutions
-                print(f"{name}, growth {growth}: {limit}M passed, at least {at_least}M")
+            assert not passed or limit >= at_least, f"{name}, growth {growth}: {limit}M passed, at least {at_least}M"
             row = next(
                 (row for row in said["rows"] if (row["growth"], row["limit"]) == (growth == "on", limit * MIB)), None
             )
