@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "doctor.check",
         "engine.process.unstarted",
         "notebooks.python",  # why one is unfit
+        "filenames",  # what was made of a name
         "ending",
         "fit",
         "rules",
@@ -36,7 +37,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": {"bounds", "units"},
     "limits": {"settings", "units"},
     "suggested": {"settings", "units"},
-    "events": {"ending", "settings", "bounds"},
+    "placement": {"bounds"},
+    "filenames": {"placement"},
+    "events": {"ending", "settings", "bounds", "placement"},
     "options": set(),
     "recording": {"tensorflow_text", "events", "settings", "units"},
     "reports": {"events", "words", "state", "rules", "units"},
@@ -69,6 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
+        "placement",
         *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
         "metrics",  # whose process it starts, and hands the stream to
         "agent.layouts",  # the same table serves from inside and from outside
@@ -84,7 +88,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
-        *("session.whatif", "whatif", "notebooks"),
+        *("session.whatif", "whatif", "notebooks", "filenames"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),

@@ -14,9 +14,8 @@ import asyncio
 from pathlib import Path
 
 from tfmemtop.commands import values
-from tfmemtop.commands.arguments import RunArguments, add_alert_options, add_run_options
-from tfmemtop.commands.exporting import add_export_options
-from tfmemtop.commands.launching import make_launch, with_sizes
+from tfmemtop.commands.arguments import RunArguments, add_alert_options, add_export_options, add_run_options
+from tfmemtop.commands.launching import file_for, make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.recorded import told
 from tfmemtop.commands.saying import say
@@ -46,7 +45,13 @@ def declare(parser: Parser) -> None:
     add_alert_options(parser)
     add_export_options(parser)
     group = parser.add_argument_group("for the recording")
-    group.add_argument("-o", "--output", metavar="FILE", type=values.file, help="the file to record to")
+    group.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=values.file_of_a_rank,
+        help="the file to record to; %%j, %%h and %%r in its name become job, host and rank",
+    )
 
 
 def run(arguments: Arguments) -> int:
@@ -55,15 +60,16 @@ def run(arguments: Arguments) -> int:
     Raises:
         Refusal: the script cannot be started, or the file cannot be recorded to.
     """
-    arguments.record = arguments.output
+    output, remarks = file_for(arguments.output)
+    arguments.record = output
     launch = make_launch(arguments, arguments.command, with_sizes(arguments))
     try:
-        done = asyncio.run(record(launch, arguments.output))
+        done = asyncio.run(record(launch, output))
     except StartError as error:
         raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
     except (RecordingError, ValueError) as error:
         raise Refusal(str(error)) from error
-    for line in report(Path(done.path), done.end, done.trouble, done.readings):
+    for line in [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]:
         say(line)
     for failed in (*done.failed_alerts, *done.failed_exports):
         say(say_kind(failed.kind, failed.detail, failed.about).line)

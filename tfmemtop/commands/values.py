@@ -5,6 +5,9 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 
+from tfmemtop.filenames import check
+from tfmemtop.words.ranks import unknown_field
+
 
 def gpus(text: str) -> tuple[int, ...]:
     """``0,2`` as NVML indices; ``none`` and nothing as no GPU at all."""
@@ -70,4 +73,11 @@ def prom_file(text: str) -> Path:
     """The name of a file for node_exporter, which reads only those that end in ``.prom``."""
     if not text.endswith(".prom"):
         raise ArgumentTypeError(f"{text!r} does not end in .prom; node_exporter reads no other file")
-    return Path(text)
+    return file_of_a_rank(text)
+
+
+def file_of_a_rank(text: str) -> Path:
+    """The name of a file to write, with fields such as ``%r``; see :mod:`tfmemtop.filenames`."""
+    if unknown := check(text):
+        raise ArgumentTypeError(unknown_field(unknown))
+    return file(text)

@@ -159,7 +159,7 @@ async def _session(
             _keep(stream, folder.id, engine.watch)
 
     path = Path(output_path) if output_path else None
-    exporter = open_exporter(stream, launch, session.host)
+    exporter = open_exporter(stream, launch.export, session)
     async with Engine(stream, launch, folder, terminal, path, keep, exporter) as engine:
         first = await engine.watch.prepare(launch.argv, launch.settings) if launch.argv else None
         writer = Writer(launch.record) if launch.record else None

@@ -88,7 +88,7 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
     stream.listen(count)
     session = describe(launch, folder.id, None)
     stream.publish(session)
-    exporter = open_exporter(stream, launch, session.host)
+    exporter = open_exporter(stream, launch.export, session)
     # One that is ignored, as under nohup, is to stay so in the script.
     heeded = {n for n in signal.valid_signals() - _OURS if signal.getsignal(n) is not signal.SIG_IGN}
     with closing(GroupListener(heeded)) as group:

@@ -3,22 +3,20 @@
 import json
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-
-from tfmemtop.metrics.identity import Identity
 
 _EVERYWHERE = ("0.0.0.0", "::")
 
 
-def entry(listener: socket.socket, host: str, identity: Identity) -> str:
-    """What the file says: where the page is, and the labels that hold also while it does not answer."""
+def entry(listener: socket.socket, host: str, labels: Mapping[str, str]) -> str:
+    """What the file says: where on *host* the page is, and the *labels* that hold also while it does not answer."""
     address, port = listener.getsockname()[:2]
     if address in _EVERYWHERE:
         address = host
     elif ":" in address:
         address = f"[{address}]"
-    labels = {"host": host, "job": identity.job, "rank": identity.rank}
     return json.dumps(
         [{"targets": [f"{address}:{port}"], "labels": {name: value for name, value in labels.items() if value}}]
     )

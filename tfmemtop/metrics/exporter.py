@@ -8,7 +8,6 @@ import msgspec
 
 from tfmemtop.events import Event, Unreadable, decode_event
 from tfmemtop.metrics.discovery import withdraw
-from tfmemtop.metrics.identity import Identity
 from tfmemtop.metrics.page import Page, write_file
 from tfmemtop.metrics.signs import ALIVE, BEAT_S, TROUBLE
 from tfmemtop.metrics.watched import WRITE_S, Watched
@@ -26,7 +25,6 @@ class Tasks(msgspec.Struct, frozen=True):
     listener: socket.socket | None
     textfile: str | None
     discovery: tuple[str, str] | None
-    identity: Identity
 
 
 def export(stream: socket.socket, tasks: Tasks) -> None:
@@ -38,7 +36,7 @@ class _Exporter:
     def __init__(self, stream: socket.socket, tasks: Tasks) -> None:
         self._stream = stream
         self._tasks = tasks
-        self._watched = Watched(tasks.identity)
+        self._watched = Watched()
         self._rest = b""
         self._trouble = ""
         self._beat_at = self._write_at = 0.0

@@ -9,7 +9,7 @@ from enum import Enum
 
 from tfmemtop.events import DeviceReading
 from tfmemtop.events.device_names import is_pinned
-from tfmemtop.metrics.identity import Identity
+from tfmemtop.metrics.whose import whose
 from tfmemtop.rules import findings
 from tfmemtop.rules.finding import DeviceFinding, Finding
 from tfmemtop.rules.notices import Noticed
@@ -75,14 +75,13 @@ LABELS: dict[str, tuple[str, ...]] = {
 """The labels of every metric, in the order of the answer."""
 
 
-def families(state: State, identity: Identity, highs: Mapping[Place, int], *, last: bool = False) -> list[Family]:
+def families(state: State, highs: Mapping[Place, int], *, last: bool = False) -> list[Family]:
     """All metrics that have a sample now.
 
     *highs* are the highest bytes in use since the reader's last look. With *last*, allocators of processes that have
     ended keep their last figures: for a file that is written at a run's end.
     """
-    host = state.session.host if state.session else ""
-    common = {"host": host, "job": identity.job, "rank": identity.rank}
+    common = whose(state.session)
     made = _Families(common)
     for device in state.devices.values():
         _card(made, device)

@@ -7,7 +7,6 @@ from tfmemtop.events import Allocator, Event, Run
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.metrics.families import Family, Place, families, place_of, places, running_pools
 from tfmemtop.metrics.highs import Highs, Lately, Marks
-from tfmemtop.metrics.identity import Identity
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 from tfmemtop.state.lookup import of_run
@@ -21,8 +20,7 @@ WRITE_S = 5.0
 class Watched:
     """Takes in events and gives out families. May be used by several threads."""
 
-    def __init__(self, identity: Identity) -> None:
-        self._identity = identity
+    def __init__(self) -> None:
         self._state = State()
         self._highs = Highs()
         self._lately = Lately(round(LATELY_S / WRITE_S))
@@ -39,7 +37,7 @@ class Watched:
         """The families as they are now for *reader*, and their marks, to be given back if it does not get them."""
         with self._lock:
             marks = self._highs.take(reader)
-            return families(self._state, self._identity, marks), marks
+            return families(self._state, marks), marks
 
     def give_back(self, reader: Hashable, marks: Marks) -> None:
         """The *reader* has not got *marks*."""
@@ -50,7 +48,7 @@ class Watched:
         """The families for a file that is written every :data:`WRITE_S`; *last*: for the last time."""
         with self._lock:
             marks = self._lately.add(self._highs.take(WRITE_S))
-            return families(self._state, self._identity, marks, last=last)
+            return families(self._state, marks, last=last)
 
     @property
     def has_begun(self) -> bool:

@@ -16,15 +16,15 @@ from typing import NoReturn
 
 from tfmemtop.engine.process.alerts import Failed
 from tfmemtop.engine.process.daemon import rename
-from tfmemtop.engine.process.launch import Export, Launch
+from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.stream.server import Reader
 from tfmemtop.engine.stream.stream import Stream, line_of
-from tfmemtop.events import Level, NoticeKind
+from tfmemtop.events import Level, NoticeKind, Session
 from tfmemtop.metrics import discovery
-from tfmemtop.metrics.identity import Identity, identity
 from tfmemtop.metrics.signs import FAILED, TROUBLE
+from tfmemtop.metrics.whose import whose
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words.failure import describe
 
@@ -152,22 +152,20 @@ def _how(code: int) -> str:
     return signal.Signals(-code).name if -code in list(signal.Signals) else f"exit code {code}"
 
 
-def open_exporter(stream: Stream, launch: Launch, host: str) -> Exporter | None:
-    """The exporter that *launch* asks for, or ``None``. To be called before there are threads.
+def open_exporter(stream: Stream, asked: Export | None, session: Session) -> Exporter | None:
+    """The exporter that is *asked* for, or ``None``. To be called before there are threads.
 
     Raises:
         StartError: the address cannot be had, or a file cannot be written.
     """
-    asked = launch.export
     if asked is None:
         return None
-    who = identity(launch.environment)
     listener = _listen(asked) if asked.port is not None else None
     published = None
     if asked.textfile is not None:
         _check_folder(asked.textfile)
     if asked.discovery is not None and listener is not None:
-        published = asked.discovery, discovery.entry(listener, host, who)
+        published = asked.discovery, discovery.entry(listener, session.host, whose(session))
         try:
             discovery.publish(*published)
         except OSError as error:
@@ -176,7 +174,7 @@ def open_exporter(stream: Stream, launch: Launch, host: str) -> Exporter | None:
     ours.setblocking(False)
     pid = os.fork()
     if pid == 0:
-        _become_it(its, listener, asked.textfile, published, who)
+        _become_it(its, listener, asked.textfile, published)
     its.close()
     if listener is not None:
         listener.close()
@@ -188,7 +186,6 @@ def _become_it(
     listener: socket.socket | None,
     textfile: str | None,
     published: tuple[str, str] | None,
-    who: Identity,
 ) -> NoReturn:
     """In the child: let go of all that is the engine's, and export until the stream ends."""
     code = 1
@@ -214,7 +211,7 @@ def _become_it(
         with uncollected():
             from tfmemtop.metrics.exporter import Tasks, export
 
-        export(line, Tasks(listener, textfile, published, who))
+        export(line, Tasks(listener, textfile, published))
         code = 0
     except Exception as error:
         with suppress(OSError):
