@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
     # the state as samples for Prometheus, in a process of its own
-    "metrics": {"events", "rules", "state", "uncollected", "words.failure", "words.metrics"},
+    "metrics": {"events", "rules", "state", "uncollected", "words.dashboard", "words.failure", "words.metrics"},
     "session": {
         "boot",
         "whatif",
@@ -73,6 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
         "placement",
+        "words.failure",  # why the exporter has failed
         *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
         "metrics",  # whose process it starts, and hands the stream to
         "agent.layouts",  # the same table serves from inside and from outside
@@ -88,7 +89,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
-        *("session.whatif", "whatif", "notebooks", "filenames"),
+        *("session.whatif", "whatif", "notebooks", "metrics.dashboard", "filenames"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),

@@ -20,11 +20,7 @@ from tfmemtop.commands.arguments import (
     add_run_options,
     add_screen_options,
 )
-<<<<<<< HEAD
-from tfmemtop.commands.launching import ask_machine, make_launch
-=======
 from tfmemtop.commands.launching import ask_machine, file_for, make_launch
->>>>>>> main
 from tfmemtop.commands.limits import resolve
 from tfmemtop.commands.live import Arguments as LiveArguments
 from tfmemtop.commands.live import show

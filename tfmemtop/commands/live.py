@@ -24,11 +24,7 @@ from tfmemtop.commands.arguments import (
     add_run_options,
     add_screen_options,
 )
-<<<<<<< HEAD
-from tfmemtop.commands.launching import make_launch, with_sizes
-=======
 from tfmemtop.commands.launching import file_for, make_launch, with_sizes
->>>>>>> main
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import script_terminal_size
