@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "engine.process.unstarted",
         "notebooks.python",  # why one is unfit
         "filenames",  # what was made of a name
+        "placement",
         "ending",
         "fit",
         "rules",
@@ -52,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "xla": {"events"},
     "notebooks": {"__init__", "boot"},
     "demo": set(),
-    "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
+    "state": {"placement", "limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
     # the state as samples for Prometheus, in a process of its own
     "metrics": {"events", "rules", "state", "uncollected", "words.dashboard", "words.failure", "words.metrics"},
@@ -81,7 +82,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
-        *("charset", "help", "words", "engine.stream.client"),
+        *("charset", "help", "words", "engine.stream.client", "placement"),
         "notebooks.server",  # which can restart a kernel
     },
     "commands": {
@@ -89,7 +90,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
-        *("session.whatif", "whatif", "notebooks", "metrics.dashboard", "filenames"),
+        *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),

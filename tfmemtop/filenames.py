@@ -60,7 +60,7 @@ def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> 
     }
     used = {found[2] for found in _FIELD.finditer(pattern)}
     name = _FIELD.sub(lambda found: _value(found, values), pattern)
-    added = f"-rank{rank}" if rank and _one_of_several(place) and not used & {"r", "p"} else ""
+    added = f"-rank{rank}" if rank and place.among_others and not used & {"r", "p"} else ""
     if int(restarts) and not used & {"n", "p"}:
         added += f"-start{int(restarts) + 1}"
     return Named(
@@ -69,10 +69,6 @@ def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> 
         no_rank=values["r"] if "r" in used and not rank else "",
         added=added,
     )
-
-
-def _one_of_several(place: Placement) -> bool:
-    return place.among_others or (place.rank is None and place.task is not None)
 
 
 def _rank(place: Placement) -> str:

@@ -42,8 +42,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def among_others(self) -> bool:
-        """Whether it is one of several ranks."""
-        return self.rank is not None and self.ranks != 1
+        """Whether it is one of several ranks, or the evaluator beside them."""
+        return self.ranks != 1 if self.rank is not None else self.task is not None
 
 
 class _Numbers(NamedTuple):

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.patience import PATIENCE_S
+from tfmemtop.cli import main
 from tfmemtop.events import Session
 from tfmemtop.recording import read
 
@@ -56,7 +59,7 @@ def test_job_host_and_rank_stand_in_the_name_and_in_a_folder_that_is_made(tmp_pa
     done = start("%j/run-%h-%2r.jsonl.gz", tmp_path, step(1), "true")
     _, said = done.communicate(timeout=PATIENCE_S)
     assert [str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*")] == ["812/run-node1-01.jsonl.gz"]
-    assert said.splitlines()[-1] == "tfmemtop: recorded in 812/run-node1-01.jsonl.gz"
+    assert said.rstrip().endswith("; recorded in 812/run-node1-01.jsonl.gz")
 
 
 def test_without_a_scheduler_the_name_is_still_one_and_a_line_says_so(tmp_path: Path) -> None:
@@ -72,7 +75,8 @@ def test_without_a_scheduler_the_name_is_still_one_and_a_line_says_so(tmp_path: 
 def test_a_device_is_the_same_for_all_ranks(tmp_path: Path) -> None:
     done = start("/dev/null", tmp_path, step(1), "true")
     _, said = done.communicate(timeout=PATIENCE_S)
-    assert (done.returncode, said.splitlines()[-1]) == (0, "tfmemtop: recorded in /dev/null")
+    assert done.returncode == 0
+    assert said.endswith("; recorded in /dev/null\n")
 
 
 def test_a_field_that_means_nothing_is_refused_before_the_start(tmp_path: Path) -> None:
@@ -81,3 +85,20 @@ def test_a_field_that_means_nothing_is_refused_before_the_start(tmp_path: Path) 
     assert done.returncode == 2
     assert "%q in a file's name means nothing; known are %j (the job), %h (the host), %r (the rank)" in said
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("home")
+def test_the_list_and_why_say_which_rank_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for place in (step(0, 1), step(3, 4)):
+        done = start("run-%r.jsonl", tmp_path, place, "true")
+        _, said = done.communicate(timeout=PATIENCE_S)
+        ranks = place["SLURM_NTASKS"] != "1"
+        # All ranks print to one place: each a line.
+        assert (len(said.splitlines()) == 1 and "tfmemtop: rank 3 of 4: 00:00:0" in said) == ranks
+        path = tmp_path / f"run-{place['SLURM_PROCID']}.jsonl"
+        capsys.readouterr()
+        assert main(["why", str(path)]) == 0
+        assert ("It was rank 3 of 4, job 812, on node3." in capsys.readouterr().out) == ranks
+        assert main(["ls"]) == 0
+        heads, line, *_ = capsys.readouterr().out.splitlines()
+        assert ("JOB  RANK    HOST" in heads, "812  3 of 4  node3" in line) == (ranks, ranks)

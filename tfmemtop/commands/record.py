@@ -11,6 +11,7 @@ code is that of the command. See also: tfmemtop help recordings.
 """
 
 import asyncio
+import os
 from pathlib import Path
 
 from tfmemtop.commands import values
@@ -23,11 +24,13 @@ from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
 from tfmemtop.options import Refusal
+from tfmemtop.placement import placement
 from tfmemtop.recording import RecordingError, left_out, read
 from tfmemtop.reports.summary import summarise
 from tfmemtop.words.endings import ending
 from tfmemtop.words.failure import describe
 from tfmemtop.words.notices import say_kind
+from tfmemtop.words.ranks import of_rank
 from tfmemtop.words.starting import start_text
 
 
@@ -69,10 +72,13 @@ def run(arguments: Arguments) -> int:
         raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
     except (RecordingError, ValueError) as error:
         raise Refusal(str(error)) from error
-    for line in [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]:
+    lines = [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]
+    failures = [*done.failed_alerts, *done.failed_exports]
+    lines += [say_kind(failed.kind, failed.detail, failed.about).line for failed in failures]
+    place = placement(os.environ)
+    # What ranks print comes together in one place: a line each, which says whose it is.
+    for line in [of_rank(place, lines)] if place and place.among_others else lines:
         say(line)
-    for failed in (*done.failed_alerts, *done.failed_exports):
-        say(say_kind(failed.kind, failed.detail, failed.about).line)
     if done.end.signal is not None:
         return 128 + done.end.signal
     return done.end.exit_code or 0
