@@ -18,6 +18,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "doctor.check",
         "engine.process.unstarted",
         "notebooks.python",  # why one is unfit
+        "filenames",  # what was made of a name
+        "placement",
         "ending",
         "fit",
         "rules",
@@ -36,7 +38,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": {"bounds", "units"},
     "limits": {"settings", "units"},
     "suggested": {"settings", "units"},
-    "events": {"ending", "settings", "bounds"},
+    "placement": {"bounds"},
+    "filenames": {"placement"},
+    "events": {"ending", "settings", "bounds", "placement"},
     "options": set(),
     "recording": {"tensorflow_text", "events", "settings", "units"},
     "reports": {"events", "words", "state", "rules", "units"},
@@ -49,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "xla": {"events"},
     "notebooks": {"__init__", "boot"},
     "demo": set(),
-    "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
+    "state": {"placement", "limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
     "session": {
         "boot",
@@ -67,13 +71,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
+        "placement",
         *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
         "agent.layouts",  # the same table serves from inside and from outside
     },
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
-        *("charset", "help", "words", "engine.stream.client"),
+        *("charset", "help", "words", "engine.stream.client", "placement"),
         "notebooks.server",  # which can restart a kernel
     },
     "commands": {
@@ -81,7 +86,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
-        *("session.whatif", "whatif", "notebooks"),
+        *("session.whatif", "whatif", "notebooks", "filenames", "placement"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),

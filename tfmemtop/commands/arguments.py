@@ -113,7 +113,12 @@ def add_alert_options(parser: Parser) -> None:
 def add_record_option(parser: Parser) -> None:
     """``--record FILE`` and ``--no-record``."""
     group = parser.add_argument_group("for the recording")
-    group.add_argument("--record", metavar="FILE", type=values.file, help="write all events to FILE")
+    group.add_argument(
+        "--record",
+        metavar="FILE",
+        type=values.file_of_a_rank,
+        help="write all events to FILE; %%j, %%h and %%r in its name become job, host and rank",
+    )
     group.add_argument("--no-record", action="store_true", help="keep no recording of the session")
 
 

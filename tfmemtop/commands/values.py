@@ -5,6 +5,9 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 
+from tfmemtop.filenames import check
+from tfmemtop.words.ranks import unknown_field
+
 
 def gpus(text: str) -> tuple[int, ...]:
     """``0,2`` as NVML indices; ``none`` and nothing as no GPU at all."""
@@ -50,3 +53,10 @@ def file(text: str) -> Path:
     if not text:
         raise ArgumentTypeError("the file's name is empty")
     return Path(text)
+
+
+def file_of_a_rank(text: str) -> Path:
+    """The name of a file to write, with fields such as ``%r``; see :mod:`tfmemtop.filenames`."""
+    if unknown := check(text):
+        raise ArgumentTypeError(unknown_field(unknown))
+    return file(text)

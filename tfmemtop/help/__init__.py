@@ -19,6 +19,7 @@ _NAMES = (
     "limits",
     "whatif",
     "compare",
+    "many-machines",
     "alerts",
     "recordings",
     "formats",

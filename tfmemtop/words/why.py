@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tfmemtop.placement import Placement
 from tfmemtop.rules.grouping import Group, alike
 from tfmemtop.rules.remedy import Action
 from tfmemtop.rules.run_review import Held, RunReview
@@ -17,6 +18,7 @@ from tfmemtop.words.limits import amount, options
 from tfmemtop.words.outside import NOT_KNOWN, WENT_ON
 from tfmemtop.words.paste import quoted
 from tfmemtop.words.places import alike_gpus, gpus
+from tfmemtop.words.ranks import where
 from tfmemtop.words.remedies import SaidRemedy, said
 
 WHY, TO_DO, ALSO_FOUND = "Why", "What to do", "Also found"
@@ -46,6 +48,11 @@ def heading(seen: RunReview) -> str:
 def _short(argv: Sequence[str]) -> str:
     text = " ".join(" ".join(program(argv)).split())
     return text if len(text) <= _COMMAND else text[:_COMMAND].rstrip() + " …"
+
+
+def of_a_rank(place: Placement) -> str:
+    """Which rank of its job the run was."""
+    return f"It was {where(place)}."
 
 
 def earlier(run: int, path: str) -> str:
