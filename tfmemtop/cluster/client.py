@@ -154,6 +154,8 @@ class Client:
                 raise NoAnswer(Trouble.TOO_LARGE)
             if time.monotonic() - begun > 3 * self._timeout_s:
                 raise NoAnswer(Trouble.SILENT)
+        if answer.length:
+            raise NoAnswer(Trouble.BROKEN_OFF)
         return b"".join(pieces)
 
 

@@ -122,16 +122,21 @@ def natural(text: str) -> tuple[int, str]:
     return (int(text), "") if text.isascii() and text.isdigit() and len(text) < 10 else (10**10, text)
 
 
-def _medians(rows: Iterable[Row]) -> dict[tuple[str, str], float]:
+def _group(row: Row) -> tuple[str, ...]:
+    """The rows that are compared. Without a scheduler, the job may be Prometheus' name for targets of many users."""
+    return row.job, row.user, row.run, row.device
+
+
+def _medians(rows: Iterable[Row]) -> dict[tuple[str, ...], float]:
     """The median use of the ranks of each job and logical device, where there are enough."""
-    groups: dict[tuple[str, str], list[int]] = {}
+    groups: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
         if row.rank and row.job and row.in_use is not None and row.silence is None:
-            groups.setdefault((row.job, row.device), []).append(row.in_use)
+            groups.setdefault(_group(row), []).append(row.in_use)
     return {group: median(sizes) for group, sizes in groups.items() if len(sizes) >= OUTLIER_RANKS}
 
 
-def _wrongs(row: Row, medians: dict[tuple[str, str], float]) -> Sequence[Wrong]:
+def _wrongs(row: Row, medians: dict[tuple[str, ...], float]) -> Sequence[Wrong]:
     if row.silence is not None:
         # What was wrong before may no longer be: nobody can tell.
         return [Wrong(Kind.SILENT, silence=row.silence, silent_s=row.silent_s)]
@@ -150,7 +155,7 @@ def _wrongs(row: Row, medians: dict[tuple[str, str], float]) -> Sequence[Wrong]:
         wrongs.append(Wrong(Kind.LEAKING, "leak" if Kind.LEAKING in told else "", rate=row.rising, left_s=left_s))
     if row.idle and Kind.FULL_BUT_IDLE not in told:
         wrongs.append(Wrong(Kind.FULL_BUT_IDLE, share=row.share))
-    middle = medians.get((row.job, row.device)) if row.rank and row.in_use is not None else None
+    middle = medians.get(_group(row)) if row.rank and row.in_use is not None else None
     if middle is not None and row.in_use is not None:
         apart = row.in_use - middle
         if abs(apart) > max(OUTLIER_AT_LEAST, OUTLIER_SHARE * middle):

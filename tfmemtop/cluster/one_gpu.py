@@ -11,14 +11,13 @@ from tfmemtop import events
 from tfmemtop.cluster.answers import Labels, courses, label, number, series
 from tfmemtop.cluster.client import Client
 from tfmemtop.cluster.overview import Row, rank_of
-from tfmemtop.cluster.queries import interval, of_gpu
+from tfmemtop.cluster.queries import COUNTED_S, interval, of_gpu
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 
 POINTS = 360
 """Of a history, at most; a graph has fewer columns."""
-_SHORTEST_STEP_S, _LONGEST_INTERVAL_S = 1.0, 120.0
-_COUNTED_S = 600.0
+_SHORTEST_STEP_S, _LONGEST_INTERVAL_S = 1.0, 60.0
 _LAID_BACK = 3.0
 """A series that has not come for so many steps has ended."""
 
@@ -62,8 +61,8 @@ class OneGpu:
         row = self.row
         answer = self._client.query(interval(row.host, row.uuid))
         counts = [one.number or 0.0 for one in series(answer.body)]
-        every_s = min(_COUNTED_S / max(counts, default=0.0), _LONGEST_INTERVAL_S) if any(counts) else 15.0
-        now = answer.server_time or time.time()
+        every_s = min(COUNTED_S / max(counts, default=0.0), _LONGEST_INTERVAL_S) if any(counts) else 15.0
+        now = (answer.server_time or time.time()) + 1.0  # which it tells in whole seconds
         self._step_s = max(_SHORTEST_STEP_S, round(every_s), self.span_s / POINTS)
         self._began = now - self.span_s
         # A figure that comes less often than there is a column is the highest of its time.

@@ -147,8 +147,11 @@ OF_ONE = (
 """The metrics of one GPU."""
 
 
+COUNTED_S = 120
+
+
 def interval(host: str, uuid: str) -> str:
-    """How often the figures of a GPU came in the last ten minutes."""
+    """How often the figures of a GPU came in the last :data:`COUNTED_S`."""
     where = f"uuid={quoted(uuid)}"
     names = "device_memory_used_bytes", "in_use_bytes"
-    return " or ".join(f"max(count_over_time({_full(name)}{{{where}}}[10m]))" for name in names)
+    return " or ".join(f"max(count_over_time({_full(name)}{{{where}}}[{COUNTED_S}s]))" for name in names)
