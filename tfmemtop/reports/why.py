@@ -57,7 +57,10 @@ def page(seen: RunReview, path: str) -> list[str]:
 def _about(seen: RunReview, path: str) -> Iterator[str]:
     yield from _wrap(why.heading(seen))
     run = seen.state.run
-    if run is not None and (others := why.earlier(run.run, path)):
+    if run is None:
+        return
+    others = why.earlier(run.run, path) if run.kernel is None else why.restarted(run.run, run.earlier)
+    if others:
         yield others
 
 

@@ -10,10 +10,6 @@ from tfmemtop.words import kernels, refusals
 class NextRunActions(KernelActions):
     """A part of the app."""
 
-    def redraw(self) -> None:
-        """Have the screens draw the state."""
-        raise NotImplementedError
-
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
             self.session.choose(chosen)
