@@ -75,6 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
         *("charset", "help", "words", "engine.stream.client"),
         "notebooks.server",  # which can restart a kernel
+        "notebooks.origin",  # for which starts a choice holds
     },
     "commands": {
         "tensorflow_text",

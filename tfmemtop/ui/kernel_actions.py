@@ -74,7 +74,7 @@ class KernelActions(SturdyApp):
         from tfmemtop.ui.screens.kernel_dialog import kernel_dialog
 
         found = await asyncio.to_thread(find, connection)
-        agreed = await self.push_screen_wait(kernel_dialog(found, upcoming, self.glyphs))
+        agreed = await self.push_screen_wait(kernel_dialog(found, connection, upcoming, self.glyphs))
         if not agreed or found is None:
             return
         self.notify(kernels.RESTARTING)

@@ -1,5 +1,6 @@
 """What the keys do that choose the settings of the next run."""
 
+from tfmemtop.notebooks.origin import starts_are_told_apart
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.ui.kernel_actions import KernelActions
 from tfmemtop.words import kernels, refusals
@@ -13,7 +14,8 @@ class NextRunActions(KernelActions):
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
             self.session.choose(chosen)
-            self.of_kernel(kernels.CHOSEN)
+            if (kernel := self.session.kernel) is not None:
+                self.notify(kernels.chosen(apart=starts_are_told_apart(kernel)))
             self.redraw()
 
     def action_growth(self) -> None:
