@@ -18,6 +18,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "doctor.check",
         "engine.process.unstarted",
         "notebooks.python",  # why one is unfit
+        "filenames",  # what was made of a name
+        "placement",
         "ending",
         "fit",
         "rules",
@@ -36,7 +38,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": {"bounds", "units"},
     "limits": {"settings", "units"},
     "suggested": {"settings", "units"},
-    "events": {"ending", "settings", "bounds"},
+    "placement": {"bounds"},
+    "filenames": {"placement"},
+    "events": {"ending", "settings", "bounds", "placement"},
     "options": set(),
     "recording": {"tensorflow_text", "events", "settings", "units"},
     "reports": {"events", "words", "state", "rules", "units"},
@@ -49,8 +53,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "xla": {"events"},
     "notebooks": {"__init__", "boot"},
     "demo": set(),
-    "state": {"limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
+    "state": {"placement", "limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
+    # the state as samples for Prometheus, in a process of its own
+    "metrics": {"events", "rules", "state", "uncollected", "words.dashboard", "words.failure", "words.metrics"},
     "session": {
         "boot",
         "whatif",
@@ -67,13 +73,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
+        "placement",
+        "words.failure",  # why the exporter has failed
         *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
+        "metrics",  # whose process it starts, and hands the stream to
         "agent.layouts",  # the same table serves from inside and from outside
     },
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
-        *("charset", "help", "words", "engine.stream.client"),
+        *("charset", "help", "words", "engine.stream.client", "placement"),
         "notebooks.server",  # which can restart a kernel
         "notebooks.origin",  # for which starts a choice holds
     },
@@ -82,7 +91,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
-        *("session.whatif", "whatif", "notebooks"),
+        *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),
@@ -100,6 +109,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "keras": ("demo",),
     "numpy": ("demo",),
     "psutil": ("engine", "commands"),
+    "prometheus_client": ("metrics.page",),
     "IPython": ("notebooks.magic",),
     "matplotlib": ("notebooks.magic",),
 }
@@ -224,7 +234,7 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
         ("from tfmemtop.cli import main; main(['--help'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
         ("from tfmemtop.cli import main; main(['--version'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
         ("from tfmemtop.cli import main; main(['--once'])", ("textual", "rich")),
-        ("import tfmemtop.engine.main", ("textual", "rich", "tensorflow")),
+        ("import tfmemtop.engine.main, tfmemtop.engine.record", ("textual", "rich", "tensorflow", "prometheus_client")),
         ("import tfmemtop.engine.process.keeper", ("msgspec", "asyncio", "subprocess")),
         (
             "import tfmemtop.ui.main",

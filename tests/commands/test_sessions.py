@@ -81,6 +81,7 @@ def test_the_list_tells_how_each_went(capsys: pytest.CaptureFixture[str]) -> Non
         "peak_in_use": 3 * GIB,
         "recording": str(path),
         "size": path.stat().st_size,
+        "placement": None,
     }
 
 

@@ -14,7 +14,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -79,6 +79,11 @@ class Proof:
         return self.smallest is None or self.at_least <= self.smallest <= min(most, self.surely)
 
     @property
+    def is_broken(self) -> bool:
+        """Whether anything did not come as it was foretold."""
+        return bool(self.broken) or not self.exact or not self.near
+
+    @property
     def broken(self) -> list[Tried]:
         """The runs that are not as they were foretold."""
         return [
@@ -108,7 +113,7 @@ def prove(name: str, tensorflow: Path, program: Path, folder: Path, times: int =
     at_least, surely = least.at_least // MIB, least.surely // MIB
     tried = [
         _try(name, limit, course, program, tensorflow, folder)
-        for limit in _limits(at_least, surely)
+        for limit in around(at_least, surely)
         for _ in range(times)
     ]
     smallest = None
@@ -129,8 +134,8 @@ def bisect(known: Sequence[tuple[int, bool]], passes: Callable[[int], bool]) -> 
     return good
 
 
-def _limits(at_least: int, surely: int) -> list[int]:
-    """Below the lower end, at it, between, at the upper end, and above it; MiB."""
+def around(at_least: int, surely: int) -> list[int]:
+    """Five limits: below the lower end, at it, between, at the upper end, and above it; MiB."""
     below = max(1, at_least - max(1, round(at_least * _BELOW)))
     wanted = (below, at_least, (at_least + surely) // 2, surely, surely + max(1, round(surely * _ABOVE)))
     return sorted(set(wanted))
@@ -143,6 +148,17 @@ def _try(name: str, limit: int, course: Course, program: Path, tensorflow: Path,
     outcome = said.in_order if said.in_order.fits else said.waiting
     measured = attempt(SCRIPTS[name], recorder(tensorflow, folder), folder, limit)
     return Tried(limit, measured is not None, measured.peak_pool if measured else None, fits, outcome.peak_pool)
+
+
+def lines(proof: Proof) -> Iterator[str]:
+    """What is printed of it."""
+    ends = f"at least {proof.at_least}M, surely {proof.surely}M"
+    exact = "equal" if proof.exact else "NOT equal"
+    yield f"{proof.name}: {proof.events} events, {proof.took_s:.1f} s; present setting {exact}; {ends}"
+    for tried in proof.tried:
+        yield f"    {tried}{'  NOT AS FORETOLD' if tried in proof.broken else ''}"
+    if proof.smallest is not None:
+        yield f"    smallest that passed {proof.smallest}M{'' if proof.near else '  NOT NEAR'}"
 
 
 def main() -> int:
@@ -163,14 +179,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.names or SCRIPTS:
             proof = prove(name, tensorflow, Path(built.path), Path(folder), arguments.times, bisects=arguments.bisect)
-            ends = f"at least {proof.at_least}M, surely {proof.surely}M"
-            exact = "equal" if proof.exact else "NOT equal"
-            print(f"{name}: {proof.events} events, {proof.took_s:.1f} s; present setting {exact}; {ends}", flush=True)
-            for tried in proof.tried:
-                print(f"    {tried}{'  NOT AS FORETOLD' if tried in proof.broken else ''}", flush=True)
-            if proof.smallest is not None:
-                print(f"    smallest that passed {proof.smallest}M{'' if proof.near else '  NOT NEAR'}", flush=True)
-            broken += len(proof.broken) + (not proof.exact) + (not proof.near)
+            print("\n".join(lines(proof)), flush=True)
+            broken += proof.is_broken
     return 1 if broken else 0
 
 

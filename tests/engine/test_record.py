@@ -195,3 +195,13 @@ async def test_tensorflow_is_recorded_from_its_hook(tmp_path: Path) -> None:
     readings = [event for event in events if isinstance(event, Allocator)]
     assert hook.executable == sys.executable
     assert max(reading.in_use or 0 for reading in readings) >= 4 * 1024 * 1024
+
+
+def test_job_and_rank_are_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "run.tfm"
+    step = {"SLURM_JOB_ID": "812", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NTASKS": "4"}
+    subprocess.run(recording(path, "true"), env={**os.environ, **step}, timeout=PATIENCE_S, check=True)
+    first = next(read(path).events())
+    assert isinstance(first, Session)
+    assert first.placement is not None
+    assert (first.placement.job, first.placement.rank, first.placement.ranks) == ("812", 3, 4)

@@ -22,6 +22,7 @@ from tfmemtop.events.courses import (
     unpack_names,
     unpack_trace,
 )
+from tfmemtop.whatif.course import course_of
 
 
 def test_a_step_is_told_to_the_byte(tmp_path: Path) -> None:
@@ -216,6 +217,29 @@ def test_a_long_trace_comes_in_parts(tmp_path: Path) -> None:
     ]
     assert asked[len(weights) :] == [(chunk.requested, chunk.operation) for chunk in allocator.made]
     assert sum(len(encode(part)) for part in parts) < 8 * sum(part.events for part in parts)
+
+
+@pytest.mark.parametrize("device", ["GPU:0", "CPU:0"])
+def test_a_trace_says_what_a_gpu_could_do_without(tmp_path: Path, device: str) -> None:
+    """A convolution's scratch memory, and what it allocates to try algorithms; nothing else of its own or others'."""
+    allocator = Allocator()
+    window = allocator.window()
+    for number in range(12_000):  # in parts
+        allocator.free(allocator.allocate(100 + number % 7, "Relu"))
+    with_scratch = [
+        allocator.allocate(4000, "conv/convolution"),
+        allocator.allocate(4 << 20, "conv/convolution", dtype=0, region=0),  # no region: to try an algorithm
+        allocator.allocate(3 << 20, "conv/convolution", dtype=4, region=2),  # temporary bytes
+        allocator.allocate(500, "conv/convolution", dtype=1, region=2),
+        allocator.allocate(6 << 20, "cluster_0/xla_run", dtype=0, region=0),
+    ]
+    data = window.file()
+    events = made(tmp_path, data, window=told(data, opened=Opened.START, pools=[device]))
+    parts = [event for event in events if isinstance(event, Trace)]
+    course = course_of(parts)
+    first = course.allocations - len(with_scratch)
+    assert len(parts) > 2
+    assert course.scratch == ([first + 1, first + 2] if device == "GPU:0" else [])
 
 
 def unpack_all(parts: list[Trace]) -> list[Allocated | Freed]:

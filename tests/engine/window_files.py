@@ -39,7 +39,15 @@ class Allocator:
     _free: dict[int, list[int]] = field(default_factory=dict)
     _next: int = BASE
 
-    def allocate(self, requested: int, operation: str = "", shape: str = "", dtype: int = 1, thread: int = 7) -> Chunk:
+    def allocate(
+        self,
+        requested: int,
+        operation: str = "",
+        shape: str = "",
+        dtype: int = 1,
+        thread: int = 7,
+        region: int = 1,  # output
+    ) -> Chunk:
         """Allocate, at the address that was freed last if one has the size."""
         size = max(256, -(-requested // 256) * 256)
         free = self._free.get(size)
@@ -50,7 +58,7 @@ class Allocator:
         chunk = Chunk(address, requested, size, operation, len(self.figures))
         self.alive[address] = chunk
         self.made.append(chunk)
-        self._record(chunk, size, thread, self._string(operation), self._string(shape), dtype)
+        self._record(chunk, size, thread, self._string(operation), self._string(shape), dtype, region)
         return chunk
 
     def free(self, chunk: Chunk, thread: int = 7) -> None:
@@ -58,7 +66,7 @@ class Allocator:
         chunk.ended = len(self.figures)
         del self.alive[chunk.address]
         self._free.setdefault(chunk.size, []).append(chunk.address)
-        self._record(chunk, -chunk.size, thread, 0, 0, 0)
+        self._record(chunk, -chunk.size, thread, 0, 0, 0, 0)
 
     def _string(self, text: str) -> int:
         number = self._ids.setdefault(text, len(self.strings))
@@ -66,11 +74,12 @@ class Allocator:
             self.strings.append(text)
         return number
 
-    def _record(self, chunk: Chunk, size: int, thread: int, operation: int, shape: int, dtype: int) -> None:
+    def _record(
+        self, chunk: Chunk, size: int, thread: int, operation: int, shape: int, dtype: int, region: int
+    ) -> None:
         self.now_ns += 10_000
         self.in_use += size
         self.figures.append(self.in_use)
-        region = 1 if size > 0 else 0
         self.records.append(
             (self.now_ns, chunk.address, chunk.requested, size, self.in_use, thread, operation, shape, 0, region, dtype)
         )

@@ -152,7 +152,7 @@ def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     name = str(RECORDINGS / "seeds" / "growth-too-late.jsonl")
     assert main(["why", name, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["run", "verdict", "findings", "limit", "holders"] and told["holders"] is None
+    assert list(told) == ["run", "placement", "verdict", "findings", "limit", "holders"] and told["holders"] is None
     assert told["run"] == 1 and told["verdict"] == " ".join(parts("seeds/growth-too-late")[0].split())
     assert [(found["key"], found["severity"]) for found in told["findings"]] == [
         ("asked_too_late", "warning"),

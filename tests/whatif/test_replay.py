@@ -63,6 +63,25 @@ def test_threads_that_take_turns_otherwise_are_reckoned_with(program: Path) -> N
     assert row.in_order.failed == events.index(larger), "the event has its number in the recorded order"
 
 
+def test_scratch_memory_is_needed_surely_but_not_at_least(program: Path) -> None:
+    """A convolution that keeps 8 MiB, and tries 16 MiB of scratch memory for its time."""
+    output, scratch, later = (0, 8 * MIB), (0, 16 * MIB), (0, 8 * MIB)
+    events = [output, scratch, (1, 1), later]
+    smallest, row = Question(False, False, smallest=True), Question(False, False, 18 * MIB)
+    strict, _ = run(program, events, [], [smallest, row])
+    ends, fits = run(program, events, [], [smallest, row], scratch=[1])
+    assert strict == Ends(24 * MIB, 24 * MIB) and ends == Ends(24 * MIB, 16 * MIB)
+    assert isinstance(fits, Answer) and fits.waiting.fits
+    assert (fits.in_order.failed, fits.in_order.asked, fits.waiting.waits) == (1, 16 * MIB, 0)
+
+
+def test_no_scratch_memory_at_all_may_be_better_than_some(program: Path) -> None:
+    """Scratch memory that is kept a while takes the room of what comes next."""
+    events = [(0, 8 * MIB), (0, 6 * MIB), (0, 8 * MIB), (1, 1), (1, 2)]
+    (ends,) = run(program, events, [], [Question(False, False, smallest=True)], scratch=[1])
+    assert ends == Ends(22 * MIB, 16 * MIB)
+
+
 def test_a_limit_that_is_too_small_names_the_operation_and_what_it_lacked(told: Replayed) -> None:
     failing = [row for row in told.rows if row.fits is False]
     assert failing and all(row.limit is not None and row.outcome.pool <= row.limit for row in failing)

@@ -23,6 +23,7 @@ NAMES = (
     "compare",
     "whatif",
     "convert",
+    "dashboard",
     "fit",
     "doctor",
     "once",

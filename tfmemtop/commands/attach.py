@@ -20,10 +20,10 @@ from pathlib import Path
 from tfmemtop.commands import values
 from tfmemtop.commands.arguments import ScreenArguments, add_record_option, add_screen_options
 from tfmemtop.commands.known_sessions import going
-from tfmemtop.commands.launching import working_folder
+from tfmemtop.commands.launching import file_for, working_folder
 from tfmemtop.commands.live import show
 from tfmemtop.commands.parser import Parser
-from tfmemtop.commands.saying import note
+from tfmemtop.commands.saying import note, say
 from tfmemtop.commands.screen import script_terminal_size, terminal_size
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.sources.outside.look import Look
@@ -107,6 +107,7 @@ def _process(pid: int, arguments: Arguments) -> int:
         raise Refusal(f"process {pid} cannot be read: {said.line}", 1)
     columns, rows = script_terminal_size()
     cwd = working_folder()
+    arguments.record, remarks = file_for(arguments.record, pid)
     launch = Launch(
         argv=[],
         cwd=cwd,
@@ -118,7 +119,10 @@ def _process(pid: int, arguments: Arguments) -> int:
         rows=rows,
         attach=pid,
     )
-    return show(lambda: start(launch), arguments, outside=True)
+    code = show(lambda: start(launch), arguments, outside=True)
+    for line in remarks:
+        say(line)
+    return code
 
 
 def _session_of(pid: int) -> SessionInfo | None:

@@ -13,12 +13,19 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.commands.arguments import add_alert_options, add_record_option, add_run_options, add_screen_options
-from tfmemtop.commands.launching import ask_machine, make_launch
+from tfmemtop.commands.arguments import (
+    add_alert_options,
+    add_export_options,
+    add_record_option,
+    add_run_options,
+    add_screen_options,
+)
+from tfmemtop.commands.launching import ask_machine, file_for, make_launch
 from tfmemtop.commands.limits import resolve
 from tfmemtop.commands.live import Arguments as LiveArguments
 from tfmemtop.commands.live import show
 from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import script_terminal_size
 from tfmemtop.engine.start import start
 from tfmemtop.options import Refusal
@@ -40,6 +47,7 @@ def declare(parser: Parser) -> None:
     parser.arguments = Arguments
     add_run_options(parser)
     add_alert_options(parser)
+    add_export_options(parser)
     add_record_option(parser)
     add_screen_options(parser)
 
@@ -53,8 +61,12 @@ def run(arguments: Arguments) -> int:
     if find_spec("tensorflow") is None:
         raise Refusal("the demo needs TensorFlow: pip install 'tfmemtop[demo]'")
     size = script_terminal_size()
+    arguments.record, remarks = file_for(arguments.record)
     launch = make_launch(arguments, [sys.executable, str(_SCRIPT)], _settings(arguments), *size)
-    return show(lambda: start(launch), arguments)
+    code = show(lambda: start(launch), arguments)
+    for line in remarks:
+        say(line)
+    return code
 
 
 def _settings(arguments: Arguments) -> Settings:

@@ -63,6 +63,7 @@ def _of(recording: Recording, attachable: bool) -> SessionFigures:
         last=last,
         path=str(path.resolve()),
         size=path.stat().st_size,
+        placement=session.placement,
     )
 
 

@@ -1,18 +1,24 @@
 """Makes what an engine is started with out of what the user typed."""
 
 import os
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tfmemtop import boot
 from tfmemtop.commands.arguments import RunArguments
 from tfmemtop.commands.limits import resolve
-from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.engine.sources.driver_words import Trouble
+from tfmemtop.engine.sources.procfs import read_environment
 from tfmemtop.events import Level
+from tfmemtop.filenames import named
 from tfmemtop.limits import Machine, needs_gpus
+from tfmemtop.options import Refusal
 from tfmemtop.settings import Settings
 from tfmemtop.words.notices import say_kind
+from tfmemtop.words.ranks import naming
 
 
 def make_launch(
@@ -39,7 +45,53 @@ def make_launch(
         blocked=boot.blocked,
         on_end=arguments.on_end,
         on_oom=arguments.on_oom,
+        export=export_of(arguments, cwd),
     )
+
+
+def export_of(arguments: RunArguments, cwd: str) -> Export | None:
+    """Where the metrics are to go; relative paths are those in *cwd*.
+
+    Raises:
+        Refusal: the options contradict each other.
+    """
+    if arguments.metrics is None:
+        if arguments.metrics_sd is not None:
+            raise Refusal("--metrics-sd needs --metrics; for example: --metrics 0 --metrics-sd tfmemtop.json")
+        if arguments.metrics_file is None:
+            return None
+    elif arguments.metrics[1] == 0 and arguments.metrics_sd is None:
+        raise Refusal("--metrics 0 takes any free port: --metrics-sd FILE has to tell Prometheus which")
+    address, port = arguments.metrics or ("127.0.0.1", None)
+
+    def path(pattern: Path | None) -> str | None:
+        file, _ = file_for(pattern)
+        return None if file is None else str(Path(cwd, file))
+
+    return Export(
+        address=address, port=port, discovery=path(arguments.metrics_sd), textfile=path(arguments.metrics_file)
+    )
+
+
+def file_for(pattern: Path | None, attach: int | None = None) -> tuple[Path | None, list[str]]:
+    """The file that *pattern* means for this process, or for the rank that process *attach* is, and what to tell of it.
+
+    The folder is made if its name depends on the rank too.
+    """
+    if pattern is None:
+        return None, []
+    environment = dict(os.environ)
+    if attach is not None:
+        with suppress(OSError):  # another user's, which will be told
+            environment = read_environment(attach)
+    found = named(str(pattern), environment, socket.gethostname(), os.getpid())
+    path = Path(found.name)
+    if found.added and pattern.exists() and not pattern.is_file():
+        return pattern, []  # such as /dev/null, which takes them all
+    if path.parent != pattern.parent:
+        with suppress(OSError):  # that it is missing is told when the file cannot be opened
+            path.parent.mkdir(parents=True, exist_ok=True)
+    return path, naming(found, path.name)
 
 
 def working_folder() -> str:

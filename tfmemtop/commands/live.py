@@ -19,11 +19,12 @@ from tfmemtop.commands.arguments import (
     RunArguments,
     ScreenArguments,
     add_alert_options,
+    add_export_options,
     add_record_option,
     add_run_options,
     add_screen_options,
 )
-from tfmemtop.commands.launching import make_launch, with_sizes
+from tfmemtop.commands.launching import file_for, make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import script_terminal_size
@@ -67,6 +68,7 @@ def declare(parser: Parser) -> None:
     parser.instead = {"--json": "tfmemtop --once --json"}
     add_run_options(parser)
     add_alert_options(parser)
+    add_export_options(parser)
     add_record_option(parser)
     add_screen_options(parser)
 
@@ -78,8 +80,12 @@ def run(arguments: Arguments) -> int:
         Refusal: the command cannot be started, or there is no screen to show it on.
     """
     size = script_terminal_size()
+    arguments.record, remarks = file_for(arguments.record)
     launch = make_launch(arguments, list(arguments.command), with_sizes(arguments), *size)
-    return show(lambda: start(launch), arguments)
+    code = show(lambda: start(launch), arguments)
+    for line in remarks:
+        say(line)
+    return code
 
 
 def show(answer: Callable[[], Launched], arguments: ScreenArguments, *, outside: bool = False) -> int:

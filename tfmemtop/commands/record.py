@@ -11,11 +11,12 @@ code is that of the command. See also: tfmemtop help recordings.
 """
 
 import asyncio
+import os
 from pathlib import Path
 
 from tfmemtop.commands import values
-from tfmemtop.commands.arguments import RunArguments, add_alert_options, add_run_options
-from tfmemtop.commands.launching import make_launch, with_sizes
+from tfmemtop.commands.arguments import RunArguments, add_alert_options, add_export_options, add_run_options
+from tfmemtop.commands.launching import file_for, make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.recorded import told
 from tfmemtop.commands.saying import say
@@ -23,11 +24,13 @@ from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
 from tfmemtop.options import Refusal
+from tfmemtop.placement import placement
 from tfmemtop.recording import RecordingError, left_out, read
 from tfmemtop.reports.summary import summarise
 from tfmemtop.words.endings import ending
 from tfmemtop.words.failure import describe
 from tfmemtop.words.notices import say_kind
+from tfmemtop.words.ranks import of_rank
 from tfmemtop.words.starting import start_text
 
 
@@ -43,8 +46,15 @@ def declare(parser: Parser) -> None:
     parser.trailing = Trailing.NEEDED
     add_run_options(parser)
     add_alert_options(parser)
+    add_export_options(parser)
     group = parser.add_argument_group("for the recording")
-    group.add_argument("-o", "--output", metavar="FILE", type=values.file, help="the file to record to")
+    group.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=values.file_of_a_rank,
+        help="the file to record to; %%j, %%h and %%r in its name become job, host and rank",
+    )
 
 
 def run(arguments: Arguments) -> int:
@@ -53,18 +63,22 @@ def run(arguments: Arguments) -> int:
     Raises:
         Refusal: the script cannot be started, or the file cannot be recorded to.
     """
-    arguments.record = arguments.output
+    output, remarks = file_for(arguments.output)
+    arguments.record = output
     launch = make_launch(arguments, arguments.command, with_sizes(arguments))
     try:
-        done = asyncio.run(record(launch, arguments.output))
+        done = asyncio.run(record(launch, output))
     except StartError as error:
         raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
     except (RecordingError, ValueError) as error:
         raise Refusal(str(error)) from error
-    for line in report(Path(done.path), done.end, done.trouble, done.readings):
+    lines = [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]
+    failures = [*done.failed_alerts, *done.failed_exports]
+    lines += [say_kind(failed.kind, failed.detail, failed.about).line for failed in failures]
+    place = placement(os.environ)
+    # What ranks print comes together in one place: a line each, which says whose it is.
+    for line in [of_rank(place, lines)] if place and place.among_others else lines:
         say(line)
-    for failed in done.failed_alerts:
-        say(say_kind(failed.kind, failed.detail, failed.about).line)
     if done.end.signal is not None:
         return 128 + done.end.signal
     return done.end.exit_code or 0

@@ -19,6 +19,7 @@ from tfmemtop.engine.engine import Engine
 from tfmemtop.engine.process.command import readable
 from tfmemtop.engine.process.daemon import detach
 from tfmemtop.engine.process.descriptors import take_many
+from tfmemtop.engine.process.exporter import open_exporter
 from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.terminal import PseudoTerminal
@@ -160,7 +161,8 @@ async def _session(
 ) -> None:
     stream = Stream()
     output_path = _output_path(launch, folder)
-    stream.publish(describe(launch, folder.id, output_path))
+    session = describe(launch, folder.id, output_path)
+    stream.publish(session)
     stream.publish(Terminal(t=stream.now(), columns=launch.columns, rows=launch.rows))
 
     def keep() -> None:
@@ -169,7 +171,8 @@ async def _session(
             _keep(stream, folder.id, engine.watch)
 
     path = Path(output_path) if output_path else None
-    async with Engine(stream, launch, folder, terminal, path, keep) as engine:
+    exporter = open_exporter(stream, launch.export, session)
+    async with Engine(stream, launch, folder, terminal, path, keep, exporter) as engine:
         first = await engine.watch.prepare(launch.argv, launch.settings) if launch.argv else None
         writer = Writer(launch.record) if launch.record else None
         if output_path is not None:

@@ -9,20 +9,22 @@ import tfmemtop
 from tfmemtop.engine.process.command import readable
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.sources.cgroup import host_memory
-from tfmemtop.engine.sources.procfs import read_command
+from tfmemtop.engine.sources.procfs import read_command, read_environment
 from tfmemtop.events import FORMAT, Session
+from tfmemtop.placement import placement
 
 
 def describe(launch: Launch, id: str, output_path: str | None) -> Session:
     """The event that begins a session: its command, its user, its machine. Its time is 0 by definition."""
     memory = host_memory()
+    host = socket.gethostname()
     return Session(
         t=0.0,
         format=FORMAT,
         version=tfmemtop.__version__,
         id=id,
         started=time.time(),
-        host=socket.gethostname(),
+        host=host,
         user=_user(),
         host_memory=memory.total,
         host_memory_of=memory.owner,
@@ -31,6 +33,7 @@ def describe(launch: Launch, id: str, output_path: str | None) -> Session:
         holders_interval_s=launch.holders_interval_s,
         command=watched(launch),
         output_path=output_path,
+        placement=placement(_environment(launch), host),
     )
 
 
@@ -39,6 +42,15 @@ def watched(launch: Launch) -> list[str]:
     if launch.attach is not None:
         return read_command(launch.attach)
     return [readable(argument) for argument in launch.argv]
+
+
+def _environment(launch: Launch) -> dict[str, str]:
+    if launch.attach is None:
+        return launch.environment
+    try:
+        return read_environment(launch.attach)
+    except OSError:
+        return {}  # it has gone, or is somebody else's: its place is not known
 
 
 def _user() -> str:

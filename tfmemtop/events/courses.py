@@ -275,3 +275,17 @@ def unpack_trace(packed: bytes, allocations: int = 0) -> list[Allocated | Freed]
     except StopIteration:
         raise ValueError("a packed trace is cut off") from None
     return events
+
+
+def pack_scratch(found: list[int], allocations: int = 0) -> bytes:
+    """The numbers of allocations in *found*, in their order, none less than *allocations*: as distances."""
+    return pack([now - before for before, now in pairwise([allocations, *found])])
+
+
+def unpack_scratch(packed: bytes, allocations: int = 0) -> list[int]:
+    """What :func:`pack_scratch` packed.
+
+    Raises:
+        ValueError: it is not that.
+    """
+    return [*accumulate(_all_numbers(packed), initial=allocations)][1:]

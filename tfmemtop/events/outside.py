@@ -25,6 +25,7 @@ from tfmemtop.ending import Ending, how_ended
 from tfmemtop.events.base import Event
 from tfmemtop.events.keep import Curve, Latest, Nothing, Tail
 from tfmemtop.events.secrets import without_secrets
+from tfmemtop.placement import Placement
 from tfmemtop.settings import Settings
 
 
@@ -47,6 +48,7 @@ class Session(Event, tag="session", frozen=True):
     output_path: Text | None = None  # where the script's output is kept
     host_memory_of: Literal["machine", "container", "job", "cgroup"] = "machine"  # whose `host_memory` is
     holders_interval_s: Seconds | None = None  # between two windows of allocations; 0: none that nobody asks for
+    placement: Placement | None = None  # in a job of several processes
 
 
 class CaughtUp(Event, tag="caught_up", frozen=True):

@@ -32,11 +32,15 @@ namespace {
 //
 // Threads take turns in another order in each run, so some orders near the recorded one are replayed, too. A limit is
 // *sure* if all fits in the recorded order without waiting, and in each of the others with it. It *could* do if all fits
-// in the recorded order with waiting.
+// in the recorded order with waiting, or if all but scratch memory does.
 class Setting {
  public:
   Setting(const Trace& trace, const Question& under, int64_t divisor = 1)
-      : trace_(trace), under_(under), divisor_(divisor), granule_(std::max(kMiB, WholeMiB(trace.peak / 512))) {
+      : trace_(trace),
+        under_(under),
+        scratch_(std::find(trace.scratch.begin(), trace.scratch.end(), true) != trace.scratch.end()),
+        divisor_(divisor),
+        granule_(std::max(kMiB, WholeMiB(trace.peak / 512))) {
     for (int64_t number = kRecorded + 1; number < kOrders; number++) others_.push_back(number);
   }
 
@@ -60,7 +64,7 @@ class Setting {
       }
       found = true;
       for (int64_t above = granule_; found && !knows_ && above <= kLook * granule_; above *= 4) {
-        found = Ask(ends.surely + above, kRecorded, false).fits;
+        found = Ask(ends.surely + above, kRecorded, Manner::kInOrder).fits;
         if (!found) fails = ends.surely + above;
       }
     }
@@ -76,13 +80,18 @@ class Setting {
 
   // How it goes without waiting: in the recorded order, or in another in which not even waiting helps.
   const Outcome& Surely(int64_t limit) {
-    const Outcome& found = Ask(limit, kRecorded, false);
+    const Outcome& found = Ask(limit, kRecorded, Manner::kInOrder);
     if (!found.fits || limit >= sure_from_ || IsSure(limit)) return found;
-    return Ask(limit, others_[0], true);
+    return Ask(limit, others_[0], Manner::kWaiting);
   }
 
   // How it goes at best.
-  const Outcome& AtBest(int64_t limit) { return Ask(limit, kRecorded, true); }
+  const Outcome& AtBest(int64_t limit) {
+    const Outcome& sparing = Ask(limit, kRecorded, Manner::kSparing);
+    if (sparing.fits || !scratch_) return sparing;
+    const Outcome& without = Ask(limit, kRecorded, Manner::kWithout);
+    return without.fits ? without : sparing;
+  }
 
  private:
   static constexpr int64_t kLook = 64;
@@ -91,11 +100,11 @@ class Setting {
   static constexpr int64_t kRecorded = 0, kOrders = 13;  // numbers of orders
 
   int64_t Top() {
-    if (under_.growth) return WholeMiB(Ask(kUnlimited, kRecorded, false).peak_pool);
+    if (under_.growth) return WholeMiB(Ask(kUnlimited, kRecorded, Manner::kInOrder).peak_pool);
     return WholeMiB(trace_.peak + kAlwaysSplit + trace_.largest);
   }
   int64_t Peak() const { return (trace_.peak - 1) / kMiB * kMiB; }
-  int64_t Largest(int64_t most) const { return std::min((trace_.largest - 1) / kMiB * kMiB, most - kMiB); }
+  int64_t Largest(int64_t most) const { return std::min((trace_.largest_needed - 1) / kMiB * kMiB, most - kMiB); }
 
   // Where the search begins: at what the recorded order alone needs. The books of a large pool are long, so there it
   // begins near what is found for the same trace made smaller, with the order that was decisive.
@@ -112,22 +121,22 @@ class Setting {
       return {like.surely * divisor, like.at_least * divisor};
     }
     int64_t top = Top();
-    while (!Ask(top, kRecorded, false).fits) top = WholeMiB(top + top / 4);
-    like.surely = Search(Peak(), top, 0, [this](int64_t limit) { return Ask(limit, kRecorded, false).fits; });
+    while (!Ask(top, kRecorded, Manner::kInOrder).fits) top = WholeMiB(top + top / 4);
+    like.surely = Search(Peak(), top, 0, [this](int64_t limit) { return Ask(limit, kRecorded, Manner::kInOrder).fits; });
     return like;
   }
 
   bool IsSure(int64_t limit) {
-    if (!Ask(limit, kRecorded, false).fits) return false;
+    if (!Ask(limit, kRecorded, Manner::kInOrder).fits) return false;
     for (auto order = others_.begin(); order != others_.end(); ++order) {
-      if (Ask(limit, *order, true).fits) continue;
+      if (Ask(limit, *order, Manner::kWaiting).fits) continue;
       std::rotate(others_.begin(), order, order + 1);
       return false;
     }
     return true;
   }
 
-  bool CouldDo(int64_t limit) { return Ask(limit, kRecorded, true).fits; }
+  bool CouldDo(int64_t limit) { return AtBest(limit).fits; }
 
   // Between a limit that fails and one that passes, in whole MiB: one that passes while a granule less does not. It
   // begins at a likely one, if there is one, and goes on from there by growing steps.
@@ -149,19 +158,19 @@ class Setting {
     return passes;
   }
 
-  const Outcome& Ask(int64_t limit, int64_t order, bool waits) {
+  const Outcome& Ask(int64_t limit, int64_t order, Manner manner) {
     if (order == kRecorded && under_.growth) {
       // A pool that has not come to its limit takes the same regions with a larger one.
-      const auto free = known_.find({kUnlimited, kRecorded, false});
+      const auto free = known_.find({kUnlimited, kRecorded, Manner::kInOrder});
       if (free != known_.end() && limit >= free->second.peak_pool) return free->second;
     }
-    if (waits) {
-      const auto quick = known_.find({limit, order, false});
+    if (manner != Manner::kInOrder) {
+      const auto quick = known_.find({limit, order, Manner::kInOrder});
       if (quick != known_.end() && quick->second.fits) return quick->second;
     }
-    const auto key = std::make_tuple(limit, order, waits);
+    const auto key = std::make_tuple(limit, order, manner);
     auto known = known_.find(key);
-    if (known == known_.end()) known = known_.emplace(key, Find(limit, Ordered(order), waits)).first;
+    if (known == known_.end()) known = known_.emplace(key, Find(limit, Ordered(order), manner)).first;
     return known->second;
   }
 
@@ -174,8 +183,8 @@ class Setting {
     return known->second;
   }
 
-  Outcome Find(int64_t limit, const Trace& trace, bool waits) {
-    if (under_.growth || limit < kAlwaysSplit) return Run(Pool(under_, limit, divisor_), trace, waits);
+  Outcome Find(int64_t limit, const Trace& trace, Manner manner) {
+    if (under_.growth || limit < kAlwaysSplit) return Run(Pool(under_, limit, divisor_), trace, manner);
     // A region of the whole limit, of which only the beginning is ever used, is replayed as one that is smaller: so
     // large that its rest is always the largest free chunk, and always split, so that all goes as in the larger one.
     const int64_t enough = WholeMiB(trace.peak * 5 / 2 + trace.largest + kAlwaysSplit);
@@ -185,31 +194,29 @@ class Setting {
       whole_ = std::make_unique<Pool>(under_, std::min(enough, size + size / 4));
     }
     whole_->SetLimit(size);
-    Outcome found = Run(*whole_, trace, waits);
+    Outcome found = Run(*whole_, trace, manner);
     if (size == limit) return found;
     if (!found.fits || size < 2 * found.extent + trace.largest + kAlwaysSplit) {
-      return Run(Pool(under_, limit), trace, waits);
+      return Run(Pool(under_, limit), trace, manner);
     }
     found.pool = found.peak_pool = limit;
     found.largest_free += limit - size;
     return found;
   }
 
-  Outcome Run(Pool&& pool, const Trace& trace, bool waits) { return Run(pool, trace, waits); }
-  Outcome Run(Pool& pool, const Trace& trace, bool waits) {
-    Replay replay(trace, &pool);
-    return waits ? replay.Waiting() : replay.InOrder();
-  }
+  Outcome Run(Pool&& pool, const Trace& trace, Manner manner) { return Run(pool, trace, manner); }
+  Outcome Run(Pool& pool, const Trace& trace, Manner manner) { return Replay(trace, &pool, manner).Run(); }
 
   const Trace& trace_;
   const Question under_;
+  const bool scratch_;     // whether there is any in the trace
   const int64_t divisor_;  // by which the trace was made smaller
   const int64_t granule_;
   int64_t sure_from_ = kUnlimited;
   bool knows_ = false;  // what a smaller trace needs
   std::map<int64_t, Trace> reordered_;
   std::vector<int64_t> others_;  // orders; that in which something failed last comes first
-  std::map<std::tuple<int64_t, int64_t, bool>, Outcome> known_;
+  std::map<std::tuple<int64_t, int64_t, Manner>, Outcome> known_;
   std::unique_ptr<Pool> whole_;  // one region, for limits up to its size
 };
 
@@ -272,10 +279,10 @@ void Bound(int resource, int64_t most) {
 int Main() {
   struct {
     char magic[8];
-    int64_t seconds, memory, events, steps;
+    int64_t seconds, memory, events, steps, scratch;
   } head;
-  if (!Read(&head, 1) || std::memcmp(head.magic, "TFMRPL2", 8) != 0) return 2;
-  if (head.events < 0 || head.steps < 0) return 2;
+  if (!Read(&head, 1) || std::memcmp(head.magic, "TFMRPL3", 8) != 0) return 2;
+  if (head.events < 0 || head.steps < 0 || head.scratch < 0) return 2;
   Bound(RLIMIT_CPU, head.seconds);
   Bound(RLIMIT_DATA, head.memory);
   Bound(RLIMIT_CORE, 0);
@@ -286,7 +293,15 @@ int Main() {
   Trace trace;
   trace.events.resize(head.events);
   trace.steps.resize(head.steps);
-  if (!Read(trace.events.data(), head.events) || !Read(trace.steps.data(), head.steps) || !Prepare(&trace)) return 2;
+  std::vector<int64_t> scratch(head.scratch);
+  if (!Read(trace.events.data(), head.events) || !Read(trace.steps.data(), head.steps)) return 2;
+  if (!Read(scratch.data(), head.scratch)) return 2;
+  trace.scratch.resize(head.events);
+  for (int64_t number : scratch) {
+    if (number < 0 || number >= head.events) return 2;
+    trace.scratch[number] = true;
+  }
+  if (!Prepare(&trace)) return 2;
   return Converse(trace);
 }
 

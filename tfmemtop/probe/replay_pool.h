@@ -128,9 +128,14 @@ class Pool {
   void* plug_ = nullptr;
 };
 
+// How a trace is replayed. `kSparing` goes without the scratch memory that finds no room, as TensorFlow does, which asks
+// for it once and never waits. `kWithout` goes without any: TensorFlow then takes another algorithm, which may need less.
+enum class Manner { kInOrder, kWaiting, kSparing, kWithout };
+
 class Replay {
  public:
-  Replay(const Trace& trace, Pool* pool) : trace_(trace), pool_(pool), live_(trace.allocations, nullptr) {}
+  Replay(const Trace& trace, Pool* pool, Manner manner)
+      : trace_(trace), pool_(pool), manner_(manner), live_(trace.allocations, nullptr), without_(trace.allocations) {}
 
   ~Replay() {
     for (void* address : live_) {
@@ -138,6 +143,9 @@ class Replay {
     }
   }
 
+  Outcome Run() { return manner_ == Manner::kInOrder ? InOrder() : Waiting(); }
+
+ private:
   // One event after the other, as they came.
   Outcome InOrder() {
     for (int64_t at = 0; at < Count(); at++) {
@@ -170,27 +178,34 @@ class Replay {
         if (blocked_.size() == static_cast<size_t>(threads)) return Failed(Starving());
       }
       if (!blocked_.empty()) GoOn(at);
+      if (refused_ != kNone) return Failed(refused_);
     }
     if (!blocked_.empty()) return Failed(Starving());
     return Passed();
   }
 
- private:
   int64_t Count() const { return trace_.events.size(); }
   int64_t Head(int64_t thread) const { return trace_.of_thread[thread][cursor_[thread]]; }
 
   bool Do(int64_t at) {
     const Event& event = trace_.events[at];
-    void*& address = live_[trace_.number[at]];
+    const int64_t number = trace_.number[at];
+    void*& address = live_[number];
     if (event.who & 1) {
-      if (address == nullptr) return false;  // its allocation waits
+      if (address == nullptr) return without_[number];  // or its allocation waits
       pool_->Free(address);
       address = nullptr;
       frees_++;
       return true;
     }
-    address = pool_->Allocate(event.value);
-    if (address == nullptr) return event.value == 0;  // nothing is handed out for nothing
+    const bool scratch = trace_.scratch[number];
+    if (!scratch || manner_ != Manner::kWithout) address = pool_->Allocate(event.value);
+    if (address == nullptr) {
+      const bool spares = scratch && (manner_ == Manner::kSparing || manner_ == Manner::kWithout);
+      without_[number] = spares || event.value == 0;  // nothing is handed out for nothing
+      if (scratch && !spares && refused_ == kNone) refused_ = at;
+      return without_[number];
+    }
     outcome_.extent = std::max(outcome_.extent, pool_->Offset(address) + Rounded(event.value));
     return true;
   }
@@ -264,9 +279,11 @@ class Replay {
 
   const Trace& trace_;
   Pool* const pool_;
-  std::vector<void*> live_;  // by allocation
+  const Manner manner_;
+  std::vector<void*> live_;    // by allocation
+  std::vector<bool> without_;  // allocations of which nothing was handed out
   Outcome outcome_;
-  int64_t frees_ = 0;
+  int64_t frees_ = 0, refused_ = kNone;  // `refused_` is scratch memory for which there was no room
   std::vector<int64_t> cursor_, since_, tried_, blocked_;  // by thread; `blocked_` lists threads
 };
 

@@ -33,10 +33,14 @@ struct Trace {
   std::vector<int64_t> recorded;  // of an event: its number in the trace as it was recorded; empty if this is that
   std::vector<int64_t> steps;     // events at which a step begins
   std::vector<std::vector<int64_t>> of_thread;
+  std::vector<bool> scratch;  // of an allocation: whether TensorFlow can do without it
   int64_t allocations = 0, largest = 0, peak = 0;  // `peak` of the requests, rounded
+  int64_t largest_needed = 0;  // of what is not scratch memory
 };
 
+// Works out all that follows from the events and from `scratch`, which may be longer than there are allocations.
 bool Prepare(Trace* trace) {
+  trace->scratch.resize(std::max(trace->scratch.size(), trace->events.size()));
   std::vector<bool> lives;
   std::vector<int64_t> size;
   int64_t in_use = 0, threads = 0;
@@ -51,15 +55,18 @@ bool Prepare(Trace* trace) {
       trace->number.push_back(event.value);
     } else {
       if (event.value > kUnlimited) return false;
-      trace->number.push_back(lives.size());
+      const size_t number = lives.size();
+      trace->number.push_back(number);
       lives.push_back(true);
       size.push_back(Rounded(event.value));
+      if (!trace->scratch[number]) trace->largest_needed = std::max(trace->largest_needed, size.back());
       in_use += size.back();
       trace->largest = std::max(trace->largest, size.back());
       trace->peak = std::max(trace->peak, in_use);
     }
   }
   trace->allocations = lives.size();
+  trace->scratch.resize(lives.size());
   trace->of_thread.resize(threads);
   for (size_t at = 0; at < trace->events.size(); at++) {
     trace->of_thread[trace->events[at].who >> 1].push_back(at);
@@ -71,6 +78,7 @@ bool Prepare(Trace* trace) {
 bool MakeSmaller(const Trace& trace, int64_t divisor, Trace* smaller) {
   smaller->events = trace.events;
   smaller->steps = trace.steps;
+  smaller->scratch = trace.scratch;
   for (Event& event : smaller->events) {
     if (!(event.who & 1)) event.value = (event.value + divisor - 1) / divisor;
   }
@@ -93,6 +101,7 @@ Trace Reordered(const Trace& trace, int64_t apart, int64_t seed) {
   }
   Trace other;
   other.steps = trace.steps;
+  other.scratch.resize(trace.allocations);
   std::vector<int64_t> renumbered(trace.allocations, kNone), cursor(trace.of_thread.size(), 0);
   std::vector<std::vector<int64_t>> waiting(trace.allocations);  // frees, by what they free
   using Next = std::pair<int64_t, int64_t>;                      // its turn, and which event
@@ -114,6 +123,7 @@ Trace Reordered(const Trace& trace, int64_t apart, int64_t seed) {
       }
       event.value = renumbered[number];
     } else {
+      other.scratch[made] = trace.scratch[number];
       renumbered[number] = made++;
       for (int64_t free : waiting[number]) next.push({turn[free], free});
     }

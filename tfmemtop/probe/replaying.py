@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-_HEAD = struct.Struct("=8s4q")
+_HEAD = struct.Struct("=8s5q")
 _QUESTION = struct.Struct("=4q")
-_MAGIC = b"TFMRPL2\0"
+_MAGIC = b"TFMRPL3\0"
 _FIRST_OF_TWO = b"order "  # lines of an answer
 _MEMORY_LEAST, _MEMORY_MOST = 1 << 28, 8 << 30
 _UNSATISFIED, _NO_MEMORY = 2, 3  # exit statuses
@@ -68,7 +68,7 @@ class Ends(NamedTuple):
     """The smallest limits in bytes, whole MiB.
 
     Under ``surely`` all fits as it came, and with waiting in each of the orders near that; under ``at_least`` with
-    waiting as it came.
+    waiting as it came, or all but scratch memory does.
     """
 
     surely: int
@@ -83,7 +83,8 @@ class Replayer:
     """The *program* with one trace, to be asked until it is closed; a context manager.
 
     An event is its thread, from 0 on, times two, and the bytes asked for; of a free it is one more, and the number of
-    the allocation that is freed. *steps* are numbers of events. *seconds* bound its time on the processor; its memory
+    the allocation that is freed. *steps* are numbers of events, *scratch* of allocations that TensorFlow can do
+    without: it asks for such memory once and never waits for it. *seconds* bound its time on the processor; its memory
     is bounded by half of what the machine has free. What it was asked before, it answers at once.
 
     Raises:
@@ -91,7 +92,13 @@ class Replayer:
     """
 
     def __init__(
-        self, program: Path, events: Sequence[tuple[int, int]], steps: Sequence[int], *, seconds: int = 60
+        self,
+        program: Path,
+        events: Sequence[tuple[int, int]],
+        steps: Sequence[int],
+        scratch: Sequence[int] = (),
+        *,
+        seconds: int = 60,
     ) -> None:
         self._seconds = seconds
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -110,7 +117,7 @@ class Replayer:
         self._timer = threading.Timer(10 * seconds, self._process.kill)
         self._timer.daemon = True
         self._timer.start()
-        self._send(encode(events, steps, seconds=seconds, memory=_memory()))
+        self._send(encode(events, steps, scratch, seconds=seconds, memory=_memory()))
 
     def __enter__(self) -> "Replayer":
         return self
@@ -165,21 +172,27 @@ class Replayer:
 
 
 def run(
-    program: Path, events: Sequence[tuple[int, int]], steps: Sequence[int], questions: Sequence[Question]
+    program: Path,
+    events: Sequence[tuple[int, int]],
+    steps: Sequence[int],
+    questions: Sequence[Question],
+    scratch: Sequence[int] = (),
 ) -> list[Answer | Ends | None]:
     """All *questions* at once, see :class:`Replayer`.
 
     Raises:
         NotReplayed: there are no answers.
     """
-    with Replayer(program, events, steps) as replayer:
+    with Replayer(program, events, steps, scratch) as replayer:
         return replayer.ask(questions)
 
 
-def encode(events: Sequence[tuple[int, int]], steps: Sequence[int], *, seconds: int, memory: int) -> bytes:
+def encode(
+    events: Sequence[tuple[int, int]], steps: Sequence[int], scratch: Sequence[int], *, seconds: int, memory: int
+) -> bytes:
     """A trace, as the program reads it before any question."""
-    head = _HEAD.pack(_MAGIC, seconds, memory, len(events), len(steps))
-    flat = [*_flat(events), *steps]
+    head = _HEAD.pack(_MAGIC, seconds, memory, len(events), len(steps), len(scratch))
+    flat = [*_flat(events), *steps, *scratch]
     return head + struct.pack(f"={len(flat)}q", *flat)
 
 

@@ -3,13 +3,14 @@
 from typing import Any
 
 from tfmemtop.state.outcome import SessionFigures
-from tfmemtop.words.sessions import HEADINGS, cells, end
+from tfmemtop.words.sessions import cells, end, headings
 
 
 def table(sessions: list[SessionFigures]) -> list[str]:
     """A line for each session, below the headings."""
-    rows = [HEADINGS, *map(cells, sessions)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    ranks = any(session.placement and session.placement.among_others for session in sessions)
+    rows = [headings(ranks), *(cells(session, ranks) for session in sessions)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
@@ -34,4 +35,5 @@ def _told(session: SessionFigures) -> dict[str, Any]:
         "peak_in_use": last.peak_in_use,
         "recording": session.path,
         "size": session.size,
+        "placement": session.placement,
     }

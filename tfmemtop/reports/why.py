@@ -56,7 +56,9 @@ def page(seen: RunReview, path: str) -> list[str]:
 
 def _about(seen: RunReview, path: str) -> Iterator[str]:
     yield from _wrap(why.heading(seen))
-    run = seen.state.run
+    session, run = seen.state.session, seen.state.run
+    if session and session.placement and session.placement.among_others:
+        yield from _wrap(safe(why.of_a_rank(session.placement)))
     if run is None:
         return
     others = why.earlier(run.run, path) if run.kernel is None else why.restarted(run.run, run.earlier)
@@ -107,6 +109,7 @@ def to_json(seen: RunReview) -> dict[str, Any]:
     assert found is not None
     return {
         "run": found.run,
+        "placement": seen.state.session.placement if seen.state.session else None,
         "verdict": say_verdict(found),
         "findings": [
             {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tfmemtop import events
 from tfmemtop.ending import Ending
 from tfmemtop.events.device_names import is_pinned
+from tfmemtop.placement import Placement
 
 TOLD_BY = (events.Run, events.RunEnd, events.Allocator, events.Outside)
 """The events that :func:`outcome` needs."""
@@ -43,6 +44,7 @@ class SessionFigures:
     last: Outcome
     path: str | None = None
     size: int | None = None
+    placement: Placement | None = None
 
     @property
     def running(self) -> bool:

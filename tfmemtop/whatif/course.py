@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfmemtop.events import Trace
-from tfmemtop.events.courses import Allocated, unpack_names, unpack_trace
+from tfmemtop.events.courses import Allocated, unpack_names, unpack_scratch, unpack_trace
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
     """All events of a trace: thread times two and the bytes asked for; of a free one more, and which allocation.
 
-    ``operations`` has for each allocation the place of its name in ``names``, -1 for none. ``requested`` is the most
+    ``operations`` has for each allocation the place of its name in ``names``, -1 for none. ``scratch`` are the numbers
+    of allocations that TensorFlow can do without. ``requested`` is the most
     that was in use at once, as it was asked for; ``kept`` is what was in use as the last step began, ``None`` without
     steps.
     """
@@ -22,6 +23,7 @@ class Course:
     steps: Sequence[int]
     names: Sequence[str]
     operations: Sequence[int]
+    scratch: Sequence[int]
     requested: int
     kept: int | None
     lost: int
@@ -56,6 +58,7 @@ def course_of(parts: Sequence[Trace]) -> Course:
     events: list[tuple[int, int]] = []
     operations: list[int] = []
     names: list[str] = []
+    scratch: list[int] = []
     threads: dict[int, int] = {}
     sizes: list[int] = []
     in_use = most = 0
@@ -63,6 +66,7 @@ def course_of(parts: Sequence[Trace]) -> Course:
     kept: int | None = None
     for part in parts:
         names += unpack_names(part.names)
+        scratch += unpack_scratch(part.scratch, len(operations))
         for event in unpack_trace(part.packed, len(operations)):
             if len(events) in steps:
                 kept = in_use
@@ -83,6 +87,7 @@ def course_of(parts: Sequence[Trace]) -> Course:
         steps=sorted(step for step in steps if step < len(events)),
         names=names,
         operations=operations,
+        scratch=[number for number in scratch if number < len(operations)],
         requested=most,
         kept=kept,
         lost=sum(part.lost for part in parts),

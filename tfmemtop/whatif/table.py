@@ -15,7 +15,7 @@ def replayed(course: Course, program: Path, present: Present, t: float = 0.0) ->
     """What *program* says of *course*, as an event at *t* seconds of the session."""
     began = time.monotonic()
     try:
-        with Replayer(program, course.events, course.steps) as replayer:
+        with Replayer(program, course.events, course.steps, course.scratch) as replayer:
             free, *found = replayer.ask(first(course.device, present))
             ends = [answer if isinstance(answer, Ends) else None for answer in found]
             pool = free.in_order.peak_pool if isinstance(free, Answer) else None

@@ -3,25 +3,35 @@
 import shlex
 import time
 
+from tfmemtop.placement import Placement
 from tfmemtop.state.outcome import SessionFigures
 from tfmemtop.state.program import program
 from tfmemtop.units import format_bytes, format_duration
 from tfmemtop.words.counting import counted
 from tfmemtop.words.endings import RUNNING, UNSEEN, ending
 from tfmemtop.words.outside import WENT_ON
+from tfmemtop.words.ranks import rank_of
+from tfmemtop.words.safe import safe
 
-HEADINGS = ("SESSION", "STARTED", "DURATION", "PEAK", "RECORDING", "COMMAND", "END")
+_HEADINGS = ("SESSION", "STARTED", "DURATION", "PEAK", "RECORDING", "COMMAND", "END")
+_OF_RANKS = ("JOB", "RANK", "HOST")  # before the command
 NONE = "no session is known yet; start one: tfmemtop -- COMMAND…"
 
 
-def cells(session: SessionFigures) -> tuple[str, ...]:
-    """What stands under the :data:`HEADINGS`. Times are those of this machine's time zone."""
+def headings(ranks: bool) -> tuple[str, ...]:
+    """The heads of the columns; with *ranks*, if one of the sessions was one of several ranks."""
+    return (*_HEADINGS[:-2], *_OF_RANKS, *_HEADINGS[-2:]) if ranks else _HEADINGS
+
+
+def cells(session: SessionFigures, ranks: bool = False) -> tuple[str, ...]:
+    """What stands under the :func:`headings`. Times are those of this machine's time zone."""
     return (
         session.name,
         time.strftime("%Y-%m-%d %H:%M", time.localtime(session.started)),
         format_duration(session.duration_s),
         format_bytes(session.last.peak_in_use),
         format_bytes(session.size),
+        *(_of_rank(session.placement) if ranks else ()),
         _command(session),
         end(session),
     )
@@ -29,8 +39,13 @@ def cells(session: SessionFigures) -> tuple[str, ...]:
 
 def _command(session: SessionFigures) -> str:
     if session.last.notebook:
-        return f"{session.last.notebook} (Jupyter kernel)"
+        return f"{safe(session.last.notebook)} (Jupyter kernel)"
     return shlex.join(program(session.command)) if session.command else "(watching only)"
+
+
+def _of_rank(place: Placement | None) -> tuple[str, str, str]:
+    place = place or Placement()
+    return place.job or "", rank_of(place).removeprefix("rank "), safe(place.host)
 
 
 def end(session: SessionFigures) -> str:

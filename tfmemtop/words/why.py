@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tfmemtop.placement import Placement
 from tfmemtop.rules.grouping import Group, alike
 from tfmemtop.rules.remedy import Action
 from tfmemtop.rules.run_review import Held, RunReview
@@ -17,6 +18,7 @@ from tfmemtop.words.limits import amount, options
 from tfmemtop.words.outside import NOT_KNOWN, WENT_ON
 from tfmemtop.words.paste import quoted
 from tfmemtop.words.places import alike_gpus, gpus
+from tfmemtop.words.ranks import where
 from tfmemtop.words.remedies import SaidRemedy, said
 
 WHY, TO_DO, ALSO_FOUND = "Why", "What to do", "Also found"
@@ -51,6 +53,11 @@ def _short(title: str) -> str:
 def restarted(run: int, before: Sequence[str]) -> str:
     """The run of a Jupyter kernel before *run*, and how to ask for it; *before* are the sessions, the newest last."""
     return f"Run {run - 1} of this kernel is session {before[-1]}: tfmemtop why {before[-1]}" if before else ""
+
+
+def of_a_rank(place: Placement) -> str:
+    """Which rank of its job the run was."""
+    return f"It was {where(place)}."
 
 
 def earlier(run: int, path: str) -> str:

@@ -1,12 +1,13 @@
 """The first line: what runs, how it stands, its settings, and those of the next run."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.placement import Placement
 from tfmemtop.session.session import Session
 from tfmemtop.state.views import RunStatus, run_status
 from tfmemtop.state.waiting import waiting
@@ -14,6 +15,7 @@ from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.units import format_duration, format_rate
 from tfmemtop.words.panels import WAITS
+from tfmemtop.words.ranks import rank_in_short, where
 from tfmemtop.words.safe import safe
 from tfmemtop.words.settings import changes, in_effect
 from tfmemtop.words.waiting import in_short
@@ -47,21 +49,23 @@ class Header(Panel):
         if status is None:
             return [self._spread([*brand, *marks, Segment("  every process on the GPUs", PLAIN)], clock, width)]
         name = safe(status.program)
-        run, pace = self._run(status), self._pace(status)
+        run, pace, rank = self._run(status), self._pace(status), self._rank(where)
         settings = self._line(in_effect(status.settings), PLAIN)
         upcoming = self._line(self._changes(), KEY, "  next: ")
         # What does not fit goes, the least telling first; the program's end goes last.
         wanted = min(cell_len(name), _PROGRAM_CELLS)
+        if wanted > self._room(width, brand, marks, rank, run, pace, settings, upcoming, clock):
+            rank = self._rank(rank_in_short)
         for part in (brand, clock, pace, settings):
-            if wanted <= self._room(width, brand, marks, run, pace, settings, upcoming, clock):
+            if wanted <= self._room(width, brand, marks, rank, run, pace, settings, upcoming, clock):
                 break
             part.clear()
-        room = self._room(width, brand, marks, run, pace, settings, upcoming, clock)
+        room = self._room(width, brand, marks, rank, run, pace, settings, upcoming, clock)
         if room < wanted:
             run = self._run(status, short=True)
-            room = self._room(width, marks, run, upcoming)
+            room = self._room(width, marks, rank, run, upcoming)
         program: Line = [Segment(f" {fit(name, max(_PROGRAM_LEAST, room), self.glyphs)}  ", BOLD)]
-        return [self._spread([*brand, *marks, *program, *run, *pace, *settings, *upcoming], clock, width)]
+        return [self._spread([*brand, *marks, *rank, *program, *run, *pace, *settings, *upcoming], clock, width)]
 
     @staticmethod
     def _room(width: int, *parts: Line) -> int:
@@ -86,6 +90,11 @@ class Header(Panel):
             yield WAITS
         if session.engine_gone:
             yield "ENGINE GONE"
+
+    def _rank(self, say: Callable[[Placement], str]) -> Line:
+        """Which of several ranks it is."""
+        place = self.state.session.placement if self.state.session else None
+        return [Segment(f" {safe(say(place))} ", KEY)] if place and place.among_others else []
 
     def _changes(self) -> list[str]:
         """How the next run would differ from the newest."""

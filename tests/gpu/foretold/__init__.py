@@ -1,0 +1,15 @@
+"""Scripts whose smallest limits are predicted and then proved on a GPU: some of the CPU's, and Keras's ResNet-50."""
+
+from pathlib import Path
+
+from tests.corpus.foretold import SCRIPTS as ON_THE_CPU
+
+_RESNET = str(Path(__file__).with_name("resnet50.py"))
+_TAKEN = ("keras_cnn", "transformer", "v1_session", "shapes", "leak", "eager")
+
+SCRIPTS: dict[str, list[str]] = {
+    **{name: ON_THE_CPU[name] for name in _TAKEN},
+    "resnet50": [_RESNET, "off"],
+    "resnet50_xla": [_RESNET, "auto"],
+}
+"""Path and arguments of each."""

@@ -1,0 +1,150 @@
+"""Does what the replay says come true on a GPU? ``python -m tests.gpu.whatif_table [--bisect] [--at-once 6] [NAME…]``.
+
+Each script is recorded once with growth on and no limit. The table that ``tfmemtop whatif`` makes of that recording
+says the smallest limits, for growth on and off. Then the script runs under five limits around these, recorded as well.
+At and above *surely* none may fail, below *at least* none may pass, and where it passes the pool is to be within 2 %
+of what was said. With ``--bisect`` more runs find the smallest limit that really passes.
+
+The recordings stay in the folder that ``TFMEMTOP_KEEP_RECORDINGS`` names.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tests.corpus.whatif import Proof, Tried, around, bisect, lines
+from tests.gpu.foretold import SCRIPTS
+from tfmemtop import recording
+from tfmemtop.events import Trace
+from tfmemtop.probe.build import REPLAY, build
+from tfmemtop.probe.replaying import Answer, Question, Replayer
+from tfmemtop.units import MIB
+from tfmemtop.whatif.course import Course, course_of
+
+_PROGRAM = [sys.executable, "-m", "tfmemtop"]
+_DEVICE = "GPU:0"
+_ON_OFF = {True: "on", False: "off"}
+
+
+def recorded(name: str, path: Path, *options: str) -> bool:
+    """Whether the script called *name* ends well under *options*; its recording is at *path*."""
+    command = [*_PROGRAM, "record", "-o", str(path), "--gpus", "0", *options, "--", sys.executable, *SCRIPTS[name]]
+    return subprocess.run(command, capture_output=True, check=False, timeout=400).returncode == 0
+
+
+def peak_pool(path: Path) -> int:
+    """The largest pool of the run at *path*, in bytes."""
+    return int(_asked("compare", "--json", f"{path}:1", f"{path}:1")["runs"][0]["peak_pool"])
+
+
+def course(path: Path) -> Course:
+    """The trace of the GPU's pool in the recording at *path*."""
+    found = recording.read(path).events()
+    return course_of([event for event in found if isinstance(event, Trace) and event.device == _DEVICE])
+
+
+def prove(name: str, program: Path, folder: Path, *, bisects: bool) -> list[Proof]:
+    """What was predicted of the script called *name* and how it went, for growth on and off."""
+    first = folder / f"whatif-{name}.jsonl"
+    if not recorded(name, first, "--growth", "on"):
+        raise RuntimeError(f"{name} fails without a limit")
+    said, traced = _asked("whatif", str(first), "--json"), course(first)
+    exact = said["rows"][0]["pool"] == peak_pool(first)
+    proofs = []
+    for growth in (True, False):
+        ends = said["smallest"]["growth_on" if growth else "growth_off"]
+        at_least, surely = ends["at_least"] // MIB, ends["surely"] // MIB
+        found: dict[int, Path | None] = {}
+
+        def passes(limit: int, growth: bool = growth, found: dict[int, Path | None] = found) -> bool:
+            path = folder / f"whatif-{name}-{_ON_OFF[growth]}-{limit}.jsonl"
+            passed = recorded(name, path, "--growth", _ON_OFF[growth], "--memory-limit", f"{limit}M")
+            found[limit] = path if passed else None
+            return passed
+
+        limits = around(at_least, surely)
+        with ThreadPoolExecutor(len(limits)) as at_once:
+            known = list(zip(limits, at_once.map(passes, limits), strict=True))
+        smallest = bisect(known, passes) if bisects else None
+        tried = _tried(program, traced, growth, found)
+        proofs.append(
+            Proof(
+                f"{name}, growth {'on' if growth else 'off'}",
+                len(traced.events),
+                0.0,
+                exact,
+                at_least,
+                surely,
+                tried,
+                smallest,
+            )
+        )
+    return proofs
+
+
+def _tried(program: Path, traced: Course, growth: bool, found: dict[int, Path | None]) -> tuple[Tried, ...]:
+    """What was said of each limit in *found*, and how it went."""
+    limits = sorted(found)
+    with Replayer(program, traced.events, traced.steps, traced.scratch) as replayer:
+        answers = replayer.ask([Question(growth, True, limit * MIB) for limit in limits])
+    tried = []
+    for limit, answer in zip(limits, answers, strict=True):
+        assert isinstance(answer, Answer)
+        path = found[limit]
+        fits = True if answer.in_order.fits else None if answer.waiting.fits else False
+        said = (answer.in_order if answer.in_order.fits else answer.waiting).peak_pool
+        tried.append(Tried(limit, path is not None, None if path is None else peak_pool(path), fits, said))
+    return tuple(tried)
+
+
+def _asked(*arguments: str) -> dict[str, Any]:
+    done = subprocess.run([*_PROGRAM, *arguments], capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prove them, several at once, and print each as it is done. Returns 1 if something did not come as predicted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"of: {', '.join(SCRIPTS)}")
+    parser.add_argument("--bisect", action="store_true", help="look for the smallest limit that passes")
+    parser.add_argument("--at-once", type=int, default=6, help="scripts proved at a time")
+    asked = parser.parse_args(arguments)
+    spec = find_spec("tensorflow")
+    assert spec is not None and spec.origin is not None
+    built = build(Path(spec.origin).parent, version("tensorflow"), REPLAY)
+    if built.state != "built":
+        print(built.text, built.remedy)
+        return 1
+    broken = 0
+    with tempfile.TemporaryDirectory() as own, ThreadPoolExecutor(asked.at_once) as at_once:
+        folder = Path(os.environ.get("TFMEMTOP_KEEP_RECORDINGS", own))
+
+        def proved(name: str) -> list[Proof] | str:
+            try:
+                return prove(name, Path(built.path), folder, bisects=asked.bisect)
+            except (RuntimeError, OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError) as error:
+                return f"{name}: {error!r}"
+
+        for proofs in at_once.map(proved, asked.names or SCRIPTS):
+            if isinstance(proofs, str):
+                print(proofs, flush=True)
+                broken += 1
+                continue
+            for proof in proofs:
+                print("\n".join(lines(proof)), flush=True)
+                broken += proof.is_broken
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

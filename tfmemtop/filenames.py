@@ -1,0 +1,93 @@
+"""Names of files that differ by rank: `%j` and the like in a name that the user gives. Pure."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tfmemtop.placement import Placement, placement
+
+FIELDS = {
+    "j": "the job",
+    "h": "the host",
+    "r": "the rank",
+    "n": "how often Slurm has started the job again",
+    "p": "the number of tfmemtop's process",
+}
+"""What may stand behind a ``%``; between the two a number of digits, such as ``%3r``: 007."""
+
+_FIELD = re.compile(r"%(\d?)([A-Za-z%])")
+_UNFIT = re.compile(r"[^\w.+=@-]")  # for a part of a file's name
+_LONGEST = 64
+_SUFFIXES = re.compile(r"(?P<stem>.+?)(?P<suffixes>(?:\.[A-Za-z]\w{0,7}){0,2})")
+NO_JOB = "nojob"
+
+
+class Named(NamedTuple):
+    """A file's name, and what to tell of it.
+
+    ``no_rank`` is what stands for a rank that is not known. ``added`` is what the name got so that no other rank
+    and no earlier start of the job has it too.
+    """
+
+    name: str
+    no_job: bool = False
+    no_rank: str = ""
+    added: str = ""
+
+
+def check(pattern: str) -> str | None:
+    """The first field of *pattern* that is none of :data:`FIELDS`."""
+    return next((found[0] for found in _FIELD.finditer(pattern) if found[2] not in (*FIELDS, "%")), None)
+
+
+def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> Named:
+    """The name that *pattern* means for a process with *environment* on *host*; *pid* is that of tfmemtop.
+
+    A rank gets a name of its own even if the pattern has neither ``%r`` nor ``%p``, and so does a job that Slurm has
+    started again without ``%n``. A field that is not known (see :func:`check`) stays as it is.
+    """
+    place = placement(environment, host) or Placement(host=host)
+    restarts = environment.get("SLURM_RESTART_COUNT", "")
+    restarts = restarts if restarts.isascii() and restarts.isdigit() else "0"
+    rank = _rank(place)
+    values = {
+        "j": place.job or NO_JOB,
+        "h": place.host or host,
+        "r": rank or f"p{pid}",
+        "n": restarts,
+        "p": str(pid),
+        "%": "%",
+    }
+    used = {found[2] for found in _FIELD.finditer(pattern)}
+    name = _FIELD.sub(lambda found: _value(found, values), pattern)
+    added = f"-rank{rank}" if rank and place.among_others and not used & {"r", "p"} else ""
+    if int(restarts) and not used & {"n", "p"}:
+        added += f"-start{int(restarts) + 1}"
+    return Named(
+        name=_with(name, added),
+        no_job="j" in used and place.job is None,
+        no_rank=values["r"] if "r" in used and not rank else "",
+        added=added,
+    )
+
+
+def _rank(place: Placement) -> str:
+    if place.rank is not None:
+        return str(place.rank)
+    return (place.task or "").replace(" ", "")
+
+
+def _value(found: re.Match[str], values: Mapping[str, str]) -> str:
+    digits, field = found[1], found[2]
+    if field not in values:
+        return found[0]
+    value = values[field]
+    fit = value if field == "%" else _UNFIT.sub("_", value)[:_LONGEST]
+    return fit.zfill(int(digits)) if digits and fit.isdigit() else fit
+
+
+def _with(name: str, added: str) -> str:
+    """*name* with *added* before its suffixes, such as ``.jsonl.gz``."""
+    folder, slash, last = name.rpartition("/")
+    parts = _SUFFIXES.fullmatch(last)
+    return f"{folder}{slash}{parts['stem']}{added}{parts['suffixes']}" if parts else f"{name}{added}"

@@ -1,0 +1,161 @@
+"""Where in a job of several processes a process is: its job and its rank, from what starters leave in the environment.
+
+Pure. Each starter has variables of its own; names and meanings are those of its documentation:
+Slurm's ``srun`` (OUTPUT ENVIRONMENT VARIABLES), Open MPI's ``mpirun``, MVAPICH2, Hydra's ``mpiexec`` (PMI), PMIx,
+``horovodrun``, ``torchrun``, Kubernetes (an Indexed Job) and TensorFlow's ``TF_CONFIG``.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+
+from tfmemtop.bounds import Name
+
+Ordinal = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""A rank, or how many there are."""
+
+Source = Literal[
+    "user", "openmpi", "mvapich", "horovod", "pmi", "torchrun", "slurm", "tf_config", "pmix", "kubernetes", "scheduler"
+]
+
+_LONGEST = 200  # of a name: a label of Prometheus and a part of a file's name are to hold it
+_TASKS = ("chief", "master", "worker", "ps", "evaluator")  # in the order in which TensorFlow numbers them
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a process's place in a job; at least the job or the rank.
+
+    ``rank`` counts from 0 and is below ``ranks``; ``local_rank`` counts on the host. ``host`` is the name that the
+    scheduler has for the machine, where it has one, else the machine's own. ``task`` is that of ``TF_CONFIG``, such as
+    ``worker 1``. ``source`` is who numbered the ranks.
+    """
+
+    job: Name | None = None
+    rank: Ordinal | None = None
+    ranks: Ordinal | None = None
+    local_rank: Ordinal | None = None
+    host: Name = ""
+    task: Name | None = None
+    source: Source = "scheduler"
+
+    @property
+    def among_others(self) -> bool:
+        """Whether it is one of several ranks, or the evaluator beside them."""
+        return self.ranks != 1 if self.rank is not None else self.task is not None
+
+
+class _Numbers(NamedTuple):
+    """The variables of one starter: rank, how many ranks (the first of the two that is set), local rank."""
+
+    source: Source
+    rank: str
+    ranks: str = ""
+    local_rank: str = ""
+    wants_ranks: bool = True  # variables with common names count only together
+    within: str = ""  # a variable without which the others tell of something else
+    or_ranks: str = ""
+
+
+# Of several that hold, the one that knows of most ranks counts: it is the innermost. So `torchrun` or `mpirun` within a
+# Slurm job, where Slurm numbers only what it started itself. Among equals the first.
+_STARTERS = (
+    _Numbers("user", "TFMEMTOP_RANK", "TFMEMTOP_RANKS", "TFMEMTOP_LOCAL_RANK", wants_ranks=False),
+    _Numbers("openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    _Numbers("mvapich", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"),
+    _Numbers("horovod", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK"),
+    _Numbers("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"),
+    # A batch script has these variables too, and is no rank: only a step has a SLURM_STEP_ID.
+    _Numbers(
+        "slurm",
+        "SLURM_PROCID",
+        "SLURM_STEP_NUM_TASKS",
+        "SLURM_LOCALID",
+        within="SLURM_STEP_ID",
+        or_ranks="SLURM_NTASKS",
+    ),
+    _Numbers("pmi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+    _Numbers("pmix", "PMIX_RANK", wants_ranks=False),
+    _Numbers("kubernetes", "JOB_COMPLETION_INDEX", wants_ranks=False),
+)
+
+
+def placement(environment: Mapping[str, str], host: str = "") -> Placement | None:
+    """The place of a process that has *environment*, on the machine called *host*; ``None`` where nothing tells it.
+
+    What makes no sense, such as a rank that is not below the number of ranks, counts as not there.
+    """
+    found = [*_numbered(environment), *_of_tf_config(environment.get("TF_CONFIG", ""))]
+    task = next((one.task for one in found if one.task), None)
+    own = [one for one in found if one.source == "user"]
+    best = max(own or found, key=lambda one: one.ranks or 0, default=None)
+    job = _job(environment)
+    if best is None and job is None:
+        return None
+    named = _name(environment.get("SLURMD_NODENAME")) or _name(host) or ""
+    if best is None:
+        return Placement(job=job, host=named)
+    return msgspec.structs.replace(best, job=job, host=named, task=task)
+
+
+def _numbered(environment: Mapping[str, str]) -> Iterator[Placement]:
+    for names in _STARTERS:
+        rank = _number(environment.get(names.rank))
+        ranks = _number(environment.get(names.ranks, environment.get(names.or_ranks)))
+        if rank is None or (ranks is None and names.wants_ranks) or (ranks is not None and rank >= ranks):
+            continue
+        if names.within and names.within not in environment:
+            continue
+        local_rank = _number(environment.get(names.local_rank))
+        yield Placement(rank=rank, ranks=ranks, local_rank=local_rank, source=names.source)
+
+
+def _job(environment: Mapping[str, str]) -> str | None:
+    """The job's name for its scheduler; of an array's job ``ARRAY_TASK``, as ``squeue`` writes it."""
+    get = environment.get
+    if own := _name(get("TFMEMTOP_JOB")):
+        return own
+    if array := _name(get("SLURM_ARRAY_JOB_ID")):
+        task = _name(get("SLURM_ARRAY_TASK_ID"))
+        return f"{array}_{task}" if task else array
+    for name in ("SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"):
+        if job := _name(get(name)):
+            return job
+    run_id = _name(get("TORCHELASTIC_RUN_ID"))
+    return run_id if run_id != "none" else None  # torchrun's word for none
+
+
+def _of_tf_config(text: str) -> Iterator[Placement]:
+    """The task that ``TF_CONFIG`` names, numbered through the cluster: chief, workers, parameter servers.
+
+    The evaluator belongs to no cluster: it has a task and no rank.
+    """
+    try:
+        parsed = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return
+    task, cluster = (parsed.get(key) if isinstance(parsed, dict) else None for key in ("task", "cluster"))
+    if not isinstance(task, dict) or not isinstance(cluster, dict):
+        return
+    kind, index = task.get("type"), _number(str(task.get("index", "")))
+    if kind not in _TASKS or index is None:
+        return
+    sizes = {name: len(hosts) for name in _TASKS if isinstance(hosts := cluster.get(name), (list, dict))}
+    name = f"{kind} {index}"
+    if kind == "evaluator" and not index < sizes.get(kind, 0):
+        yield Placement(task=name, source="tf_config")
+    elif index < sizes.get(kind, 0):
+        before = sum(sizes.get(other, 0) for other in _TASKS[: _TASKS.index(kind)])
+        yield Placement(rank=before + index, ranks=sum(sizes.values()), task=name, source="tf_config")
+
+
+def _number(text: str | None) -> int | None:
+    """*text* as a number that a rank may have."""
+    text = (text or "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < 2**31 else None
+
+
+def _name(text: str | None) -> str | None:
+    """*text* as a name: only what can be printed, of bounded length; ``None`` if nothing is left."""
+    return "".join(c for c in (text or "").strip() if c.isprintable())[:_LONGEST] or None

@@ -1,0 +1,57 @@
+"""Jobs, ranks and their files in words. Pure."""
+
+from collections.abc import Sequence
+
+from tfmemtop.filenames import FIELDS, NO_JOB, Named
+from tfmemtop.placement import Placement
+
+
+def naming(named: Named, name: str) -> list[str]:
+    """What to tell of the file *name*, which came of a pattern."""
+    lines = []
+    if named.no_job:
+        lines.append(f"no job is known here: %j in the file's name became {NO_JOB}")
+    if named.no_rank:
+        lines.append(
+            f"the rank is not known here: %r in the file's name became {named.no_rank}, after tfmemtop's process"
+        )
+    if named.added:
+        field = "%r" if "rank" in named.added else "%n"
+        lines.append(
+            f"{named.added} was added to the file's name, so that no file is overwritten: {name}; "
+            f"{field} in the name says where it shall stand"
+        )
+    return lines
+
+
+def unknown_field(field: str) -> str:
+    """What is wrong with a name that has *field*."""
+    known = ", ".join(f"%{letter} ({meaning})" for letter, meaning in FIELDS.items())
+    return f"{field} in a file's name means nothing; known are {known}; write %% for a percent sign"
+
+
+def rank_of(place: Placement) -> str:
+    """``rank 3 of 64``; a parameter server of ``TF_CONFIG`` is ``rank 3 of 4 (ps 0)``, an evaluator only its task."""
+    if place.rank is None:
+        return place.task or ""
+    of = f" of {place.ranks}" if place.ranks else ""
+    task = f" ({place.task})" if place.task else ""
+    return f"rank {place.rank}{of}{task}"
+
+
+def rank_in_short(place: Placement) -> str:
+    """``rank 3/64``."""
+    if place.rank is None:
+        return place.task or ""
+    return f"rank {place.rank}" + (f"/{place.ranks}" if place.ranks else "")
+
+
+def where(place: Placement) -> str:
+    """``rank 3 of 64, job 812, on node2``."""
+    parts = [rank_of(place), f"job {place.job}" if place.job else "", f"on {place.host}" if place.host else ""]
+    return ", ".join(filter(None, parts))
+
+
+def of_rank(place: Placement, lines: Sequence[str]) -> str:
+    """*lines* as one, which says of which rank they are."""
+    return f"{rank_of(place)}: {'; '.join(lines)}"
