@@ -24,6 +24,7 @@ NAMES = (
     "whatif",
     "cluster",
     "convert",
+    "dashboard",
     "fit",
     "doctor",
     "once",
