@@ -102,6 +102,17 @@ def test_silence_is_told_and_is_not_health() -> None:
     assert overview(made, 30).wrong == 0
 
 
+def test_a_run_that_has_ended_is_no_silence_unless_it_failed() -> None:
+    made = cluster(5 * GIB, 5 * GIB)
+    overview(made, 2)
+    made.take(Lane.FIGURES, [], 60)
+    ended = [figure("tfmemtop_running", 0, rank) for rank in "01"]
+    made.take(Lane.STATE, [*ended, figure("tfmemtop_finding", 1, "1", key="run_ended", severity="error")], 60)
+    found = overview(made, 60)
+    assert wrongs(found) == {"1": "run ended, ended", "0": "ended"}
+    assert found.wrong == 1
+
+
 def test_a_row_that_is_no_target_any_more_is_kept_for_a_while() -> None:
     made = cluster(5 * GIB, 5 * GIB)
     overview(made, 2)

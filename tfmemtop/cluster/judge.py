@@ -136,13 +136,17 @@ def _medians(rows: Iterable[Row]) -> dict[tuple[str, ...], float]:
     return {group: median(sizes) for group, sizes in groups.items() if len(sizes) >= OUTLIER_RANKS}
 
 
+def _kind(key: str, severity: str) -> Kind:
+    return _KINDS.get(key, Kind.REMARK if severity == "info" else Kind.OTHER)
+
+
 def _wrongs(row: Row, medians: dict[tuple[str, ...], float]) -> Sequence[Wrong]:
-    if row.silence is not None:
+    if row.silence not in (None, Silence.ENDED):
         # What was wrong before may no longer be: nobody can tell.
         return [Wrong(Kind.SILENT, silence=row.silence, silent_s=row.silent_s)]
-    wrongs = [
-        Wrong(_KINDS.get(key, Kind.REMARK if severity == "info" else Kind.OTHER), key) for key, severity in row.findings
-    ]
+    wrongs = [Wrong(_kind(key, severity), key) for key, severity in row.findings]
+    if row.silence is Silence.ENDED:
+        return sorted([*wrongs, Wrong(Kind.REMARK, silence=row.silence)], key=lambda wrong: wrong.kind)
     told = {wrong.kind for wrong in wrongs}
     share = row.in_use / row.limit if row.in_use is not None and row.limit else None
     room = row.limit - row.in_use if row.limit is not None and row.in_use is not None else None

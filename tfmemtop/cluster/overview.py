@@ -22,6 +22,7 @@ class Silence(Enum):
 
     DOWN = "down"  # its target does not answer Prometheus
     OLD = "old"  # its target answers with what was written long ago
+    ENDED = "ended"  # the run has ended
     GONE = "gone"  # it is no target any more, or no longer tells of this GPU
 
 
@@ -117,6 +118,7 @@ class Cluster:
         self._names: dict[Card, tuple[str, str]] = {}  # index and model
         self._findings: dict[tuple[str, str, str], list[tuple[str, str]]] = {}  # by instance, run, UUID
         self._down: dict[str, Labels] = {}  # by instance
+        self._ended: set[tuple[str, str]] = set()  # by instance and run
         self._were: dict[str, list[Labels]] = {}
         self._old: dict[str, float] = {}  # seconds, by instance
         self._idle: set[Card] = set()
@@ -166,11 +168,13 @@ class Cluster:
                 self._limits[_pool(labels)] = size
 
     def _take_state(self, found: Iterable[Series]) -> None:
-        self._findings, self._down = {}, {}
+        self._findings, self._down, self._ended = {}, {}, set()
         for one in found:
             labels = one.metric
             if labels.name == "up":
                 self._down[label(labels.instance)] = labels
+            elif labels.name == "tfmemtop_running":
+                self._ended.add((label(labels.instance), label(labels.run)))
             else:
                 place = label(labels.instance), label(labels.run), label(labels.uuid)
                 self._findings.setdefault(place, []).append((label(labels.key), label(labels.severity)))
@@ -203,7 +207,7 @@ class Cluster:
         again = {(row.host, row.uuid) for row in rows}
         rows += self._silent(present, again)
         for row in rows:
-            if row.silence not in (Silence.DOWN, Silence.GONE):
+            if row.silence in (None, Silence.OLD):
                 self._last[row.key] = row, self._now
         return rows
 
@@ -225,7 +229,7 @@ class Cluster:
             self._found(instance, run, uuid),
             self._rising.get(pool),
             card in self._idle,
-            None if old is None else Silence.OLD,
+            Silence.ENDED if (instance, run) in self._ended else None if old is None else Silence.OLD,
             old or 0.0,
         )
 
@@ -250,8 +254,10 @@ class Cluster:
             if not down and (since > GONE_S or (row.host, row.uuid) in again):
                 del self._last[key]
                 continue
-            silence = Silence.DOWN if down else Silence.GONE
-            found.append(msgspec.structs.replace(row, silence=silence, silent_s=since, findings=(), rising=None))
+            ended = (row.instance, row.run) in self._ended
+            silence = Silence.ENDED if ended else Silence.DOWN if down else Silence.GONE
+            findings = self._found(row.instance, row.run, row.uuid) if ended else ()
+            found.append(msgspec.structs.replace(row, silence=silence, silent_s=since, findings=findings, rising=None))
             told.add(row.instance)
         for instance, labels in self._down.items():
             if instance not in told and (instance in self._were or _ours(labels)):

@@ -22,7 +22,7 @@ class Lane(Enum):
     """A query; its value is how many seconds its answer may be old, with a letter that tells those alike apart."""
 
     FIGURES = "0a"  # how much is in use, how busy the GPUs are
-    STATE = "0b"  # findings, and targets that are down
+    STATE = "0b"  # findings, runs that have ended, targets that are down
     FIXED = "60c"  # limits, sizes of cards, users
     SILENT = "30d"  # who the targets are that are down, and whose figures are old
     TRENDS = "60e"  # what rises, and what is full and idle
@@ -86,7 +86,7 @@ class Queries:
         return f"{self._select('limit_bytes', 'run_info')} or {total} or {info}"
 
     def _state(self) -> str:
-        return f"{self._select('finding')} or (up == 0)"
+        return f"{self._select('finding')} or ({self._select('running')} == 0) or (up == 0)"
 
     def _silent(self) -> str:
         was = f"group by ({RUN},user) ({self._over('last_over_time', 'run_info', f'[{REMEMBERED}]')})"

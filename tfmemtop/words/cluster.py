@@ -16,6 +16,7 @@ _SHORT = {
     Kind.SILENT: "silent",
 }
 _SILENT = {Silence.DOWN: "down", Silence.OLD: "old", Silence.GONE: "gone"}
+ENDED = "ended"
 
 
 def in_short(judged: Judged) -> str:
@@ -35,6 +36,8 @@ def _short(wrong: Wrong) -> str:
         return f"leak {_rate(wrong.rate)}"
     if wrong.kind is Kind.OUTLIER and wrong.size is not None:
         return f"outlier {'+' if wrong.size > 0 else '-'}{format_short(abs(wrong.size))}"
+    if wrong.silence is Silence.ENDED:
+        return ENDED
     return _SHORT.get(wrong.kind) or safe(wrong.key.replace("_", " "))
 
 
@@ -53,6 +56,8 @@ def at_length(row: Row, wrong: Wrong) -> str:
             return _outlier(row, wrong)
         case Kind.SILENT:
             return _silent(wrong)
+    if wrong.silence is Silence.ENDED:
+        return "The run has ended. The figures are the last ones."
     return f"Its tfmemtop reports the finding {safe(wrong.key)}."
 
 
@@ -167,7 +172,7 @@ def _count(count: int, what: str) -> str:
 
 ASKING = "Prometheus is being asked …"
 NOTHING_THERE = "Prometheus has no figures of tfmemtop"
-SEE = "its targets must be programs started with --metrics; see tfmemtop help machines"
+SEE = "its targets must be programs started with --metrics; see tfmemtop help many-machines"
 
 
 def nothing_of(job: str | None) -> str:
