@@ -166,7 +166,8 @@ def test_every_option_arrives() -> None:
         ("reply run.jsonl", "there is no command 'reply'; did you mean replay? To run a program of that name: tfm"),
         (
             "--json",
-            "--json is an option of ls, why, holders, compare, whatif, cluster, fit, doctor, --once; use tfmemtop --once --json",
+            "--json is an option of ls, why, holders, compare, whatif, cluster, fit, doctor, --once; "
+            "use tfmemtop --once --json",
         ),
         ("fit --cpu-pool 1G -- x", "use --from and --to"),
         ("--gpus", "--gpus: expected one argument"),
