@@ -77,7 +77,7 @@ def _leaks(wrong: Wrong) -> str:
         return "Memory in use keeps rising: its tfmemtop reports a leak."
     return (
         f"Memory in use keeps rising, also at its lowest points, by {_rate(wrong.rate)} "
-        f"in the last {format_duration(3 * RISE_S)}."
+        f"in the last {format_duration(RISE_S)}."
     )
 
 
