@@ -24,6 +24,7 @@ NAMES = (
     "hooks",
     "windows",
     "peers",
+    "cluster",
 )
 
 

@@ -102,6 +102,16 @@ def test_silence_is_told_and_is_not_health() -> None:
     assert overview(made, 30).wrong == 0
 
 
+def test_a_gpu_without_a_rank_is_down_with_the_target_of_its_host() -> None:
+    made = Cluster()
+    made.take(Lane.FIGURES, [figure("tfmemtop_device_memory_used_bytes", 1, "7")], 1)
+    overview(made, 1)
+    made.take(Lane.FIGURES, [], 20)
+    made.take(Lane.STATE, [Series(Labels(name="up", instance="n7:9", job="tfmemtop"), (0.0, "0"))], 20)
+    (row,) = overview(made, 20).rows
+    assert (row.row.uuid, row.row.silence) == ("GPU-7", Silence.DOWN)
+
+
 def test_a_run_that_has_ended_is_no_silence_unless_it_failed() -> None:
     made = cluster(5 * GIB, 5 * GIB)
     overview(made, 2)

@@ -36,7 +36,7 @@ class Kind(IntEnum):
     REMARK = 7  # the same, for information only
 
 
-class Wrong(msgspec.Struct, frozen=True):
+class Wrong(msgspec.Struct, frozen=True, gc=False):
     """One thing that is wrong.
 
     ``share`` of the limit is in use. ``rate`` is a rise in bytes a second, ``left_s`` the time until the limit at that
@@ -55,7 +55,7 @@ class Wrong(msgspec.Struct, frozen=True):
     silent_s: float = 0.0
 
 
-class Judged(msgspec.Struct, frozen=True):
+class Judged(msgspec.Struct, frozen=True, gc=False):
     """A row with what is wrong with it, the worst first."""
 
     row: Row

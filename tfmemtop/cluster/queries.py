@@ -24,8 +24,8 @@ REMEMBERED = "6h"
 class Lane(Enum):
     """A query; its value is how many seconds its answer may be old, with a letter that tells those alike apart."""
 
-    FIGURES = "0a"  # how much is in use, how busy the GPUs are
-    STATE = "0b"  # findings, runs that have ended, targets that are down
+    FIGURES = "0a"  # how much is in use
+    STATE = "0b"  # how busy the GPUs are, findings, runs that have ended, targets that are down
     FIXED = "60c"  # limits, sizes of cards, users
     SILENT = "30d"  # who the targets are that are down, and whose figures are old
     TRENDS = "60e"  # what rises, and what is full and idle
@@ -80,8 +80,7 @@ class Queries:
         return f"max by (__name__,{CARD}) ({self._select(*names)})"
 
     def _figures(self) -> str:
-        in_use = f"{self._select('in_use_high_bytes')} or {self._select('in_use_bytes')}"
-        return f"{in_use} or {self._cards('device_memory_used_bytes', 'device_utilization_ratio')}"
+        return f"{self._select('in_use_high_bytes')} or {self._cards('device_memory_used_bytes')}"
 
     def _fixed(self) -> str:
         info = f"max by (__name__,{CARD},index,name) ({self._select('device_info')})"
@@ -89,7 +88,11 @@ class Queries:
         return f"{self._select('limit_bytes', 'run_info')} or {total} or {info}"
 
     def _state(self) -> str:
-        return f"{self._select('finding')} or ({self._select('running')} == 0) or (up == 0)"
+        ended = f"({self._select('running')} == 0)"
+        # Where the highest is not told.
+        in_use = f"({self._select('in_use_bytes')} unless {self._select('in_use_high_bytes')})"
+        busy = self._cards("device_utilization_ratio")
+        return f"{self._select('finding')} or {ended} or (up == 0) or {busy} or {in_use}"
 
     def _silent(self) -> str:
         was = f"group by ({RUN},user) ({self._over('last_over_time', 'run_info', f'[{REMEMBERED}]')})"

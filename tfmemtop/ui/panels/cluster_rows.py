@@ -197,7 +197,7 @@ def header(layout: Layout, order: Order) -> Line:
         pad = Segment(" " * (room - len(name)))
         line += [Segment(name, style), pad] if column.left else [pad, Segment(name, style)]
         line.append(Segment(" "))
-    return line
+    return line[:-1]
 
 
 def row_line(judged: Judged, layout: Layout, glyphs: Glyphs, *, chosen: bool) -> Line:
