@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "tfmemtop"
 # room → rooms of tfmemtop it may import; what stands in nobody's list is free to all.
 MAY_IMPORT: dict[str, set[str]] = {
     "words": {
+        "cluster",
         "tensorflow_text",
         "doctor.check",
         "engine.process.unstarted",
@@ -43,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "events": {"ending", "settings", "bounds", "placement"},
     "options": set(),
     "recording": {"tensorflow_text", "events", "settings", "units"},
-    "reports": {"events", "words", "state", "rules", "units"},
+    "reports": {"cluster", "events", "words", "state", "rules", "units"},
     "inject": set(),
     "help": set(),
     "agent": set(),
@@ -55,6 +56,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "demo": set(),
     "state": {"placement", "limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
+    # the state as samples for Prometheus, in a process of its own
+    "metrics": {"events", "rules", "state", "uncollected", "words.dashboard", "words.failure", "words.metrics"},
     "session": {
         "boot",
         "whatif",
@@ -72,21 +75,26 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
         "placement",
+        "words.failure",  # why the exporter has failed
         *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
+        "metrics",  # whose process it starts, and hands the stream to
         "agent.layouts",  # the same table serves from inside and from outside
     },
+    # answers of Prometheus: rows of an overview, and events of one GPU
+    "cluster": {"events", "settings", "state"},
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
-        *("charset", "help", "words", "engine.stream.client", "placement"),
+        *("charset", "help", "words", "engine.stream.client", "placement", "cluster"),
         "notebooks.server",  # which can restart a kernel
+        "notebooks.origin",  # for which starts a choice holds
     },
     "commands": {
         "tensorflow_text",
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
-        *("session.whatif", "whatif", "notebooks", "filenames", "placement"),
+        *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard", "cluster"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),
@@ -104,6 +112,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "keras": ("demo",),
     "numpy": ("demo",),
     "psutil": ("engine", "commands"),
+    "prometheus_client": ("metrics.page",),
     "IPython": ("notebooks.magic",),
     "matplotlib": ("notebooks.magic",),
 }
@@ -228,7 +237,7 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
         ("from tfmemtop.cli import main; main(['--help'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
         ("from tfmemtop.cli import main; main(['--version'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
         ("from tfmemtop.cli import main; main(['--once'])", ("textual", "rich")),
-        ("import tfmemtop.engine.main", ("textual", "rich", "tensorflow")),
+        ("import tfmemtop.engine.main, tfmemtop.engine.record", ("textual", "rich", "tensorflow", "prometheus_client")),
         ("import tfmemtop.engine.process.keeper", ("msgspec", "asyncio", "subprocess")),
         (
             "import tfmemtop.ui.main",

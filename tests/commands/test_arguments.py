@@ -128,7 +128,7 @@ def test_every_option_arrives() -> None:
         ("why a b", "why does not understand 'b'"),
         (
             "replay a --json",
-            "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once, not of replay",
+            "--json is an option of ls, why, holders, compare, whatif, cluster, fit, doctor, --once, not of replay",
         ),
         ("fit", "fit needs a command; for example: tfmemtop fit -- python train.py"),
         ("fit python train.py", "fit does not understand 'python'; put -- before the command"),
@@ -150,7 +150,7 @@ def test_every_option_arrives() -> None:
         ("demo -- x", "demo takes no command"),
         ("--once -- x", "--once takes no command"),
         ("--once attach", "--once goes with no other command"),
-        ("--json", "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once"),
+        ("--json", "--json is an option of ls, why, holders, compare, whatif, cluster, fit, doctor, --once"),
         ("-o f -- x", "-o is an option of record"),
         ("--record f record -o g -- x", "--record is an option of tfmemtop -- COMMAND, demo, attach, not of record"),
         (
@@ -167,7 +167,8 @@ def test_every_option_arrives() -> None:
         ("reply run.jsonl", "there is no command 'reply'; did you mean replay? To run a program of that name: tfm"),
         (
             "--json",
-            "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once; use tfmemtop --once --json",
+            "--json is an option of ls, why, holders, compare, whatif, cluster, fit, doctor, --once; "
+            "use tfmemtop --once --json",
         ),
         ("fit --cpu-pool 1G -- x", "use --from and --to"),
         ("--gpus", "--gpus: expected one argument"),

@@ -8,6 +8,7 @@ from tfmemtop.charset import takes_utf8
 from tfmemtop.commands import values
 from tfmemtop.commands.parser import FOR_ALERTS, FOR_RUN, Arguments, Parser
 from tfmemtop.engine.stream.folders import choices_file
+from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.options import UiOptions
 from tfmemtop.settings import AllocatorName, Growth, Settings
 
@@ -18,7 +19,7 @@ class RunArguments(Arguments):
     Sizes are still text, since ``50%`` needs the machine to mean bytes. ``interval`` is seconds between two
     readings of the hook, ``holders_interval`` between two windows of allocations (0: none), ``no_probe`` keeps the
     probe out of the script, ``record`` is where the events go. With ``no_record`` the session is not kept.
-    ``on_end`` and ``on_oom`` are lines for ``sh``.
+    ``on_end`` and ``on_oom`` are lines for ``sh``. ``metrics`` is the address and the port of a page for Prometheus.
     """
 
     growth: Growth | Literal["script"] | None = None
@@ -34,6 +35,9 @@ class RunArguments(Arguments):
     no_record: bool = False
     on_end: str = ""
     on_oom: str = ""
+    metrics: tuple[str, int] | None = None
+    metrics_sd: Path | None = None
+    metrics_file: Path | None = None
 
     @property
     def settings(self) -> Settings:
@@ -62,6 +66,7 @@ class ScreenArguments(Arguments):
             color=not environment.get("NO_COLOR"),
             notify=not self.no_notify,
             choices=choices_file(),
+            recording=lambda session: kept_recordings().get(session),
         )
 
 
@@ -108,6 +113,29 @@ def add_alert_options(parser: Parser) -> None:
     alerts = parser.add_argument_group(FOR_ALERTS)
     alerts.add_argument("--on-end", metavar="COMMAND", help="a shell command to run when the program has ended")
     alerts.add_argument("--on-oom", metavar="COMMAND", help="a shell command to run when memory has run out")
+
+
+def add_export_options(parser: Parser) -> None:
+    """``--metrics``, ``--metrics-sd`` and ``--metrics-file``."""
+    group = parser.add_argument_group("for Prometheus")
+    group.add_argument(
+        "--metrics",
+        metavar="[ADDR:]PORT",
+        type=values.address,
+        help="answer Prometheus at this port (of 127.0.0.1 unless ADDR is given); 0: any free port",
+    )
+    group.add_argument(
+        "--metrics-sd",
+        metavar="FILE",
+        type=values.file_of_a_rank,
+        help="write where the metrics are to FILE, for Prometheus' file_sd_configs",
+    )
+    group.add_argument(
+        "--metrics-file",
+        metavar="FILE.prom",
+        type=values.prom_file,
+        help="write the metrics to FILE.prom, for node_exporter's textfile collector",
+    )
 
 
 def add_record_option(parser: Parser) -> None:

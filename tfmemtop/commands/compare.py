@@ -7,6 +7,7 @@ example: tfmemtop compare before.jsonl after.jsonl
 A and B are recordings, or names of sessions, see tfmemtop ls. A:2 means run 2 of one that has several. Without B, the
 last two runs of A are compared; without A those of the last session, or if it has one run, the last two sessions.
 Three or more recordings, or two ranks of one job, are compared as ranks: which differs from the others, and how.
+A Jupyter kernel's run is compared with the one before its restart, which is a session of its own.
 """
 
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.recorded import fold, no_run, numbered
 from tfmemtop.commands.saying import say, tell, tell_json
+from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.options import Refusal
 from tfmemtop.reports.compare import table, to_json
 from tfmemtop.reports.ranks import table as ranks_table
@@ -146,6 +148,10 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
         # The state forgets the processes of a run as soon as the next one begins.
         held_before = _holders(fold(path, before.run)) if held else None
         return _Run(figures(before, state.now), held_before), _Run(figures(last, state.now), held)
+    run = state.run
+    started_before = [kept[each] for each in run.earlier if each in kept] if run and (kept := kept_recordings()) else []
+    if started_before:
+        return _run_of(str(started_before[-1])), _run_of(path)
     other = next((other.path for _, other in recorded()[1:]), None) if name is None else None
     if other is None:
         raise Refusal(f"{path} holds {len(state.runs) or 'no'} run: name a second file to compare with")

@@ -13,7 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.commands.arguments import add_alert_options, add_record_option, add_run_options, add_screen_options
+from tfmemtop.commands.arguments import (
+    add_alert_options,
+    add_export_options,
+    add_record_option,
+    add_run_options,
+    add_screen_options,
+)
 from tfmemtop.commands.launching import ask_machine, file_for, make_launch
 from tfmemtop.commands.limits import resolve
 from tfmemtop.commands.live import Arguments as LiveArguments
@@ -41,6 +47,7 @@ def declare(parser: Parser) -> None:
     parser.arguments = Arguments
     add_run_options(parser)
     add_alert_options(parser)
+    add_export_options(parser)
     add_record_option(parser)
     add_screen_options(parser)
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from tfmemtop import boot
 from tfmemtop.commands.arguments import RunArguments
 from tfmemtop.commands.limits import resolve
-from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.engine.sources.driver_words import Trouble
 from tfmemtop.engine.sources.procfs import read_environment
 from tfmemtop.events import Level
 from tfmemtop.filenames import named
 from tfmemtop.limits import Machine, needs_gpus
+from tfmemtop.options import Refusal
 from tfmemtop.settings import Settings
 from tfmemtop.words.notices import say_kind
 from tfmemtop.words.ranks import naming
@@ -44,6 +45,31 @@ def make_launch(
         blocked=boot.blocked,
         on_end=arguments.on_end,
         on_oom=arguments.on_oom,
+        export=export_of(arguments, cwd),
+    )
+
+
+def export_of(arguments: RunArguments, cwd: str) -> Export | None:
+    """Where the metrics are to go; relative paths are those in *cwd*.
+
+    Raises:
+        Refusal: the options contradict each other.
+    """
+    if arguments.metrics is None:
+        if arguments.metrics_sd is not None:
+            raise Refusal("--metrics-sd needs --metrics; for example: --metrics 0 --metrics-sd tfmemtop.json")
+        if arguments.metrics_file is None:
+            return None
+    elif arguments.metrics[1] == 0 and arguments.metrics_sd is None:
+        raise Refusal("--metrics 0 takes any free port: --metrics-sd FILE has to tell Prometheus which")
+    address, port = arguments.metrics or ("127.0.0.1", None)
+
+    def path(pattern: Path | None) -> str | None:
+        file, _ = file_for(pattern)
+        return None if file is None else str(Path(cwd, file))
+
+    return Export(
+        address=address, port=port, discovery=path(arguments.metrics_sd), textfile=path(arguments.metrics_file)
     )
 
 

@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 
 from tfmemtop.commands import values
-from tfmemtop.commands.arguments import RunArguments, add_alert_options, add_run_options
+from tfmemtop.commands.arguments import RunArguments, add_alert_options, add_export_options, add_run_options
 from tfmemtop.commands.launching import file_for, make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.recorded import told
@@ -46,6 +46,7 @@ def declare(parser: Parser) -> None:
     parser.trailing = Trailing.NEEDED
     add_run_options(parser)
     add_alert_options(parser)
+    add_export_options(parser)
     group = parser.add_argument_group("for the recording")
     group.add_argument(
         "-o",
@@ -72,7 +73,8 @@ def run(arguments: Arguments) -> int:
     except (RecordingError, ValueError) as error:
         raise Refusal(str(error)) from error
     lines = [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]
-    lines += [say_kind(failed.kind, failed.detail, failed.about).line for failed in done.failed_alerts]
+    failures = [*done.failed_alerts, *done.failed_exports]
+    lines += [say_kind(failed.kind, failed.detail, failed.about).line for failed in failures]
     place = placement(os.environ)
     # What ranks print comes together in one place: a line each, which says whose it is.
     for line in [of_rank(place, lines)] if place and place.among_others else lines:

@@ -55,6 +55,27 @@ def file(text: str) -> Path:
     return Path(text)
 
 
+def address(text: str) -> tuple[str, int]:
+    """``9400`` or ``0.0.0.0:9400`` or ``[::1]:9400`` as an address and a port; the machine's own if none is given."""
+    host, colon, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port[:6]) <= 65_535):
+        raise ArgumentTypeError(f"{text!r} is not a port such as 9400, or an address and a port such as 0.0.0.0:9400")
+    if colon and not host:
+        raise ArgumentTypeError(f"{text!r} has no address; 0.0.0.0:{port} is every address of this machine")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ArgumentTypeError(f"{text!r}: an address with colons needs brackets, as in [::1]:9400")
+    return host or "127.0.0.1", int(port)
+
+
+def prom_file(text: str) -> Path:
+    """The name of a file for node_exporter, which reads only those that end in ``.prom``."""
+    if not text.endswith(".prom"):
+        raise ArgumentTypeError(f"{text!r} does not end in .prom; node_exporter reads no other file")
+    return file_of_a_rank(text)
+
+
 def file_of_a_rank(text: str) -> Path:
     """The name of a file to write, with fields such as ``%r``; see :mod:`tfmemtop.filenames`."""
     if unknown := check(text):

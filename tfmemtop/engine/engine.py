@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from tfmemtop.engine.process.exporter import Exporter
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared
@@ -17,7 +18,7 @@ from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.sources.procfs import read_environment, read_stat
 from tfmemtop.engine.stream.folders import SessionFolder
-from tfmemtop.engine.stream.kernel_settings import choose
+from tfmemtop.engine.stream.kernel_starts import choose
 from tfmemtop.engine.stream.server import Reader, Server
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.watch import open_watch
@@ -69,6 +70,7 @@ class Engine:
         terminal: PseudoTerminal,
         output_path: Path | None,
         attached: Callable[[], None] = lambda: None,
+        exporter: Exporter | None = None,
     ) -> None:
         """*attached* is called when a process is read from outside that was not before."""
         self._watches_only = not launch.argv
@@ -80,7 +82,15 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._output = OutputPump(stream, terminal, output_path)
         maps_every_s = RECORDED_PACE_S if launch.record else KEPT_PACE_S if launch.keep else None
-        self.watch = open_watch(stream, launch, folder, terminal=terminal, pump=self._output, maps_every_s=maps_every_s)
+        self.watch = open_watch(
+            stream,
+            launch,
+            folder,
+            terminal=terminal,
+            pump=self._output,
+            maps_every_s=maps_every_s,
+            exporter=exporter,
+        )
         self._server = Server(
             stream, folder.readers, take=self._heed, left=self.watch.maps.forget, changed=self._consider
         )
@@ -201,7 +211,7 @@ class Engine:
             return
         try:
             await self.watch.prepare(self._argv, settings)
-            choose(self._kernel.connection, settings)
+            choose(self._kernel.shared, settings)
         except (StartError, ValueError, OSError) as error:
             why = start_text(error.unstarted) if isinstance(error, StartError) else str(error)
             self._stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, why)

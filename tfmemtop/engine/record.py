@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager, suppress
 import msgspec
 
 from tfmemtop.engine.process.alerts import Failed
+from tfmemtop.engine.process.exporter import open_exporter
 from tfmemtop.engine.process.group_signal import WAIT_S, GroupListener
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
@@ -31,7 +32,8 @@ _OURS = {
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """How the run ended, why the recording at ``path`` is not complete if it is not, and the user's failed commands.
+    """How the run ended, why the recording at ``path`` is not complete if it is not, and what else failed:
+    commands of the user's, and the export of metrics.
 
     ``readings`` is how many were taken of devices and allocators.
     """
@@ -41,6 +43,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     readings: int
     trouble: str | None
     failed_alerts: list[Failed]
+    failed_exports: list[Failed]
 
 
 async def record(launch: Launch, path: str | os.PathLike[str] | None = None) -> Recorded:
@@ -83,12 +86,16 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
         readings += isinstance(event, (Allocator, DeviceReading))
 
     stream.listen(count)
-    stream.publish(describe(launch, folder.id, None))
+    session = describe(launch, folder.id, None)
+    stream.publish(session)
+    exporter = open_exporter(stream, launch.export, session)
     # One that is ignored, as under nohup, is to stay so in the script.
     heeded = {n for n in signal.valid_signals() - _OURS if signal.getsignal(n) is not signal.SIG_IGN}
     with closing(GroupListener(heeded)) as group:
         maps_every_s = RECORDED_PACE_S if thinner is None else KEPT_PACE_S
-        async with open_watch(stream, launch, folder, maps_every_s=maps_every_s, helper=group.pid) as watch:
+        async with open_watch(
+            stream, launch, folder, maps_every_s=maps_every_s, helper=group.pid, exporter=exporter
+        ) as watch:
             run = await watch.prepare(launch.argv, launch.settings)
             with _passed_on(heeded, group, watch.runs):
                 watch.start(run)
@@ -104,6 +111,7 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
         readings=readings,
         trouble=recorder.trouble,
         failed_alerts=watch.alerts.failed,
+        failed_exports=exporter.failed if exporter else [],
     )
 
 

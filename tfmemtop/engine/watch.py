@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
+from tfmemtop.engine.process.exporter import Exporter
 from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
@@ -64,6 +65,7 @@ class Watch:
         outside: FromOutside,
         output: OutputPump | None = None,
         terminal_reads: TerminalReads | None = None,
+        exporter: Exporter | None = None,
     ) -> None:
         self.runs = runs
         self.ending = ending
@@ -81,11 +83,14 @@ class Watch:
         self._xla_reports = xla_reports
         self._output = output
         self._terminal_reads = terminal_reads
+        self._exporter = exporter
         self._recorder: Recorder | None = None
         self._reaped = asyncio.Event()
 
     async def __aenter__(self) -> "Watch":
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
+        if self._exporter is not None:
+            self._exporter.begin(self.runs)
         if self._output is not None:
             self._output.begin()
         self._probes.begin()
@@ -115,6 +120,8 @@ class Watch:
             _close(self._output.close)
         if self._recorder is not None:
             _close(self._recorder.close)
+        if self._exporter is not None:
+            await self._exporter.close()
 
     async def prepare(self, argv: list[str], settings: Settings) -> Prepared:
         """Check all that can be checked before a run is started.
@@ -196,12 +203,13 @@ def open_watch(
     maps_every_s: float | None = None,
     nvml: Nvml | None = None,
     helper: int = 0,
+    exporter: Exporter | None = None,
 ) -> Watch:
     """The watch over runs of ``launch.argv``, with all its parts.
 
     The script's stdio is *terminal*, which *pump* reads; or the file descriptor *output*; or this process's own.
     *maps_every_s* has all memory maps read so far apart, whether a screen wants them or not. *nvml* is this machine's
-    if not given. The process *helper* is a child of this one and not the script's.
+    if not given. The process *helper* is a child of this one and not the script's. The *exporter* gets the stream too.
     """
     dumps_in, marked = dumps_folder(folder.hook_socket), mark(folder.hook_socket)
     chunks = ChunkMaps(stream, dumps_in)
@@ -216,7 +224,7 @@ def open_watch(
     replays = Replays(stream)
 
     def ours() -> frozenset[int]:
-        return probes.sessions() | replays.sessions()
+        return probes.sessions() | replays.sessions() | ({exporter.pid} if exporter else set())
 
     kernel = launch.kernel.pid if launch.kernel else None
     readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked, kernel, helper), ours, nvml)
@@ -243,6 +251,7 @@ def open_watch(
         outside=outside,
         output=pump,
         terminal_reads=TerminalReads(stream, terminal.master, terminal.slave, readings.of_runs) if terminal else None,
+        exporter=exporter,
     )
 
 

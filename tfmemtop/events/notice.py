@@ -62,6 +62,10 @@ class NoticeKind(Enum):
     ALERT_FAILED = "alert_failed"  # about: its exit code; detail: the command
     ALERT_NOT_STARTED = "alert_not_started"  # detail: the error
 
+    EXPORTER_ENDED = "exporter_ended"  # detail: how
+    EXPORTER_SILENT = "exporter_silent"
+    METRICS_FILE_FAILED = "metrics_file_failed"  # detail: the error
+
     ENGINE_GONE = "engine_gone"  # about: the script's process, if it goes on; detail: the file with its output
 
     TEXT = "text"  # from a recording of format 1; detail and remedy: its sentences

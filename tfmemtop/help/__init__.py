@@ -21,6 +21,7 @@ _NAMES = (
     "compare",
     "many-machines",
     "alerts",
+    "metrics",
     "recordings",
     "formats",
     "how-it-works",

@@ -80,6 +80,12 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
     K.SESSION_UNRECORDED: ("this session is not recorded any further: {detail}", "the run goes on"),
     K.ALERT_FAILED: ("the command {detail!r} has ended with exit code {about}", ""),
     K.ALERT_NOT_STARTED: ("the command for --on-end or --on-oom cannot be started: {detail}", ""),
+    K.EXPORTER_ENDED: (
+        "no more metrics for Prometheus: the exporter has ended ({detail})",
+        "the run goes on",
+    ),
+    K.EXPORTER_SILENT: ("the exporter of the metrics for Prometheus does not answer", "the run goes on"),
+    K.METRICS_FILE_FAILED: ("the metrics are not written to the file: {detail}", "the run goes on"),
     K.LAST_READINGS_LOST: ("the last readings are lost: {detail}", ""),
     K.ATTACH_NO_PROCESS: ("there is no process {about} any more", ""),
     K.ATTACH_BESIDE_SCRIPT: (

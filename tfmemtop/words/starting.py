@@ -13,6 +13,8 @@ _TEXTS = {
     Why.SPAWN: "{name}: cannot be started: {detail}",
     Why.NO_PROCESS: "there is no process {name}",
     Why.DRIVER_SILENT: "the NVIDIA driver does not answer: the settings cannot be checked",
+    Why.METRICS_ADDRESS: "no metrics at {name}: {detail}",
+    Why.METRICS_FILE: "no metrics in {name}: {detail}",
     Why.REFUSED: "{detail}",
     Why.ENGINE_FAILED: "the engine cannot be started: {detail}",
 }

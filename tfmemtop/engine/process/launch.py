@@ -9,18 +9,39 @@ from tfmemtop.settings import Settings
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
-    """A Jupyter kernel: the process that becomes it, and its connection file, which its restarts share."""
+    """A Jupyter kernel: the process that becomes it, its connection file, and the file of its notebook, if known.
+
+    ``shared`` is what all its starts have in common. This is start number ``start`` of them, and the sessions of those
+    before are ``earlier``, as far as they are told of.
+    """
 
     pid: int
     connection: str
+    shared: str
+    notebook: str | None = None
+    start: int = 1
+    earlier: tuple[str, ...] = ()
+
+
+class Export(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the session's metrics go: a page at ``address`` and ``port`` (0: any that is free), and files.
+
+    ``discovery`` tells Prometheus where the page is, ``textfile`` holds the metrics themselves; both are paths.
+    """
+
+    address: str = "127.0.0.1"
+    port: int | None = None
+    discovery: str | None = None
+    textfile: str | None = None
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine is started with; an empty *argv* only watches, with *attach* the process of that number.
 
-    Texts from the user's system (``argv``, ``cwd``, ``environment``, ``record``) are as :func:`os.fsdecode` gives
-    them: what is not UTF-8 stands in them as surrogates. ``ignored`` and ``blocked`` are numbers of signals, for the
-    script to inherit. With ``kernel`` that process becomes the script by itself, in the environment that it is told.
+    Texts from the user's system (``argv``, ``cwd``, ``environment``, ``record``, the paths in ``export``) are as
+    :func:`os.fsdecode` gives them: what is not UTF-8 stands in them as surrogates. ``ignored`` and ``blocked`` are
+    numbers of signals, for the script to inherit. With ``kernel`` that process becomes the script by itself, in the
+    environment that it is told.
     """
 
     argv: list[str]
@@ -40,6 +61,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     kernel: Kernel | None = None
     on_end: str = ""  # a line for sh when a run has ended
     on_oom: str = ""  # likewise at its first out-of-memory error
+    export: Export | None = None
 
     def encode(self) -> bytes:
         """As JSON. Not by msgspec, which refuses surrogates."""

@@ -18,6 +18,8 @@ class Why(Enum):
     SPAWN = "spawn"  # Python cannot start it (name, detail)
     NO_PROCESS = "no_process"  # that could be read from outside (name: its number)
     DRIVER_SILENT = "driver_silent"  # so that the settings cannot be checked
+    METRICS_ADDRESS = "metrics_address"  # is taken, or cannot be had (name: the address, detail)
+    METRICS_FILE = "metrics_file"  # cannot be written (name: its path, detail)
     REFUSED = "refused"  # settings or a recording (detail)
     ENGINE_FAILED = "engine_failed"  # (detail, which is empty if it said nothing; output_path)
 
@@ -33,6 +35,8 @@ _EXIT_CODES = {
     Why.SPAWN: 126,
     Why.NO_PROCESS: 1,
     Why.DRIVER_SILENT: 1,
+    Why.METRICS_ADDRESS: 2,
+    Why.METRICS_FILE: 2,
     Why.REFUSED: 2,
     Why.ENGINE_FAILED: 1,
 }

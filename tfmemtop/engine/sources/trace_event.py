@@ -74,8 +74,8 @@ def trace_of(
 def _with_scratch(course: Course) -> set[str]:
     """The operations that ask for scratch memory: convolutions on a GPU.
 
-    TensorFlow's ``DnnScratchAllocator`` (``conv_ops_gpu.h``) asks for it as temporary bytes, without waiting. If it gets
-    none, TensorFlow takes an algorithm that needs less.
+    TensorFlow's ``DnnScratchAllocator`` (``conv_ops_gpu.h``) asks for it as temporary bytes, without waiting. If it
+    gets none, TensorFlow takes an algorithm that needs less.
     """
     return {life.alike.operation for life in course.lives if (life.alike.region, life.alike.dtype) == (_TEMP, _UINT8)}
 

@@ -1,0 +1,158 @@
+"""Asks at a pace of its own, in a thread, and hands out an overview after each answer."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from tfmemtop.cluster.answers import series
+from tfmemtop.cluster.client import Client, NoAnswer
+from tfmemtop.cluster.judge import Overview, overview
+from tfmemtop.cluster.overview import Cluster
+from tfmemtop.cluster.queries import Lane, Queries
+
+SHARE = 0.1
+"""Of its time that Prometheus may be busy for us: where its answers take long it is asked less often."""
+APART_S = 5.0
+"""Clocks that differ by more are told of."""
+
+NOTHING = Overview()
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known after an answer, or after there was none.
+
+    ``trouble`` has lasted since ``since`` (seconds since 1970, this machine's clock). ``apart_s`` is how far the
+    server's clock is ahead of this machine's, ``None`` where that is not known or does not matter. ``complete`` once
+    each query has been answered. ``answered`` is when the newest answer came, by this machine's clock.
+    """
+
+    overview: Overview = NOTHING
+    trouble: NoAnswer | None = None
+    since: float = 0.0
+    apart_s: float | None = None
+    complete: bool = False
+    answered: float = 0.0
+    asked: int = 0
+    """Queries so far."""
+
+
+class Asking:
+    """Decides what to ask next, asks, and keeps what came. Blocks; used by one thread at a time."""
+
+    def __init__(self, client: Client, job: str | None = None) -> None:
+        self.client = client
+        self._queries = Queries(job)
+        self._cluster = Cluster(job)
+        self._answered: dict[Lane, float] = {}
+        self.seen = Seen()
+
+    def refresh(self) -> Iterator[Seen]:
+        """Ask three queries at most; what is known after each of them."""
+        begun = time.monotonic()
+        for lane in self._due(begun):
+            yield self._ask(lane)
+            if self.seen.trouble is not None:
+                return
+
+    def _due(self, now: float) -> list[Lane]:
+        """The two that are always asked, and of the others the one that is the most overdue."""
+        late = {lane: now - self._answered.get(lane, -1e9) - lane.every_s for lane in Lane if lane.every_s}
+        slow = [lane for lane in late if late[lane] >= 0]
+        return [Lane.FIGURES, Lane.STATE, *sorted(slow, key=lambda lane: -late[lane])[:1]]
+
+    def _ask(self, lane: Lane) -> Seen:
+        asked = self.seen.asked + 1
+        try:
+            answer = self.client.query(self._queries.of(lane))
+            found = series(answer.body)
+        except NoAnswer as trouble:
+            since = self.seen.since if self.seen.trouble is not None else time.time()
+            self.seen = replace(self.seen, trouble=trouble, since=since, asked=asked)
+            return self.seen
+        now = answer.server_time or time.time()
+        self._cluster.take(lane, found, now)
+        self._answered[lane] = time.monotonic()
+        ahead_s = answer.ahead_s
+        self.seen = Seen(
+            overview=overview(self._cluster, now),
+            apart_s=ahead_s if ahead_s is not None and abs(ahead_s) > APART_S else None,
+            complete=self._cluster.known >= set(Lane),
+            answered=time.time(),
+            asked=asked,
+        )
+        return self.seen
+
+
+class Watch:
+    """An :class:`Asking` for an event loop."""
+
+    def __init__(self, client: Client, job: str | None = None, interval_s: float = 5.0) -> None:
+        self.client = client
+        self.interval_s = interval_s
+        self._asking = Asking(client, job)
+        self._wake = asyncio.Event()
+        self._closed = False
+
+    def hurry(self) -> None:
+        """Ask now."""
+        self._wake.set()
+
+    async def seen(self) -> AsyncIterator[Seen]:
+        """What is known, after each answer. While Prometheus does not answer it is asked at the same pace."""
+        complete = False
+        while not self._closed:
+            begun = time.monotonic()
+            refresh = self._asking.refresh()
+            while (now := await in_thread(partial(next, refresh, None))) is not None:
+                complete = now.complete
+                yield now
+                if self._closed:
+                    return
+            took_s = time.monotonic() - begun
+            wait_s = max(self.interval_s - took_s, took_s * (1 / SHARE - 1) if complete else 0.0)
+            if not complete and self._asking.seen.trouble is None:
+                wait_s = 0.0  # what is slow to change is asked one by one
+            self._wake.clear()
+            try:
+                await asyncio.wait_for(self._wake.wait(), wait_s)
+            except asyncio.TimeoutError:
+                pass
+
+    def close(self) -> None:
+        """Ask no more. The iteration ends."""
+        self._closed = True
+        self._wake.set()
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """The result of *work*, done in a thread that nobody waits for at the end: a server may hang."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def give(result: T | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def do() -> None:
+        try:
+            result, error = work(), None
+        except BaseException as raised:
+            result, error = None, raised
+        try:
+            loop.call_soon_threadsafe(give, result, error)
+        except RuntimeError:
+            pass  # the loop has ended
+
+    threading.Thread(target=do, daemon=True, name="prometheus").start()
+    return await future

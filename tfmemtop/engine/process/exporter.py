@@ -1,0 +1,252 @@
+"""Starts the exporter, a process of its own beside the script, and hands it the stream like to any reader.
+
+The exporter is forked rather than started anew: what the engine has loaded is then there once for both. Whatever
+becomes of it costs a notice: it cannot hold up the engine, and the script does not know of it.
+"""
+
+import asyncio
+import errno
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from tfmemtop.engine.process.alerts import Failed
+from tfmemtop.engine.process.daemon import rename
+from tfmemtop.engine.process.launch import Export
+from tfmemtop.engine.process.run import Runs
+from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
+from tfmemtop.engine.stream.server import Reader
+from tfmemtop.engine.stream.stream import Stream, line_of
+from tfmemtop.events import Level, NoticeKind, Session
+from tfmemtop.metrics import discovery
+from tfmemtop.metrics.signs import FAILED, TROUBLE
+from tfmemtop.metrics.whose import whose
+from tfmemtop.uncollected import uncollected
+from tfmemtop.words.failure import describe
+
+NAME = "tfmemtop-export"
+
+SILENT_S = 30.0
+"""An exporter that has given no sign of life for so long does not answer."""
+_LOOK_S = 5.0
+_WAIT_S = 2.0
+"""How long the session's end waits for the exporter's."""
+
+_LAST_WORDS_S = 0.1
+
+_BACKLOG = 128
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS}
+
+
+class Exporter:
+    """One session's exporter; made by :func:`open_exporter`, which has checked all that can be checked."""
+
+    def __init__(self, stream: Stream, pid: int, line: socket.socket, published: tuple[str, str] | None) -> None:
+        self._stream = stream
+        self.pid = pid
+        """It leads a session of its own, which has the same number."""
+        self._published = published
+        self._line = line
+        self._reader = Reader(stream, line)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._looking: asyncio.TimerHandle | None = None
+        self._beat = time.monotonic()
+        self._ending = self._gone = False
+        self._why = ""  # it has failed, as it says itself
+        self.failed: list[Failed] = []
+
+    def begin(self, runs: Runs) -> None:
+        """Hand it the stream from its beginning. *runs* is told of its end. Needs the running loop."""
+        runs.adopt(self.pid, self._ended)
+        loop = asyncio.get_running_loop()
+        for event in self._stream.backlog.events():
+            self._reader.push(line_of(event))
+        self._stream.listen_to_lines(self._reader.push)
+        self._tasks = [loop.create_task(self._write()), loop.create_task(self._read())]
+        self._looking = loop.call_later(_LOOK_S, self._look)
+
+    async def close(self) -> None:
+        """Give it the rest of the stream, and a moment to write its file; then end it if need be."""
+        self._ending = True
+        if self._looking is not None:
+            self._looking.cancel()
+        self._stream.forget(self._reader.push)
+        writing, *reading = self._tasks or (None,)
+        if writing is not None and not self._gone:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._reader.idle.wait(), _WAIT_S)
+        if writing is not None:
+            writing.cancel()
+        with suppress(OSError):
+            self._line.shutdown(socket.SHUT_WR)
+        if reading and not self._gone:
+            await asyncio.wait(reading, timeout=_WAIT_S)
+        for task in reading:
+            task.cancel()
+        self._line.close()
+        self._reap()
+        if self._published is not None:
+            discovery.withdraw(*self._published)
+
+    def _reap(self) -> None:
+        with suppress(ChildProcessError):
+            if os.waitpid(self.pid, os.WNOHANG)[0] == 0:
+                os.kill(self.pid, signal.SIGKILL)  # it has had its time, or has closed the line and is about to end
+                os.waitpid(self.pid, 0)
+
+    async def _write(self) -> None:
+        with suppress(OSError):
+            await self._reader.write()
+
+    async def _read(self) -> None:
+        loop = asyncio.get_running_loop()
+        rest = b""
+        with suppress(OSError):
+            while data := await loop.sock_recv(self._line, 4096):
+                self._beat = time.monotonic()
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    said = line[1:].decode(errors="replace")
+                    if line[:1] == TROUBLE:
+                        self._tell_of_file(said)
+                    elif line[:1] == FAILED:
+                        self._why = said
+
+    def _tell_of_file(self, trouble: str) -> None:
+        if trouble:
+            self._fail(NoticeKind.METRICS_FILE_FAILED, trouble)
+        else:
+            self._stream.withdraw("metrics_file_failed")
+
+    def _look(self) -> None:
+        if time.monotonic() - self._beat > SILENT_S:
+            self._stream.notice("exporter", NoticeKind.EXPORTER_SILENT)
+        else:
+            self._stream.withdraw("exporter")
+        self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+
+    def _ended(self, status: int) -> None:
+        self._gone = True
+        self._stream.forget(self._reader.push)
+        if self._looking is not None:
+            self._looking.cancel()
+        if not self._ending:
+            how = _how(os.waitstatus_to_exitcode(status))
+            # What it may have said of that is in the line, which is read in a moment.
+            asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._tell_of_end, how)
+
+    def _tell_of_end(self, how: str) -> None:
+        self._fail(NoticeKind.EXPORTER_ENDED, self._why or how)
+
+    def _fail(self, kind: NoticeKind, detail: str) -> None:
+        self.failed.append(Failed(kind, detail, None))
+        key = "exporter" if kind is NoticeKind.EXPORTER_ENDED else kind.value
+        self._stream.notice(key, kind, Level.WARNING, detail)
+
+
+def _how(code: int) -> str:
+    return signal.Signals(-code).name if -code in list(signal.Signals) else f"exit code {code}"
+
+
+def open_exporter(stream: Stream, asked: Export | None, session: Session) -> Exporter | None:
+    """The exporter that is *asked* for, or ``None``. To be called before there are threads.
+
+    Raises:
+        StartError: the address cannot be had, or a file cannot be written.
+    """
+    if asked is None:
+        return None
+    listener = _listen(asked) if asked.port is not None else None
+    published = None
+    if asked.textfile is not None:
+        _check_folder(asked.textfile)
+    if asked.discovery is not None and listener is not None:
+        published = asked.discovery, discovery.entry(listener, session.host, whose(session))
+        try:
+            discovery.publish(*published)
+        except OSError as error:
+            raise _refused(Why.METRICS_FILE, asked.discovery, error) from None
+    ours, its = socket.socketpair()
+    ours.setblocking(False)
+    pid = os.fork()
+    if pid == 0:
+        _become_it(its, listener, asked.textfile, published)
+    its.close()
+    if listener is not None:
+        listener.close()
+    return Exporter(stream, pid, ours, published)
+
+
+def _become_it(
+    line: socket.socket,
+    listener: socket.socket | None,
+    textfile: str | None,
+    published: tuple[str, str] | None,
+) -> NoReturn:
+    """In the child: let go of all that is the engine's, and export until the stream ends."""
+    code = 1
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        # Signals are for the script and for who watches it; the stream's end is this one's.
+        for number in signal.valid_signals() - _FAULTS - {signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP}:
+            with suppress(OSError):  # some real-time signals are the C library's own
+                signal.signal(number, signal.SIG_IGN)
+        kept = {line.fileno()} | ({listener.fileno()} if listener is not None else set())
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
+        for descriptor in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+            if descriptor > 2 and descriptor not in kept:
+                with suppress(OSError):  # that of the listing, which is closed by now
+                    os.close(descriptor)
+        os.chdir("/")
+        os.umask(0o022)  # who reads the file is another user
+        os.nice(5)
+        rename(NAME)
+        with uncollected():
+            from tfmemtop.metrics.exporter import Tasks, export
+
+        export(line, Tasks(listener, textfile, published))
+        code = 0
+    except Exception as error:
+        with suppress(OSError):
+            line.sendall(FAILED + describe(error).encode(errors="replace") + b"\n")
+    finally:
+        os._exit(code)
+
+
+def _listen(asked: Export) -> socket.socket:
+    assert asked.port is not None
+    shown = f"[{asked.address}]" if ":" in asked.address else asked.address
+    name = f"{shown}:{asked.port}"
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            asked.address, asked.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise _refused(Why.METRICS_ADDRESS, name, error) from None
+
+
+def _check_folder(path: str) -> None:
+    """Refuse a file in a folder in which none can be made."""
+    draft = Path(f"{path}.{os.getpid()}")
+    try:
+        if Path(path).is_dir():
+            raise IsADirectoryError(errno.EISDIR, "")
+        draft.touch()
+        draft.unlink()
+    except OSError as error:
+        raise _refused(Why.METRICS_FILE, path, error) from None
+
+
+def _refused(why: Why, name: str, error: OSError) -> StartError:
+    # Python adds words of its own to some of the kernel's.
+    known = error.errno is not None and error.errno in errno.errorcode
+    said = os.strerror(error.errno or 0) if known else error.strerror or str(error)
+    return StartError(Unstarted(why, name, said.lower()))

@@ -1,0 +1,237 @@
+"""The Grafana dashboard: which queries it draws, and how. Its words are in ``words/dashboard.py``."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tfmemtop.words.dashboard import LEGENDS, TEXTS, TITLE
+
+_WIDTH = 24  # of a dashboard, in Grafana's columns
+_SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+_WHERE = 'host=~"$host",job=~"$job",rank=~"$rank"'
+_GPU = f'{_WHERE},uuid!=""'
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """``queries`` by the name of their legend; ``key`` names the panel's texts."""
+
+    key: str
+    kind: str
+    unit: str
+    width: int
+    height: int
+    queries: dict[str, str]
+    stacked: bool = False
+    instant: bool = False
+
+
+def _used_by_others() -> str:
+    """On each GPU, what is used by processes that belong to no run; no run at all holds nothing."""
+    used = f"max by (host, uuid) (tfmemtop_device_memory_used_bytes{{{_GPU}}})"
+    runs = "sum by (host, uuid) (tfmemtop_process_total_bytes)"
+    return f"{used} - on (host, uuid) ({runs} or on (host, uuid) {used} * 0)"
+
+
+PANELS = (
+    _Panel("running", "stat", "none", 4, 4, {"runs": f"sum(tfmemtop_running{{{_WHERE}}}) or vector(0)"}),
+    _Panel(
+        "out_of_memory",
+        "stat",
+        "none",
+        4,
+        4,
+        {"errors": f"sum(tfmemtop_out_of_memory_total{{{_WHERE}}}) or vector(0)"},
+    ),
+    _Panel(
+        "fullest",
+        "stat",
+        "percentunit",
+        4,
+        4,
+        {"share": f"max(tfmemtop_in_use_high_bytes{{{_WHERE}}} / tfmemtop_limit_bytes{{{_WHERE}}})"},
+    ),
+    _Panel(
+        "findings",
+        "table",
+        "none",
+        12,
+        8,
+        {
+            "finding": (
+                "max by (severity, key, host, job, rank, device) "
+                f'(tfmemtop_finding{{{_WHERE},severity=~"error|warning"}})'
+            )
+        },
+        instant=True,
+    ),
+    _Panel("steps", "timeseries", "none", 12, 4, {"pool": f"rate(tfmemtop_steps_total{{{_WHERE}}}[$__rate_interval])"}),
+    _Panel(
+        "in_use",
+        "timeseries",
+        "bytes",
+        12,
+        9,
+        {
+            "highest": f"tfmemtop_in_use_high_bytes{{{_WHERE}}}",
+            "now": f"tfmemtop_in_use_bytes{{{_WHERE}}}",
+            "limit": f"tfmemtop_limit_bytes{{{_WHERE}}}",
+        },
+    ),
+    _Panel(
+        "pool",
+        "timeseries",
+        "bytes",
+        12,
+        9,
+        {
+            "taken": f"tfmemtop_pool_bytes{{{_WHERE}}}",
+            "peak": f"tfmemtop_peak_bytes{{{_WHERE}}}",
+            "free_piece": f"tfmemtop_largest_free_bytes{{{_WHERE}}}",
+        },
+    ),
+    _Panel(
+        "card",
+        "timeseries",
+        "bytes",
+        12,
+        9,
+        {
+            "in_use": f"sum by (host, uuid) (tfmemtop_in_use_bytes{{{_GPU}}})",
+            "cached": (
+                f"sum by (host, uuid) (tfmemtop_pool_bytes{{{_GPU}}})"
+                f" - sum by (host, uuid) (tfmemtop_in_use_bytes{{{_GPU}}})"
+            ),
+            "context": f"sum by (host, uuid) (tfmemtop_context_bytes{{{_GPU}}})",
+            "outside": f"sum by (host, uuid) (tfmemtop_outside_bytes{{{_GPU}}})",
+            "others": _used_by_others(),
+            "free": f"max by (host, uuid) (tfmemtop_device_memory_free_bytes{{{_GPU}}})",
+        },
+        stacked=True,
+    ),
+    _Panel(
+        "busy",
+        "timeseries",
+        "percentunit",
+        12,
+        9,
+        {
+            "kernels": f"max by (host, uuid) (tfmemtop_device_utilization_ratio{{{_GPU}}})",
+            "memory": f"max by (host, uuid) (tfmemtop_device_memory_bandwidth_ratio{{{_GPU}}})",
+        },
+    ),
+    _Panel(
+        "power",
+        "timeseries",
+        "watt",
+        12,
+        7,
+        {"gpu": f"max by (host, uuid) (tfmemtop_device_power_watts{{{_GPU}}})"},
+    ),
+    _Panel(
+        "temperature",
+        "timeseries",
+        "celsius",
+        12,
+        7,
+        {"gpu": f"max by (host, uuid) (tfmemtop_device_temperature_celsius{{{_GPU}}})"},
+    ),
+    _Panel(
+        "runs",
+        "table",
+        "none",
+        24,
+        8,
+        {"run": f"tfmemtop_run_info{{{_WHERE}}} * on (instance, run) group_left tfmemtop_running"},
+        instant=True,
+    ),
+)
+
+
+def queries() -> list[str]:
+    """Every query of the dashboard, with Grafana's variables in it."""
+    return [query for panel in PANELS for query in panel.queries.values()]
+
+
+def dashboard() -> str:
+    """The dashboard as Grafana imports it: JSON."""
+    return json.dumps(
+        {
+            "title": TITLE,
+            "uid": "tfmemtop",
+            "tags": ["tfmemtop"],
+            "schemaVersion": 39,
+            "editable": True,
+            "refresh": "15s",
+            "time": {"from": "now-1h", "to": "now"},
+            "templating": {"list": [_source(), *(_variable(name) for name in ("job", "host", "rank"))]},
+            "panels": list(_placed()),
+        },
+        indent=1,
+    )
+
+
+def _source() -> dict[str, Any]:
+    return {"name": "datasource", "type": "datasource", "query": "prometheus", "label": TEXTS["datasource"][0]}
+
+
+def _variable(label: str) -> dict[str, Any]:
+    # Of a run that is of no job, the labels job and rank are not there: .* takes that in, and .+ would not.
+    return {
+        "name": label,
+        "label": label,
+        "type": "query",
+        "datasource": _SOURCE,
+        "query": f"label_values(tfmemtop_run_info, {label})",
+        "definition": f"label_values(tfmemtop_run_info, {label})",
+        "includeAll": True,
+        "allValue": ".*",
+        "multi": True,
+        "refresh": 2,
+        "sort": 3,
+        "current": {"text": "All", "value": "$__all"},
+    }
+
+
+def _placed() -> list[dict[str, Any]]:
+    """The panels in rows, from the left; the height of a row is that of its highest panel."""
+    placed: list[dict[str, Any]] = []
+    x = y = row = 0
+    for number, panel in enumerate(PANELS, 1):
+        if x + panel.width > _WIDTH:
+            x, y, row = 0, y + row, 0
+        placed.append(_panel(panel, number, x, y))
+        x, row = x + panel.width, max(row, panel.height)
+    return placed
+
+
+def _panel(panel: _Panel, number: int, x: int, y: int) -> dict[str, Any]:
+    title, description = TEXTS[panel.key]
+    custom: dict[str, Any] = {}
+    if panel.kind == "timeseries":
+        custom = {"drawStyle": "line", "fillOpacity": 60 if panel.stacked else 8, "showPoints": "never"}
+        if panel.stacked:
+            custom["stacking"] = {"mode": "normal"}
+    drawn: dict[str, Any] = {
+        "id": number,
+        "type": panel.kind,
+        "title": title,
+        "description": description,
+        "datasource": _SOURCE,
+        "gridPos": {"x": x, "y": y, "w": panel.width, "h": panel.height},
+        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0, "custom": custom}, "overrides": []},
+        "targets": [
+            {
+                "refId": chr(ord("A") + place),
+                "datasource": _SOURCE,
+                "expr": query,
+                "legendFormat": LEGENDS.get((panel.key, name), "__auto"),
+                **({"instant": True, "range": False, "format": "table"} if panel.instant else {}),
+            }
+            for place, (name, query) in enumerate(panel.queries.items())
+        ],
+    }
+    if panel.kind == "table":
+        hidden = {"Time": True, "Value": True, "__name__": True}
+        drawn["transformations"] = [{"id": "organize", "options": {"excludeByName": hidden}}]
+    return drawn

@@ -1,0 +1,259 @@
+"""The metrics as they are named to Prometheus, each with its samples. Pure: the state in, families out.
+
+The words that explain a metric are in ``words/metrics.py``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tfmemtop.events import DeviceReading
+from tfmemtop.events.device_names import is_pinned
+from tfmemtop.metrics.whose import whose
+from tfmemtop.rules import findings
+from tfmemtop.rules.finding import DeviceFinding, Finding
+from tfmemtop.rules.notices import Noticed
+from tfmemtop.state import State
+from tfmemtop.state.account import Account, accounts
+from tfmemtop.state.in_effect import in_effect
+from tfmemtop.state.lookup import device_of, of_run
+from tfmemtop.state.model import DeviceState, RunState
+from tfmemtop.state.steps import pace
+from tfmemtop.state.views import AllocatorRow, allocators
+
+Place = tuple[str, str]
+"""The UUID of a GPU, empty for the CPU, and TensorFlow's logical device."""
+
+PREFIX = "tfmemtop_"
+
+
+class Kind(Enum):
+    """How Prometheus is to take a metric's samples."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+
+
+@dataclass(slots=True)
+class Family:
+    """A metric with all its samples, each the labels and a value. ``name`` is without :data:`PREFIX`."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    samples: list[tuple[dict[str, str], float]] = field(default_factory=list)
+
+
+HOST_LABELS = ("host", "job", "rank")
+RUN_LABELS = ("host", "run", "job", "rank")
+GPU_LABELS = ("host", "uuid", "run", "job", "rank")
+POOL_LABELS = ("host", "uuid", "device", "run", "job", "rank")
+CARD_LABELS = ("host", "uuid", "job", "rank")
+
+LABELS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("in_use_bytes", "in_use_high_bytes", "pool_bytes", "peak_bytes", "limit_bytes", "largest_free_bytes"),
+        POOL_LABELS,
+    ),
+    **dict.fromkeys(("context_bytes", "context_exact", "outside_bytes", "process_total_bytes"), GPU_LABELS),
+    "device_info": (*CARD_LABELS, "index", "name"),
+    **dict.fromkeys(
+        (
+            *("device_memory_total_bytes", "device_memory_used_bytes", "device_memory_free_bytes"),
+            *("device_memory_reserved_bytes", "device_utilization_ratio", "device_memory_bandwidth_ratio"),
+            *("device_power_watts", "device_temperature_celsius"),
+        ),
+        CARD_LABELS,
+    ),
+    "running": RUN_LABELS,
+    "run_start_time_seconds": RUN_LABELS,
+    "steps_total": RUN_LABELS,
+    "out_of_memory_total": RUN_LABELS,
+    "finding": (*POOL_LABELS, "key", "severity"),
+    "run_info": (*RUN_LABELS, "user", "version", "tensorflow", "growth", "allocator"),
+}
+"""The labels of every metric, in the order of the answer."""
+
+
+def families(state: State, highs: Mapping[Place, int], *, last: bool = False) -> list[Family]:
+    """All metrics that have a sample now.
+
+    *highs* are the highest bytes in use since the reader's last look. With *last*, allocators of processes that have
+    ended keep their last figures: for a file that is written at a run's end.
+    """
+    common = whose(state.session)
+    made = _Families(common)
+    for device in state.devices.values():
+        _card(made, device)
+    if run := state.run:
+        made.common = common | {"run": str(run.run)}
+        _pools(made, state, _pools_of_run(state), highs, last=last)
+        _parts(made, state)
+        _run(made, state, run)
+    _findings(made, state)
+    return list(made.found.values())
+
+
+class _Families:
+    """Families by name, made as samples come."""
+
+    def __init__(self, common: dict[str, str]) -> None:
+        self.common = common
+        self.found: dict[str, Family] = {}
+
+    def add(self, name: str, value: float | None, /, **labels: str) -> None:
+        """A sample of the metric *name*, unless its *value* is not known."""
+        if value is None:
+            return
+        family = self.found.get(name)
+        if family is None:
+            kind = Kind.COUNTER if name.endswith("_total") else Kind.GAUGE
+            known = tuple(label for label in LABELS[name] if label not in ("job", "rank") or self.common[label])
+            family = self.found[name] = Family(name, kind, known)
+        given = self.common | labels
+        family.samples.append(({label: given.get(label, "") for label in family.labels}, value))
+
+
+def places(state: State, rows: Iterable[AllocatorRow]) -> dict[Place, list[AllocatorRow]]:
+    """The allocators by where they are: several processes may have one each on the same GPU."""
+    found: dict[Place, list[AllocatorRow]] = {}
+    for row in rows:
+        found.setdefault((_uuid(state, row.gpu), row.device), []).append(row)
+    return found
+
+
+def running_pools(state: State) -> list[AllocatorRow]:
+    """The allocators of the newest run's living processes."""
+    return [row for row in _pools_of_run(state) if not row.ended]
+
+
+def _pools_of_run(state: State) -> list[AllocatorRow]:
+    return [row for row in allocators(state) if of_run(state, row.pid) and not is_pinned(row.device)]
+
+
+def place_of(state: State, pid: int, device: str) -> Place:
+    """Where the logical *device* of process *pid* is."""
+    physical = device_of(state, pid, device)
+    return (physical.info.uuid if physical else ""), device
+
+
+def _pools(made: _Families, state: State, rows: list[AllocatorRow], highs: Mapping[Place, int], *, last: bool) -> None:
+    for place, all_rows in places(state, rows).items():
+        labels = dict(zip(("uuid", "device"), place, strict=True))
+        living = [row for row in all_rows if last or not row.ended]
+        used = _sum(living, lambda row: row.in_use)
+        made.add("in_use_bytes", used, **labels)
+        if used is not None:
+            made.add("in_use_high_bytes", max(used, highs.get(place, 0)), **labels)
+        made.add("pool_bytes", _sum(living, lambda row: row.pool), **labels)
+        made.add("peak_bytes", max((row.peak for row in all_rows if row.peak is not None), default=None), **labels)
+        made.add("limit_bytes", _sum(living or all_rows, lambda row: row.limit), **labels)
+        made.add("largest_free_bytes", _largest_free(state, living), **labels)
+
+
+def _sum(rows: list[AllocatorRow], figure: Callable[[AllocatorRow], int | None]) -> int | None:
+    sizes = [figure(row) for row in rows]
+    return sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
+
+
+def _largest_free(state: State, rows: list[AllocatorRow]) -> int | None:
+    found = []
+    for row in rows:
+        hooked = state.processes[row.pid].hooked
+        pool = hooked.pools.get(row.device) if hooked else None
+        if pool and pool.map and pool.map.missing is None:
+            found.append(pool.map.largest_free)
+    return max(found, default=None)
+
+
+def _parts(made: _Families, state: State) -> None:
+    """What the run's processes hold on each GPU, and what of it is no pool. The parts add up to the total."""
+    by_gpu: dict[int, list[Account]] = {}
+    for pid, process in state.processes.items():
+        if of_run(state, pid) and not process.gone:
+            for account in accounts(state, pid):
+                by_gpu.setdefault(account.gpu, []).append(account)
+    for index, found in sorted(by_gpu.items()):
+        uuid = _uuid(state, index)
+        made.add("process_total_bytes", _all(one.total for one in found), uuid=uuid)
+        context = _all(one.context for one in found)
+        made.add("context_bytes", context, uuid=uuid)
+        if context is not None:
+            made.add("context_exact", float(all(one.context_exact for one in found)), uuid=uuid)
+        made.add("outside_bytes", _all(one.outside for one in found), uuid=uuid)
+
+
+def _all(sizes: Iterable[int | None]) -> int | None:
+    known = list(sizes)
+    return None if None in known else sum(size for size in known if size is not None)
+
+
+def _card(made: _Families, device: DeviceState) -> None:
+    info, reading = device.info, device.reading
+    made.add("device_info", 1, uuid=info.uuid, index=str(info.index), name=info.name)
+    made.add("device_memory_total_bytes", info.total, uuid=info.uuid)
+    made.add("device_memory_reserved_bytes", info.reserved, uuid=info.uuid)
+    for name, value in _read(reading) if reading else ():
+        made.add(name, value, uuid=info.uuid)
+
+
+def _read(reading: DeviceReading) -> Iterator[tuple[str, float | None]]:
+    yield "device_memory_used_bytes", reading.used
+    yield "device_memory_free_bytes", reading.free
+    yield "device_utilization_ratio", _ratio(reading.utilisation)
+    yield "device_memory_bandwidth_ratio", _ratio(reading.bandwidth)
+    yield "device_power_watts", reading.power_w
+    yield "device_temperature_celsius", reading.temperature_c
+
+
+def _ratio(percent: int | None) -> float | None:
+    return None if percent is None else percent / 100
+
+
+def _run(made: _Families, state: State, run: RunState) -> None:
+    made.add("running", float(run.going))
+    if state.session:
+        made.add("run_start_time_seconds", round(state.session.started + run.started, 3))
+    steps = pace(run.steps, state.now) if run.steps else None
+    made.add("steps_total", steps.count if steps else 0)
+    made.add("out_of_memory_total", run.out_of_memory)
+    settings = in_effect(run)
+    hellos = [p.hooked.hello.tensorflow for pid, p in state.processes.items() if p.hooked and of_run(state, pid)]
+    made.add(
+        "run_info",
+        1,
+        user=state.session.user if state.session else "",
+        version=state.session.version if state.session else "",
+        tensorflow=next((version for version in hellos if version), ""),
+        growth=",".join(sorted({True: "on", False: "off"}[growth] for growth in settings.growths)),
+        allocator=",".join(settings.allocators),
+    )
+
+
+def _findings(made: _Families, state: State) -> None:
+    counts: dict[tuple[str, str, str, str], int] = {}
+    for finding in findings(state):
+        place = finding.place if isinstance(finding, DeviceFinding) else None
+        uuid, device = (_uuid(state, place.gpu), place.device or "") if place else ("", "")
+        one = key_of(finding), finding.severity.name.lower(), uuid, device
+        counts[one] = counts.get(one, 0) + 1
+    for (key, severity, uuid, device), count in counts.items():
+        made.add("finding", count, key=key, severity=severity, uuid=uuid, device=device)
+
+
+def key_of(finding: Finding) -> str:
+    """The name of the finding's kind, such as ``fragmented_pool``; of a notice, such as ``notice_gpu_lost``."""
+    if isinstance(finding, Noticed):
+        kind = finding.notice.kind
+        return f"notice_{kind.value}" if kind else "notice"
+    return snake(type(finding).__name__)
+
+
+def snake(name: str) -> str:
+    """``FragmentedPool`` as ``fragmented_pool``."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+def _uuid(state: State, index: int | None) -> str:
+    device = None if index is None else state.devices.get(index)
+    return device.info.uuid if device else ""
