@@ -73,6 +73,7 @@ def test_files_to_compare_and_to_explain() -> None:
         assert command(line) == "compare"
         found = arguments(line)
         assert (found.first, found.second, found.json) == ("a.jsonl", "b.jsonl", True)
+    assert arguments("compare a b c d").more == ["c", "d"]
     assert (arguments("compare a.jsonl").first, arguments("compare a.jsonl").second) == ("a.jsonl", None)
     found = arguments("holders --by op a.jsonl --device GPU:1")
     assert (found.file, found.by, found.device, found.json) == ("a.jsonl", "op", "GPU:1", False)
@@ -143,7 +144,7 @@ def test_every_option_arrives() -> None:
         ("--seconds 5 fit", "fit needs a command"),
         ("record -o f --tries 3 -- x", "--tries is an option of fit, not of record"),
         ("convert a", "convert needs OUT; for example: tfmemtop convert run.jsonl.gz run.jsonl"),
-        ("compare a b c", "compare does not understand 'c'"),
+        ("why a b", "why does not understand 'b'"),
         ("compare a b -- x", "compare takes no command"),
         ("attach -- x", "attach takes no command"),
         ("demo -- x", "demo takes no command"),
