@@ -13,7 +13,7 @@ class UiOptions:
     ``NO_COLOR`` is set. ``notify``: ring the bell and notify when a run ends or memory runs out.
     ``choices``: the file that remembers how the screen was left. ``outside``: the process that is shown was not
     started by tfmemtop, which only reads it. ``successor`` gives the name of the session that a Jupyter kernel's next
-    start is, from the name of the session and the kernel's connection file.
+    start is, from the name of the session; ``recording`` the recording that is kept of a session.
     """
 
     ascii: bool = False
@@ -22,7 +22,8 @@ class UiOptions:
     notify: bool = True
     choices: Path | None = None
     outside: bool = False
-    successor: Callable[[str, str], str | None] | None = None
+    successor: Callable[[str], str | None] | None = None
+    recording: Callable[[str], Path | None] | None = None
 
 
 @dataclass(frozen=True)

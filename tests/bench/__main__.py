@@ -25,6 +25,7 @@ NAMES = (
     "windows",
     "exporting",
     "peers",
+    "cluster",
 )
 
 

@@ -106,7 +106,7 @@ async def test_what_is_chosen_holds_from_the_restart_that_the_server_is_asked_fo
     async with shown.run_test(size=(140, 40)) as pilot:
         await _shown(pilot, "run 1")
         await press(pilot, "A")
-        assert [note.message for note in shown._notifications] == [kernels.CHOSEN]
+        assert [note.message for note in shown._notifications] == [kernels.chosen(apart=True)]
         await _until(pilot, lambda: shown.state.upcoming)
         await press(pilot, "R")
         asked = await _shown(pilot, "restart this kernel only")

@@ -8,6 +8,7 @@ from tfmemtop.charset import takes_utf8
 from tfmemtop.commands import values
 from tfmemtop.commands.parser import FOR_ALERTS, FOR_RUN, Arguments, Parser
 from tfmemtop.engine.stream.folders import choices_file
+from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.options import UiOptions
 from tfmemtop.settings import AllocatorName, Growth, Settings
 
@@ -65,6 +66,7 @@ class ScreenArguments(Arguments):
             color=not environment.get("NO_COLOR"),
             notify=not self.no_notify,
             choices=choices_file(),
+            recording=lambda session: kept_recordings().get(session),
         )
 
 

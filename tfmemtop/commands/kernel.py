@@ -15,6 +15,7 @@ Each start of such a kernel is a session with a recording of its own: tfmemtop l
 
 import os
 import signal
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,9 +28,10 @@ from tfmemtop.commands.launching import make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.saying import note, say, tell
 from tfmemtop.engine.process.launch import Kernel
+from tfmemtop.engine.sources.procfs import read_command, read_stat
 from tfmemtop.engine.start import start_apart
-from tfmemtop.engine.stream.kernel_settings import chosen
-from tfmemtop.notebooks import kernelspec, python
+from tfmemtop.engine.stream.kernel_starts import chosen
+from tfmemtop.notebooks import kernelspec, origin, python
 from tfmemtop.options import Refusal
 from tfmemtop.words import notebooks as words
 from tfmemtop.words.failure import describe
@@ -139,14 +141,27 @@ def _if_other(value: float, usual: float) -> str | None:
     return None if value == usual else f"{value:g}"
 
 
+def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> Kernel:
+    """What is known of the kernel that this process is to become."""
+    given = kernelspec.connection_file(command)
+    connection = str(Path(folder, given)) if given else ""
+    parent = os.getppid()
+    stat = read_stat(parent)
+    return Kernel(
+        pid=os.getpid(),
+        connection=connection,
+        shared=origin.shared_by_starts(connection, command, folder, (parent, stat.started if stat else 0)),
+        notebook=origin.notebook(environment, read_command(parent)),
+    )
+
+
 def _start(arguments: Arguments) -> int:
     """Become the kernel. Whatever fails on our side, it starts as it would without tfmemtop, and a line says why."""
     command, environment = list(arguments.command), dict(os.environ)
     try:
-        connection = kernelspec.connection_file(command)
         launch = make_launch(arguments, command, with_sizes(arguments))
-        kernel = Kernel(pid=os.getpid(), connection=str(Path(launch.cwd, connection)) if connection else "")
-        settings = chosen(kernel.connection) or launch.settings
+        kernel = _kernel(command, launch.cwd, environment)
+        settings = chosen(kernel.shared) or launch.settings
         launched = start_apart(msgspec.structs.replace(launch, kernel=kernel, settings=settings))
         if launched.error is not None:
             raise Refusal(start_text(launched.error))

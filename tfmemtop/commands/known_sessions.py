@@ -69,7 +69,8 @@ def _of(recording: Recording, attachable: bool) -> SessionFigures:
 
 def _without(session: SessionInfo) -> SessionFigures:
     since = max(0.0, time.time() - session.started)
-    return SessionFigures(session.id, tuple(session.command), session.started, since, True, Outcome())
+    last = Outcome(kernel=session.kernel is not None, notebook=session.notebook)
+    return SessionFigures(session.id, tuple(session.command), session.started, since, True, last)
 
 
 def recording_of(name: str | None) -> Path:

@@ -31,6 +31,7 @@ from tfmemtop.commands.screen import script_terminal_size
 from tfmemtop.engine.process.launch import Launched
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
+from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.options import Refusal
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words.starting import start_text
@@ -136,10 +137,10 @@ def show(answer: Callable[[], Launched], arguments: ScreenArguments, *, outside:
     return outcome.exit_code
 
 
-def successor(session: str, connection: str) -> str | None:
-    """The session that the newest start of the kernel with that *connection* file is, if it is another."""
-    newest = next((one for one in reversed(known_sessions.going()) if one.connection == connection), None)
-    return newest.id if newest is not None and newest.id != session else None
+def successor(session: str) -> str | None:
+    """The session that the newest start of the same kernel is, if it is another and goes on."""
+    later = after(session)
+    return next((one.id for one in reversed(known_sessions.going()) if one.id in later), None) if later else None
 
 
 def _going(name: str) -> Launched | None:

@@ -18,7 +18,7 @@ from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.sources.procfs import read_environment, read_stat
 from tfmemtop.engine.stream.folders import SessionFolder
-from tfmemtop.engine.stream.kernel_settings import choose
+from tfmemtop.engine.stream.kernel_starts import choose
 from tfmemtop.engine.stream.server import Reader, Server
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.watch import open_watch
@@ -211,7 +211,7 @@ class Engine:
             return
         try:
             await self.watch.prepare(self._argv, settings)
-            choose(self._kernel.connection, settings)
+            choose(self._kernel.shared, settings)
         except (StartError, ValueError, OSError) as error:
             why = start_text(error.unstarted) if isinstance(error, StartError) else str(error)
             self._stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, why)

@@ -25,7 +25,7 @@ from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.session_event import describe, watched
-from tfmemtop.engine.stream import kernel_settings
+from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.folders import (
     SessionFolder,
     SessionInfo,
@@ -79,7 +79,7 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
         launch = Launch.decode(sys.stdin.buffer.read())
         terminal.resize(launch.columns, launch.rows)
         folder = open_session(lambda made: _info(launch, made))
-        return _serve(launch, folder, terminal, keeper, inherited, told)
+        return _serve(_numbered(launch, folder.id), folder, terminal, keeper, inherited, told)
     except _REFUSALS as error:
         if folder is not None:
             folder.remove()
@@ -96,9 +96,21 @@ def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
         reads=launch.attach,
         kernel=launch.kernel.pid if launch.kernel else None,
         connection=readable(launch.kernel.connection) if launch.kernel else None,
+        notebook=readable(launch.kernel.notebook) if launch.kernel and launch.kernel.notebook else None,
         socket=str(folder.engine_socket),
         output_path=_output_path(launch, folder),
     )
+
+
+def _numbered(launch: Launch, session: str) -> Launch:
+    """The *launch* of a kernel with the number of this start, and the sessions of those before it."""
+    if launch.kernel is None:
+        return launch
+    try:
+        start, earlier = kernel_starts.begin(launch.kernel.shared, session)
+    except OSError:
+        return launch  # there is no place for recordings either, which a notice says
+    return msgspec.structs.replace(launch, kernel=msgspec.structs.replace(launch.kernel, start=start, earlier=earlier))
 
 
 def _output_path(launch: Launch, folder: SessionFolder) -> str | None:
@@ -201,7 +213,7 @@ def _keep(stream: Stream, session: str, watch: Watch) -> None:
 
 
 def _forget_old() -> None:
-    for forget in (forget_old_outputs, forget_old_recordings, kernel_settings.forget_old):
+    for forget in (forget_old_outputs, forget_old_recordings, kernel_starts.forget_old):
         try:
             forget()
         except OSError:

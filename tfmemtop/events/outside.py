@@ -60,8 +60,9 @@ class CaughtUp(Event, tag="caught_up", frozen=True):
 class Run(Event, tag="run", frozen=True):
     """A start of the script. With ``outside``, a process that tfmemtop did not start is read from now on.
 
-    ``kernel`` is the connection file of a Jupyter kernel, which Jupyter starts and ends: the next one is a session of
-    its own.
+    ``kernel`` is the connection file of a Jupyter kernel, which Jupyter starts and ends: the next start is a session of
+    its own, with the next number. ``notebook`` is its notebook's file, if known, ``earlier`` the sessions of those
+    starts that came before, oldest first.
     """
 
     keep = Latest("run", most=200)
@@ -74,6 +75,8 @@ class Run(Event, tag="run", frozen=True):
     settings: Settings
     outside: bool = False
     kernel: Text | None = None
+    notebook: Text | None = None
+    earlier: Annotated[tuple[Name, ...], Few] = ()
 
     def recorded(self) -> "Run":
         if not self.settings.environment:

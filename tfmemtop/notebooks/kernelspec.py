@@ -17,6 +17,7 @@ from tfmemtop import __version__, boot
 from tfmemtop.notebooks.python import Python
 
 _MARK = "tfmemtop"  # of the metadata of ours
+_ENV = "/usr/bin/env"  # becomes the program that it is given
 _NAME = re.compile(r"[A-Za-z0-9._-]+")  # as Jupyter allows
 
 
@@ -52,6 +53,9 @@ def write(folder: Path, name: str, display_name: str, python: Python, options: S
 
     It is that of the *python*'s own ipykernel, whose kernels are started by us. The *options* of a run are for each.
 
+    VS Code puts a Python of its own choice in the place of a first word that is one, and runs our modules with it. So
+    the first word is ``env``, and the metadata say which Python it is that the kernels run in, as VS Code writes them.
+
     Raises:
         FileExistsError: there is one of that name that is not ours.
         OSError: it cannot be written.
@@ -62,9 +66,10 @@ def write(folder: Path, name: str, display_name: str, python: Python, options: S
         raise FileExistsError(None, "a kernelspec of this name is there, and is not tfmemtop's", str(place))
     argv = python.kernel["argv"]
     spec = python.kernel | {
-        "argv": [*boot.command("tfmemtop.cli", "kernel", "start", *options, "--"), *argv],
+        "argv": [_ENV, *boot.command("tfmemtop.cli", "kernel", "start", *options, "--"), *argv],
         "display_name": display_name,
-        "metadata": python.kernel.get("metadata", {}) | {_MARK: {"version": __version__, "python": argv[0]}},
+        "metadata": python.kernel.get("metadata", {})
+        | {_MARK: {"version": __version__, "python": argv[0]}, "interpreter": {"path": argv[0]}},
     }
     place.mkdir(parents=True, exist_ok=True)
     for picture in python.pictures.glob("logo-*"):

@@ -24,10 +24,12 @@ def _told(session: SessionFigures) -> dict[str, Any]:
     return {
         "name": session.name,
         "command": session.command,
+        "notebook": last.notebook,
         "started": session.started,
         "duration_s": round(session.duration_s, 3),
         "running": session.running,
-        "runs": last.run,
+        "runs": 1 if last.kernel else last.run,
+        "run": last.run,
         "end": end(session),
         "good": None if last.ending is None else last.ending.good,
         "peak_in_use": last.peak_in_use,

@@ -59,7 +59,10 @@ def _about(seen: RunReview, path: str) -> Iterator[str]:
     session, run = seen.state.session, seen.state.run
     if session and session.placement and session.placement.among_others:
         yield from _wrap(safe(why.of_a_rank(session.placement)))
-    if run is not None and (others := why.earlier(run.run, path)):
+    if run is None:
+        return
+    others = why.earlier(run.run, path) if run.kernel is None else why.restarted(run.run, run.earlier)
+    if others:
         yield others
 
 

@@ -13,6 +13,7 @@ from tfmemtop.session.next_run import NextRun, whole_memory
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.session.source import Batch, Source
 from tfmemtop.state import State
+from tfmemtop.state.model import RunState
 
 GRACE_S = 10.0
 """Time between TERM and KILL."""
@@ -39,6 +40,8 @@ class Session:
         self.leaving = False
         """Whether the engine has been asked to end."""
         self.fitting = Fitting(send=self.send, choose=self.choose)
+        self.earlier: dict[str, RunState] = {}
+        """The earlier starts of the kernel that the newest run is, by session, as far as they have been read."""
         self._chosen: NextRun | None = None
         self._sending: set[asyncio.Task[None]] = set()
 

@@ -6,6 +6,7 @@ from tfmemtop.ending import Ending
 from tfmemtop.state.curve import Curve
 from tfmemtop.state.in_effect import InEffect, in_effect
 from tfmemtop.state.model import RunState
+from tfmemtop.state.program import lasting
 from tfmemtop.state.steps import Course, pace
 
 
@@ -65,7 +66,7 @@ def figures(run: RunState, now: float, name: str = "") -> RunFigures:
     return RunFigures(
         name=name,
         run=run.run,
-        argv=tuple(run.argv),
+        argv=(run.notebook,) if run.notebook else lasting(run),
         settings=in_effect(run),
         duration_s=round(max(0.0, last - run.started), 3),
         ending=run.ending,

@@ -87,6 +87,8 @@ def _run(state: State, event: events.Run) -> None:
             started=event.t,
             outside=event.outside,
             kernel=event.kernel,
+            notebook=event.notebook,
+            earlier=event.earlier,
         )
     )
 

@@ -207,6 +207,8 @@ class RunState:
     started: float
     outside: bool = False  # the process was not started by tfmemtop, which reads it from then on
     kernel: str | None = None  # the connection file of the Jupyter kernel that it is
+    notebook: str | None = None  # the file of that kernel's notebook
+    earlier: tuple[str, ...] = ()  # the sessions of that kernel's earlier starts
     left: bool = False  # tfmemtop has left it, and it went on
     ended: float | None = None
     exit_code: int | None = None

@@ -16,12 +16,15 @@ TOLD_BY = (events.Run, events.RunEnd, events.Allocator, events.Outside)
 class Outcome:
     """The last run of a session: its number and how it ended.
 
-    ``peak_in_use`` is the highest of all runs on one device in bytes, where known.
+    ``peak_in_use`` is the highest of all runs on one device in bytes, where known. ``kernel``: it is a Jupyter
+    kernel, each start of which is a session of its own; ``notebook`` is the file of its notebook, where known.
     """
 
     run: int | None = None
     ending: Ending | None = None
     peak_in_use: int | None = None
+    kernel: bool = False
+    notebook: str | None = None
     left: bool = False  # tfmemtop, which had not started it, has left it, and it went on
 
 
@@ -55,10 +58,12 @@ def outcome(stream: Iterable[events.Event]) -> Outcome:
     ending: Ending | None = None
     peak: int | None = None
     left = False
+    kernel, notebook = False, None
     for event in stream:
         match event:
             case events.Run():
                 run, ending, left = event.run, None, False
+                kernel, notebook = event.kernel is not None, event.notebook
             case events.RunEnd():
                 run, ending = event.run, event.ending
             case events.Outside():
@@ -67,4 +72,4 @@ def outcome(stream: Iterable[events.Event]) -> Outcome:
                 peak = max((size for size in (peak, event.in_use, event.peak) if size is not None), default=None)
             case _:
                 pass
-    return Outcome(run, ending, peak, left)
+    return Outcome(run, ending, peak, kernel, notebook, left)

@@ -4,13 +4,23 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from tfmemtop.state.model import ProcessState
+from tfmemtop.state.model import ProcessState, RunState
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*(-dbg|d|t|w)?(\.exe)?")
 _MODULE_OR_CODE = re.compile(r"-[bBdEiIOPqRsSuvx]*([mc])(.*)", re.DOTALL)
 _KERNEL = "ipykernel_launcher"
 _WITH_A_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python whose value is the next word."""
+
+
+def title(run: RunState) -> str:
+    """What *run* is called: the notebook of a Jupyter kernel, where it is known, else its :func:`program`."""
+    return run.notebook or " ".join(program(run.argv))
+
+
+def lasting(run: RunState) -> tuple[str, ...]:
+    """The command line of *run*; of a Jupyter kernel without the connection file, which may be new with each start."""
+    return tuple(word for word in run.argv if run.kernel is None or PurePath(run.kernel).name not in word)
 
 
 def command_and_program(process: ProcessState) -> tuple[str, str]:

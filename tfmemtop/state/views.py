@@ -11,7 +11,7 @@ from tfmemtop.state.in_effect import InEffect, in_effect
 from tfmemtop.state.lookup import allocators_on, cpu_pool_readings, device_of, pool_use, process_total
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import CpuPool, DeviceState, State
-from tfmemtop.state.program import program
+from tfmemtop.state.program import title
 from tfmemtop.state.steps import Pace, pace
 
 
@@ -333,7 +333,7 @@ def run_status(state: State) -> RunStatus | None:
         phase = RunPhase.RELEASING
     elapsed_s = (run.ended if run.ended is not None else state.now) - run.started
     return RunStatus(
-        program=" ".join(program(run.argv)),
+        program=title(run),
         run=run.run,
         phase=phase,
         elapsed_s=elapsed_s,

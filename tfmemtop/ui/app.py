@@ -89,7 +89,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         self._maps = MapWishes()
         self._windows = WindowWishes()
         self._output_drawn = -1
-        self._successor = options.successor
+        self._successor, self._recording = options.successor, options.recording
         self._news = News() if options.notify and source.live else None
 
     def _has(self, key: Key) -> bool:
@@ -281,6 +281,8 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         from tfmemtop.ui.screens.runs_screen import RunsScreen
 
         self.push_screen(RunsScreen(self.session, glyphs=self.glyphs), lambda _: self.redraw())
+        if self._recording is not None:
+            self.find_earlier(self._recording)
 
     def action_why(self) -> None:
         from tfmemtop.ui.screens.why_screen import WhyScreen

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 from tfmemtop.options import Outcome
+from tfmemtop.session.earlier import run_in
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.session.session import Session
 from tfmemtop.state import State
@@ -13,7 +15,8 @@ from tfmemtop.words import kernels
 
 _LOOK_S = 1.0
 
-Successor = Callable[[str, str], str | None]
+Successor = Callable[[str], str | None]
+RecordingOf = Callable[[str], Path | None]
 """As in :class:`tfmemtop.options.UiOptions`."""
 
 
@@ -23,6 +26,10 @@ class KernelActions(SturdyApp):
     session: Session
     glyphs: Glyphs
 
+    def redraw(self) -> None:
+        """Have the screens draw the state."""
+        raise NotImplementedError
+
     def follow_restarts(self, successor: Successor) -> None:
         """Look for the session of the kernel's next start once the kernel has ended."""
 
@@ -31,11 +38,26 @@ class KernelActions(SturdyApp):
             run, session = state.run, state.session
             if run is None or session is None or run.kernel is None or run.going:
                 return
-            found = await asyncio.to_thread(successor, session.id, run.kernel)
+            found = await asyncio.to_thread(successor, session.id)
             if found is not None:
                 self.exit(Outcome(0, follow=found))
 
         self.set_interval(_LOOK_S, look)
+
+    def find_earlier(self, recording: RecordingOf) -> None:
+        """Read the recordings of the kernel's earlier starts, as far as they have not been."""
+
+        async def find() -> None:
+            run = self.session.state.run
+            for session in run.earlier if run is not None else ():
+                path = recording(session)
+                if session in self.session.earlier or path is None:
+                    continue
+                if (found := await asyncio.to_thread(run_in, path)) is not None:
+                    self.session.earlier[session] = found
+                    self.redraw()
+
+        self.run_worker(find(), group="earlier", exclusive=True)
 
     def of_kernel(self, told: str) -> bool:
         """Whether the newest run is a kernel; then the user is *told* what that means."""
@@ -52,7 +74,7 @@ class KernelActions(SturdyApp):
         from tfmemtop.ui.screens.kernel_dialog import kernel_dialog
 
         found = await asyncio.to_thread(find, connection)
-        agreed = await self.push_screen_wait(kernel_dialog(found, upcoming, self.glyphs))
+        agreed = await self.push_screen_wait(kernel_dialog(found, connection, upcoming, self.glyphs))
         if not agreed or found is None:
             return
         self.notify(kernels.RESTARTING)

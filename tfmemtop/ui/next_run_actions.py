@@ -1,5 +1,6 @@
 """What the keys do that choose the settings of the next run."""
 
+from tfmemtop.notebooks.origin import starts_are_told_apart
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.ui.kernel_actions import KernelActions
 from tfmemtop.words import kernels, refusals
@@ -10,14 +11,11 @@ from tfmemtop.words import kernels, refusals
 class NextRunActions(KernelActions):
     """A part of the app."""
 
-    def redraw(self) -> None:
-        """Have the screens draw the state."""
-        raise NotImplementedError
-
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
             self.session.choose(chosen)
-            self.of_kernel(kernels.CHOSEN)
+            if (kernel := self.session.kernel) is not None:
+                self.notify(kernels.chosen(apart=starts_are_told_apart(kernel)))
             self.redraw()
 
     def action_growth(self) -> None:

@@ -8,15 +8,22 @@ NO_SERVER = (
     "No Jupyter server was found here that has this kernel and can be asked. Restart the kernel where the notebook is "
     "open: Kernel, Restart Kernel; in VS Code: Restart."
 )
-CHOSEN = "It holds from the kernel's next restart. [R] restarts it."
+_CHOSEN = "It holds from the kernel's next restart. [R] restarts it."
+_CHOSEN_OF_A_WINDOW = "It holds for each kernel that this window of VS Code starts from now on in the same folder."
 RESTARTING = "Jupyter restarts the kernel"
 NO_COMMAND_LINE = "The command line of a kernel is Jupyter's. Growth, limit, allocator and GPUs can be chosen."
 NO_SEARCH = "A search runs a program again and again. A kernel is started by Jupyter. [L] sets its limit."
 
 
-def hold_from_restart(settings: Sequence[str]) -> str:
-    """With what the kernel's next start takes place."""
-    return f"Its next start: {' · '.join(settings)}. That holds from its next restart, whoever restarts it."
+def chosen(*, apart: bool) -> str:
+    """From when on a setting holds; *apart*: kernels of other notebooks are never taken for starts of this one."""
+    return _CHOSEN if apart else _CHOSEN_OF_A_WINDOW
+
+
+def hold_from_restart(settings: Sequence[str], *, apart: bool) -> str:
+    """With what the kernel's next start takes place; *apart* as in :func:`chosen`."""
+    holds = "That holds from its next restart, whoever restarts it." if apart else _CHOSEN_OF_A_WINDOW
+    return f"Its next start: {' · '.join(settings)}. {holds}"
 
 
 def asks(address: str) -> str:

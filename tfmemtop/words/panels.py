@@ -22,6 +22,11 @@ NO_RUN = "No script has been started: tfmemtop only watches."
 ONE_RUN = "There is one run so far. The next one is drawn over it here, whatever its settings are."
 
 
+def runs_title(*, kernel: bool) -> str:
+    """What is listed; each start of a Jupyter kernel is a session of its own."""
+    return "Runs of this kernel" if kernel else "Runs of this session"
+
+
 def no_match(wanted: str) -> str:
     """A filter hides every process."""
     return f"no process matches {wanted!r}; Esc clears the filter"

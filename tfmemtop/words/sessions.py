@@ -32,9 +32,15 @@ def cells(session: SessionFigures, ranks: bool = False) -> tuple[str, ...]:
         format_bytes(session.last.peak_in_use),
         format_bytes(session.size),
         *(_of_rank(session.placement) if ranks else ()),
-        shlex.join(program(session.command)) if session.command else "(watching only)",
+        _command(session),
         end(session),
     )
+
+
+def _command(session: SessionFigures) -> str:
+    if session.last.notebook:
+        return f"{safe(session.last.notebook)} (Jupyter kernel)"
+    return shlex.join(program(session.command)) if session.command else "(watching only)"
 
 
 def _of_rank(place: Placement | None) -> tuple[str, str, str]:
@@ -43,12 +49,15 @@ def _of_rank(place: Placement | None) -> tuple[str, str, str]:
 
 
 def end(session: SessionFigures) -> str:
-    """How its last run ended, and the number of its runs if there were several."""
+    """How its last run ended, and how many there were if several; of a kernel, which of its runs it is."""
     if not session.command:
         return RUNNING if session.going else ""
     last = session.last
     how = RUNNING if session.running else ending(last.ending) if last.ending else WENT_ON if last.left else UNSEEN
-    return how if (session.last.run or 0) < 2 else f"{how}; {counted(session.last.run or 0, 'run')}"
+    number = session.last.run or 0
+    if number < 2:
+        return how
+    return f"{how}; run {number} of it" if session.last.kernel else f"{how}; {counted(number, 'run')}"
 
 
 def more(count: int) -> str:

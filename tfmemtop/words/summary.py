@@ -25,7 +25,7 @@ def summary(state: State, readings: int) -> list[str]:
 
 def left(state: State, run: RunState) -> list[str]:
     """The newest *run* in figures, for a user who leaves the screen. It may go on."""
-    which = f"run {run.run} of {shlex.join(program(run.argv))}"
+    which = f"run {run.run} of {run.notebook or shlex.join(program(run.argv))}"
     how = "read from outside, it goes on" if run.outside and run.going else ending(run.ending)
     return [f"{which}: {format_duration(_until(state, run) - run.started)}, {how}", *figures(state, run)]
 

@@ -8,7 +8,7 @@ from tfmemtop.rules.grouping import Group, alike
 from tfmemtop.rules.remedy import Action
 from tfmemtop.rules.run_review import Held, RunReview
 from tfmemtop.rules.verdict import weighed
-from tfmemtop.state.program import program
+from tfmemtop.state.program import title
 from tfmemtop.suggested import Basis, SuggestedLimit
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import spoken
@@ -41,13 +41,18 @@ def heading(seen: RunReview) -> str:
     how = ending(run.ending) if run.ending else WENT_ON if run.left else UNSEEN
     where = f"on {cards or 'a machine without a GPU'}"
     if run.outside:
-        return f"Run {run.run}, {_short(run.argv)}: read from outside for {spoken(took)}, {how}; {where}. {NOT_KNOWN}"
-    return f"Run {run.run}, {_short(run.argv)}: {spoken(took)}, {how}; {where}."
+        return f"Run {run.run}, {_short(title(run))}: read from outside for {spoken(took)}, {how}; {where}. {NOT_KNOWN}"
+    return f"Run {run.run}, {_short(title(run))}: {spoken(took)}, {how}; {where}."
 
 
-def _short(argv: Sequence[str]) -> str:
-    text = " ".join(" ".join(program(argv)).split())
+def _short(title: str) -> str:
+    text = " ".join(title.split())
     return text if len(text) <= _COMMAND else text[:_COMMAND].rstrip() + " …"
+
+
+def restarted(run: int, before: Sequence[str]) -> str:
+    """The run of a Jupyter kernel before *run*, and how to ask for it; *before* are the sessions, the newest last."""
+    return f"Run {run - 1} of this kernel is session {before[-1]}: tfmemtop why {before[-1]}" if before else ""
 
 
 def of_a_rank(place: Placement) -> str:

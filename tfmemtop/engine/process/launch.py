@@ -9,10 +9,18 @@ from tfmemtop.settings import Settings
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
-    """A Jupyter kernel: the process that becomes it, and its connection file, which its restarts share."""
+    """A Jupyter kernel: the process that becomes it, its connection file, and the file of its notebook, if known.
+
+    ``shared`` is what all its starts have in common. This is start number ``start`` of them, and the sessions of those
+    before are ``earlier``, as far as they are told of.
+    """
 
     pid: int
     connection: str
+    shared: str
+    notebook: str | None = None
+    start: int = 1
+    earlier: tuple[str, ...] = ()
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,7 +78,7 @@ class Runs:
         self._oom: OomCounter | None = None
         self._ending = False
         self._others: dict[int, Callable[[int], None]] = {}
-        self.number = 0
+        self.number = launch.kernel.start - 1 if launch.kernel else 0
         self.end: RunEnd | None = None
 
     @property
@@ -151,6 +151,8 @@ class Runs:
                 cwd=readable(self._launch.cwd),
                 settings=run.settings,
                 kernel=readable(kernel.connection) if kernel else None,
+                notebook=readable(kernel.notebook) if kernel and kernel.notebook else None,
+                earlier=kernel.earlier if kernel else (),
             )
         )
 

@@ -32,7 +32,8 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A session in progress. ``pid`` is the engine's; ``started`` is seconds since the epoch.
 
     ``reads`` is the process that it reads from outside, whose ``command`` it then has. ``kernel`` is the process of the
-    Jupyter kernel that it watches, which is no child of the engine; ``connection`` its connection file.
+    Jupyter kernel that it watches, which is no child of the engine; ``connection`` its connection file, ``notebook``
+    that of its notebook, if known.
     """
 
     id: str
@@ -44,6 +45,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     reads: int | None = None
     kernel: int | None = None
     connection: str | None = None
+    notebook: str | None = None
 
 
 class SessionFolder:

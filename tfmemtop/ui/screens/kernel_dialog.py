@@ -1,5 +1,6 @@
 """The question whether Jupyter is to restart a kernel now."""
 
+from tfmemtop.notebooks.origin import starts_are_told_apart
 from tfmemtop.notebooks.server import Server
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.ui.draw.palette import Glyphs
@@ -8,9 +9,10 @@ from tfmemtop.words import kernels as words
 from tfmemtop.words.settings import SCRIPTS_OWN, chosen
 
 
-def kernel_dialog(server: Server | None, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:
-    """Whether the *server* shall restart the kernel; without one, what the user must do."""
-    text = [words.hold_from_restart(chosen(upcoming.settings) or [SCRIPTS_OWN])]
+def kernel_dialog(server: Server | None, connection: str, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:
+    """Whether the *server* shall restart the kernel with that *connection* file; without one, what the user must do."""
+    apart = starts_are_told_apart(connection)
+    text = [words.hold_from_restart(chosen(upcoming.settings) or [SCRIPTS_OWN], apart=apart)]
     options = [Option("stay", value=False, description=words.STAYS, key="n")]
     if server is None:
         text.append(words.NO_SERVER)

@@ -1,5 +1,6 @@
 """H: the runs of this session, two of them laid over one another, and the difference in words."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -28,8 +29,10 @@ _ONE_LINE_FROM = 160
 class RunsPanel(MovedPanel):
     """The list, the graph and the words. Two runs are laid over: those picked, else the newest two."""
 
-    def __init__(self, *, glyphs: Glyphs = UNICODE) -> None:
+    def __init__(self, *, earlier: Mapping[str, RunState] | None = None, glyphs: Glyphs = UNICODE) -> None:
+        """*earlier*: runs of other sessions, which are shown before those of this one."""
         super().__init__(glyphs=glyphs)
+        self._earlier = {} if earlier is None else earlier
         self.picked: list[int] = []  # runs, the one picked last at the end
         self._chosen: int | None = None  # the run under the cursor, once it has been moved
         self._measure: Measure | None = None
@@ -40,15 +43,20 @@ class RunsPanel(MovedPanel):
     # What is shown.
 
     @property
+    def runs(self) -> list[RunState]:
+        """All runs, oldest first."""
+        return [*sorted(self._earlier.values(), key=lambda run: run.run), *self.state.runs]
+
+    @property
     def at(self) -> int:
         """The index of the run under the cursor: the newest until it is moved."""
-        runs = self.state.runs
+        runs = self.runs
         return next((i for i, run in enumerate(runs) if run.run == self._chosen), len(runs) - 1)
 
     @property
     def pair(self) -> list[RunState]:
         """The runs laid over one another, the earlier first; only one while there is no other."""
-        runs = self.state.runs
+        runs = self.runs
         wanted = [run for run in runs if run.run in self.picked]
         # With one picked, what it is held against is the newest; with none, the newest and the one before.
         others = [run for run in reversed(runs) if run not in wanted]
@@ -69,8 +77,9 @@ class RunsPanel(MovedPanel):
         return known[(known.index(self.measure) + 1) % len(known)]
 
     def build(self, width: int, height: int) -> list[Line]:
-        runs = self.state.runs
-        lines = [self.title_line(width, "Runs of this session", f"{len(runs)} run{'s' * (len(runs) != 1)}")]
+        runs = self.runs
+        title = panels.runs_title(kernel=any(run.kernel for run in runs))
+        lines = [self.title_line(width, title, f"{len(runs)} run{'s' * (len(runs) != 1)}")]
         self._spots = range(0)
         if not runs:
             return [*lines, [], [Segment(f"  {panels.NO_RUN}", DIM)]]
@@ -130,7 +139,7 @@ class RunsPanel(MovedPanel):
 
     def move(self, count: int) -> None:
         """Go to another run."""
-        if runs := self.state.runs:
+        if runs := self.runs:
             self._chosen = runs[clamp(self.at + count, 0, len(runs) - 1)].run
             self.redraw()
 
@@ -140,7 +149,7 @@ class RunsPanel(MovedPanel):
 
     def pick(self) -> None:
         """Lay the run under the cursor over another, or no longer; of three picked the first goes."""
-        if runs := self.state.runs:
+        if runs := self.runs:
             number = runs[self.at].run
             if number in self.picked:
                 self.picked.remove(number)
@@ -155,7 +164,7 @@ class RunsPanel(MovedPanel):
 
     def on_click(self, click: textual_events.Click) -> None:
         if click.y in self._spots:
-            self._chosen = self.state.runs[self._top + click.y - self._spots.start].run
+            self._chosen = self.runs[self._top + click.y - self._spots.start].run
             self.pick()
 
     def on_mouse_scroll_down(self, event: textual_events.MouseScrollDown) -> None:
@@ -177,12 +186,12 @@ class RunsScreen(FullScreen[RunsPanel]):
     ]
 
     def __init__(self, session: Session, *, glyphs: Glyphs) -> None:
-        super().__init__(session, RunsPanel(glyphs=glyphs))
+        super().__init__(session, RunsPanel(earlier=session.earlier, glyphs=glyphs))
 
     def hints(self) -> list[tuple[str, str]]:
         panel = self.panel
         hints = [("Esc", "back")]
-        if len(panel.state.runs) > 1:
+        if len(panel.runs) > 1:
             # In a replay Space plays, as everywhere.
             pick = "Enter" if self.session.replay else "Space"
             hints += [(f"{panel.glyphs.up}{panel.glyphs.down}", "run"), (pick, "lay over")]

@@ -1,0 +1,203 @@
+"""Restarts of a kernel: what is chosen on the screen holds, and each is a run that its others are found from."""
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.notebooks.conftest import PROGRAM, Notebook, until
+from tests.notebooks.test_screen import _screen, _shown, _until
+from tests.patience import PATIENCE_S
+from tests.ui.test_app import press
+from tfmemtop import events as ev
+from tfmemtop.engine.sources.procfs import read_environment
+from tfmemtop.engine.stream.folders import SessionInfo, sessions
+from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
+from tfmemtop.notebooks.origin import notebook, shared_by_starts
+from tfmemtop.options import UiOptions
+from tfmemtop.recording import RecordingError, read
+from tfmemtop.session.source import LiveSource
+from tfmemtop.settings import Settings
+from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.words import kernels
+
+MIB = 1 << 20
+
+
+def _run(session: SessionInfo) -> ev.Run:
+    """The only run in the session's own recording."""
+
+    def recorded() -> list[ev.Run]:
+        try:
+            return [event for event in read(place_for(session.id)).events() if isinstance(event, ev.Run)]
+        except RecordingError:
+            return []  # it has just begun
+
+    (run,) = until(recorded)
+    assert isinstance(run, ev.Run)
+    return run
+
+
+def _told(*command: str) -> str:
+    done = subprocess.run([PROGRAM, *command], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    return " ".join(done.stdout.split())
+
+
+async def test_growth_limit_and_allocator_hold_from_the_next_restart_and_each_is_found(jupyter: Path) -> None:
+    notebook = await asyncio.to_thread(Notebook)
+    try:
+        first = notebook.session()
+        async with (await _screen(first)).run_test(size=(140, 40)) as pilot:
+            await _shown(pilot, "run 1")
+            shown = pilot.app
+            assert isinstance(shown, TfmemtopApp)
+            await press(pilot, "L", *"200M", "enter", "A")
+            upcoming = shown.session.next
+            assert upcoming is not None
+            # The key G asks for a GPU first. What it then does is this.
+            shown.session.choose(upcoming.with_growth_cycled())
+            await _until(pilot, lambda: shown.state.upcoming and shown.state.upcoming.growth)
+            await press(pilot, "Q")
+        wanted = Settings(growth="on", memory_limit=200 * MIB, allocator="bfc")
+        held = []
+        for _ in range(2):
+            await asyncio.to_thread(notebook.restart)
+            held.append(notebook.session())
+            environment = read_environment(notebook.pid)
+            assert environment["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+            assert environment["TF_CPU_ALLOCATOR_USE_BFC"] == "true"
+            assert environment["TF_CPU_BFC_MEM_LIMIT_IN_MB"] == "200"
+        runs = [_run(session) for session in (first, *held)]
+        assert [run.settings for run in runs] == [Settings(), wanted, wanted]
+        assert [run.run for run in runs] == [1, 2, 3]
+        assert runs[2].earlier == (first.id, held[0].id)
+        options = UiOptions(recording=kept_recordings().get)
+        source = (await _screen(held[1])).session.source
+        assert isinstance(source, LiveSource)
+        async with TfmemtopApp(source, options).run_test(size=(140, 40)) as pilot:
+            await _shown(pilot, "run 3")
+            await press(pilot, "H")
+            listed = await _shown(pilot, "3 runs")
+            assert "Runs of this kernel" in listed and listed.count("limit 200.0 MiB") >= 2
+            await press(pilot, "escape", "Q")
+    finally:
+        notebook.end(now=True)
+    assert f"{held[0].id}.jsonl.gz" in _told("compare", held[1].id)
+    assert f"Run 2 of this kernel is session {held[0].id}" in _told("why", held[1].id)
+
+
+class Window:
+    """Starts kernels as a window of VS Code does (vscode-jupyter, ``kernelProcess.node.ts``).
+
+    It makes a new connection file for each start. Where the first word of the kernelspec is a Python, and it runs
+    ipykernel, it runs the Python of an environment that it has found itself, with the words that follow.
+    """
+
+    def __init__(self, jupyter: Path, python: str) -> None:
+        self._spec = json.loads((jupyter / "data" / "kernels" / "tfmemtop" / "kernel.json").read_text())
+        self._runtime, self._folder, self._python = jupyter / "runtime", jupyter, python
+        self.client = self._start()
+
+    def _start(self) -> Any:
+        from jupyter_client import BlockingKernelClient
+        from jupyter_client.connect import write_connection_file
+
+        self._runtime.mkdir(exist_ok=True)
+        path = str(self._runtime / f"kernel-v3{secrets.token_hex(20)}.json")
+        write_connection_file(path)
+        argv: list[str] = self._spec["argv"]
+        name = Path(argv[0]).name
+        if name in ("python", "python3") and "ipykernel" in argv[argv.index("-m") + 1]:
+            at = argv.index("{connection_file}")
+            command = [self._python, *argv[1 : at - 1], *argv[at + 1 :], f"--f={path}"]
+        else:
+            command = [word.replace("{connection_file}", path) for word in argv]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            command, cwd=self._folder, stdin=pipe, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        client = BlockingKernelClient(connection_file=path)
+        client.load_connection_file()
+        client.start_channels()
+        client.kernel_info(reply=True, timeout=PATIENCE_S)
+        return client
+
+    def session(self) -> SessionInfo:
+        found: SessionInfo = until(lambda: next((one for one in sessions() if one.kernel == self.process.pid), None))
+        return found
+
+    def restart(self) -> None:
+        before = self.process
+        self.end()
+        assert before.returncode is not None
+        self.client = self._start()
+
+    def end(self) -> None:
+        self.client.stop_channels()
+        self.process.terminate()
+        self.process.wait(PATIENCE_S)
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+
+@pytest.fixture
+def window(jupyter: Path, tmp_path: Path) -> Iterator[Window]:
+    bare = tmp_path / "python"  # without what tfmemtop needs
+    bare.symlink_to(Path(sys.base_prefix) / "bin" / "python3")
+    made = Window(jupyter, str(bare))
+    yield made
+    made.end()
+
+
+async def test_a_window_of_vs_code_starts_and_restarts_the_kernel(window: Window) -> None:
+    assert window._spec["metadata"]["interpreter"]["path"] == window._spec["metadata"]["tfmemtop"]["python"]
+    first = window.session()
+    async with (await _screen(first)).run_test(size=(140, 40)) as pilot:
+        await _shown(pilot, "run 1")
+        await press(pilot, "L", *"200M", "enter")
+        shown = pilot.app
+        assert isinstance(shown, TfmemtopApp)
+        assert [note.message for note in shown._notifications] == [kernels.chosen(apart=False)]
+        await _until(pilot, lambda: shown.state.upcoming)
+        await asyncio.to_thread(window.restart)
+        second = window.session()
+        followed = await _until(pilot, lambda: shown.return_value)
+        assert followed.follow == second.id
+    run = _run(second)
+    assert (run.run, run.earlier, run.settings.memory_limit) == (2, (first.id,), 200 * MIB)
+    os.kill(window.process.pid, signal.SIGINT)
+    reply = window.client.execute("6 * 7", reply=True, timeout=PATIENCE_S)
+    assert reply["content"]["status"] == "ok"
+
+
+def test_kernels_of_other_windows_folders_and_kernelspecs_are_others() -> None:
+    def shared(number: str, command: str = "python", folder: str = "/a", window: tuple[int, float] = (7, 1.5)) -> str:
+        path = f"/run/kernel-v3{number}.json"
+        return shared_by_starts(path, [command, "-m", "ipykernel_launcher", f"--f={path}"], folder, window)
+
+    same = shared("0a")
+    assert shared("0b") == same
+    assert same not in (shared("0c", "tfmemtop"), shared("0c", folder="/b"), shared("0c", window=(7, 2.5)))
+    assert shared_by_starts("/run/kernel-81fe.json", ["python"], "/a", (7, 1.5)) == "/run/kernel-81fe.json"
+
+
+@pytest.mark.parametrize(
+    ("parent", "said"),
+    [
+        (["python", "/bin/jupyter-execute", "--inplace", "/home/ada/train.ipynb"], "train.ipynb"),
+        (["python", "/bin/jupyter-execute", "one.ipynb", "two.ipynb"], None),
+        (["python3", "/bin/papermill", "train.ipynb", "out/train.ipynb", "-p", "batch", "8"], "train.ipynb"),
+        (["node", "extensionHost"], None),
+    ],
+)
+def test_the_notebook_is_told_by_what_runs_it(parent: list[str], said: str | None) -> None:
+    assert notebook({}, parent) == said
+    assert notebook({"JPY_SESSION_NAME": "/home/ada/lab.ipynb"}, parent) == "lab.ipynb"
