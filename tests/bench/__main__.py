@@ -23,6 +23,7 @@ NAMES = (
     "recording",
     "hooks",
     "windows",
+    "exporting",
     "peers",
     "cluster",
 )
