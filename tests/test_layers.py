@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "tfmemtop"
 # room → rooms of tfmemtop it may import; what stands in nobody's list is free to all.
 MAY_IMPORT: dict[str, set[str]] = {
     "words": {
+        "cluster",
         "tensorflow_text",
         "doctor.check",
         "engine.process.unstarted",
@@ -43,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "events": {"ending", "settings", "bounds", "placement"},
     "options": set(),
     "recording": {"tensorflow_text", "events", "settings", "units"},
-    "reports": {"events", "words", "state", "rules", "units"},
+    "reports": {"cluster", "events", "words", "state", "rules", "units"},
     "inject": set(),
     "help": set(),
     "agent": set(),
@@ -79,10 +80,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "metrics",  # whose process it starts, and hands the stream to
         "agent.layouts",  # the same table serves from inside and from outside
     },
+    # answers of Prometheus: rows of an overview, and events of one GPU
+    "cluster": {"events", "rules", "settings", "state"},
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
-        *("charset", "help", "words", "engine.stream.client", "placement"),
+        *("charset", "help", "words", "engine.stream.client", "placement", "cluster"),
         "notebooks.server",  # which can restart a kernel
         "notebooks.origin",  # for which starts a choice holds
     },
@@ -91,7 +94,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "uncollected",
         *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
-        *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard"),
+        *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard", "cluster"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
     "boot": set(),

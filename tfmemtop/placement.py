@@ -76,8 +76,8 @@ _STARTERS = (
         or_ranks="SLURM_NTASKS",
     ),
     _Numbers("pmi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
-    _Numbers("pmix", "PMIX_RANK", wants_ranks=False),
-    _Numbers("kubernetes", "JOB_COMPLETION_INDEX", wants_ranks=False),
+    _Numbers("pmix", "PMIX_RANK", "TFMEMTOP_RANKS", wants_ranks=False),
+    _Numbers("kubernetes", "JOB_COMPLETION_INDEX", "TFMEMTOP_RANKS", wants_ranks=False),
 )
 
 

@@ -73,6 +73,7 @@ def test_files_to_compare_and_to_explain() -> None:
         assert command(line) == "compare"
         found = arguments(line)
         assert (found.first, found.second, found.json) == ("a.jsonl", "b.jsonl", True)
+    assert arguments("compare a b c d").more == ["c", "d"]
     assert (arguments("compare a.jsonl").first, arguments("compare a.jsonl").second) == ("a.jsonl", None)
     found = arguments("holders --by op a.jsonl --device GPU:1")
     assert (found.file, found.by, found.device, found.json) == ("a.jsonl", "op", "GPU:1", False)
@@ -127,7 +128,7 @@ def test_every_option_arrives() -> None:
         ("why a b", "why does not understand 'b'"),
         (
             "replay a --json",
-            "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once, not of replay",
+            "--json is an option of ls, why, holders, compare, whatif, cluster, fit, doctor, --once, not of replay",
         ),
         ("fit", "fit needs a command; for example: tfmemtop fit -- python train.py"),
         ("fit python train.py", "fit does not understand 'python'; put -- before the command"),
@@ -143,13 +144,13 @@ def test_every_option_arrives() -> None:
         ("--seconds 5 fit", "fit needs a command"),
         ("record -o f --tries 3 -- x", "--tries is an option of fit, not of record"),
         ("convert a", "convert needs OUT; for example: tfmemtop convert run.jsonl.gz run.jsonl"),
-        ("compare a b c", "compare does not understand 'c'"),
+        ("why a b", "why does not understand 'b'"),
         ("compare a b -- x", "compare takes no command"),
         ("attach -- x", "attach takes no command"),
         ("demo -- x", "demo takes no command"),
         ("--once -- x", "--once takes no command"),
         ("--once attach", "--once goes with no other command"),
-        ("--json", "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once"),
+        ("--json", "--json is an option of ls, why, holders, compare, whatif, cluster, fit, doctor, --once"),
         ("-o f -- x", "-o is an option of record"),
         ("--record f record -o g -- x", "--record is an option of tfmemtop -- COMMAND, demo, attach, not of record"),
         (
@@ -166,7 +167,8 @@ def test_every_option_arrives() -> None:
         ("reply run.jsonl", "there is no command 'reply'; did you mean replay? To run a program of that name: tfm"),
         (
             "--json",
-            "--json is an option of ls, why, holders, compare, whatif, fit, doctor, --once; use tfmemtop --once --json",
+            "--json is an option of ls, why, holders, compare, whatif, cluster, fit, doctor, --once; "
+            "use tfmemtop --once --json",
         ),
         ("fit --cpu-pool 1G -- x", "use --from and --to"),
         ("--gpus", "--gpus: expected one argument"),

@@ -13,7 +13,8 @@ import pexpect
 import pytest
 
 from tests.patience import PATIENCE_S
-from tfmemtop.events import Allocator, Hook, HookEnd, Run, RunEnd, Session
+from tfmemtop.engine.sources.procfs import descendants
+from tfmemtop.events import Allocator, Hook, HookEnd, Process, Run, RunEnd, Session
 from tfmemtop.recording import read
 
 RECORD = """
@@ -82,10 +83,10 @@ def test_term_is_passed_on(tmp_path: Path) -> None:
 COUNTS = """
 import signal, sys, time
 heard = []
-for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT):
     signal.signal(number, lambda number, _: heard.append(number))
 print("up", flush=True)
-while len(set(heard)) < 3:
+while len(set(heard)) < 4:
     time.sleep(0.1)
 time.sleep(0.5)  # for what should not come
 print(sorted(heard), flush=True)
@@ -98,10 +99,30 @@ def test_a_signal_to_the_group_reaches_the_script_once_and_one_to_us_too(tmp_pat
         recording(tmp_path / "r", sys.executable, "-c", COUNTS), stdout=subprocess.PIPE, start_new_session=True
     ) as recorder:
         assert recorder.stdout and recorder.stdout.readline() == b"up\n"
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT):
             (os.killpg if to_all else os.kill)(recorder.pid, number)
-        assert recorder.stdout.read() == b"[1, 10, 15]\n"
+        assert recorder.stdout.read() == b"[1, 10, 15, 18]\n"
         assert recorder.wait(30) == 0
+
+
+def test_a_signal_to_all_that_descend_from_us_reaches_the_script_once(tmp_path: Path) -> None:
+    """As Slurm sends it, which follows the parents of processes (``proctrack/linuxproc``)."""
+    with subprocess.Popen(recording(tmp_path / "r", sys.executable, "-c", COUNTS), stdout=subprocess.PIPE) as recorder:
+        assert recorder.stdout and recorder.stdout.readline() == b"up\n"
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT):
+            for pid in (recorder.pid, *descendants(recorder.pid)):
+                os.kill(pid, number)
+        assert recorder.stdout.read() == b"[1, 10, 15, 18]\n"
+        assert recorder.wait(30) == 0
+
+
+def test_what_listens_for_us_is_no_process_of_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    command = recording(path, sys.executable, "-c", "import time; time.sleep(1.5)")
+    subprocess.run(command, timeout=PATIENCE_S, check=True)
+    events = list(read(path).events())
+    (script,) = {event.pid for event in events if isinstance(event, Run)}
+    assert {event.pid for event in events if isinstance(event, Process) and event.run} == {script}
 
 
 def test_an_interrupt_for_us_alone_reaches_the_script(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Does what the replay says come true on a GPU? ``python -m tests.gpu.whatif_table [--bisect] [--at-once 6] [NAME…]``.
 
-Each script is recorded once with growth on and no limit. The table that ``tfmemtop whatif`` makes of that recording
+Each script is recorded once with growth on, ``--trace`` and no limit. The table that ``tfmemtop whatif`` makes of that
 says the smallest limits, for growth on and off. Then the script runs under five limits around these, recorded as well.
 At and above *surely* none may fail, below *at least* none may pass, and where it passes the pool is to be within 2 %
 of what was said. With ``--bisect`` more runs find the smallest limit that really passes.
@@ -55,7 +55,7 @@ def course(path: Path) -> Course:
 def prove(name: str, program: Path, folder: Path, *, bisects: bool) -> list[Proof]:
     """What was predicted of the script called *name* and how it went, for growth on and off."""
     first = folder / f"whatif-{name}.jsonl"
-    if not recorded(name, first, "--growth", "on"):
+    if not recorded(name, first, "--growth", "on", "--trace"):
         raise RuntimeError(f"{name} fails without a limit")
     said, traced = _asked("whatif", str(first), "--json"), course(first)
     exact = said["rows"][0]["pool"] == peak_pool(first)

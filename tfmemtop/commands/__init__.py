@@ -22,6 +22,7 @@ NAMES = (
     "holders",
     "compare",
     "whatif",
+    "cluster",
     "convert",
     "dashboard",
     "fit",

@@ -1,13 +1,16 @@
-"""Compare two runs: their figures side by side, and the differences in words.
+"""Compare two runs, or the ranks of a job, and say how they differ.
 
 usage: tfmemtop compare [A [B]] [--json]
+usage: tfmemtop compare RANK RANK RANK… [--json]
 example: tfmemtop compare before.jsonl after.jsonl
 
 A and B are recordings, or names of sessions, see tfmemtop ls. A:2 means run 2 of one that has several. Without B, the
 last two runs of A are compared; without A those of the last session, or if it has one run, the last two sessions.
+Three or more recordings, or two ranks of one job, are compared as ranks: which differs from the others, and how.
 A Jupyter kernel's run is compared with the one before its restart, which is a session of its own.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,22 +21,26 @@ from tfmemtop.commands.known_sessions import recorded
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.recorded import fold, no_run, numbered
-from tfmemtop.commands.saying import tell, tell_json
+from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.options import Refusal
 from tfmemtop.reports.compare import table, to_json
+from tfmemtop.reports.ranks import table as ranks_table
+from tfmemtop.reports.ranks import to_json as ranks_to_json
 from tfmemtop.state import State
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.holder_choice import chosen
 from tfmemtop.state.holder_views import Listed, listed
 from tfmemtop.state.holders import By
+from tfmemtop.state.ranks import Rank
 
 
 class Arguments(Parsed):
-    """``first`` and ``second`` are recordings, as ``FILE`` or ``FILE:N``."""
+    """All but ``json`` are recordings, as ``FILE`` or ``FILE:N``."""
 
     first: str | None = None
     second: str | None = None
+    more: Sequence[str] = ()
     json: bool = False
 
 
@@ -42,6 +49,7 @@ def declare(parser: Parser) -> None:
     parser.arguments = Arguments
     parser.add_argument("first", metavar="A", nargs="?", help="a recording or a session; A:2 means its run 2")
     parser.add_argument("second", metavar="B", nargs="?", help="another; without it, the last two runs of A")
+    parser.add_argument("more", metavar="RANK", nargs="*", help="further ranks of a job")
     add_json_option(parser)
 
 
@@ -52,6 +60,12 @@ def run(arguments: Arguments) -> int:
         Refusal: a file cannot be read, or there is no second run to compare with.
     """
     one, other = arguments.first, arguments.second
+    if ranks := _ranks([name for name in (one, other, *arguments.more) if name is not None]):
+        if arguments.json:
+            tell_json(msgspec.json.format(msgspec.json.encode(ranks_to_json(ranks))))
+        else:
+            tell(ranks_table(ranks))
+        return 0
     if other is None and not (one and numbered(one)[1]):
         first, second = _last_two(one)
     else:
@@ -62,6 +76,60 @@ def run(arguments: Arguments) -> int:
     else:
         tell(table(first.figures, second.figures, holders))
     return 0
+
+
+def _ranks(names: Sequence[str]) -> list[Rank]:
+    """The ranks that *names* are; none if these are two runs, or fewer."""
+    if len(names) < 2:
+        return []
+    ranks = [rank for name in names if (rank := _rank(name, needed=len(names) == 2))]
+    if len(names) == 2:
+        one, other = (rank.placement for rank in ranks)
+        same_job = one is not None and other is not None and one.job == other.job
+        return ranks if same_job and ranks[0].number != ranks[1].number else []
+    if len(ranks) < 2:
+        raise Refusal("fewer than two of the recordings can be compared")
+    return _newest(ranks)
+
+
+def _rank(name: str, *, needed: bool) -> Rank | None:
+    """The rank that *name* means. One that cannot be read is told, and if not *needed*, left out."""
+    path, number = numbered(name)
+    try:
+        state = fold(path, number)
+        found = [run for run in state.runs if number in (None, run.run)]
+        if not found:
+            raise no_run(path, number)
+    except Refusal as refusal:
+        if needed:
+            raise
+        say(f"{refusal}; it is left out")
+        return None
+    session = state.session
+    hooked = [process.hooked.hello.tensorflow for process in state.processes.values() if process.hooked]
+    placement = session.placement if session else None
+    return Rank(
+        name=Path(name).name,
+        placement=placement,
+        host=placement.host if placement else session.host if session else "",
+        started=(session.started if session else 0.0) + found[-1].started,
+        tensorflow=next(iter(filter(None, hooked)), None),
+        figures=figures(found[-1], state.now, Path(name).name),
+    )
+
+
+def _newest(ranks: list[Rank]) -> list[Rank]:
+    """*ranks* in their order; of a job that was started again, the newest start of each."""
+    newest: dict[tuple[object, ...], Rank] = {}
+    for place, rank in enumerate(ranks):
+        job = rank.placement.job if rank.placement else None
+        key = (place,) if rank.number is None else (job, rank.number)
+        before = newest.get(key)
+        if before is not None:
+            older, rank = sorted((before, rank), key=lambda each: each.started)
+            say(f"{older.name} is left out: {rank.name} is a newer start of the same rank")
+        newest[key] = rank
+    return sorted(newest.values(), key=lambda rank: (rank.number is None, rank.number or 0))
 
 
 class _Run(NamedTuple):

@@ -256,8 +256,11 @@ def _show(lines: list[str], _: Arguments) -> int:
 def _choose(head: list[str], dashes: bool) -> tuple[str, list[str]]:
     """The command that *head* names, and *head* without its name. Options may stand before it."""
     if "--once" in head:
-        head = [word for word in head if word != "--once"]
-        place = next(_words(head), None)
+        without = [word for word in head if word != "--once"]
+        place = next(_words(without), None)
+        if place is not None and without[place] == "cluster":
+            return "cluster", [word for word in head if word != "cluster"]
+        head = without
         if place is not None:
             raise Refusal(f"--once goes with no other command such as {head[place]}")
         return "once", head

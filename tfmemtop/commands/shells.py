@@ -13,7 +13,7 @@ from tfmemtop.commands.parser import Trailing, parser_of
 from tfmemtop.help import topics
 
 _KINDS: dict[str, "Kind"] = {
-    **dict.fromkeys(("FILE", "A", "B", "OUT"), "file"),
+    **dict.fromkeys(("FILE", "A", "B", "OUT", "RANK"), "file"),
     "COMMAND": "program",
     "RUN": "session",
 }

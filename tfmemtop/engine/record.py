@@ -25,7 +25,7 @@ from tfmemtop.recording import Writer
 
 _OURS = {
     # What the kernel says of our own process, or of its terminal, and what cannot be caught.
-    *(signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),
+    *(signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS),
     *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGWINCH, signal.SIGURG),
 }
@@ -93,7 +93,9 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
     heeded = {n for n in signal.valid_signals() - _OURS if signal.getsignal(n) is not signal.SIG_IGN}
     with closing(GroupListener(heeded)) as group:
         maps_every_s = RECORDED_PACE_S if thinner is None else KEPT_PACE_S
-        async with open_watch(stream, launch, folder, maps_every_s=maps_every_s, exporter=exporter) as watch:
+        async with open_watch(
+            stream, launch, folder, maps_every_s=maps_every_s, helper=group.pid, exporter=exporter
+        ) as watch:
             run = await watch.prepare(launch.argv, launch.settings)
             with _passed_on(heeded, group, watch.runs):
                 watch.start(run)

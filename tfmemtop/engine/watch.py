@@ -202,13 +202,14 @@ def open_watch(
     output: int | None = None,
     maps_every_s: float | None = None,
     nvml: Nvml | None = None,
+    helper: int = 0,
     exporter: Exporter | None = None,
 ) -> Watch:
     """The watch over runs of ``launch.argv``, with all its parts.
 
     The script's stdio is *terminal*, which *pump* reads; or the file descriptor *output*; or this process's own.
     *maps_every_s* has all memory maps read so far apart, whether a screen wants them or not. *nvml* is this machine's
-    if not given. The *exporter* gets the stream too.
+    if not given. The process *helper* is a child of this one and not the script's. The *exporter* gets the stream too.
     """
     dumps_in, marked = dumps_folder(folder.hook_socket), mark(folder.hook_socket)
     chunks = ChunkMaps(stream, dumps_in)
@@ -226,7 +227,7 @@ def open_watch(
         return probes.sessions() | replays.sessions() | ({exporter.pid} if exporter else set())
 
     kernel = launch.kernel.pid if launch.kernel else None
-    readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked, kernel), ours, nvml)
+    readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked, kernel, helper), ours, nvml)
     outside = FromOutside(stream, dumps_in, chunks.take, launch.interval_s)
     xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
     drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]

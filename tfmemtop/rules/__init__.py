@@ -65,10 +65,24 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+FIGURES_ALONE: tuple[Rule, ...] = (leak, others_hold_the_card, whole_card_reserved, limit_and_peak, cached_but_idle)
+"""Those that need only figures of pools and cards: they hold also where nothing else is told of a run."""
+
+
 @once_per_revision
 def findings(state: State) -> list[Finding]:
     """All that holds now, most serious first; findings of one severity in the rules' order above."""
-    found = [finding for rule in RULES for finding in follow_rule(rule, state)]
+    return _followed(RULES, state)
+
+
+@once_per_revision
+def findings_of_figures(state: State) -> list[Finding]:
+    """What the rules of :data:`FIGURES_ALONE` find, in the same order."""
+    return _followed(FIGURES_ALONE, state)
+
+
+def _followed(rules: tuple[Rule, ...], state: State) -> list[Finding]:
+    found = [finding for rule in rules for finding in follow_rule(rule, state)]
     return sorted(found, key=lambda finding: finding.severity)
 
 
@@ -80,4 +94,4 @@ def follow_rule(rule: Rule, state: State) -> list[Finding]:
         return [RuleFailed(rule.__name__, error)]
 
 
-__all__ = ["RULES", "Finding", "findings", "follow_rule"]
+__all__ = ["FIGURES_ALONE", "RULES", "Finding", "findings", "findings_of_figures", "follow_rule"]

@@ -68,6 +68,13 @@ class Curve:
         known = cells if until is None else cells[: int(until / self.width_s)]
         return max((size for size in known if size != _NOTHING), default=None)
 
+    def between(self, begin: float, end: float, boundary: int) -> int | None:
+        """The highest of a *boundary* from *begin* to *end* seconds; ``None`` if nothing was read there."""
+        first = int(max(0.0, begin) / self.width_s)
+        last = max(first + 1, int(end / self.width_s))
+        cells = self._cells[first * BOUNDARIES + boundary : last * BOUNDARIES : BOUNDARIES]
+        return max((size for size in cells if size != _NOTHING), default=None)
+
     @property
     def begin(self) -> float | None:
         """Seconds from the start until memory was held; ``None`` if there is none."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from tfmemtop.cluster.watch import Asking, Watch
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.reports.summary import closing
@@ -45,6 +46,25 @@ def run_replay(path: Path, options: UiOptions) -> Outcome:
     return asyncio.run(_run(source, options))
 
 
+def run_cluster(asking: Asking, options: UiOptions, *, job: str | None, interval_s: float) -> Outcome:
+    """The screen of many machines, on what a Prometheus server has, until the user leaves."""
+    return asyncio.run(_cluster(asking, options, job, interval_s))
+
+
+async def _cluster(asking: Asking, options: UiOptions, job: str | None, interval_s: float) -> Outcome:
+    from tfmemtop.ui.cluster_app import ClusterApp
+
+    _forget_size()
+    watch = Watch(asking, interval_s)
+    app = ClusterApp(watch, options, job=job)
+    try:
+        with signals_end(app):
+            outcome = await app.run_async()
+    finally:
+        watch.close()
+    return outcome or Outcome(app.return_code or 0, trouble=app.trouble)
+
+
 def _keep(now: Choices, before: Choices, path: Path | None) -> Iterator[str]:
     """Keep what was chosen for the next screen, where that is something else; say so if it cannot be kept."""
     if now != before and path is not None:
@@ -64,10 +84,14 @@ def _summary(source: Source) -> tuple[str, ...]:
         return (f"the summary cannot be made: {describe(error)}",)
 
 
-async def _run(make_source: Callable[[], Awaitable[Source]], options: UiOptions) -> Outcome:
-    # Where a shell has exported them they are those of its start; Textual would not follow the terminal's own size.
+def _forget_size() -> None:
+    """Where a shell has exported it, it is that of its start; Textual would not follow the terminal's own."""
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
+
+
+async def _run(make_source: Callable[[], Awaitable[Source]], options: UiOptions) -> Outcome:
+    _forget_size()
     source = await make_source()
     try:
         before = choices.load(options.choices)

@@ -16,9 +16,10 @@ _SAME_TIME_S = 3 * WAIT_S
 
 
 class GroupListener:
-    """The second process. It ends with :meth:`close`, or with this process.
+    """The second process, of number ``pid``. It ends with :meth:`close`, or with this process.
 
-    Make it in the running loop and before there are other threads. It is not a child of this process.
+    Make it in the running loop and before there are other threads. It is a child of this process, as the script is:
+    Slurm may send a signal to every process that descends from what it started, and an orphan would not hear it.
 
     Raises:
         OSError: it cannot be started.
@@ -29,14 +30,13 @@ class GroupListener:
         self._heard, told = os.pipe()
         held, self._held = os.pipe()
         os.set_blocking(told, False)
-        between = os.fork()
-        if between == 0:
+        self.pid = os.fork()
+        if self.pid == 0:
             try:
-                if os.fork() == 0:
-                    _listen(numbers, told, held)
+                os.close(self._held)
+                _listen(numbers, told, held)
             finally:
                 os._exit(0)
-        os.waitpid(between, 0)
         os.close(told)
         os.close(held)
         self._at: dict[int, float] = {}
@@ -52,6 +52,10 @@ class GroupListener:
         self._loop.remove_reader(self._heard)
         os.close(self._heard)
         os.close(self._held)
+        with suppress(ChildProcessError):  # it has been ended, and collected with the script's
+            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:  # the number is still its
+                os.kill(self.pid, signal.SIGKILL)  # one that is stopped would not end by itself
+            os.waitpid(self.pid, 0)
 
     def _take(self) -> None:
         numbers = os.read(self._heard, 4096)

@@ -58,12 +58,16 @@ class _Known:
 class Host:
     """Remembers processes between looks. Not thread-safe: one look at a time."""
 
-    def __init__(self, root: int, inject: Path, mark: bytes | None = None, member: int | None = None) -> None:
+    def __init__(
+        self, root: int, inject: Path, mark: bytes | None = None, member: int | None = None, helper: int = 0
+    ) -> None:
         """*root*'s descendants are the run's, and orphans of theirs that have *mark* in their environment.
 
-        So is *member* with its descendants, a process with the hook that is no child of ours.
+        So is *member* with its descendants, a process with the hook that is no child of ours. The process *helper* is
+        not: tfmemtop started it for itself.
         """
         self._root = root
+        self._helper = helper
         self._member = member
         self._mark = mark
         self._since = since_boot() - 1
@@ -143,7 +147,7 @@ class Host:
             else:
                 stats[pid] = stat
         new: dict[int, Stat] = {}
-        for pid in pids - self._known.keys() - self._foreign - {self._root}:
+        for pid in pids - self._known.keys() - self._foreign - {self._root, self._helper}:
             stat = read_stat(pid)
             if stat is not None and not stat.zombie:
                 new[pid] = stat

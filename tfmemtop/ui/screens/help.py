@@ -85,17 +85,17 @@ class HelpDialog(Dialog[None]):
             rows = [(on_the_key(shown, self.glyphs), meaning) for shown, meaning in rows]
             if rows:
                 lines.append([Segment(title, BOLD)])
-                lines += _rows(rows, width, KEY)
+                lines += table_rows(rows, width, KEY)
         marks, graph = (
             [(getattr(self.glyphs, name, name), meaning) for name, meaning in rows]
             for rows in (words.MARKS, words.GRAPH)
         )
-        lines += [[], [Segment("Columns of the processes", BOLD)], *_rows(words.COLUMNS, width, PLAIN)]
-        lines += [[], [Segment("Marks before a process", BOLD)], *_rows(marks, width, PLAIN)]
-        lines += [[], [Segment("Signs in a graph", BOLD)], *_rows(graph, width, PLAIN)]
+        lines += [[], [Segment("Columns of the processes", BOLD)], *table_rows(words.COLUMNS, width, PLAIN)]
+        lines += [[], [Segment("Marks before a process", BOLD)], *table_rows(marks, width, PLAIN)]
+        lines += [[], [Segment("Signs in a graph", BOLD)], *table_rows(graph, width, PLAIN)]
         lines += [[], [Segment("Words", BOLD)]]
         for kind, word, meaning in words.LAYERS:
-            first, *rest = _rows([(word, meaning)], width - 3, PLAIN)
+            first, *rest = table_rows([(word, meaning)], width - 3, PLAIN)
             lines.append([Segment(f"  {self.glyphs.fill[kind] * 2} ", LAYER[kind]), *first[1:]])
             lines += [[Segment("   "), *line] for line in rest]
         none, light, medium, dense, full = list(shades(self.glyphs))
@@ -104,7 +104,7 @@ class HelpDialog(Dialog[None]):
         return lines
 
 
-def _rows(rows: Iterable[tuple[str, str]], width: int, style: Style) -> list[Line]:
+def table_rows(rows: Iterable[tuple[str, str]], width: int, style: Style) -> list[Line]:
     """Each of *rows*: what stands on the left in *style*, and beside it what it means, in as many lines as it takes."""
     lines: list[Line] = []
     rows = list(rows)

@@ -1,0 +1,161 @@
+"""A real Prometheus for tests: on a free port, with a folder of its own, ended with the test."""
+
+import base64
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.patience import PATIENCE_S
+
+BINARY = shutil.which("prometheus")
+NEEDED = pytest.mark.skipif(BINARY is None, reason="prometheus is not installed (Debian: apt-get install prometheus)")
+INTERVAL_S = 1
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+class Prometheus:
+    """The program, started with what is to be scraped."""
+
+    def __init__(self, folder: Path, port: int, *, password: str = "") -> None:
+        self.folder, self.port, self.password = folder, port, password
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready."""
+        arguments = [
+            *(BINARY or "prometheus", f"--config.file={self.folder}/prometheus.yml"),
+            *(f"--storage.tsdb.path={self.folder}/data", f"--web.listen-address=127.0.0.1:{self.port}"),
+            *("--log.level=error", "--query.lookback-delta=5m"),
+        ]
+        if self.password:
+            arguments.append(f"--web.config.file={self.folder}/web.yml")
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(arguments, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self._wait_for("/-/ready")
+
+    def stop(self) -> None:
+        """End it; what it has kept stays."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(PATIENCE_S)
+            self.process = None
+
+    def _wait_for(self, path: str) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self.get(path)
+                return
+            except OSError:
+                if time.monotonic() > until or (self.process and self.process.poll() is not None):
+                    raise
+            time.sleep(0.05)
+
+    def get(self, path: str) -> bytes:
+        """What it answers there."""
+        request = urllib.request.Request(self.url + path)
+        if self.password:
+            request.add_header("Authorization", "Basic " + base64.b64encode(f"ada:{self.password}".encode()).decode())
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            body: bytes = answer.read()
+            return body
+
+    def query(self, text: str) -> list[dict[str, Any]]:
+        """The series that *text* gives now."""
+        found: list[dict[str, Any]] = json.loads(self.get("/api/v1/query?" + urlencode({"query": text})))["data"][
+            "result"
+        ]
+        return found
+
+    def wait_until(self, text: str, count: int = 1) -> None:
+        """Wait until *text* gives so many series at the least."""
+        until = time.monotonic() + PATIENCE_S
+        while len(self.query(text)) < count:
+            assert time.monotonic() < until, f"{text}: {self.query(text)}"
+            time.sleep(0.05)
+
+
+def configuration(
+    exporters_port: int, hosts: Sequence[str], interval_s: float = INTERVAL_S, *, honor_labels: bool = True
+) -> str:
+    """The file that has it scrape those hosts."""
+    milliseconds = int(interval_s * 1000)
+    lines = [
+        f"global: {{scrape_interval: {milliseconds}ms, scrape_timeout: {min(milliseconds, 10_000)}ms}}",
+        "scrape_configs:",
+        "- job_name: tfmemtop",
+        f"  honor_labels: {'true' if honor_labels else 'false'}",
+        "  static_configs:",
+    ]
+    lines += [f"  - {{targets: ['{host}:9'], labels: {{__metrics_path__: '/{host}/metrics'}}}}" for host in hosts]
+    lines += [
+        "  relabel_configs:",
+        f"  - {{target_label: __address__, replacement: '127.0.0.1:{exporters_port}'}}",
+    ]
+    # The instance is the host's own, as it would be.
+    lines.insert(-1, "  - {source_labels: [__address__], target_label: instance}")
+    return "\n".join(lines) + "\n"
+
+
+_WEB = """\
+basic_auth_users:
+  ada: {hashed}
+"""
+
+
+def by_files(pattern: str) -> str:
+    """The file that has it scrape what files say that match *pattern*."""
+    return f"""\
+global: {{scrape_interval: 1s}}
+scrape_configs:
+- job_name: tfmemtop
+  honor_labels: true
+  file_sd_configs:
+  - {{files: ['{pattern}'], refresh_interval: 1s}}
+"""
+
+
+@contextmanager
+def prometheus(
+    folder: Path,
+    exporters_port: int,
+    hosts: Sequence[str],
+    interval_s: float = INTERVAL_S,
+    *,
+    hashed: str = "",
+    password: str = "",
+    honor_labels: bool = True,
+    files: str = "",
+) -> Iterator[Prometheus]:
+    """Prometheus, while this lasts. *hashed* is the bcrypt of *password*. With *files*, these say what it reads."""
+    exporters = configuration(exporters_port, hosts, interval_s, honor_labels=honor_labels)
+    (folder / "prometheus.yml").write_text(by_files(files) if files else exporters)
+    if password:
+        (folder / "web.yml").write_text(_WEB.format(hashed=hashed))
+    program = Prometheus(folder, free_port(), password=password)
+    program.start()
+    try:
+        yield program
+    finally:
+        program.stop()

@@ -1,0 +1,185 @@
+"""What a server may answer that is no figures: each is one clear line, and no secret is in it."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tfmemtop.cluster import client as client_module
+from tfmemtop.cluster.answers import courses, series
+from tfmemtop.cluster.client import Address, Client, NoAnswer, Trouble
+from tfmemtop.cluster.watch import Asking
+from tfmemtop.words.cluster import clocks_apart, no_answer
+
+Reply = Callable[[BaseHTTPRequestHandler], None]
+SECRET = "open-sesame"
+
+
+@contextmanager
+def server(reply: Reply) -> Iterator[str]:
+    """The URL of a server that answers each request with *reply*."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            reply(self)
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.daemon_threads = True
+    thread = threading.Thread(target=made.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{made.server_address[1]}"
+    finally:
+        made.shutdown()
+        made.server_close()
+
+
+def answering(code: int, body: bytes = b"", **headers: str) -> Reply:
+    def reply(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(code)
+        for name, value in headers.items():
+            request.send_header(name, value)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    return reply
+
+
+def breaking_off(request: BaseHTTPRequestHandler) -> None:
+    request.send_response(200)
+    request.send_header("Content-Length", "1000")
+    request.end_headers()
+    request.wfile.write(b'{"status":')
+
+
+REFUSED = b'{"status":"error","errorType":"bad_data","error":"invalid parameter"}'
+
+
+@pytest.mark.parametrize(
+    ("reply", "trouble", "said"),
+    [
+        (answering(401), Trouble.WHO_ARE_YOU, "it refuses the user, password or token (HTTP 401)"),
+        (answering(403), Trouble.WHO_ARE_YOU, "it refuses the user, password or token (HTTP 403)"),
+        (answering(404, b"<html>"), Trouble.NOT_PROMETHEUS, "what answers there is not Prometheus"),
+        (answering(200, b"<html>hello"), Trouble.NOT_PROMETHEUS, "what answers there is not Prometheus"),
+        (answering(200, b'{"status": "ok"}'), Trouble.NOT_PROMETHEUS, "what answers there is not Prometheus"),
+        (answering(302, Location="http://elsewhere/x"), Trouble.ELSEWHERE, "it redirects to elsewhere/x"),
+        (answering(503, b"busy"), Trouble.OVERLOADED, "it has no room for the query now (HTTP 503)"),
+        (answering(422, REFUSED), Trouble.QUERY_REFUSED, "it refuses the query: invalid parameter"),
+        (breaking_off, Trouble.BROKEN_OFF, "the connection broke off"),
+    ],
+)
+def test_what_is_no_answer_is_one_line(reply: Reply, trouble: Trouble, said: str) -> None:
+    with server(reply) as url, pytest.raises(NoAnswer) as caught:
+        series(Client(Address.of(url, token=SECRET)).query("up").body)
+    assert caught.value.trouble is trouble
+    line = no_answer(url, caught.value)
+    assert said in line
+    assert SECRET not in line
+
+
+def test_an_address_at_which_nobody_is(nobody: int) -> None:
+    with pytest.raises(NoAnswer) as caught:
+        Client(Address.of(f"127.0.0.1:{nobody}")).query("up")
+    assert no_answer("x", caught.value).endswith("it cannot be reached (Connection refused)")
+    with pytest.raises(NoAnswer) as caught:
+        Client(Address.of("http://no.such.host.invalid")).query("up")
+    assert caught.value.trouble is Trouble.NO_SUCH_HOST
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for() -> None:
+    done = threading.Event()
+
+    def wait(_: BaseHTTPRequestHandler) -> None:
+        done.wait(20)
+
+    with server(wait) as url:
+        with pytest.raises(NoAnswer) as caught:
+            Client(Address.of(url), timeout_s=0.2).query("up")
+        done.set()
+    assert caught.value.trouble is Trouble.SILENT
+
+
+def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "LARGEST", 2**20)
+    with server(answering(200, b" " * 2**22)) as url, pytest.raises(NoAnswer) as caught:
+        Client(Address.of(url)).query("up")
+    assert caught.value.trouble is Trouble.TOO_LARGE
+
+
+def test_a_redirect_does_not_carry_the_password_elsewhere() -> None:
+    asked: list[str | None] = []
+
+    def note(request: BaseHTTPRequestHandler) -> None:
+        asked.append(request.headers.get("Authorization"))
+        answering(200, b"{}")(request)
+
+    with server(note) as other, server(answering(307, Location=other)) as url, pytest.raises(NoAnswer):
+        Client(Address.of(url, login=f"ada:{SECRET}")).query("up")
+    assert asked == []
+
+
+def test_a_password_in_the_address_is_sent_and_never_shown() -> None:
+    asked: list[str | None] = []
+
+    def note(request: BaseHTTPRequestHandler) -> None:
+        asked.append(request.headers.get("Authorization"))
+        answering(200, b'{"status":"success","data":{"resultType":"vector","result":[]}}')(request)
+
+    with server(note) as url:
+        address = Address.of(url.replace("://", "://ada:p%40ss@") + "/prometheus/")
+        assert series(Client(address).query("up").body) == []
+    assert asked == ["Basic YWRhOnBAc3M="]
+    assert address.url == f"{url}/prometheus"
+    assert "YWRh" not in repr(address)
+
+
+@pytest.mark.parametrize(("ahead_s", "side"), [(0.0, ""), (130.0, "ahead of"), (-3605.0, "behind")])
+def test_clocks_apart_are_told(ahead_s: float, side: str) -> None:
+    empty = b'{"status":"success","data":{"resultType":"vector","result":[]}}'
+
+    def reply(request: BaseHTTPRequestHandler) -> None:
+        date = formatdate(time.time() + ahead_s + 0.5, usegmt=True)
+        request.date_time_string = lambda timestamp=None: date  # type: ignore[method-assign]
+        answering(200, empty)(request)
+
+    with server(reply) as url:
+        asking = Asking(Client(Address.of(url)))
+        list(asking.refresh())
+    apart_s = asking.seen.apart_s
+    assert (apart_s is not None) == bool(side)
+    if apart_s is not None:
+        assert apart_s == pytest.approx(ahead_s, abs=2)
+        assert f" {side} this machine's" in clocks_apart(apart_s)
+
+
+@pytest.mark.parametrize("text", ["", "ftp://x", "http://", "http://x:port", "http://x/?a=b"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(ValueError):
+        Address.of(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "number", "size"),
+    [
+        *(("12", 12.0, 12), ("1.5e3", 1500.0, 1500), ("-4", -4.0, None)),
+        *(("NaN", None, None), ("+Inf", None, None), ("1e300", None, None), ("x", None, None)),
+    ],
+)
+def test_values_that_cannot_be_are_not_known(value: str, number: float | None, size: int | None) -> None:
+    body = f'{{"status":"success","data":{{"resultType":"vector","result":[{{"metric":{{}},"value":[1,"{value}"]}}]}}}}'
+    (one,) = series(body.encode())
+    assert (one.number, one.size) == (number, size)
+
+
+def test_an_answer_over_time_of_another_form_is_none() -> None:
+    with pytest.raises(NoAnswer):
+        courses(b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"2"]}]}}')

@@ -1,0 +1,222 @@
+"""What a real Prometheus answers: the overview, the one GPU, and Prometheus gone and back."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec import json
+
+from tests.cluster.conftest import Monitored
+from tests.cluster.exporters import GIB, Host, Rank, exporting
+from tests.cluster.prometheus import prometheus
+from tests.patience import PATIENCE_S
+from tfmemtop.cluster.client import Address, Client, NoAnswer, Trouble
+from tfmemtop.cluster.judge import Judged
+from tfmemtop.cluster.one_gpu import OneGpu
+from tfmemtop.cluster.overview import Silence
+from tfmemtop.cluster.queries import Lane, Queries
+from tfmemtop.cluster.watch import Asking, Seen
+from tfmemtop.state.views import panels
+from tfmemtop.words.cluster import in_short
+
+LOGIN = "ada:test"
+MOST_QUERIES = 3
+
+
+def client(monitored: Monitored) -> Client:
+    return Client(Address.of(monitored.prometheus.url, login=LOGIN))
+
+
+def complete(asking: Asking) -> Seen:
+    """What is known once each query has been answered."""
+    while not asking.seen.complete:
+        before = asking.seen.asked
+        for seen in asking.refresh():
+            if seen.trouble is not None:
+                raise seen.trouble
+        assert asking.seen.asked - before <= MOST_QUERIES
+    return asking.seen
+
+
+def told(seen: Seen) -> dict[str, str]:
+    return {f"{one.row.host}:{one.row.rank}": in_short(one) for one in seen.overview.rows}
+
+
+def test_the_overview_says_what_is_wrong_first(monitored: Monitored) -> None:
+    seen = complete(Asking(client(monitored)))
+    assert told(seen) == {
+        "node4:0": "full soon 99%",
+        "node3:3": "leak",
+        "node2:2": "outlier +8.0G",
+        **{"node5:": "", "node0:0": "", "node1:1": ""},
+    }
+    row = next(one.row for one in seen.overview.rows if one.row.rank == "1")
+    assert (row.job, row.user, row.gpu, row.model, row.busy) == ("42", "ada", "0", "NVIDIA H100", 0.9)
+    assert (row.in_use, row.limit, row.used, row.total) == (22 * GIB, 76 * GIB, 32 * GIB, 80 * GIB)
+    assert (seen.overview.hosts, seen.overview.jobs, seen.overview.wrong) == (6, 2, 3)
+
+
+@pytest.mark.parametrize("job", [None, "42", 'x"} or up{a="'])
+def test_every_query_is_understood(monitored: Monitored, job: str | None) -> None:
+    for lane in Lane:
+        client(monitored).query(Queries(job).of(lane))
+
+
+def test_one_job_alone(monitored: Monitored) -> None:
+    assert set(told(complete(Asking(client(monitored), "43")))) == {"node4:0"}
+    assert told(complete(Asking(client(monitored), "none"))) == {}
+
+
+def test_a_wrong_password_and_none(monitored: Monitored) -> None:
+    for login in ("ada:wrong", ""):
+        with pytest.raises(NoAnswer) as caught:
+            complete(Asking(Client(Address.of(monitored.prometheus.url, login=login))))
+        assert caught.value.trouble is Trouble.WHO_ARE_YOU
+
+
+def test_the_one_gpu_has_its_history_and_its_panel(monitored: Monitored) -> None:
+    seen = complete(Asking(client(monitored)))
+    row = next(one.row for one in seen.overview.rows if one.row.rank == "3")
+    gpu = OneGpu(client(monitored), row, 3600.0)
+    gpu.open()
+    (panel,) = panels(gpu.state)
+    assert panel.gpu is not None and (panel.gpu.name, panel.gpu.uuid) == ("NVIDIA H100", row.uuid)
+    sizes = {layer.kind.value: layer.size // GIB for layer in panel.layers}
+    assert sizes == {"in_use": 20, "cached": 10, "rest": 1, "others": 1, "free": 48}
+    assert (panel.limit, panel.peak, panel.capacity) == (76 * GIB, 24 * GIB, 80 * GIB)
+    assert panel.whole is not None and panel.whole.started > 3000
+    before = gpu.state.now
+    until = time.monotonic() + PATIENCE_S
+    while not (events := gpu.follow()):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert all(event.t > before for event in events)
+
+
+def test_a_target_that_is_down_says_so_also_to_who_comes_later(monitored: Monitored) -> None:
+    early = Asking(client(monitored))
+    complete(early)
+    host = monitored.exporters.hosts["node1"]
+    host.silent = True
+    try:
+        monitored.prometheus.wait_until('up{instance="node1:9"} == 0')
+        list(early.refresh())
+        known = next(one for one in early.seen.overview.rows if one.row.host == "node1")
+        assert known.row.silence is Silence.DOWN and known.row.in_use == 22 * GIB
+        later = next(one for one in complete(Asking(client(monitored))).overview.rows if one.row.host == "node1")
+        assert (later.row.silence, later.row.rank, later.row.job) == (Silence.DOWN, "1", "42")
+    finally:
+        host.silent = False
+    monitored.prometheus.wait_until('up{instance="node1:9"} == 1')
+    list(early.refresh())
+    assert told(early.seen)["node1:1"] == ""
+
+
+def test_prometheus_gone_and_back(monitored: Monitored) -> None:
+    asking = Asking(client(monitored))
+    rows = complete(asking).overview.rows
+    monitored.prometheus.stop()
+    try:
+        (seen,) = asking.refresh()
+        assert seen.trouble is not None and seen.trouble.trouble is Trouble.UNREACHABLE
+        assert seen.overview.rows == rows and seen.since > 0
+        since = seen.since
+        (seen,) = asking.refresh()
+        assert seen.since == since
+    finally:
+        monitored.prometheus.start()
+    monitored.prometheus.wait_until("up == 1", 6)
+    list(asking.refresh())
+    assert asking.seen.trouble is None
+    assert len(asking.seen.overview.rows) == len(rows)
+
+
+def test_printed_once_with_the_login_in_a_file(monitored: Monitored, tmp_path: Path) -> None:
+    login = tmp_path / "login"
+    login.write_text(LOGIN + "\n")
+
+    def printed(*options: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "tfmemtop", "cluster", "--prometheus", monitored.prometheus.url, "--once"]
+        return subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+    done = printed("--login-file", str(login), "--json", "--job", "42")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [json.decode(line) for line in done.stdout.splitlines()]
+    assert [row["rank"] for row in rows] == ["3", "2", "0", "1"]
+    assert rows[0]["wrong"] == [{"kind": "leaking", "key": "leak"}]
+    assert rows[1]["wrong"] == [{"kind": "outlier", "size": 8 * GIB, "median": 22 * GIB}]
+    login.write_text("ada:open-sesame\n")
+    done = printed("--login-file", str(login))
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"tfmemtop: Prometheus at {monitored.prometheus.url}: it refuses the user, password or token (HTTP 401)\n"
+    )
+
+
+HISTORY_S, STEP_S = 1800, 15
+
+
+def history(path: Path, now: int) -> None:
+    """What three GPUs told in the last twenty minutes: one leaks, one warms up, one is full and idle."""
+    lines = []
+    courses: dict[str, Callable[[int], int]] = {
+        "leaks": lambda t: 20 * GIB + t * 4 * 2**20 + (t // STEP_S % 2) * GIB,
+        "warms": lambda t: 20 * GIB + min(t, 1000) * 8 * 2**20,
+        "swings": lambda t: 20 * GIB + abs(t % 900 - 450) * 8 * 2**20,
+        "idle": lambda t: 20 * GIB,
+    }
+    for metric in ("in_use_bytes", "device_memory_used_bytes", "device_memory_total_bytes", "device_utilization_ratio"):
+        lines.append(f"# TYPE tfmemtop_{metric} gauge")
+        for host, course in courses.items():
+            labels = f'instance="{host}:9",job="{host}",host="{host}",uuid="GPU-{host}"'
+            own = labels + (',device="GPU:0",run="1",rank="0"' if metric == "in_use_bytes" else "")
+            for t in range(0, HISTORY_S, STEP_S):
+                value = {
+                    "in_use_bytes": course(t),
+                    "device_memory_used_bytes": (79 if host == "idle" else 60) * GIB,
+                    "device_memory_total_bytes": 80 * GIB,
+                    "device_utilization_ratio": 0.02 if host == "idle" else 0.9,
+                }[metric]
+                lines.append(f"tfmemtop_{metric}{{{own}}} {value} {now - HISTORY_S + t}")
+    path.write_text("\n".join([*lines, "# EOF", ""]))
+
+
+@pytest.mark.prometheus
+def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
+    history(tmp_path / "history", int(time.time()))
+    files = [str(tmp_path / name) for name in ("history", "data")]
+    blocks = ["promtool", "tsdb", "create-blocks-from", "openmetrics", *files]
+    subprocess.run(blocks, check=True, capture_output=True)
+    with exporting([]) as exporters, prometheus(tmp_path, exporters.port, []) as server:
+        asking = Asking(Client(Address.of(server.url)))
+        wrong = {one.row.host: in_short(one) for one in complete(asking).overview.rows}
+        assert wrong["leaks"].startswith("leak ")
+        rate = next(w.rate for one in asking.seen.overview.rows for w in one.wrongs if one.row.host == "leaks")
+        assert rate == pytest.approx(4 * 2**20, rel=0.1)
+        assert (wrong["warms"], wrong["swings"], wrong["idle"]) == ("", "", "full, idle")
+        # The rule of a session's screen finds the same leak in the history of the one GPU.
+        row = next(one.row for one in asking.seen.overview.rows if one.row.host == "leaks")
+        gpu = OneGpu(Client(Address.of(server.url)), row, 1800.0)
+        gpu.open()
+        from tfmemtop.rules import findings_of_figures
+        from tfmemtop.rules.leaks import Leak
+
+        (leak,) = [one for one in findings_of_figures(gpu.state) if isinstance(one, Leak)]
+        assert leak.rise == pytest.approx(4 * 2**20, rel=0.1)
+
+
+@pytest.mark.prometheus
+def test_ranks_that_share_a_gpu_and_a_job_that_prometheus_renamed(tmp_path: Path) -> None:
+    host = Host("both", [Rank(rank="0"), Rank(rank="1")])
+    with exporting([host]) as exporters, prometheus(tmp_path, exporters.port, ["both"], honor_labels=False) as server:
+        server.wait_until("tfmemtop_run_info", 2)
+        asking = Asking(Client(Address.of(server.url)), "42")
+        rows: list[Judged] = list(complete(asking).overview.rows)
+        assert [(one.row.job, one.row.rank) for one in rows] == [("42", "0"), ("42", "1")]
+        gpu = OneGpu(Client(Address.of(server.url)), rows[0].row, 3600.0)
+        gpu.open()
+        (panel,) = panels(gpu.state)
+        assert panel.layers[0].size == 40 * GIB

@@ -1,0 +1,189 @@
+"""The ranks of a job side by side: which differs and how, from recordings of real ranks and from small streams."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests import streams as s
+from tests.rules.situations import begin, effective, reading
+from tests.streams import GIB, MIB
+from tests.ui.recorded import RECORDINGS
+from tfmemtop import events
+from tfmemtop.cli import main
+from tfmemtop.placement import Placement
+from tfmemtop.recording import Writer
+
+LOOP = [str(RECORDINGS / "ranks" / f"loop-{rank}.jsonl.gz") for rank in range(4)]
+WORKERS = [str(RECORDINGS / "ranks" / f"workers-{rank}.jsonl.gz") for rank in range(2)]
+
+
+def compared(capsys: pytest.CaptureFixture[str], *names: str) -> list[str]:
+    """The lines that ``tfmemtop compare`` prints of *names*."""
+    capsys.readouterr()
+    assert main(["compare", *names]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_four_real_ranks_of_which_two_are_not_as_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rank 2 keeps 96 MiB more from step 60 on, for which BFC takes 128; rank 3 sleeps longer at each step."""
+    lines = compared(capsys, *LOOP)
+    assert lines[0] == "4 ranks of job 1, compared over the same steps:"
+    assert [line.split()[:2] for line in lines[3:7]] == [
+        ["0", "node0"], ["1", "node0"], ["2", "node1"], ["3", "node1"]
+    ]  # fmt: skip
+    assert lines[8:] == [
+        "Rank 2 has 127.8 MiB more in use than the median from step ~61 on.",
+        "Rank 3 is 28% slower: 8.1 steps a second where the median is 11.3.",
+    ]
+    assert compared(capsys, *reversed(LOOP)) == lines
+
+
+def test_two_real_workers_in_lockstep(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = compared(capsys, *WORKERS)
+    assert lines[-1] == "Rank 1 has 64.0 MiB more in use than rank 0 from step ~52 on."
+    assert len(lines) == 7
+
+
+def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    said = compared(capsys, *LOOP)[8:]
+    told = json.loads("\n".join(compared(capsys, "--json", *LOOP)))
+    assert told["sentences"] == said
+    assert [rank["placement"]["rank"] for rank in told["ranks"]] == [0, 1, 2, 3]
+    held, pace = told["differences"]
+    assert (held["kind"], held["number"], held["measure"], held["end"]) == ("held", 2, "in_use", None)
+    assert held["size"] > 96 * MIB and 58 < held["begin"] < 64
+    assert (pace["kind"], pace["number"]) == ("pace", 3) and pace["share"] == pytest.approx(0.28, abs=0.01)
+
+
+STEPS = 60
+
+
+def rank(
+    path: Path,
+    number: int,
+    *,
+    of: int = 4,
+    rate: float = 2.0,
+    steps: int = STEPS,
+    extra: dict[int, int] | None = None,
+    counted: bool = True,
+    code: int | None = 0,
+    tensorflow: str = "2.21.0",
+    started: float = 1.7e9,
+    job: str = "812",
+    read: bool = True,
+) -> str:
+    """The recording of a rank with 2 GiB in use; *extra* is what it has more from a step on."""
+    place = Placement(job=job, rank=number, ranks=of, host=f"node{number}", source="slurm")
+    session = msgspec.structs.replace(s.session(), placement=place, started=started, host="box")
+    stream: list[events.Event] = [session, *begin()[1:]]
+    stream = [
+        msgspec.structs.replace(event, tensorflow=tensorflow) if isinstance(event, events.Hook) else event
+        for event in stream
+    ]
+    stream += [effective(True)] if read else []
+    size = 2 * GIB
+    for step in range(steps + 1):
+        t = 3.0 + step / rate
+        size += (extra or {}).get(step, 0)
+        if counted:
+            done = events.Traced(name="train", calls=step, traces=1, file="train.py", line=3, steps=1)
+            stream.append(events.Functions(t=t, pid=100, functions=[done]))
+        if read:
+            stream.append(reading(t, size, size, size + GIB))
+    if code is not None:
+        stream.append(events.RunEnd(t=3.1 + steps / rate, run=1, exit_code=code, signal=None))
+    name = path / f"run-{job}-{number}-{started:.0f}.jsonl"
+    writer = Writer(name)
+    for event in stream:
+        writer.write(event)
+    writer.close()
+    return str(name)
+
+
+def test_ranks_that_are_alike_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [rank(tmp_path, number, extra={0: number * MIB}, rate=2 + number / 50) for number in range(4)]
+    assert compared(capsys, *names)[8:] == ["No rank differs from the others in a noteworthy way."]
+
+
+CASES = {
+    "more from a step on": (
+        {"extra": {40: 3 * GIB}},
+        "Rank 2 has 3.0 GiB more in use than the median from step ~40 on.",
+    ),
+    "more all the time": ({"extra": {0: 3 * GIB}}, "Rank 2 has 3.0 GiB more in use than the median, all the time."),
+    "more for a while": (
+        {"extra": {20: 3 * GIB, 40: -3 * GIB}},
+        "Rank 2 has 3.0 GiB more in use than the median from step ~20 to step ~40.",
+    ),
+    "ever more": (
+        {"extra": dict.fromkeys(range(30, 60), 100 * MIB)},
+        "Rank 2 has up to 2.9 GiB more in use than the median from step ~31 on.",
+    ),
+    "less": ({"extra": {0: -GIB}}, "Rank 2 has 1.0 GiB less in use than the median, all the time."),
+    "slower": ({"rate": 1.0}, "Rank 2 is 50% slower: 1.0 steps a second where the median is 2.0."),
+    "ends early": ({"steps": 20, "code": 1}, "Rank 2 ended with exit code 1 after 20 of 60 steps."),
+    "breaks off": ({"steps": 20, "code": None}, "Rank 2: how it ended is unknown after 20 of 60 steps."),
+    "another TensorFlow": ({"tensorflow": "2.16.1"}, "Rank 2 has TensorFlow 2.16.1, others 2.21.0."),
+    "no steps": (
+        {"counted": False},
+        "Rank 2 does not count the steps of the others, so only peaks can be compared.",
+    ),
+    "nothing read": ({"read": False, "counted": False}, "Rank 2: TensorFlow's memory was not read there."),
+    "a clock that is apart": (
+        {"started": 1.7e9 + 7200},
+        "Rank 2 started 2 h later than the median, or the clocks of the hosts are apart.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_how_one_of_four_differs_is_one_line(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    how, said = CASES[case]
+    others = [rank(tmp_path, number) for number in (0, 1, 3)]
+    assert compared(capsys, *others, rank(tmp_path, 2, **how))[8:] == [said]  # type: ignore[arg-type]
+
+
+def test_ranks_without_steps_are_compared_over_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [rank(tmp_path, number, counted=False) for number in (0, 1, 3)]
+    lines = compared(capsys, *names, rank(tmp_path, 2, counted=False, extra={40: 3 * GIB}))
+    assert "over the seconds since memory was first held" in lines[0]
+    assert lines[8:] == ["Rank 2 has 3.0 GiB more in use than the median from ~19 s after memory was first held on."]
+
+
+def test_ranks_that_differ_alike_have_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [rank(tmp_path, number, of=64, code=0 if number < 9 else 1) for number in range(16)]
+    assert compared(capsys, *names)[20:] == [
+        "Ranks 9, 10, 11, 12, 13 and 2 more ended with exit code 1 after 60 steps.",
+        "Not among these recordings: ranks 16, 17, 18, 19, 20 and 43 more.",
+    ]
+
+
+def test_a_rank_that_cannot_be_read_costs_the_others_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [rank(tmp_path, number) for number in range(3)]
+    broken = tmp_path / "run-812-3.jsonl"
+    broken.touch()
+    assert main(["compare", *names, str(broken)]) == 0
+    told = capsys.readouterr()
+    assert told.out.splitlines()[-1] == "Not among these recordings: rank 3."
+    assert "run-812-3.jsonl" in told.err and "it is left out" in told.err
+    assert main(["compare", names[0], str(broken), str(tmp_path / "none")]) == 2
+    assert "fewer than two of the recordings can be compared" in capsys.readouterr().err
+
+
+def test_of_a_job_that_was_started_again_the_newest_start_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = [rank(tmp_path, number, of=2, steps=20, code=1) for number in range(2)]
+    again = [rank(tmp_path, number, of=2, started=1.7e9 + 600) for number in range(2)]
+    lines = compared(capsys, *first, *again)
+    assert lines[0].startswith("2 ranks of job 812") and lines[-1].startswith("No rank differs")
+
+
+def test_two_runs_of_different_jobs_are_compared_as_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = compared(capsys, rank(tmp_path, 0, job="812"), rank(tmp_path, 0, job="813"))
+    assert any(line.startswith("peak in use") for line in lines)

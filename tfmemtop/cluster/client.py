@@ -1,0 +1,201 @@
+"""Asks a Prometheus server, over HTTP, by GET only. Blocks: to be called in a thread."""
+
+import base64
+import http.client
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from enum import Enum
+from typing import Any, NoReturn
+from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
+
+TIMEOUT_S = 10.0
+"""For each step of the connection; Prometheus is told to give up its work before."""
+
+LARGEST = 96 * 2**20
+"""Bytes of an answer: ten times what a thousand hosts of eight GPUs need."""
+
+_PIECE = 2**20
+_LONGEST_ERROR = 300
+
+
+class Trouble(Enum):
+    """Why there is no answer."""
+
+    NO_SUCH_HOST = "no_such_host"
+    UNREACHABLE = "unreachable"
+    SILENT = "silent"  # connected, and no answer in time
+    CERTIFICATE = "certificate"
+    WHO_ARE_YOU = "who_are_you"  # no user, token or password, or a wrong one
+    ELSEWHERE = "elsewhere"  # it redirects
+    NOT_PROMETHEUS = "not_prometheus"
+    QUERY_REFUSED = "query_refused"
+    OVERLOADED = "overloaded"
+    TOO_LARGE = "too_large"
+    BROKEN_OFF = "broken_off"
+
+
+class NoAnswer(Exception):
+    """There is no answer. ``detail`` is the system's or the server's own word on it; it may hold anything."""
+
+    def __init__(self, trouble: Trouble, detail: str = "") -> None:
+        super().__init__(trouble.value)
+        self.trouble, self.detail = trouble, detail[:_LONGEST_ERROR]
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is. ``authorization`` is a header's value, and is never shown."""
+
+    url: str
+    authorization: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, text: str, *, token: str = "", login: str = "") -> "Address":
+        """The address *text*, with or without ``USER:PASSWORD@``, a bearer *token*, or a *login* ``USER:PASSWORD``.
+
+        Raises:
+            ValueError: it is no address of a web server.
+        """
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("no address of a web server")
+        parts.port  # noqa: B018 (raises where it is no number)
+        host = parts.netloc.rpartition("@")[2]
+        if parts.username is not None and not login:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        header = f"Bearer {token}" if token else ""
+        if login and not token:
+            header = "Basic " + base64.b64encode(login.encode()).decode()
+        if not header.isprintable() or not header.isascii():
+            raise ValueError("a token with characters that no header may have")
+        return cls(urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")), header)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``body`` as it came; ``server_time`` is the server's clock, ``ahead_s`` how far it is before ours, if told."""
+
+    body: bytes
+    took_s: float
+    server_time: float | None
+    ahead_s: float | None
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect could lead the password elsewhere."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class Client:
+    """A server, asked by any thread."""
+
+    def __init__(self, address: Address, timeout_s: float = TIMEOUT_S) -> None:
+        self.address = address
+        self._timeout_s = timeout_s
+        self._opener = urllib.request.build_opener(_NoRedirects)
+
+    def query(self, text: str) -> Answer:
+        """What *text* gives now.
+
+        Raises:
+            NoAnswer: why not.
+        """
+        return self._get("query", {"query": text})
+
+    def query_range(self, text: str, start: float, end: float, step_s: float) -> Answer:
+        """What *text* gave from *start* to *end*, in seconds since 1970, every *step_s*.
+
+        Raises:
+            NoAnswer: why not.
+        """
+        return self._get(
+            "query_range", {"query": text, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step_s:.3f}"}
+        )
+
+    def _get(self, what: str, parameters: dict[str, str]) -> Answer:
+        parameters = {**parameters, "timeout": f"{self._timeout_s:g}s"}
+        request = urllib.request.Request(f"{self.address.url}/api/v1/{what}?{urlencode(parameters)}")
+        if self.address.authorization:
+            request.add_unredirected_header("Authorization", self.address.authorization)
+        begun = time.monotonic()
+        try:
+            with self._opener.open(request, timeout=self._timeout_s) as answer:
+                date = answer.headers.get("Date", "")
+                asked_at = time.time()
+                body = self._read(answer, begun)
+        except urllib.error.HTTPError as error:
+            _refused(error)
+        except urllib.error.URLError as error:
+            _failed(error.reason if isinstance(error.reason, OSError) else error)
+        except http.client.IncompleteRead as error:
+            raise NoAnswer(Trouble.BROKEN_OFF) from error
+        except (http.client.HTTPException, ValueError) as error:
+            raise NoAnswer(Trouble.NOT_PROMETHEUS) from error
+        except OSError as error:
+            _failed(error)
+        server_time = _time_of(date)
+        # The header has whole seconds: on average it is half a second old.
+        ahead_s = None if server_time is None else server_time + 0.5 - asked_at
+        return Answer(body, time.monotonic() - begun, server_time, ahead_s)
+
+    def _read(self, answer: Any, begun: float) -> bytes:
+        pieces, size = [], 0
+        while piece := answer.read(_PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            if size > LARGEST:
+                raise NoAnswer(Trouble.TOO_LARGE)
+            if time.monotonic() - begun > 3 * self._timeout_s:
+                raise NoAnswer(Trouble.SILENT)
+        if answer.length:
+            raise NoAnswer(Trouble.BROKEN_OFF)
+        return b"".join(pieces)
+
+
+def _time_of(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _refused(error: urllib.error.HTTPError) -> NoReturn:
+    """The server has answered, but not with what was asked for."""
+    with error:
+        try:
+            text = error.read(4096).decode(errors="replace")
+        except (OSError, http.client.HTTPException):
+            text = ""
+    code = error.code
+    if code in (401, 403):
+        raise NoAnswer(Trouble.WHO_ARE_YOU, str(code)) from None
+    if 300 <= code < 400:
+        where = urlsplit(error.headers.get("Location", "") or "")
+        raise NoAnswer(Trouble.ELSEWHERE, where.netloc.rpartition("@")[2] + where.path) from None
+    if code in (400, 422) and '"errorType"' in text:
+        raise NoAnswer(Trouble.QUERY_REFUSED, text.partition('"error":')[2].strip(' "}\n')) from None
+    if code in (429, 502, 503, 504):
+        raise NoAnswer(Trouble.OVERLOADED, str(code)) from None
+    raise NoAnswer(Trouble.NOT_PROMETHEUS, str(code)) from None
+
+
+def _failed(error: BaseException) -> NoReturn:
+    """There was no answer over HTTP at all."""
+    if isinstance(error, ssl.SSLError):
+        raise NoAnswer(Trouble.CERTIFICATE, error.reason or "") from None
+    if isinstance(error, socket.gaierror):
+        raise NoAnswer(Trouble.NO_SUCH_HOST, error.strerror or "") from None
+    if isinstance(error, TimeoutError):
+        raise NoAnswer(Trouble.SILENT) from None
+    if isinstance(error, ConnectionResetError):
+        raise NoAnswer(Trouble.BROKEN_OFF) from None
+    if isinstance(error, OSError):
+        raise NoAnswer(Trouble.UNREACHABLE, error.strerror or "") from None
+    raise NoAnswer(Trouble.NOT_PROMETHEUS) from None

@@ -1,0 +1,290 @@
+"""The overview of all GPUs: the newest answer to each query, put together as rows. Pure."""
+
+from collections.abc import Iterable
+from enum import Enum
+
+import msgspec
+
+from tfmemtop.cluster.answers import Labels, Series, label
+from tfmemtop.cluster.queries import Lane
+
+GONE_S = 600.0
+"""For so long a row stays of which Prometheus has no figures any more."""
+
+Card = tuple[str, str]
+"""Host and UUID; a host is empty if it is not told."""
+Pool = tuple[str, str, str, str, str, str, str]
+"""Instance, host, UUID, logical device, run, job, rank."""
+
+
+class Silence(Enum):
+    """Why there are no new figures."""
+
+    DOWN = "down"  # its target does not answer Prometheus
+    OLD = "old"  # its target answers with what was written long ago
+    ENDED = "ended"  # the run has ended
+    GONE = "gone"  # it is no target any more, or no longer tells of this GPU
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """A rank on a GPU, a GPU without one, or a target that does not answer. Sizes are bytes, shares from 0 to 1.
+
+    ``in_use`` is the highest since the scrape before, where that is told. ``used`` and ``total`` are the whole card's.
+    ``rising`` is in bytes a second. ``silent_s`` is how long there has been ``silence``, or at least so long.
+    """
+
+    instance: str
+    host: str
+    uuid: str
+    device: str = ""
+    run: str = ""
+    job: str = ""
+    rank: str = ""
+    user: str = ""
+    gpu: str = ""
+    model: str = ""
+    in_use: int | None = None
+    limit: int | None = None
+    used: int | None = None
+    total: int | None = None
+    busy: float | None = None
+    findings: tuple[tuple[str, str], ...] = ()  # key and severity
+    rising: float | None = None
+    idle: bool = False
+    silence: Silence | None = None
+    silent_s: float = 0.0
+
+    @property
+    def key(self) -> Pool:
+        """What makes it the same row in the next overview."""
+        return self.instance, self.host, self.uuid, self.device, self.run, self.job, self.rank
+
+    @property
+    def share(self) -> float | None:
+        """Of the card that is taken, by whomever; without a card, of the limit."""
+        held, whole = (self.used, self.total) if self.total else (self.in_use, self.limit)
+        return None if held is None or not whole else min(1.0, held / whole)
+
+    @property
+    def share_in_use(self) -> float | None:
+        """Of the card that TensorFlow has in use; without a card, of the limit."""
+        whole = self.total or self.limit
+        return None if self.in_use is None or not whole else min(1.0, self.in_use / whole)
+
+
+def host_of(labels: Labels) -> str:
+    """The host that the exporter names, or the target's, or what of the target's address is one."""
+    return label(labels.exported_host or labels.host or labels.instance.rpartition(":")[0] or labels.instance)
+
+
+def job_of(labels: Labels) -> str:
+    """The scheduler's job. Without one, Prometheus has its own name for a group of targets there."""
+    return label(labels.exported_job or labels.job)
+
+
+def rank_of(labels: Labels) -> str:
+    """The rank."""
+    return label(labels.exported_rank or labels.rank)
+
+
+def _card(labels: Labels) -> Card:
+    return host_of(labels), label(labels.uuid)
+
+
+def _pool(labels: Labels) -> Pool:
+    return (
+        label(labels.instance),
+        *_card(labels),
+        label(labels.device),
+        label(labels.run),
+        job_of(labels),
+        rank_of(labels),
+    )
+
+
+class Cluster:
+    """Takes the answers, each as it comes, and makes rows of the newest of each."""
+
+    def __init__(self, job: str | None = None) -> None:
+        """Of the *job* alone, if one is given."""
+        self._job = job
+        self.known: set[Lane] = set()
+        self._in_use: dict[Pool, int] = {}
+        self._in_use_now: dict[Pool, int] = {}  # where the highest is not told
+        self._limits: dict[Pool, int] = {}
+        self._users: dict[tuple[str, str], str] = {}  # by instance and run
+        self._used: dict[Card, int] = {}
+        self._busy: dict[Card, float] = {}
+        self._totals: dict[Card, int] = {}
+        self._names: dict[Card, tuple[str, str]] = {}  # index and model
+        self._findings: dict[tuple[str, str, str], list[tuple[str, str]]] = {}  # by instance, run, UUID
+        self._down: dict[str, Labels] = {}  # by instance
+        self._ended: set[tuple[str, str]] = set()  # by instance and run
+        self._were: dict[str, list[Labels]] = {}
+        self._old: dict[str, float] = {}  # seconds, by instance
+        self._idle: set[Card] = set()
+        self._rising: dict[Pool, float] = {}
+        self._last: dict[Pool, tuple[Row, float]] = {}  # with figures, and when it was seen last
+        self._now = 0.0
+
+    def take(self, lane: Lane, found: Iterable[Series], now: float) -> None:
+        """Take the answer to *lane*, given at *now* by the server's clock."""
+        self.known.add(lane)
+        self._now = max(now, self._now)
+        {
+            Lane.FIGURES: self._take_figures,
+            Lane.STATE: self._take_state,
+            Lane.FIXED: self._take_fixed,
+            Lane.SILENT: self._take_silent,
+            Lane.TRENDS: self._take_trends,
+        }[lane](found)
+
+    def _take_figures(self, found: Iterable[Series]) -> None:
+        self._in_use, self._used = {}, {}
+        for one in found:
+            if (size := one.size) is None:
+                continue
+            if one.metric.name == "tfmemtop_device_memory_used_bytes":
+                self._used[_card(one.metric)] = size
+            else:
+                self._in_use[_pool(one.metric)] = size
+
+    def _take_fixed(self, found: Iterable[Series]) -> None:
+        self._limits, self._users, self._totals, self._names = {}, {}, {}, {}
+        for one in found:
+            labels, size = one.metric, one.size
+            if labels.name == "tfmemtop_run_info":
+                self._users[label(labels.instance), label(labels.run)] = label(labels.user)
+            elif labels.name == "tfmemtop_device_info":
+                self._names[_card(labels)] = label(labels.index), label(labels.model)
+            elif size is None:
+                continue
+            elif labels.name == "tfmemtop_device_memory_total_bytes":
+                self._totals[_card(labels)] = size
+            else:
+                self._limits[_pool(labels)] = size
+
+    def _take_state(self, found: Iterable[Series]) -> None:
+        self._findings, self._down, self._ended = {}, {}, set()
+        self._busy, self._in_use_now = {}, {}
+        for one in found:
+            labels = one.metric
+            if labels.name == "up":
+                self._down[label(labels.instance)] = labels
+            elif labels.name == "tfmemtop_running":
+                self._ended.add((label(labels.instance), label(labels.run)))
+            elif labels.name == "tfmemtop_device_utilization_ratio":
+                if (number := one.number) is not None:
+                    self._busy[_card(labels)] = number
+            elif labels.name == "tfmemtop_in_use_bytes":
+                if (size := one.size) is not None:
+                    self._in_use_now[_pool(labels)] = size
+            else:
+                place = label(labels.instance), label(labels.run), label(labels.uuid)
+                self._findings.setdefault(place, []).append((label(labels.key), label(labels.severity)))
+
+    def _take_silent(self, found: Iterable[Series]) -> None:
+        self._were, self._old = {}, {}
+        for one in found:
+            instance, number = label(one.metric.instance), one.number
+            if one.metric.means == "was":
+                self._were.setdefault(instance, []).append(one.metric)
+            elif number is not None:
+                self._old[instance] = max(number, self._old.get(instance, 0.0))
+
+    def _take_trends(self, found: Iterable[Series]) -> None:
+        self._idle, self._rising = set(), {}
+        for one in found:
+            if one.metric.means == "idle":
+                self._idle.add(_card(one.metric))
+            elif (number := one.number) is not None:
+                self._rising[_pool(one.metric)] = number
+
+    def rows(self) -> list[Row]:
+        """One row a rank on a GPU, one for each other GPU, and those that are silent."""
+        if Lane.FIGURES not in self.known:
+            return []
+        rows = [self._row(pool, in_use) for pool, in_use in self._in_use.items()]
+        rows += [self._row(pool, in_use) for pool, in_use in self._in_use_now.items() if pool not in self._in_use]
+        taken = {(row.host, row.uuid) for row in rows}
+        rows += [self._row(("", *card, "", "", "", ""), None) for card in self._used if card not in taken]
+        present = {row.key for row in rows}
+        again = {(row.host, row.uuid) for row in rows}
+        rows += self._silent(present, again)
+        for row in rows:
+            if row.silence in (None, Silence.OLD):
+                self._last[row.key] = row, self._now
+        return rows
+
+    def _row(self, pool: Pool, in_use: int | None) -> Row:
+        instance, host, uuid, device, run, job, rank = pool
+        card = host, uuid
+        gpu, model = self._names.get(card, ("", ""))
+        old = self._old.get(instance)
+        return Row(
+            instance,
+            *(host, uuid, device, run, job, rank),
+            self._users.get((instance, run), ""),
+            *(gpu, model),
+            in_use,
+            self._limits.get(pool),
+            self._used.get(card),
+            self._totals.get(card),
+            self._busy.get(card),
+            self._found(instance, run, uuid),
+            self._rising.get(pool),
+            card in self._idle,
+            Silence.ENDED if (instance, run) in self._ended else None if old is None else Silence.OLD,
+            old or 0.0,
+        )
+
+    def _found(self, instance: str, run: str, uuid: str) -> tuple[tuple[str, str], ...]:
+        """Findings on this GPU, and those on no GPU in particular."""
+        if not self._findings:
+            return ()
+        found = self._findings.get((instance, run, uuid), [])
+        if uuid:
+            found = found + self._findings.get((instance, run, ""), [])
+        return tuple(found)
+
+    def _silent(self, present: set[Pool], again: set[Card]) -> list[Row]:
+        """Rows that had figures and have none now, and targets that are down of which nothing else is known."""
+        found = []
+        told = {pool[0] for pool in present}
+        hosts = {host_of(labels) for labels in self._down.values()}
+        for key, (row, seen) in list(self._last.items()):
+            if key in present:
+                continue
+            # A GPU without a rank is told of by any target of its host.
+            down = row.instance in self._down if row.instance else row.host in hosts
+            since = self._now - seen
+            if not down and (since > GONE_S or (row.host, row.uuid) in again):
+                del self._last[key]
+                continue
+            ended = (row.instance, row.run) in self._ended
+            silence = Silence.ENDED if ended else Silence.DOWN if down else Silence.GONE
+            findings = self._found(row.instance, row.run, row.uuid) if ended else ()
+            found.append(msgspec.structs.replace(row, silence=silence, silent_s=since, findings=findings, rising=None))
+            told |= {row.instance} if row.instance else {at for at in self._down if host_of(self._down[at]) == row.host}
+        for instance, labels in self._down.items():
+            if instance not in told and (instance in self._were or _ours(labels)):
+                found += [_down(instance, one) for one in self._were.get(instance, [labels])]
+        return [row for row in found if self._job in (None, row.job)]
+
+
+def _ours(labels: Labels) -> bool:
+    """Whether a target of which nothing is known is one of tfmemtop's."""
+    return "tfmemtop" in labels.job or bool(labels.rank)
+
+
+def _down(instance: str, labels: Labels) -> Row:
+    return Row(
+        instance,
+        host_of(labels),
+        "",
+        run=label(labels.run),
+        job=job_of(labels),
+        rank=rank_of(labels),
+        user=label(labels.user),
+        silence=Silence.DOWN,
+    )

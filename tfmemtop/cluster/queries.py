@@ -1,0 +1,163 @@
+"""What Prometheus is asked, in PromQL. Pure. No query depends on how many hosts there are."""
+
+import math
+from enum import Enum
+
+POOL = "instance,host,exported_host,uuid,device,run,job,exported_job,rank,exported_rank"
+CARD = "host,exported_host,uuid"
+RUN = "instance,host,exported_host,run,job,exported_job,rank,exported_rank"
+
+STALE_S = 120
+"""A figure of a target that answers is not older than its interval, which is a minute at most nearly everywhere."""
+FULL_SHARE = 0.9
+IDLE_SHARE = 0.15
+IDLE_FOR = "2m"
+RISE_AT_LEAST = 32 * 2**20
+RISE_S, RISE_STEP_S = 1200, 120
+STEADY = 0.97
+"""The lowest use in each of the shorter times must have risen by that over the longer one, and on a straight line:
+that strict, as the exporters have looked for leaks themselves, with far more figures."""
+REMEMBERED = "6h"
+"""For so long a target that is down is known by what it once answered."""
+
+
+class Lane(Enum):
+    """A query; its value is how many seconds its answer may be old, with a letter that tells those alike apart."""
+
+    FIGURES = "0a"  # how much is in use
+    STATE = "0b"  # how busy the GPUs are, findings, runs that have ended, targets that are down
+    FIXED = "60c"  # limits, sizes of cards, users
+    SILENT = "30d"  # who the targets are that are down, and whose figures are old
+    TRENDS = "60e"  # what rises, and what is full and idle
+
+    @property
+    def every_s(self) -> float:
+        return float(self.value[:-1])
+
+
+def quoted(text: str) -> str:
+    """*text* as a string of PromQL."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{plain}"'
+
+
+class Queries:
+    """The queries, of all jobs or of the one *job*."""
+
+    def __init__(self, job: str | None = None) -> None:
+        self._job = job
+
+    def of(self, lane: Lane) -> str:
+        """The query of *lane*."""
+        return {
+            Lane.FIGURES: self._figures,
+            Lane.STATE: self._state,
+            Lane.FIXED: self._fixed,
+            Lane.SILENT: self._silent,
+            Lane.TRENDS: self._trends,
+        }[lane]()
+
+    def _select(self, *names: str, span: str = "") -> str:
+        """The metrics *names*, of the job that is wanted; with *span* only one."""
+        what = f"__name__={quoted(_full(names[0]))}"
+        if len(names) > 1:
+            what = f'__name__=~"{"|".join(map(_full, names))}"'
+        if self._job is None:
+            return f"{{{what}}}{span}"
+        job = quoted(self._job)
+        return f'({{{what},exported_job={job}}}{span} or {{{what},job={job},exported_job=""}}{span})'
+
+    def _over(self, function: str, name: str, span: str) -> str:
+        """*function* of the metric over a *span* of time, such as ``[5m] offset 5m``."""
+        if self._job is None:
+            return f"{function}({_full(name)}{span})"
+        job = quoted(self._job)
+        both = f"{_full(name)}{{exported_job={job}}}", f'{_full(name)}{{job={job},exported_job=""}}'
+        return "(" + " or ".join(f"{function}({one}{span})" for one in both) + ")"
+
+    def _cards(self, *names: str) -> str:
+        """Figures of cards, each of which every rank on the host may tell."""
+        return f"max by (__name__,{CARD}) ({self._select(*names)})"
+
+    def _figures(self) -> str:
+        return f"{self._select('in_use_high_bytes')} or {self._cards('device_memory_used_bytes')}"
+
+    def _fixed(self) -> str:
+        info = f"max by (__name__,{CARD},index,name) ({self._select('device_info')})"
+        total = self._cards("device_memory_total_bytes")
+        return f"{self._select('limit_bytes', 'run_info')} or {total} or {info}"
+
+    def _state(self) -> str:
+        ended = f"({self._select('running')} == 0)"
+        # Where the highest is not told.
+        in_use = f"({self._select('in_use_bytes')} unless {self._select('in_use_high_bytes')})"
+        busy = self._cards("device_utilization_ratio")
+        return f"{self._select('finding')} or {ended} or (up == 0) or {busy} or {in_use}"
+
+    def _silent(self) -> str:
+        was = f"group by ({RUN},user) ({self._over('last_over_time', 'run_info', f'[{REMEMBERED}]')})"
+        was = f"{was} and on (instance) (up == 0)"
+        ages = [
+            f"max by (instance) (time() - timestamp({self._select(name)})) > {STALE_S}"
+            for name in ("in_use_bytes", "device_memory_used_bytes")
+        ]
+        file = f'max by (instance) (time() - node_textfile_mtime_seconds{{file=~".*tfmemtop.*"}}) > {STALE_S}'
+        parts = [(was, "was"), *((age, "old") for age in ages), (file, "old")]
+        return " or ".join(_meaning(part, means) for part, means in parts)
+
+    def _trends(self) -> str:
+        used, total = (f"max by ({CARD}) ({self._select(name)})" for name in _FULLNESS)
+        before = f"max by ({CARD}) ({self._over('', 'device_memory_used_bytes', f' offset {IDLE_FOR}')})"
+        busy = f"max by ({CARD}) ({self._over('avg_over_time', 'device_utilization_ratio', f'[{IDLE_FOR}]')})"
+        full = f"{used} / {total} >= {FULL_SHARE} and {before} / {total} >= {FULL_SHARE}"
+        idle = f"({busy} < {IDLE_SHARE}) and ({full})"
+        lows = f"{self._over('min_over_time', 'in_use_bytes', f'[{RISE_STEP_S}s]')}[{RISE_S}s:{RISE_STEP_S}s]"
+        rise = f"deriv({lows}) * {RISE_S}"
+        # That quotient is the coefficient of correlation with time.
+        steady = f"{rise} / ({math.sqrt(12):.4f} * stddev_over_time({lows})) > {STEADY}"
+        long_enough = self._over("", "in_use_bytes", f" offset {RISE_S}s")
+        rising = f"deriv({lows}) and {rise} > {RISE_AT_LEAST} and {steady} and {long_enough}"
+        return f"{_meaning(idle, 'idle')} or {_meaning(rising, 'rising')}"
+
+
+_FULLNESS = ("device_memory_used_bytes", "device_memory_total_bytes")
+
+
+def _full(name: str) -> str:
+    return f"tfmemtop_{name}"
+
+
+def _meaning(query: str, means: str) -> str:
+    """*query*, each series of which says what it means."""
+    return f'label_replace({query}, "means", "{means}", "", "")'
+
+
+def of_gpu(host: str, uuid: str, instance: str, span: str = "") -> str:
+    """All that is told of one GPU, or of the pools without one of an *instance*; with *span* the highest in it."""
+    where = f"uuid={quoted(uuid)}" if uuid else f'uuid="",instance={quoted(instance)}'
+    wheres = [f"{where},host={quoted(host)}", f"{where},host!={quoted(host)},exported_host={quoted(host)}"]
+    parts = []
+    for name in OF_ONE:
+        for place in wheres:
+            selected = f"{_full(name)}{{{place}}}"
+            parts.append(_meaning(f"max_over_time({selected}{span})" if span else selected, name))
+    return " or ".join(parts)
+
+
+OF_ONE = (
+    *("in_use_bytes", "in_use_high_bytes", "pool_bytes", "peak_bytes", "limit_bytes", "process_total_bytes"),
+    *("device_memory_used_bytes", "device_memory_free_bytes", "device_memory_total_bytes"),
+    *("device_memory_reserved_bytes", "device_utilization_ratio", "device_memory_bandwidth_ratio"),
+    *("device_power_watts", "device_temperature_celsius", "steps_total", "out_of_memory_total"),
+)
+"""The metrics of one GPU."""
+
+
+COUNTED_S = 120
+
+
+def interval(host: str, uuid: str) -> str:
+    """How often the figures of a GPU came in the last :data:`COUNTED_S`."""
+    where = f"uuid={quoted(uuid)}"
+    names = "device_memory_used_bytes", "in_use_bytes"
+    return " or ".join(f"max(count_over_time({_full(name)}{{{where}}}[{COUNTED_S}s]))" for name in names)

@@ -1,0 +1,150 @@
+"""Show the GPUs of many machines, as a Prometheus server has them.
+
+usage: tfmemtop cluster --prometheus URL [--job J] [OPTIONS]
+usage: tfmemtop cluster --prometheus URL --once [--json]
+example: tfmemtop cluster --prometheus http://monitor:9090 --job 42
+
+Prometheus must read programs that were started with --metrics; see tfmemtop help many-machines. One row is a rank or
+a GPU, what is wrong comes first, Enter opens the GPU with its history. Nothing is changed anywhere.
+
+A password can stand in the URL (http://USER:PASSWORD@HOST), where others can see it in the list of processes, or in a
+file.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfmemtop.cluster.client import Address, Client
+from tfmemtop.cluster.watch import Asking, Seen
+from tfmemtop.commands import values
+from tfmemtop.commands.arguments import ScreenArguments
+from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.saying import say, tell, tell_json
+from tfmemtop.commands.screen import terminal_size
+from tfmemtop.options import Refusal
+from tfmemtop.reports.cluster import as_json, table
+from tfmemtop.words.cluster import clocks_apart, counted, no_answer, nothing_of
+
+_LARGEST_SECRET = 16_384
+
+
+class Arguments(ScreenArguments):
+    """Which server, which job, and how it is shown."""
+
+    prometheus: str = ""
+    job: str | None = None
+    token_file: Path | None = None
+    login_file: Path | None = None
+    interval: float = 5.0
+    once: bool = False
+    json: bool = False
+
+    def check(self) -> None:
+        if self.json and not self.once:
+            raise Refusal("cluster --json needs --once")
+        if self.token_file and self.login_file:
+            raise Refusal("give --token-file or --login-file, not both")
+
+
+def declare(parser: Parser) -> None:
+    """The server, and the options of the screen."""
+    parser.arguments = Arguments
+    server = parser.add_argument_group("for the server")
+    server.add_argument("--prometheus", metavar="URL", required=True, help="the address of Prometheus")
+    server.add_argument(
+        "--job", metavar="J", help="show this job only, by the scheduler's number or by Prometheus' name"
+    )
+    server.add_argument(
+        "--token-file", metavar="FILE", type=values.file, help="a file with the bearer token that the server wants"
+    )
+    server.add_argument(
+        "--login-file", metavar="FILE", type=values.file, help="a file with USER:PASSWORD that the server wants"
+    )
+    server.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=values.seconds(1, 3600),
+        help="time between two refreshes, 1 to 3600 (default 5); longer where the answers take long",
+    )
+    screen = parser.add_argument_group("for the screen")
+    screen.add_argument(
+        "--ascii", action="store_true", help="draw with ASCII characters only; the default if the locale is not UTF-8"
+    )
+    output = parser.add_argument_group("for the output")
+    output.add_argument("--once", action="store_true", help="print the table once, without a screen")
+    output.add_argument("--json", action="store_true", help="print JSON, one row a line")
+
+
+def run(arguments: Arguments) -> int:
+    """Show the screen, or print once; return 0, or 1 if Prometheus has not answered.
+
+    Raises:
+        Refusal: the address or a file is not valid, or there is no terminal.
+    """
+    client = Client(_address(arguments))
+    if arguments.once:
+        return _once(client, arguments)
+    terminal_size()
+    asking = Asking(client, arguments.job)
+    asking.begin()  # before the import that takes longest
+    from tfmemtop.ui.main import run_cluster
+
+    options = arguments.ui_options(dict(os.environ))
+    outcome = run_cluster(asking, options, job=arguments.job, interval_s=arguments.interval)
+    if outcome.trouble:
+        say(f"the screen has failed: {outcome.trouble}")
+    return outcome.exit_code
+
+
+def _address(arguments: Arguments) -> Address:
+    token, login = (_secret(path) if path else "" for path in (arguments.token_file, arguments.login_file))
+    if login and ":" not in login:
+        raise Refusal(f"{arguments.login_file}: there is no USER:PASSWORD in it")
+    try:
+        return Address.of(arguments.prometheus, token=token, login=login)
+    except ValueError:
+        # The address may hold a password: it is not repeated.
+        raise Refusal("--prometheus: that is no address such as http://monitor:9090") from None
+
+
+def _secret(path: Path) -> str:
+    """The first line of the file."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST_SECRET).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise Refusal(f"{path} cannot be read: {reason}") from None
+    line = text.partition("\n")[0].strip()
+    if not line:
+        raise Refusal(f"{path} is empty")
+    return line
+
+
+def _once(client: Client, arguments: Arguments) -> int:
+    seen = _complete(Asking(client, arguments.job))
+    if seen.trouble is not None:
+        say(no_answer(client.address.url, seen.trouble))
+        return 1
+    found = seen.overview
+    if arguments.json:
+        for line in map(as_json, found.rows):
+            tell_json(line)
+    elif found.rows:
+        tell([*table(found.rows), "", counted(len(found.rows), found.hosts, found.jobs, found.wrong)])
+    if not found.rows:
+        say(nothing_of(arguments.job))
+    if seen.apart_s is not None:
+        say(clocks_apart(seen.apart_s))
+    return 0
+
+
+def _complete(asking: Asking) -> Seen:
+    """What is known once each query has been answered, or one has not."""
+
+    def answers() -> Iterator[Seen]:
+        while True:
+            yield from asking.refresh()
+
+    return next(seen for seen in answers() if seen.trouble is not None or seen.complete)

@@ -1,0 +1,53 @@
+"""The rows of a cluster, as a table and as JSON."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import json, to_builtins
+
+from tfmemtop.cluster.judge import Judged, Wrong
+from tfmemtop.units import UNKNOWN, format_short
+from tfmemtop.words.cluster import gpu_name, in_short
+from tfmemtop.words.safe import safe
+
+_HEADINGS = ["HOST", "GPU", "JOB", "RANK", "USER", "USED", "TOTAL", "TF-USE", "LIMIT", "UTIL", "WRONG"]
+_LEFT = {0, 4, 10}
+
+
+def table(rows: Sequence[Judged]) -> Iterator[str]:
+    """A line for each row, under headings."""
+    cells = [_HEADINGS, *map(_cells, rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        padded = [
+            cell.ljust(width) if place in _LEFT else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(padded).rstrip()
+
+
+def _cells(judged: Judged) -> list[str]:
+    row = judged.row
+    busy = UNKNOWN if row.busy is None else f"{row.busy * 100:.0f}%"
+    names = [row.host, row.gpu or gpu_name(row), row.job, row.rank, row.user]
+    sizes = [format_short(size) for size in (row.used, row.total, row.in_use, row.limit)]
+    return [*(safe(name) or UNKNOWN for name in names), *sizes, busy, in_short(judged)]
+
+
+def as_json(judged: Judged) -> bytes:
+    """One row as an object. Sizes are bytes; what is not known is null."""
+    row = judged.row
+    return json.encode(
+        {
+            **{name: getattr(row, name) for name in ("host", "instance", "gpu", "uuid", "device", "model")},
+            **{name: getattr(row, name) or None for name in ("run", "job", "rank", "user")},
+            **{name: getattr(row, name) for name in ("in_use", "limit", "used", "total", "busy")},
+            "silence": row.silence.value if row.silence else None,
+            "findings": [{"key": key, "severity": severity} for key, severity in row.findings],
+            "wrong": [_wrong(wrong) for wrong in judged.wrongs],
+        }
+    )
+
+
+def _wrong(wrong: Wrong) -> dict[str, object]:
+    known = {name: value for name, value in to_builtins(wrong).items() if value not in (None, "", 0.0)}
+    return {**known, "kind": wrong.kind.name.lower()}

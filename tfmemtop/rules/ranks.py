@@ -1,0 +1,273 @@
+"""Which rank of a job differs from the others, and how. Pure.
+
+A rank is compared with the median of all ranks, or if there are two, with the other. What differs less than the ranks
+differ among one another anyway is not told.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TypeVar
+
+from tfmemtop.ending import Ending
+from tfmemtop.state.common import ENOUGH_S, ENOUGH_STEPS
+from tfmemtop.state.in_effect import InEffect
+from tfmemtop.state.overlay import Measure
+from tfmemtop.state.ranks import Along, Laid, Rank
+from tfmemtop.units import MIB
+
+_SHARE = 0.05
+_LEAST = 16 * MIB
+"""Below that share of the usual figure, or below so many bytes, a difference is none."""
+_SPREADS = 3
+"""So many times as far from the median as ranks usually are."""
+
+
+def unusual(apart: float, usual: float, spread: float) -> bool:
+    """Whether bytes that are *apart* from the *usual* ones are a difference, where ranks differ by *spread* anyway."""
+    return abs(apart) > max(_SHARE * usual, _LEAST, _SPREADS * spread)
+
+
+_GAP = 0.05
+"""Shares of all stretches: a difference that stops for so short a time goes on, and one that is shorter is none."""
+_STEADY = 1.25
+_LATER_S = 60.0
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Differs:
+    """The base of all kinds; ``rank`` is the place in the list of ranks."""
+
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Differs):
+    """``size`` bytes more of *measure* than usual, or ``less``; ``up_to`` that much where it changes.
+
+    It began at ``begin`` and was over at ``end``, in steps or seconds; ``None``: from the start on, up to the end.
+    """
+
+    measure: Measure
+    size: int
+    less: bool
+    up_to: bool
+    begin: float | None
+    end: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace(Differs):
+    """``rate`` steps a second where ``usual`` are made: ``share`` slower, or if negative, faster."""
+
+    share: float
+    rate: float
+    usual: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Differs):
+    """It did not end as most did: after ``steps`` where others made ``usual``, or after ``after_s`` seconds.
+
+    ``ending`` is ``None`` if the recording breaks off, or the run goes on.
+    """
+
+    ending: Ending | None
+    steps: int | None
+    usual: int | None
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RanOut(Differs):
+    """Out-of-memory errors, which most ranks did not have."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTensorFlow(Differs):
+    """Another version than most."""
+
+    version: str
+    usual: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSettings(Differs):
+    """Other settings of TensorFlow's memory than most."""
+
+    settings: InEffect
+    usual: InEffect
+
+
+@dataclass(frozen=True, slots=True)
+class NotRead(Differs):
+    """TensorFlow's memory was read in other ranks and not in this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoSteps(Differs):
+    """It counts no steps, or others: it could not be laid beside the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Later(Differs):
+    """It started ``seconds`` later than usual, or if negative, earlier; or its host's clock differs."""
+
+    seconds: float
+
+
+def differences(laid: Laid) -> list[Differs]:
+    """How each rank differs, what matters most first."""
+    if len(laid.ranks) < 2:
+        return []
+    held = sorted(_held(laid), key=lambda one: (one.less, -one.size))
+    return [
+        *_out_of_memory(laid.ranks),
+        *_ended(laid.ranks),
+        *held,
+        *sorted(_paces(laid.ranks), key=lambda one: -one.share),
+        *_not_read(laid),
+        *_versions(laid.ranks),
+        *_settings(laid.ranks),
+        *_later(laid.ranks),
+    ]
+
+
+def missing(ranks: Sequence[Rank]) -> list[int]:
+    """The ranks of the job that are not among *ranks*."""
+    wanted = {rank.placement.ranks for rank in ranks if rank.placement and rank.placement.ranks}
+    there = {rank.number for rank in ranks}
+    return [number for number in range(max(wanted)) if number not in there] if len(wanted) == 1 else []
+
+
+def _held(laid: Laid) -> Iterator[Held]:
+    for number in range(len(laid.ranks)):
+        found = [one for measure in Measure if (one := _of_measure(laid, measure, number))]
+        # In use tells when and why; what is held beyond that follows from it, unless that is much more.
+        yield from (one for one in found if one is found[0] or one.size > 2 * found[0].size)
+
+
+def _of_measure(laid: Laid, measure: Measure, number: int) -> Held | None:
+    sizes = laid.of(measure)
+    apart: list[tuple[int, int]] = []  # stretch, difference; of those where the rank was there
+    beyond: list[int] = []
+    for stretch, mine in enumerate(sizes[number]):
+        others = [size for rank, row in enumerate(sizes) if rank != number and (size := row[stretch]) is not None]
+        if mine is None or not others:
+            continue
+        usual = median([*others, mine]) if len(others) > 1 else others[0]
+        spread = median(abs(size - usual) for size in others) if len(others) > 2 else 0
+        apart.append((stretch, int(mine - usual)))
+        if unusual(mine - usual, usual, spread):
+            beyond.append(len(apart) - 1)
+    found = _longest(beyond, [difference for _, difference in apart])
+    if found is None or (len(laid.ranks) == 2 and apart[found[0]][1] < 0):
+        return None  # of two, the one that holds more is told
+    first, last = found
+    within = sorted(abs(difference) for _, difference in apart[first : last + 1])
+    usual_size, highest = within[len(within) // 2], within[-1]
+    up_to = highest > _STEADY * usual_size
+    gap = _GAP * len(apart)
+    return Held(
+        number,
+        measure,
+        highest if up_to else usual_size,
+        apart[first][1] < 0,
+        up_to,
+        None if first <= gap else laid.marks[apart[first][0]],
+        None if last >= len(apart) - 1 - gap else laid.marks[apart[last][0] + 1],
+    )
+
+
+def _longest(beyond: Sequence[int], differences: Sequence[int]) -> tuple[int, int] | None:
+    """The longest part in which nearly every stretch is *beyond* what is usual, on the same side."""
+    gap = max(1.0, _GAP * len(differences))
+    parts: list[tuple[int, int]] = []
+    for at in beyond:
+        side = differences[at] < 0
+        if parts and at - parts[-1][1] <= gap and (differences[parts[-1][1]] < 0) == side:
+            parts[-1] = parts[-1][0], at
+        else:
+            parts.append((at, at))
+    longest = max(parts, key=lambda part: part[1] - part[0], default=None)
+    return longest if longest and longest[1] - longest[0] + 1 >= max(2.0, gap) else None
+
+
+def _paces(ranks: Sequence[Rank]) -> Iterator[Pace]:
+    rates = {
+        number: rank.figures.steps_per_s
+        for number, rank in enumerate(ranks)
+        if rank.figures.steps_per_s and (rank.figures.steps or 0) >= ENOUGH_STEPS and rank.figures.duration_s > ENOUGH_S
+    }
+    for number, rate in rates.items():
+        others = [other for rank, other in rates.items() if rank != number]
+        if not others:
+            continue
+        usual = median([*others, rate]) if len(others) > 1 else others[0]
+        spread = median(abs(other - usual) for other in others) if len(others) > 2 else 0.0
+        if abs(rate - usual) > max(_SHARE * usual, _SPREADS * spread) and (len(rates) > 2 or rate < usual):
+            yield Pace(number, 1 - rate / usual, rate, usual)
+
+
+def _ended(ranks: Sequence[Rank]) -> Iterator[Ended]:
+    endings = Counter(rank.figures.ending for rank in ranks)
+    good = [ending for ending in endings if ending is not None and ending.good]
+    usual = good[0] if good else endings.most_common(1)[0][0]
+    made = [rank.figures.steps for rank in ranks if rank.figures.steps is not None]
+    steps = int(median(made)) if made else None
+    for number, rank in enumerate(ranks):
+        figures = rank.figures
+        fewer = figures.steps is not None and steps is not None and figures.steps < (1 - _SHARE) * steps
+        if figures.ending != usual or (fewer and len(ranks) > 2):
+            yield Ended(number, figures.ending, figures.steps, steps, figures.duration_s)
+
+
+def _out_of_memory(ranks: Sequence[Rank]) -> Iterator[RanOut]:
+    counts = [rank.figures.out_of_memory for rank in ranks]
+    for number, count in enumerate(counts):
+        if count and median(counts) < count:
+            yield RanOut(number, count)
+
+
+def _not_read(laid: Laid) -> Iterator[Differs]:
+    for number, rank in enumerate(laid.ranks):
+        if rank.figures.peak_in_use is None:
+            if any(other.figures.peak_in_use is not None for other in laid.ranks):
+                yield NotRead(number)
+        elif number in laid.apart and laid.along is Along.STEPS:
+            yield NoSteps(number)
+
+
+def _versions(ranks: Sequence[Rank]) -> Iterator[OtherTensorFlow]:
+    for number, version, usual in _unusual([rank.tensorflow for rank in ranks]):
+        yield OtherTensorFlow(number, version, usual)
+
+
+def _settings(ranks: Sequence[Rank]) -> Iterator[OtherSettings]:
+    settled = [rank.figures.settings if rank.figures.settings.settled else None for rank in ranks]
+    hashed = {repr(settings): settings for settings in settled if settings}
+    for number, mine, usual in _unusual([repr(settings) if settings else None for settings in settled]):
+        yield OtherSettings(number, hashed[mine], hashed[usual])
+
+
+def _unusual(values: Sequence[K | None]) -> Iterator[tuple[int, K, K]]:
+    """The place and value of each that is not what most have, and what these have; of equally many the first."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return
+    usual = Counter(known).most_common(1)[0][0]
+    for number, value in enumerate(values):
+        if value is not None and value != usual:
+            yield number, value, usual
+
+
+def _later(ranks: Sequence[Rank]) -> Iterator[Later]:
+    usual = median(rank.started for rank in ranks) if len(ranks) > 2 else min(rank.started for rank in ranks)
+    for number, rank in enumerate(ranks):
+        if abs(rank.started - usual) > _LATER_S:
+            yield Later(number, rank.started - usual)

@@ -1,0 +1,153 @@
+"""The ranks of a job laid side by side: memory over the same steps, or over the same seconds. Pure.
+
+Clocks of different hosts are not compared: ranks that count the same steps are laid over these, others over the seconds
+since each first held memory.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import pairwise
+
+from tfmemtop.placement import Placement
+from tfmemtop.state.common import ENOUGH_S, ENOUGH_STEPS
+from tfmemtop.state.figures import RunFigures
+from tfmemtop.state.overlay import Measure
+
+STRETCHES = 100
+"""At most: parts of a run, of at least a step, of which the highest counts."""
+
+
+class Along(Enum):
+    """What the ranks are laid over."""
+
+    STEPS = auto()
+    SECONDS = auto()  # since memory was first held
+    NOTHING = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """One rank's run. ``started`` is seconds since 1970 by its host's clock."""
+
+    name: str  # of the recording
+    placement: Placement | None
+    host: str
+    started: float
+    tensorflow: str | None
+    figures: RunFigures
+
+    @property
+    def number(self) -> int | None:
+        """The rank itself, where it is known."""
+        return self.placement.rank if self.placement else None
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """*ranks* side by side. Stretch *i* goes from ``marks[i]`` to ``marks[i + 1]``, in steps or in seconds.
+
+    ``sizes`` has for each measure and rank the highest in each stretch, ``None`` where the rank was not there or
+    nothing is known. ``apart`` are the ranks that could not be laid with the others.
+    """
+
+    ranks: tuple[Rank, ...]
+    along: Along
+    unit: str = "steps"
+    marks: tuple[float, ...] = ()
+    sizes: tuple[tuple[tuple[int | None, ...], ...], ...] = ()
+    apart: frozenset[int] = frozenset()
+
+    def of(self, measure: Measure) -> tuple[tuple[int | None, ...], ...]:
+        """``sizes`` of *measure*, by rank."""
+        return self.sizes[measure.value] if self.sizes else ((),) * len(self.ranks)
+
+
+def lay(ranks: Sequence[Rank]) -> Laid:
+    """*ranks* over the steps of the function that most of them call, or over seconds where fewer than two do."""
+    return _over_steps(tuple(ranks)) or _over_seconds(tuple(ranks))
+
+
+def _over_steps(ranks: tuple[Rank, ...]) -> Laid | None:
+    functions = Counter(
+        (course.function.name, course.function.steps) for rank in ranks if (course := rank.figures.past.course)
+    )
+    if not functions:
+        return None
+    usual = functions.most_common(1)[0][0]
+    courses = {
+        number: course
+        for number, rank in enumerate(ranks)
+        if (course := rank.figures.past.course) and (course.function.name, course.function.steps) == usual
+    }
+    begin = max(course.first.calls for course in courses.values())
+    courses = {number: course for number, course in courses.items() if course.last.calls - begin >= ENOUGH_STEPS}
+    if len(courses) < 2:
+        return None
+    last = max(course.last.calls for course in courses.values())
+    marks = _marks(begin, last, min(STRETCHES, last - begin))
+    spans: list[list[tuple[float, float] | None]] = []
+    for number, rank in enumerate(ranks):
+        course, started = courses.get(number), rank.figures.past.started
+        spans.append(
+            [
+                (course.time_of(a) - started, course.time_of(b) - started)
+                if course and b <= course.last.calls
+                else None
+                for a, b in pairwise(marks)
+            ]
+        )
+    each = usual[1]
+    return Laid(
+        ranks,
+        Along.STEPS,
+        "calls" if each is None else "steps",
+        tuple(mark * (each or 1) for mark in marks),
+        _sizes(ranks, spans),
+        frozenset(range(len(ranks))) - courses.keys(),
+    )
+
+
+def _over_seconds(ranks: tuple[Rank, ...]) -> Laid:
+    lasted = {
+        number: (begin, rank.figures.duration_s - begin)
+        for number, rank in enumerate(ranks)
+        if (begin := rank.figures.past.curve.begin) is not None
+    }
+    lasted = {number: span for number, span in lasted.items() if span[1] >= ENOUGH_S}
+    apart = frozenset(range(len(ranks))) - lasted.keys()
+    if len(lasted) < 2:
+        return Laid(ranks, Along.NOTHING, apart=apart)
+    longest = max(span for _, span in lasted.values())
+    marks = _marks(0.0, longest, min(STRETCHES, int(longest / (ENOUGH_S / 10))))
+    spans: list[list[tuple[float, float] | None]] = []
+    for number in range(len(ranks)):
+        begin, span = lasted.get(number, (0.0, 0.0))
+        spans.append([(begin + a, begin + b) if b <= span else None for a, b in pairwise(marks)])
+    return Laid(ranks, Along.SECONDS, "s", marks, _sizes(ranks, spans), apart)
+
+
+def _marks(begin: float, end: float, count: int) -> tuple[float, ...]:
+    return tuple(begin + (end - begin) * number / count for number in range(count + 1))
+
+
+def _sizes(
+    ranks: tuple[Rank, ...], spans: list[list[tuple[float, float] | None]]
+) -> tuple[tuple[tuple[int | None, ...], ...], ...]:
+    def of(rank: Rank, measure: Measure, known: int | None, mine: list[tuple[float, float] | None]) -> list[int | None]:
+        curve = rank.figures.past.curve
+        return [None if span is None or known is None else curve.between(*span, measure.value) for span in mine]
+
+    peaks = {
+        Measure.IN_USE: [rank.figures.peak_in_use for rank in ranks],
+        Measure.POOL: [rank.figures.peak_pool for rank in ranks],
+        Measure.PROCESS: [rank.figures.peak_process_total for rank in ranks],
+    }
+    return tuple(
+        tuple(
+            tuple(of(rank, measure, known, mine))
+            for rank, known, mine in zip(ranks, peaks[measure], spans, strict=True)
+        )
+        for measure in Measure
+    )

@@ -1,0 +1,126 @@
+"""The app of the cluster: draws what the watch sees, and opens one GPU."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen, Screen
+
+from tfmemtop.cluster.watch import Seen, Watch
+from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.ui.cluster_keys import KEYS
+from tfmemtop.ui.draw.palette import ASCII, UNICODE
+from tfmemtop.ui.driver import TerminalDriver, driver_class
+from tfmemtop.ui.panels.cluster_table import ClusterTable
+from tfmemtop.ui.panels.key_bar import KeyBar
+from tfmemtop.ui.screens.cluster_screen import ClusterScreen
+from tfmemtop.ui.screens.gpu_screen import GpuScreen
+from tfmemtop.ui.sturdy import SturdyApp
+
+SIGNALLED = 128
+
+
+class ClusterApp(SturdyApp):
+    """Nothing here changes anything: Prometheus is asked, and that is all."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { layout: vertical; background: ansi_default; color: ansi_default; }
+    ModalScreen { background: transparent; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key.keys, key.action, key.help, show=False)
+        for key in KEYS
+        if key.action and not key.action.startswith("screen.")
+    ]
+
+    def __init__(self, watch: Watch, options: UiOptions, *, job: str | None) -> None:
+        super().__init__(driver_class(), ansi_color=True)
+        self.animation_level = "none"
+        self.ascii_only = options.ascii
+        self.watch_ = watch
+        self.glyphs = ASCII if options.ascii else UNICODE
+        self.seen = Seen()
+        self._color = options.color
+        self.main = ClusterScreen(watch.client.address.url, job, glyphs=self.glyphs)
+
+    def get_default_screen(self) -> Screen[None]:
+        return self.main
+
+    def on_mount(self) -> None:
+        self.run_worker(self._follow(), name="follow", exit_on_error=True)
+        self.set_interval(1.0, self._tick)
+
+    async def _follow(self) -> None:
+        async for seen in self.watch_.seen():
+            self.seen = seen
+            self.redraw()
+
+    def _tick(self) -> None:
+        """What is told of a trouble says how long it has lasted."""
+        if self.seen.trouble is not None and not isinstance(self.screen, GpuScreen):
+            self._try(self.main.header.redraw)
+
+    def redraw(self) -> None:
+        """Draw the newest on the screen that is seen."""
+        for screen in self.screen_stack:
+            if isinstance(screen, ClusterScreen | GpuScreen):
+                self._try(lambda screen=screen: screen.look(self.seen))  # type: ignore[misc]
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.redraw)
+
+    @on(ClusterTable.Opened)
+    def _open(self, message: ClusterTable.Opened) -> None:
+        judged = next((one for one in self.seen.overview.rows if one.row is message.row), None)
+        if judged is not None:
+            interval_s = max(2.0, self.watch_.interval_s)
+            screen = GpuScreen(self.watch_.client, judged, interval_s, glyphs=self.glyphs, color=self._color)
+            self.push_screen(screen, lambda _: self.redraw())
+
+    def action_refresh(self) -> None:
+        self.watch_.hurry()
+
+    def action_picture(self) -> None:
+        """Offer to write what is seen now into a file."""
+        from tfmemtop.ui.screens.picture_dialog import picture_dialog
+        from tfmemtop.words.dialogs import picture_written
+
+        def written(path: Path | None) -> None:
+            if path is not None:
+                self.notify(picture_written(str(path)))
+
+        strips = self.screen._compositor.render_strips()
+        self.push_screen(picture_dialog(strips, self.size.width, self.glyphs), written)
+
+    def action_help(self) -> None:
+        from tfmemtop.ui.screens.cluster_help import ClusterHelp
+
+        self.push_screen(ClusterHelp(glyphs=self.glyphs))
+
+    @on(KeyBar.Pressed)
+    async def _key_clicked(self, message: KeyBar.Pressed) -> None:
+        await self.run_action(message.action)
+
+    # How it ends.
+
+    def action_leave(self) -> None:
+        self.exit(Outcome(0))
+
+    async def action_quit(self) -> None:
+        self.action_leave()
+
+    def action_help_quit(self) -> None:
+        """Ctrl-C, to which Textual gives a hint of its own."""
+        if not isinstance(self.screen, ModalScreen):
+            self.action_leave()
+
+    def end_for(self, number: int) -> None:
+        """A signal asks us to end."""
+        self.exit(Outcome(SIGNALLED + number))
+
+    def give_terminal_back(self) -> None:
+        """The last resort of a screen that does not end by itself."""
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.give_back()

@@ -1,0 +1,73 @@
+"""Above and below the cluster's table: who answers and how that stands, and what is wrong with the chosen row."""
+
+import time
+
+from rich.segment import Segment
+
+from tfmemtop.cluster.watch import Seen
+from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, WARNING, Glyphs
+from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.panels.cluster_table import ClusterTable
+from tfmemtop.words import cluster as words
+from tfmemtop.words.safe import safe
+
+
+class ClusterHeader(Panel):
+    """Two lines: the server and the counts, and what is amiss with the server or its clock."""
+
+    DEFAULT_CSS = "ClusterHeader { height: 2; }"
+
+    def __init__(self, url: str, job: str | None, *, glyphs: Glyphs) -> None:
+        super().__init__(glyphs=glyphs)
+        self.seen = Seen()
+        self._url, self._job = url, job
+
+    def look(self, seen: Seen) -> None:
+        """Take *seen* as the newest."""
+        self.seen = seen
+        self.redraw()
+
+    def build(self, width: int, height: int) -> list[Line]:
+        where = safe(self._url.partition("://")[2])
+        job = f" {self.glyphs.dot} job {safe(self._job)}" if self._job is not None else ""
+        at = self.seen.overview.at
+        clock = f" {time.strftime('%H:%M:%S', time.localtime(at))} " if at else ""
+        first: Line = [Segment(" tfmemtop cluster ", TITLE), Segment(fit(f" {where}{job}", max(0, width - 30)), BOLD)]
+        blank = " " * max(0, width - width_of(first) - len(clock))
+        return [[*first, Segment(blank), Segment(clock, DIM)], self._second(width)]
+
+    def _second(self, width: int) -> Line:
+        seen = self.seen
+        if seen.trouble is not None:
+            old_s = time.time() - seen.answered if seen.answered else None
+            told = words.since(words.no_answer(self._url, seen.trouble), time.time() - seen.since, old_s)
+            return [Segment(fit(f" {told}", width, self.glyphs), ERROR)]
+        if not seen.asked:
+            return [Segment(f" {words.ASKING}", DIM)]
+        found = seen.overview
+        line = [Segment(f" {words.counted(len(found.rows), found.hosts, found.jobs, found.wrong)}", PLAIN)]
+        if seen.apart_s is not None:
+            line.append(Segment(f" {self.glyphs.dot} {words.clocks_apart(seen.apart_s)}", WARNING))
+        if width_of(line) > width:
+            return [Segment(fit("".join(segment.text for segment in line[::-1]), width, self.glyphs), WARNING)]
+        return line
+
+
+class ChosenPanel(Panel):
+    """What is wrong with the chosen row, at length."""
+
+    DEFAULT_CSS = "ChosenPanel { height: 4; }"
+
+    def __init__(self, table: ClusterTable, *, glyphs: Glyphs) -> None:
+        super().__init__(glyphs=glyphs)
+        self._table = table
+
+    def build(self, width: int, height: int) -> list[Line]:
+        chosen = self._table.selected
+        if chosen is None:
+            return []
+        lines = [self.title_line(width, words.whose(chosen.row), chosen.row.model)]
+        told = [words.at_length(chosen.row, wrong) for wrong in chosen.wrongs] or [words.NOTHING_WRONG]
+        rows = [line for text in told for line in wrap(text, width - 4, "  ")]
+        return lines + [[Segment(f"  {line}", PLAIN if chosen.wrongs else DIM)] for line in rows]

@@ -1,0 +1,256 @@
+"""The cluster's table, pure: its columns, and rows sorted, filtered, and as lines."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from tfmemtop.cluster.judge import Judged, Kind, natural
+from tfmemtop.ui.draw.bar import apportion
+from tfmemtop.ui.draw.lines import Line, fit, segments
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
+from tfmemtop.ui.draw.text import exactly
+from tfmemtop.units import UNKNOWN, format_short
+from tfmemtop.words.cluster import gpu_name, in_short
+from tfmemtop.words.safe import safe
+
+MARKS = 2
+_SORTED = Style(bold=True, reverse=True)
+_HEAT = ((0.9, ERROR), (0.7, WARNING), (0.0, GOOD))
+"""From which share of the card on a bar has which look."""
+
+Key = Callable[[Judged], tuple[object, ...] | float | str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``key`` to sort by and ``text`` of a row, ``None`` where it is not known; of the lowest ``priority`` goes first.
+
+    A column with ``most`` grows up to that, where there is room and its texts need it.
+    """
+
+    name: str
+    width: int
+    priority: int
+    key: Key
+    text: Callable[[Judged], str | None]
+    left: bool = False
+    falling: bool = False
+    most: int = 0
+
+
+def _used(judged: Judged) -> str | None:
+    row = judged.row
+    if row.used is None and row.total is None:
+        return None
+    used, whole = format_short(row.used), format_short(row.total)
+    return f"{used[:-1] if used[-1:] == whole[-1:] != UNKNOWN else used}/{whole}"
+
+
+def _size(value: int | None) -> str | None:
+    return None if value is None else format_short(value)
+
+
+def _gpu(judged: Judged) -> str | None:
+    row = judged.row
+    return row.gpu or (None if row.uuid else gpu_name(row))
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("HOST", 10, 90, lambda j: j.row.host, lambda j: j.row.host, left=True, most=24),
+    Column("GPU", 3, 80, lambda j: natural(j.row.gpu), _gpu, most=4),
+    Column("JOB", 6, 60, lambda j: natural(j.row.job), lambda j: j.row.job, most=12),
+    Column("RANK", 4, 70, lambda j: natural(j.row.rank) if j.row.rank else None, lambda j: j.row.rank),
+    Column("USER", 7, 30, lambda j: j.row.user or None, lambda j: j.row.user, left=True, most=12),
+    Column("CARD", 10, 65, lambda j: j.row.share, lambda j: None, left=True, falling=True, most=32),
+    Column("USED", 11, 50, lambda j: j.row.used, _used, falling=True),
+    Column("TF-USE", 6, 55, lambda j: j.row.in_use, lambda j: _size(j.row.in_use), falling=True),
+    Column("LIMIT", 6, 20, lambda j: j.row.limit, lambda j: _size(j.row.limit), falling=True),
+    Column(
+        *("UTIL", 4, 45, lambda j: j.row.busy),
+        lambda j: None if j.row.busy is None else f"{j.row.busy * 100:.0f}%",
+        falling=True,
+    ),
+    Column("WRONG", 0, 1000, lambda j: 0.0, lambda j: None, left=True),
+)
+"""In the order they stand; the last one takes the room that is left."""
+
+_WRONG_LEAST = 18
+_GROWING = ("HOST", "JOB", "USER", "GPU", "CARD")
+_WRONG_LIKED = 40
+NAMES = tuple(column.name for column in COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """By which column, and whether against its natural order."""
+
+    column: str = "WRONG"
+    inverted: bool = False
+
+    def step(self, count: int) -> "Order":
+        """The column that many further to the right, in its natural order."""
+        return Order(NAMES[(NAMES.index(self.column) + count) % len(NAMES)])
+
+    def by(self, column: str) -> "Order":
+        """By *column*; inverted if it already was by that one."""
+        return Order(column, not self.inverted) if column == self.column else Order(column)
+
+    @property
+    def falling(self) -> bool:
+        """Whether the highest come first."""
+        return COLUMNS[NAMES.index(self.column)].falling != self.inverted
+
+
+def sort(rows: Sequence[Judged], order: Order) -> list[Judged]:
+    """*rows*, which have the worst first, in *order*; unknown values come last in both directions."""
+    if order.column == "WRONG":
+        return list(reversed(rows)) if order.inverted else list(rows)
+    key = COLUMNS[NAMES.index(order.column)].key
+    known = [row for row in rows if key(row) is not None]
+    known.sort(key=key, reverse=order.falling)  # type: ignore[arg-type]  # one column's keys are of one type
+    return known + [row for row in rows if key(row) is None]
+
+
+_FIELDS: dict[str, Callable[[Judged], str]] = {
+    "job": lambda j: j.row.job,
+    "user": lambda j: j.row.user,
+    "host": lambda j: j.row.host,
+    "rank": lambda j: j.row.rank,
+    "gpu": lambda j: f"{j.row.gpu} {j.row.model} {j.row.uuid}",
+    "wrong": in_short,
+}
+
+
+def matching(rows: Sequence[Judged], wanted: str) -> list[Judged]:
+    """The rows that have each word of *wanted* somewhere, whatever its case; ``user:ada`` in that column."""
+    found = list(rows)
+    for word in wanted.casefold().split():
+        name, colon, text = word.partition(":")
+        if colon and name in _FIELDS:
+            field = _FIELDS[name]
+            whole = name in ("job", "rank")  # a number in which another one stands is another
+            found = [one for one in found if (text == field(one) if whole and text else text in field(one).casefold())]
+        else:
+            found = [one for one in found if word in _all(one)]
+    return found
+
+
+def _all(judged: Judged) -> str:
+    row = judged.row
+    return f"{row.host} {row.job} {row.user} {row.model} {row.uuid} {in_short(judged)}".casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns that fit, each with the cell it begins at and its width."""
+
+    columns: tuple[tuple[Column, int, int], ...]
+
+    def at(self, x: int) -> Column | None:
+        """The column under cell *x*, the blank before it included."""
+        return next((c for c, start, width in self.columns if start - 1 <= x < start + width), None)
+
+
+def longest(rows: Sequence[Judged]) -> dict[str, int]:
+    """The longest text of each column that can grow."""
+    return {
+        column.name: max((len(column.text(row) or "") for row in rows), default=0)
+        for column in COLUMNS
+        if column.most and column.name != "CARD"
+    }
+
+
+def lay_out(width: int, needed: dict[str, int]) -> Layout:
+    """The columns that fit in *width* cells; what is left over widens those whose texts have *needed* more."""
+    *shown, last = COLUMNS
+
+    def need() -> int:
+        return MARKS + sum(column.width + 1 for column in shown) + _WRONG_LEAST
+
+    while len(shown) > 1 and need() > width:
+        shown.remove(min(shown, key=lambda column: column.priority))
+    widths = {column.name: column.width for column in shown}
+    spare = max(0, width - need() - (_WRONG_LIKED - _WRONG_LEAST))
+    for name in _GROWING:
+        column = next((one for one in shown if one.name == name), None)
+        if column is not None:
+            wanted = min(column.most, needed.get(name, column.most))
+            more = max(0, min(spare, wanted - column.width))
+            widths[name] += more
+            spare -= more
+    places, x = [], MARKS
+    for column in shown:
+        places.append((column, x, widths[column.name]))
+        x += widths[column.name] + 1
+    return Layout((*places, (last, x, max(0, width - x))))
+
+
+def header(layout: Layout, order: Order) -> Line:
+    """The names of the columns, that of *order* marked."""
+    line = [Segment(" " * MARKS)]
+    for column, _, room in layout.columns:
+        style = _SORTED if column.name == order.column else BOLD
+        name = column.name[:room]
+        pad = Segment(" " * (room - len(name)))
+        line += [Segment(name, style), pad] if column.left else [pad, Segment(name, style)]
+        line.append(Segment(" "))
+    return line[:-1]
+
+
+def row_line(judged: Judged, layout: Layout, glyphs: Glyphs, *, chosen: bool) -> Line:
+    """One row, exactly as wide as *layout*."""
+    mark, style = mark_of(judged, glyphs)
+    parts: list[tuple[str, Style]] = [(mark + " ", style)]
+    over = CHOSEN if chosen else DIM if judged.row.silence is not None else None
+    for column, _, room in layout.columns:
+        if column.name == "CARD":
+            parts += [*heat(judged, room, glyphs), (" ", PLAIN)]
+        elif column.name == "WRONG":
+            parts.append((exactly(fit(in_short(judged), room, glyphs), room), style))
+        else:
+            parts.append((_cell(column, judged, room, glyphs) + " ", PLAIN))
+    if over is not None:
+        return [Segment("".join(text for text, _ in parts), over)]
+    return segments(parts)
+
+
+def _cell(column: Column, judged: Judged, room: int, glyphs: Glyphs) -> str:
+    text = column.text(judged) or UNKNOWN
+    if not text.isascii() or len(text) > room or not text.isprintable():
+        text = fit(safe(text), room, glyphs)
+        blanks = " " * (room - cell_len(text))
+        return text + blanks if column.left else blanks + text
+    return text.ljust(room) if column.left else text.rjust(room)
+
+
+def mark_of(judged: Judged, glyphs: Glyphs) -> tuple[str, Style]:
+    """The mark before a row, and the look of what is wrong with it."""
+    worst = judged.worst
+    if worst <= Kind.RUNS_OUT_SOON:
+        return "!", ERROR
+    if worst is Kind.SILENT or judged.row.silence is not None:
+        return glyphs.ended, DIM
+    if worst < Kind.REMARK:
+        return "!", WARNING
+    return ("i", PLAIN) if judged.wrongs else (" ", PLAIN)
+
+
+def heat(judged: Judged, width: int, glyphs: Glyphs) -> list[tuple[str, Style]]:
+    """A bar of the card in *width* cells: what TensorFlow has in use, what else is taken, what is free."""
+    row = judged.row
+    share, in_use = row.share, row.share_in_use
+    if width < 3:
+        return [(" " * width, PLAIN)]
+    figure = f"{UNKNOWN if share is None else format(share * 100, '.0f') + '%':>4}"
+    room = width - len(figure) - 1
+    if share is None or room < 3:
+        return [(figure.rjust(width), DIM)]
+    style = next(style for least, style in _HEAT if share >= least)
+    parts = [int((in_use or 0) * 1000), int(max(0.0, share - (in_use or 0)) * 1000), int((1 - share) * 1000)]
+    cells = apportion(parts, room) if sum(parts) else [0, 0, room]
+    texts = [glyphs.fill[kind] * count for kind, count in zip(("in_use", "rest", "free"), cells, strict=True)]
+    used = "".join(texts[:2])
+    return [(used, style), (texts[2], DIM), (f" {figure}", style if share >= _HEAT[0][0] else PLAIN)]

@@ -1,0 +1,194 @@
+"""One GPU of the cluster: the panel that a session's screen has of it, from Prometheus's history."""
+
+import asyncio
+import time
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from tfmemtop.cluster.client import Client, NoAnswer
+from tfmemtop.cluster.judge import Judged
+from tfmemtop.cluster.one_gpu import OneGpu
+from tfmemtop.cluster.overview import Pool
+from tfmemtop.cluster.watch import Seen, in_thread
+from tfmemtop.rules import findings_of_figures
+from tfmemtop.rules.grouping import grouped
+from tfmemtop.state import State, apply
+from tfmemtop.ui.draw.lines import Line, Panel, fit
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, Glyphs
+from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.draw.window import SPANS
+from tfmemtop.ui.panels.cluster_rows import mark_of
+from tfmemtop.ui.panels.device_panel import DevicesPanel
+from tfmemtop.ui.panels.key_bar import HintLine
+from tfmemtop.ui.panels.why_panel import finding_lines, headline_style
+from tfmemtop.ui.screens.drawn import Drawn
+from tfmemtop.words import cluster as words
+from tfmemtop.words.findings.groups import say_group
+
+_FIRST_SPAN = next(index for index, (_, said) in enumerate(SPANS) if said == "1 h")
+FIRST_S = SPANS[_FIRST_SPAN][0]
+"""The history that is read first. A longer one is read once somebody wants to see it."""
+
+
+class GpuHeader(Panel):
+    """Whose GPU it is, and why there is nothing new where that is so."""
+
+    DEFAULT_CSS = "GpuHeader { height: 2; }"
+
+    def __init__(self, row: Judged, url: str, *, glyphs: Glyphs) -> None:
+        super().__init__(glyphs=glyphs)
+        self.judged = row
+        self.trouble: NoAnswer | None = None
+        self.reading = True
+        self._url = url
+
+    def build(self, width: int, height: int) -> list[Line]:
+        whose = fit(f" {words.whose(self.judged.row)}", max(0, width - 20), self.glyphs)
+        first: Line = [Segment(" tfmemtop cluster ", TITLE), Segment(whose, BOLD)]
+        if self.trouble is not None:
+            return [first, [Segment(fit(f" {words.no_answer(self._url, self.trouble)}", width, self.glyphs), ERROR)]]
+        mark, style = mark_of(self.judged, self.glyphs)
+        told = words.ASKING if self.reading else words.in_short(self.judged)
+        return [first, [Segment(fit(f" {mark} {told}", width, self.glyphs), DIM if self.reading else style)]]
+
+
+class FoundPanel(Panel):
+    """What is wrong by the overview, and what the rules find in the figures of this GPU."""
+
+    def __init__(self, row: Judged, *, glyphs: Glyphs) -> None:
+        super().__init__(glyphs=glyphs)
+        self.judged = row
+
+    def build(self, width: int, height: int) -> list[Line]:
+        lines = [self.title_line(width, "Why")]
+        room = max(10, width - 4)
+        _, style = mark_of(self.judged, self.glyphs)
+        for wrong in self.judged.wrongs:
+            told = wrap(words.at_length(self.judged.row, wrong), room)
+            lines += [
+                [Segment(" ! " if not at else "   ", style), Segment(text, PLAIN)] for at, text in enumerate(told)
+            ]
+        for group in grouped(findings_of_figures(self.state)):
+            said = say_group(group)
+            found = finding_lines(said.headline, said.figures, room, headline_style(group.first.severity))
+            lines += [[Segment("   "), *line] for line in found]
+        if len(lines) == 1:
+            lines.append([Segment(f"   {words.NOTHING_WRONG}", DIM)])
+        return lines
+
+    def wanted_height(self, width: int) -> int:
+        """Lines that it has something for."""
+        return len(self.build(width, 0))
+
+
+class GpuScreen(Drawn, Screen[None]):
+    """It reads the history when it is opened, and what is new at the pace of the cluster's screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,ctrl+c,enter", "close", show=False),
+        Binding("left_square_bracket", "span(-1)", show=False),
+        Binding("right_square_bracket", "span(1)", show=False),
+        Binding("s", "scale", show=False),
+    ]
+
+    def __init__(self, client: Client, row: Judged, interval_s: float, *, glyphs: Glyphs, color: bool) -> None:
+        super().__init__()
+        self._client, self._judged, self._interval_s = client, row, interval_s
+        self._wake = asyncio.Event()
+        self._gpu = OneGpu(client, row.row, FIRST_S)
+        self.header = GpuHeader(row, client.address.url, glyphs=glyphs)
+        self.device = DevicesPanel(glyphs=glyphs, color=color, span=_FIRST_SPAN)
+        self.found = FoundPanel(row, glyphs=glyphs)
+        self.keys = HintLine(self.hints, glyphs=glyphs)
+
+    @property
+    def key(self) -> Pool:
+        """Which row it is about."""
+        return self._judged.row.key
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield self.device
+        yield self.found
+        yield self.keys
+
+    def on_mount(self) -> None:
+        self.run_worker(self._follow(), name="gpu", exit_on_error=True)
+
+    def hints(self) -> list[tuple[str, str]]:
+        """The keys of the last line."""
+        return [("Esc", "back"), ("[", "shorter"), ("]", "longer"), ("s", "scale"), ("F1", "help")]
+
+    async def _follow(self) -> None:
+        await self._open(self._gpu)
+        while True:
+            self._wake.clear()
+            try:
+                await asyncio.wait_for(self._wake.wait(), self._interval_s)
+            except asyncio.TimeoutError:
+                pass
+            gpu = self._gpu
+            if gpu.state.session is None:
+                await self._open(gpu)
+                continue
+            try:
+                batch = await in_thread(gpu.follow)
+            except NoAnswer as trouble:
+                self.header.trouble = trouble
+            else:
+                self.header.trouble = None
+                for event in batch:
+                    apply(gpu.state, event)
+            self.refresh_state(gpu.state)
+
+    async def _open(self, gpu: OneGpu) -> None:
+        """Read the history; until that has come, what was there before stays."""
+        self.header.reading = True
+        self.header.redraw()
+        try:
+            await in_thread(gpu.open)
+        except NoAnswer as trouble:
+            self.header.trouble = trouble
+        else:
+            self.header.trouble = None
+            self._gpu = gpu
+        self.header.reading = False
+        self.refresh_state(self._gpu.state)
+
+    def look(self, seen: Seen) -> None:
+        """The newest of what is wrong with it."""
+        found = next((one for one in seen.overview.rows if one.row.key == self.key), None)
+        if found is not None:
+            self._judged = self.header.judged = self.found.judged = found
+            self.refresh_state(self._gpu.state)
+
+    def refresh_state(self, state: State) -> None:
+        state = self._gpu.state
+        session = state.session
+        if session is not None:
+            state.now = max(state.now, time.time() + self._gpu.ahead_s - session.started)
+        width, height = self.app.size
+        room = height - 3
+        self.found.state = state
+        lines = min(self.found.wanted_height(width), max(3, room // 2))
+        self.found.styles.height = lines
+        for panel in (self.device, self.found, self.header, self.keys):
+            panel.show(state)
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    def action_span(self, step: int) -> None:
+        """A shorter or longer time; of one that has not been read, the history is read anew."""
+        self.device.cycle_span(step)
+        span_s = SPANS[self.device.span][0]
+        if span_s > self._gpu.span_s or (self._gpu.span_s > FIRST_S >= span_s and self.device.span <= _FIRST_SPAN):
+            wanted = OneGpu(self._client, self._judged.row, max(FIRST_S, span_s))
+            self.run_worker(self._open(wanted), name="span", exclusive=True, group="span", exit_on_error=True)
+
+    def action_scale(self) -> None:
+        self.device.next_scale()
