@@ -38,7 +38,7 @@ def _short(wrong: Wrong) -> str:
         return f"outlier {'+' if wrong.size > 0 else '-'}{format_short(abs(wrong.size))}"
     if wrong.silence is Silence.ENDED:
         return ENDED
-    return _SHORT.get(wrong.kind) or safe(wrong.key.replace("_", " "))
+    return _SHORT.get(wrong.kind) or safe(wrong.key.removeprefix("notice_").replace("_", " "))
 
 
 def at_length(row: Row, wrong: Wrong) -> str:
