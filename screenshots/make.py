@@ -1,4 +1,4 @@
-"""Draws the README's pictures from the tests' recordings: ``python -m screenshots.make``."""
+"""Draws the pictures of the README and the manual from the tests' recordings: ``python -m screenshots.make``."""
 
 import asyncio
 import os
@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.ui.recorded import screen
+from tests.ui.recorded import events_until, recording_of, screen
+from tfmemtop.events import Run
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.draw.picture import DARK, picture
 
@@ -24,6 +25,8 @@ PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {
     "holders-xla": ("h100-resnet-xla", 128.0, (140, 40), ("B",)),
     "map-of-holders": ("h100-resnet", 80.0, (140, 38), ("M", "right")),
     "narrow": ("h200-settings", 70.0, (80, 24), ()),
+    "attached": ("cpu-attached", 20.0, (140, 36), ()),
+    "kernel": ("cpu-kernel-3", 38.0, (140, 34), ("H",)),
 }
 """File name: recording, moment in seconds, columns and rows, keys pressed."""
 
@@ -37,11 +40,14 @@ async def draw(
     theme: Mapping[str, str] = DARK,
 ) -> str:
     """The picture of recording *name* at *t* seconds after *keys*."""
-    app = screen(name, t, options)
+    outside = any(event.outside for event in events_until(name, t) if isinstance(event, Run))
+    app = screen(name, t, options or UiOptions(outside=outside, recording=recording_of))
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         app.redraw()
         await pilot.press(*keys)
+        for reading in [each for each in app.workers if each.group == "earlier"]:
+            await reading.wait()
         await pilot.pause()
         app.redraw()
         await pilot.pause()

@@ -81,7 +81,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "agent.layouts",  # the same table serves from inside and from outside
     },
     # answers of Prometheus: rows of an overview, and events of one GPU
-    "cluster": {"events", "settings", "state"},
+    "cluster": {"events", "rules", "settings", "state"},
     "doctor": {"engine", "events", "probe", "charset", "agent"},
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),

@@ -23,7 +23,9 @@ NAMES = (
     "recording",
     "hooks",
     "windows",
+    "exporting",
     "peers",
+    "cluster",
 )
 
 

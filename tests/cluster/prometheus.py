@@ -124,6 +124,18 @@ basic_auth_users:
 """
 
 
+def by_files(pattern: str) -> str:
+    """The file that has it scrape what files say that match *pattern*."""
+    return f"""\
+global: {{scrape_interval: 1s}}
+scrape_configs:
+- job_name: tfmemtop
+  honor_labels: true
+  file_sd_configs:
+  - {{files: ['{pattern}'], refresh_interval: 1s}}
+"""
+
+
 @contextmanager
 def prometheus(
     folder: Path,
@@ -134,9 +146,11 @@ def prometheus(
     hashed: str = "",
     password: str = "",
     honor_labels: bool = True,
+    files: str = "",
 ) -> Iterator[Prometheus]:
-    """Prometheus, while this lasts. *hashed* is the bcrypt of *password*."""
-    (folder / "prometheus.yml").write_text(configuration(exporters_port, hosts, interval_s, honor_labels=honor_labels))
+    """Prometheus, while this lasts. *hashed* is the bcrypt of *password*. With *files*, these say what it reads."""
+    exporters = configuration(exporters_port, hosts, interval_s, honor_labels=honor_labels)
+    (folder / "prometheus.yml").write_text(by_files(files) if files else exporters)
     if password:
         (folder / "web.yml").write_text(_WEB.format(hashed=hashed))
     program = Prometheus(folder, free_port(), password=password)

@@ -1,8 +1,10 @@
 """What a server may answer that is no figures: each is one clear line, and no secret is in it."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -10,7 +12,8 @@ import pytest
 from tfmemtop.cluster import client as client_module
 from tfmemtop.cluster.answers import courses, series
 from tfmemtop.cluster.client import Address, Client, NoAnswer, Trouble
-from tfmemtop.words.cluster import no_answer
+from tfmemtop.cluster.watch import Asking
+from tfmemtop.words.cluster import clocks_apart, no_answer
 
 Reply = Callable[[BaseHTTPRequestHandler], None]
 SECRET = "open-sesame"
@@ -137,6 +140,25 @@ def test_a_password_in_the_address_is_sent_and_never_shown() -> None:
     assert asked == ["Basic YWRhOnBAc3M="]
     assert address.url == f"{url}/prometheus"
     assert "YWRh" not in repr(address)
+
+
+@pytest.mark.parametrize(("ahead_s", "side"), [(0.0, ""), (130.0, "ahead of"), (-3605.0, "behind")])
+def test_clocks_apart_are_told(ahead_s: float, side: str) -> None:
+    empty = b'{"status":"success","data":{"resultType":"vector","result":[]}}'
+
+    def reply(request: BaseHTTPRequestHandler) -> None:
+        date = formatdate(time.time() + ahead_s + 0.5, usegmt=True)
+        request.date_time_string = lambda timestamp=None: date  # type: ignore[method-assign]
+        answering(200, empty)(request)
+
+    with server(reply) as url:
+        asking = Asking(Client(Address.of(url)))
+        list(asking.refresh())
+    apart_s = asking.seen.apart_s
+    assert (apart_s is not None) == bool(side)
+    if apart_s is not None:
+        assert apart_s == pytest.approx(ahead_s, abs=2)
+        assert f" {side} this machine's" in clocks_apart(apart_s)
 
 
 @pytest.mark.parametrize("text", ["", "ftp://x", "http://", "http://x:port", "http://x/?a=b"])

@@ -54,9 +54,14 @@ def test_a_rise_is_a_leak_or_soon_the_end(rate: float, said: str) -> None:
     assert wrongs(overview(made, 2))["0"].startswith(said)
 
 
-@pytest.mark.parametrize(("third", "said"), [(5.4, ""), (5.6, "outlier +614.4M"), (4.4, "outlier -614.4M")])
+@pytest.mark.parametrize(("third", "said"), [(5.24, ""), (5.3, "outlier +307.2M"), (4.7, "outlier -307.2M")])
 def test_a_rank_that_differs_from_the_median(third: float, said: str) -> None:
     assert wrongs(overview(cluster(5 * GIB, 5 * GIB, third * GIB), 2))["2"] == said
+
+
+def test_what_ranks_usually_differ_by_makes_no_outlier() -> None:
+    found = overview(cluster(4 * GIB, 4.5 * GIB, 5 * GIB, 5.5 * GIB, 6 * GIB, 8 * GIB), 2)
+    assert {rank: said for rank, said in wrongs(found).items() if said} == {"5": "outlier +2.8G"}
 
 
 def test_two_ranks_do_not_tell_who_is_the_outlier() -> None:
@@ -100,6 +105,16 @@ def test_silence_is_told_and_is_not_health() -> None:
     made.take(Lane.STATE, [], 30)
     made.take(Lane.FIGURES, [figure("tfmemtop_in_use_high_bytes", 5 * GIB, rank) for rank in "01"], 30)
     assert overview(made, 30).wrong == 0
+
+
+def test_a_gpu_without_a_rank_is_down_with_the_target_of_its_host() -> None:
+    made = Cluster()
+    made.take(Lane.FIGURES, [figure("tfmemtop_device_memory_used_bytes", 1, "7")], 1)
+    overview(made, 1)
+    made.take(Lane.FIGURES, [], 20)
+    made.take(Lane.STATE, [Series(Labels(name="up", instance="n7:9", job="tfmemtop"), (0.0, "0"))], 20)
+    (row,) = overview(made, 20).rows
+    assert (row.row.uuid, row.row.silence) == ("GPU-7", Silence.DOWN)
 
 
 def test_a_run_that_has_ended_is_no_silence_unless_it_failed() -> None:

@@ -156,7 +156,7 @@ def test_printed_once_with_the_login_in_a_file(monitored: Monitored, tmp_path: P
     )
 
 
-HISTORY_S, STEP_S = 1200, 15
+HISTORY_S, STEP_S = 1800, 15
 
 
 def history(path: Path, now: int) -> None:
@@ -164,7 +164,8 @@ def history(path: Path, now: int) -> None:
     lines = []
     courses: dict[str, Callable[[int], int]] = {
         "leaks": lambda t: 20 * GIB + t * 4 * 2**20 + (t // STEP_S % 2) * GIB,
-        "warms": lambda t: 20 * GIB + min(t, 400) * 8 * 2**20,
+        "warms": lambda t: 20 * GIB + min(t, 1000) * 8 * 2**20,
+        "swings": lambda t: 20 * GIB + abs(t % 900 - 450) * 8 * 2**20,
         "idle": lambda t: 20 * GIB,
     }
     for metric in ("in_use_bytes", "device_memory_used_bytes", "device_memory_total_bytes", "device_utilization_ratio"):
@@ -195,10 +196,10 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
         assert wrong["leaks"].startswith("leak ")
         rate = next(w.rate for one in asking.seen.overview.rows for w in one.wrongs if one.row.host == "leaks")
         assert rate == pytest.approx(4 * 2**20, rel=0.1)
-        assert (wrong["warms"], wrong["idle"]) == ("", "full, idle")
+        assert (wrong["warms"], wrong["swings"], wrong["idle"]) == ("", "", "full, idle")
         # The rule of a session's screen finds the same leak in the history of the one GPU.
         row = next(one.row for one in asking.seen.overview.rows if one.row.host == "leaks")
-        gpu = OneGpu(Client(Address.of(server.url)), row, 1500.0)
+        gpu = OneGpu(Client(Address.of(server.url)), row, 1800.0)
         gpu.open()
         from tfmemtop.rules import findings_of_figures
         from tfmemtop.rules.leaks import Leak

@@ -38,6 +38,14 @@ def test_every_page_is_listed_and_begins_with_a_title_and_a_summary() -> None:
         assert any(name in line and help.summary(name) in line for line in contents())
 
 
+def test_the_pictures_of_pages_are_there_and_a_terminal_gets_none() -> None:
+    pictures = {name: re.findall(r"^!\[.+\]\((.+)\)$", page, re.MULTILINE) for name, page in PAGES.items()}
+    assert pictures["outside"] and pictures["notebooks"]
+    for name, found in pictures.items():
+        assert all((ROOT / "tfmemtop" / "help" / target).exists() for target in found), name
+        assert ".svg" not in "".join(rendered(PAGES[name], 100)), name
+
+
 @pytest.mark.parametrize("name", help.topics())
 @pytest.mark.parametrize("width", [60, 100])
 def test_a_page_fits_the_width(name: str, width: int) -> None:

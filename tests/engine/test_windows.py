@@ -242,6 +242,29 @@ def test_a_trace_says_what_a_gpu_could_do_without(tmp_path: Path, device: str) -
     assert course.scratch == ([first + 1, first + 2] if device == "GPU:0" else [])
 
 
+def test_what_xla_allocates_to_try_kernels_is_told_from_its_buffers(tmp_path: Path) -> None:
+    """It compiles in the second step. What it keeps beyond a step, and what it allocates in each step, it needs."""
+    allocator = Allocator()
+    window = allocator.window()
+    tried = []
+    for step in range(4):
+        window.step()
+        buffer = allocator.allocate(8 << 20, region=0)
+        if step == 1:
+            allocator.allocate(1 << 20, region=0)  # stays
+            for size in (40 << 20, 40 << 20, 50 << 20):
+                tried.append(len(allocator.made))
+                allocator.free(allocator.allocate(size, region=0))
+        if step == 3:  # nobody knows whether the next step would allocate it again
+            allocator.free(allocator.allocate(3 << 20, region=0))
+        allocator.free(buffer)
+        window.end_step()
+    data = window.file()
+    events = made(tmp_path, data, window=told(data, opened=Opened.START))
+    course = course_of([event for event in events if isinstance(event, Trace)])
+    assert len(course.steps) == 4 and course.scratch == tried
+
+
 def unpack_all(parts: list[Trace]) -> list[Allocated | Freed]:
     """All events of a trace."""
     found: list[Allocated | Freed] = []

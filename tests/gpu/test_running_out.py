@@ -81,9 +81,10 @@ def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
         where = next(event for event in stream if isinstance(event, events.Waiting))
         assert where.operation == "Fill" and where.t < error.t - 5
         (soon,) = [say(held.finding) for held in seen.held if isinstance(held.finding, NoRoom)]
-        assert "Fill at <string>:" in soon.text and "asked for more than" in soon.text
-        assert ("Stopped by the limit" in soon.text) == (name in ("our-limit", "its-own-limit", "fragmented"))
-        assert ("the pool is fragmented. If not:" in soon.text) == (name == "fragmented")
+        # tf.fill's own arguments tell how much it asks for, so the cause is known before the error.
+        assert "Fill at <string>:" in soon.text
+        for phrase in phrases:
+            assert phrase in soon.text, soon.text
 
 
 def _beyond_half() -> int:

@@ -19,5 +19,5 @@ def test_what_is_predicted_comes_true(name: str, tmp_path: Path) -> None:
     spec = find_spec("tensorflow")
     assert spec is not None and spec.origin is not None
     program = Path(build(Path(spec.origin).parent, version("tensorflow"), REPLAY).path)
-    for proof in prove(name, program, kept(tmp_path), bisects=False):
+    for proof in prove(name, program, kept(tmp_path), narrows=False):
         assert not proof.broken, "\n".join(lines(proof))

@@ -1,9 +1,9 @@
-"""Does what the replay says come true on a GPU? ``python -m tests.gpu.whatif_table [--bisect] [--at-once 6] [NAME…]``.
+"""Does what the replay says come true on a GPU? ``python -m tests.gpu.whatif_table [--narrow] [--at-once 6] [NAME…]``.
 
-Each script is recorded once with growth on and no limit. The table that ``tfmemtop whatif`` makes of that recording
+Each script is recorded once with growth on, ``--trace`` and no limit. The table that ``tfmemtop whatif`` makes of that
 says the smallest limits, for growth on and off. Then the script runs under five limits around these, recorded as well.
 At and above *surely* none may fail, below *at least* none may pass, and where it passes the pool is to be within 2 %
-of what was said. With ``--bisect`` more runs find the smallest limit that really passes.
+of what was said. With ``--narrow`` more runs find the smallest limit that really passes.
 
 The recordings stay in the folder that ``TFMEMTOP_KEEP_RECORDINGS`` names.
 """
@@ -14,14 +14,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tests.corpus.whatif import Proof, Tried, around, bisect, lines
+from tests.corpus.whatif import Proof, Tried, around, lines
 from tests.gpu.foretold import SCRIPTS
 from tfmemtop import recording
 from tfmemtop.events import Trace
@@ -32,6 +32,7 @@ from tfmemtop.whatif.course import Course, course_of
 
 _PROGRAM = [sys.executable, "-m", "tfmemtop"]
 _DEVICE = "GPU:0"
+_AT_ONCE = 5  # limits tried at a time
 _ON_OFF = {True: "on", False: "off"}
 
 
@@ -52,43 +53,50 @@ def course(path: Path) -> Course:
     return course_of([event for event in found if isinstance(event, Trace) and event.device == _DEVICE])
 
 
-def prove(name: str, program: Path, folder: Path, *, bisects: bool) -> list[Proof]:
+def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proof]:
     """What was predicted of the script called *name* and how it went, for growth on and off."""
     first = folder / f"whatif-{name}.jsonl"
-    if not recorded(name, first, "--growth", "on"):
+    if not recorded(name, first, "--growth", "on", "--trace"):
         raise RuntimeError(f"{name} fails without a limit")
     said, traced = _asked("whatif", str(first), "--json"), course(first)
-    exact = said["rows"][0]["pool"] == peak_pool(first)
-    proofs = []
-    for growth in (True, False):
+    exact = said["rows"][0]["pool"] == peak_pool(first) and not said["seen"]["outgrown"]
+
+    def of(growth: bool) -> Proof:
         ends = said["smallest"]["growth_on" if growth else "growth_off"]
         at_least, surely = ends["at_least"] // MIB, ends["surely"] // MIB
         found: dict[int, Path | None] = {}
 
-        def passes(limit: int, growth: bool = growth, found: dict[int, Path | None] = found) -> bool:
+        def passes(limit: int) -> bool:
             path = folder / f"whatif-{name}-{_ON_OFF[growth]}-{limit}.jsonl"
             passed = recorded(name, path, "--growth", _ON_OFF[growth], "--memory-limit", f"{limit}M")
             found[limit] = path if passed else None
             return passed
 
-        limits = around(at_least, surely)
-        with ThreadPoolExecutor(len(limits)) as at_once:
-            known = list(zip(limits, at_once.map(passes, limits), strict=True))
-        smallest = bisect(known, passes) if bisects else None
+        smallest = _smallest(around(at_least, surely), passes, narrows=narrows)
         tried = _tried(program, traced, growth, found)
-        proofs.append(
-            Proof(
-                f"{name}, growth {'on' if growth else 'off'}",
-                len(traced.events),
-                0.0,
-                exact,
-                at_least,
-                surely,
-                tried,
-                smallest,
-            )
-        )
-    return proofs
+        title = f"{name}, growth {_ON_OFF[growth]}"
+        return Proof(title, len(traced.events), 0.0, exact, at_least, surely, tried, smallest)
+
+    with ThreadPoolExecutor(2) as at_once:
+        return list(at_once.map(of, (True, False)))
+
+
+def _smallest(limits: list[int], passes: Callable[[int], bool], *, narrows: bool) -> int | None:
+    """Try all *limits*, then others between them, several at once, until the smallest that passes is known to 1 %.
+
+    Unless it *narrows*, only these are tried, and ``None`` is returned.
+    """
+    tried: dict[int, bool] = {}
+    while limits:
+        with ThreadPoolExecutor(len(limits)) as at_once:
+            tried |= zip(limits, at_once.map(passes, limits), strict=True)
+        good = min((limit for limit, passed in tried.items() if passed), default=None)
+        if not narrows or good is None:
+            return None
+        bad = max((limit for limit, passed in tried.items() if not passed and limit < good), default=good // 2)
+        parts = _AT_ONCE if good - bad > max(1, good // 100) else 0
+        limits = sorted({bad + (good - bad) * part // (parts + 1) for part in range(1, parts + 1)} - {bad, good})
+    return good
 
 
 def _tried(program: Path, traced: Course, growth: bool, found: dict[int, Path | None]) -> tuple[Tried, ...]:
@@ -116,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Prove them, several at once, and print each as it is done. Returns 1 if something did not come as predicted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of: {', '.join(SCRIPTS)}")
-    parser.add_argument("--bisect", action="store_true", help="look for the smallest limit that passes")
+    parser.add_argument("--narrow", action="store_true", help="look for the smallest limit that passes, to 1 %%")
     parser.add_argument("--at-once", type=int, default=6, help="scripts proved at a time")
     asked = parser.parse_args(arguments)
     spec = find_spec("tensorflow")
@@ -131,11 +139,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         def proved(name: str) -> list[Proof] | str:
             try:
-                return prove(name, Path(built.path), folder, bisects=asked.bisect)
+                return prove(name, Path(built.path), folder, narrows=asked.narrow)
             except (RuntimeError, OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError) as error:
                 return f"{name}: {error!r}"
 
-        for proofs in at_once.map(proved, asked.names or SCRIPTS):
+        for future in as_completed([at_once.submit(proved, name) for name in asked.names or SCRIPTS]):
+            proofs = future.result()
             if isinstance(proofs, str):
                 print(proofs, flush=True)
                 broken += 1

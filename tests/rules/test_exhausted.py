@@ -243,6 +243,9 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
     known = msgspec.structs.replace(stands, requested=300 * MIB, shape=[75 * MIB], dtype="float32")
     exactly = say(found(gpu(2 * GIB, OURS), written, known)[NoRoom])
     assert "MatMul at train.py:12 asked for 300.0 MiB" in exactly.headline and "float32" in exactly.figures
+    fits = msgspec.structs.replace(known, requested=80 * MIB, shape=[20 * MIB])
+    fragmented = say(found(gpu(2 * GIB, OURS), written, fits)[NoRoom])
+    assert "asked for 80.0 MiB. The pool is fragmented: 100.0 MiB of it were free" in fragmented.headline
     small = msgspec.structs.replace(known, requested=MIB)
     assert found(gpu(2 * GIB, OURS), written, small)[NoRoom] == finding
     pending = found(gpu(2 * GIB, OURS), whole, stands)[NoRoom].cause

@@ -47,6 +47,12 @@ def events_until(name: str, t: float) -> list[Event]:
     return [event for event in recording.read(RECORDINGS / f"{name}.jsonl").events() if event.t <= t]
 
 
+def recording_of(session: str) -> Path | None:
+    """The recording of that name among those of a kernel."""
+    found = RECORDINGS.glob("cpu-kernel-*.jsonl")
+    return next((path for path in found if recording.read(path).session.id == session), None)
+
+
 def screen(name: str, t: float, options: UiOptions | None = None) -> TfmemtopApp:
     """The app, showing recording *name* as it was at *t* seconds."""
     return TfmemtopApp(Recorded(events_until(name, t)), options or UiOptions())

@@ -14,6 +14,7 @@ from tests.streams import GIB
 from tests.whatif.conftest import Traced
 from tests.whatif.traced import session, write
 from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
+from tfmemtop.probe.build import build
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.state.foretold import foretold, together
 from tfmemtop.units import MIB
@@ -45,10 +46,46 @@ def test_a_recording_is_replayed_on_this_machine(traced: Traced, tensorflow: tup
     assert set(told) == {"device", "rows", "smallest", "seen"} and told["smallest"]["growth_off"] is None
     assert set(told["rows"][0]) == {"growth", "limit", "fits", "pool", "peak", "short_by"}
     assert (told["rows"][0]["peak"], told["rows"][0]["pool"]) == (measured.peak, measured.peak_pool)
-    assert told["seen"] == {"events": sum(part.events for part in parts), "share": 1.0}
+    assert told["seen"] == {"events": sum(part.events for part in parts), "share": 1.0, "outgrown": False}
     assert all((row["fits"] is False) == (row["short_by"] is not None) for row in told["rows"])
     limit = f"{told['smallest']['growth_on']['surely'] // MIB}M"
     assert f"On the CPU a limit of {limit} is surely enough." in lines
+
+
+GROWS = """
+import time
+import tensorflow as tf
+
+weight = tf.Variable(tf.ones([512, 512]))
+
+@tf.function(input_signature=[tf.TensorSpec([None, 512], tf.float32)])
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.matmul(x, weight))
+    weight.assign_sub(1e-3 * tape.gradient(loss, weight))
+
+for rows in (500, 600, 700, 800, 900, 20_000, 700):
+    step(tf.ones([rows, 512]))
+    time.sleep(0.1)  # a step takes its time
+"""
+
+
+@pytest.mark.tensorflow
+def test_of_a_run_whose_steps_differ_a_longer_trace_can_be_recorded(
+    tensorflow: tuple[Path, str], tmp_path: Path
+) -> None:
+    """The sixth step needs twenty times as much as those before it: 39 MiB twice."""
+    assert build(*tensorflow).state == "built"  # so that it is there when the first step begins
+    found = []
+    for options in ((), ("--trace", "--holders-interval", "0")):
+        path = str(tmp_path / f"{len(options)}.jsonl")
+        record = [sys.executable, "-m", "tfmemtop", "record", "-o", path, "--cpu-pool", "1G", *options]
+        subprocess.run([*record, "--", sys.executable, "-c", GROWS], check=True, capture_output=True)
+        found.append((command(path).stdout, json.loads(command(path, "--json").stdout)))
+    (short, few), (long, all_) = found
+    assert "Record it with --trace to have more steps replayed." in short and few["seen"]["outgrown"]
+    assert "all of the allocations so far" in long and not all_["seen"]["outgrown"]
+    assert few["smallest"]["growth_on"]["surely"] < 30 * MIB < all_["smallest"]["growth_on"]["at_least"]
 
 
 def test_without_a_trace_it_says_how_to_get_one() -> None:

@@ -103,7 +103,7 @@ class Agent:
         self.messenger.guarded("naming a folder for XLA", self._name_xlas_folder)
         self._folder = os.environ.get("TFMEMTOP_DUMPS")
         self._in_place = "TFMEMTOP_NO_PROBE" not in os.environ
-        self._windows.may_write(self._folder, self._holders_interval)
+        self._windows.may_write(self._folder, self._holders_interval, "TFMEMTOP_TRACE" in os.environ)
 
     def _name_xlas_folder(self) -> None:
         if not own_folder(self.messenger.pid):

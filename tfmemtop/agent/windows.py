@@ -30,6 +30,7 @@ SHARE = 0.005
 """Of the time, which windows may cost the script."""
 
 _FIRST = Limits(steps=3, seconds=3600.0, allocations=200_000, events=2_000_000, size=64 << 20, pause_s=0.005)
+_TRACE = _FIRST._replace(steps=0)  # --trace: until there are enough allocations
 _STEP = Limits(steps=1, seconds=0.3, allocations=50_000, events=200_000, size=8 << 20, pause_s=0.001)
 _EMERGENCY = _STEP._replace(steps=0, seconds=0.1)
 _LONGEST_S = 3.0  # of a window whose step is known to be longer than _STEP allows
@@ -72,6 +73,7 @@ class Windows:
         self._messenger = messenger
         self._folder: Optional[str] = None
         self._interval = 0.0
+        self._traces = False
         self._served = ""  # why no window can be opened any more
         self._profilers = 0  # that the script is just starting
         self.start_over()
@@ -91,14 +93,17 @@ class Windows:
         self._missing_told: set[str] = set()
         self._calls: list[tuple[float, str, int]] = []
 
-    def may_write(self, folder: Optional[str], interval: float) -> None:
-        """Windows go to *folder*, the session's. One is opened every *interval* seconds, 0 never."""
-        self._folder, self._interval = folder, interval
+    def may_write(self, folder: Optional[str], interval: float, traces: bool) -> None:
+        """Windows go to *folder*, the session's. One is opened every *interval* seconds, 0 never.
+
+        If it *traces*, the window of the start goes on after the first steps, until it has enough allocations.
+        """
+        self._folder, self._interval, self._traces = folder, interval, traces
 
     @property
     def wanted(self) -> bool:
         """Whether there is to be a window of the start, and was none yet."""
-        return self._interval > 0 and self._count == 0 and not self._served
+        return (self._interval > 0 or self._traces) and self._count == 0 and not self._served
 
     @property
     def _opens_itself(self) -> bool:
@@ -261,7 +266,7 @@ class Windows:
 
     def _limits(self, opened: str) -> Limits:
         if opened == START:
-            return _FIRST
+            return _TRACE if self._traces else _FIRST
         if opened == WAITING:
             return _EMERGENCY
         step_s = self._step_s

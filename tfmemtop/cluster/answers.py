@@ -12,7 +12,7 @@ LONGEST_LABEL = 128
 HIGHEST = 2.0**63 - 1024
 
 
-class Labels(msgspec.Struct, frozen=True):
+class Labels(msgspec.Struct, frozen=True, gc=False):
     """The labels that tell whose a figure is; empty if it has none. All others are passed over.
 
     Where a target has a label of the same name, Prometheus calls the exporter's own one ``exported_…``.
@@ -37,7 +37,7 @@ class Labels(msgspec.Struct, frozen=True):
     means: str = ""  # what a query of ours says that the figure is
 
 
-class Series(msgspec.Struct, frozen=True):
+class Series(msgspec.Struct, frozen=True, gc=False):
     """One figure: its labels, and its time and value."""
 
     metric: Labels

@@ -10,6 +10,7 @@ from statistics import median
 import msgspec
 
 from tfmemtop.cluster.overview import Cluster, Row, Silence
+from tfmemtop.rules.ranks import unusual
 
 NEARLY_SHARE = 0.95
 """Of the limit in use. Memory runs out soon from here on."""
@@ -18,9 +19,6 @@ SOON_S = 600.0
 
 OUTLIER_RANKS = 3
 """Fewer do not tell who is the outlier."""
-OUTLIER_SHARE = 0.1
-OUTLIER_AT_LEAST = 256 * 2**20
-"""A rank is an outlier if its use is that far from the median of its job: a share of the median, and so many bytes."""
 
 
 class Kind(IntEnum):
@@ -36,7 +34,7 @@ class Kind(IntEnum):
     REMARK = 7  # the same, for information only
 
 
-class Wrong(msgspec.Struct, frozen=True):
+class Wrong(msgspec.Struct, frozen=True, gc=False):
     """One thing that is wrong.
 
     ``share`` of the limit is in use. ``rate`` is a rise in bytes a second, ``left_s`` the time until the limit at that
@@ -55,7 +53,7 @@ class Wrong(msgspec.Struct, frozen=True):
     silent_s: float = 0.0
 
 
-class Judged(msgspec.Struct, frozen=True):
+class Judged(msgspec.Struct, frozen=True, gc=False):
     """A row with what is wrong with it, the worst first."""
 
     row: Row
@@ -127,20 +125,21 @@ def _group(row: Row) -> tuple[str, ...]:
     return row.job, row.user, row.run, row.device
 
 
-def _medians(rows: Iterable[Row]) -> dict[tuple[str, ...], float]:
-    """The median use of the ranks of each job and logical device, where there are enough."""
+def _medians(rows: Iterable[Row]) -> dict[tuple[str, ...], tuple[float, float]]:
+    """The median use of the ranks of each group where there are enough, and how far from it they usually are."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
         if row.rank and row.job and row.in_use is not None and row.silence is None:
             groups.setdefault(_group(row), []).append(row.in_use)
-    return {group: median(sizes) for group, sizes in groups.items() if len(sizes) >= OUTLIER_RANKS}
+    middles = {group: median(sizes) for group, sizes in groups.items() if len(sizes) >= OUTLIER_RANKS}
+    return {group: (usual, median(abs(size - usual) for size in groups[group])) for group, usual in middles.items()}
 
 
 def _kind(key: str, severity: str) -> Kind:
     return _KINDS.get(key, Kind.REMARK if severity == "info" else Kind.OTHER)
 
 
-def _wrongs(row: Row, medians: dict[tuple[str, ...], float]) -> Sequence[Wrong]:
+def _wrongs(row: Row, medians: dict[tuple[str, ...], tuple[float, float]]) -> Sequence[Wrong]:
     if row.silence not in (None, Silence.ENDED):
         # What was wrong before may no longer be: nobody can tell.
         return [Wrong(Kind.SILENT, silence=row.silence, silent_s=row.silent_s)]
@@ -159,9 +158,9 @@ def _wrongs(row: Row, medians: dict[tuple[str, ...], float]) -> Sequence[Wrong]:
         wrongs.append(Wrong(Kind.LEAKING, "leak" if Kind.LEAKING in told else "", rate=row.rising, left_s=left_s))
     if row.idle and Kind.FULL_BUT_IDLE not in told:
         wrongs.append(Wrong(Kind.FULL_BUT_IDLE, share=row.share))
-    middle = medians.get(_group(row)) if row.rank and row.in_use is not None else None
-    if middle is not None and row.in_use is not None:
-        apart = row.in_use - middle
-        if abs(apart) > max(OUTLIER_AT_LEAST, OUTLIER_SHARE * middle):
-            wrongs.append(Wrong(Kind.OUTLIER, size=int(apart), median=int(middle)))
+    group = medians.get(_group(row)) if row.rank else None
+    if group is not None and row.in_use is not None:
+        usual, spread = group
+        if unusual(row.in_use - usual, usual, spread):
+            wrongs.append(Wrong(Kind.OUTLIER, size=int(row.in_use - usual), median=int(usual)))
     return sorted(wrongs, key=lambda wrong: wrong.kind)

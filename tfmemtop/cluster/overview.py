@@ -26,7 +26,7 @@ class Silence(Enum):
     GONE = "gone"  # it is no target any more, or no longer tells of this GPU
 
 
-class Row(msgspec.Struct, frozen=True):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """A rank on a GPU, a GPU without one, or a target that does not answer. Sizes are bytes, shares from 0 to 1.
 
     ``in_use`` is the highest since the scrape before, where that is told. ``used`` and ``total`` are the whole card's.
@@ -110,6 +110,7 @@ class Cluster:
         self._job = job
         self.known: set[Lane] = set()
         self._in_use: dict[Pool, int] = {}
+        self._in_use_now: dict[Pool, int] = {}  # where the highest is not told
         self._limits: dict[Pool, int] = {}
         self._users: dict[tuple[str, str], str] = {}  # by instance and run
         self._used: dict[Card, int] = {}
@@ -139,15 +140,11 @@ class Cluster:
         }[lane](found)
 
     def _take_figures(self, found: Iterable[Series]) -> None:
-        self._in_use, self._used, self._busy = {}, {}, {}
+        self._in_use, self._used = {}, {}
         for one in found:
-            name = one.metric.name
-            if name == "tfmemtop_device_utilization_ratio":
-                if (number := one.number) is not None:
-                    self._busy[_card(one.metric)] = number
-            elif (size := one.size) is None:
+            if (size := one.size) is None:
                 continue
-            elif name == "tfmemtop_device_memory_used_bytes":
+            if one.metric.name == "tfmemtop_device_memory_used_bytes":
                 self._used[_card(one.metric)] = size
             else:
                 self._in_use[_pool(one.metric)] = size
@@ -169,12 +166,19 @@ class Cluster:
 
     def _take_state(self, found: Iterable[Series]) -> None:
         self._findings, self._down, self._ended = {}, {}, set()
+        self._busy, self._in_use_now = {}, {}
         for one in found:
             labels = one.metric
             if labels.name == "up":
                 self._down[label(labels.instance)] = labels
             elif labels.name == "tfmemtop_running":
                 self._ended.add((label(labels.instance), label(labels.run)))
+            elif labels.name == "tfmemtop_device_utilization_ratio":
+                if (number := one.number) is not None:
+                    self._busy[_card(labels)] = number
+            elif labels.name == "tfmemtop_in_use_bytes":
+                if (size := one.size) is not None:
+                    self._in_use_now[_pool(labels)] = size
             else:
                 place = label(labels.instance), label(labels.run), label(labels.uuid)
                 self._findings.setdefault(place, []).append((label(labels.key), label(labels.severity)))
@@ -200,9 +204,10 @@ class Cluster:
         """One row a rank on a GPU, one for each other GPU, and those that are silent."""
         if Lane.FIGURES not in self.known:
             return []
-        rows = [self._row(pool) for pool in self._in_use]
+        rows = [self._row(pool, in_use) for pool, in_use in self._in_use.items()]
+        rows += [self._row(pool, in_use) for pool, in_use in self._in_use_now.items() if pool not in self._in_use]
         taken = {(row.host, row.uuid) for row in rows}
-        rows += [self._row(("", *card, "", "", "", "")) for card in self._used if card not in taken]
+        rows += [self._row(("", *card, "", "", "", ""), None) for card in self._used if card not in taken]
         present = {row.key for row in rows}
         again = {(row.host, row.uuid) for row in rows}
         rows += self._silent(present, again)
@@ -211,7 +216,7 @@ class Cluster:
                 self._last[row.key] = row, self._now
         return rows
 
-    def _row(self, pool: Pool) -> Row:
+    def _row(self, pool: Pool, in_use: int | None) -> Row:
         instance, host, uuid, device, run, job, rank = pool
         card = host, uuid
         gpu, model = self._names.get(card, ("", ""))
@@ -221,7 +226,7 @@ class Cluster:
             *(host, uuid, device, run, job, rank),
             self._users.get((instance, run), ""),
             *(gpu, model),
-            self._in_use.get(pool),
+            in_use,
             self._limits.get(pool),
             self._used.get(card),
             self._totals.get(card),
@@ -246,10 +251,12 @@ class Cluster:
         """Rows that had figures and have none now, and targets that are down of which nothing else is known."""
         found = []
         told = {pool[0] for pool in present}
+        hosts = {host_of(labels) for labels in self._down.values()}
         for key, (row, seen) in list(self._last.items()):
             if key in present:
                 continue
-            down = row.instance in self._down
+            # A GPU without a rank is told of by any target of its host.
+            down = row.instance in self._down if row.instance else row.host in hosts
             since = self._now - seen
             if not down and (since > GONE_S or (row.host, row.uuid) in again):
                 del self._last[key]
@@ -258,7 +265,7 @@ class Cluster:
             silence = Silence.ENDED if ended else Silence.DOWN if down else Silence.GONE
             findings = self._found(row.instance, row.run, row.uuid) if ended else ()
             found.append(msgspec.structs.replace(row, silence=silence, silent_s=since, findings=findings, rising=None))
-            told.add(row.instance)
+            told |= {row.instance} if row.instance else {at for at in self._down if host_of(self._down[at]) == row.host}
         for instance, labels in self._down.items():
             if instance not in told and (instance in self._were or _ours(labels)):
                 found += [_down(instance, one) for one in self._were.get(instance, [labels])]

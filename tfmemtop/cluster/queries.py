@@ -1,5 +1,6 @@
 """What Prometheus is asked, in PromQL. Pure. No query depends on how many hosts there are."""
 
+import math
 from enum import Enum
 
 POOL = "instance,host,exported_host,uuid,device,run,job,exported_job,rank,exported_rank"
@@ -12,8 +13,10 @@ FULL_SHARE = 0.9
 IDLE_SHARE = 0.15
 IDLE_FOR = "2m"
 RISE_AT_LEAST = 32 * 2**20
-RISE_S = 300
-"""The lowest use in three stretches of so many seconds must have risen by that, from each to the next."""
+RISE_S, RISE_STEP_S = 1200, 120
+STEADY = 0.97
+"""The lowest use in each of the shorter times must have risen by that over the longer one, and on a straight line:
+that strict, as the exporters have looked for leaks themselves, with far more figures."""
 REMEMBERED = "6h"
 """For so long a target that is down is known by what it once answered."""
 
@@ -21,8 +24,8 @@ REMEMBERED = "6h"
 class Lane(Enum):
     """A query; its value is how many seconds its answer may be old, with a letter that tells those alike apart."""
 
-    FIGURES = "0a"  # how much is in use, how busy the GPUs are
-    STATE = "0b"  # findings, runs that have ended, targets that are down
+    FIGURES = "0a"  # how much is in use
+    STATE = "0b"  # how busy the GPUs are, findings, runs that have ended, targets that are down
     FIXED = "60c"  # limits, sizes of cards, users
     SILENT = "30d"  # who the targets are that are down, and whose figures are old
     TRENDS = "60e"  # what rises, and what is full and idle
@@ -77,8 +80,7 @@ class Queries:
         return f"max by (__name__,{CARD}) ({self._select(*names)})"
 
     def _figures(self) -> str:
-        in_use = f"{self._select('in_use_high_bytes')} or {self._select('in_use_bytes')}"
-        return f"{in_use} or {self._cards('device_memory_used_bytes', 'device_utilization_ratio')}"
+        return f"{self._select('in_use_high_bytes')} or {self._cards('device_memory_used_bytes')}"
 
     def _fixed(self) -> str:
         info = f"max by (__name__,{CARD},index,name) ({self._select('device_info')})"
@@ -86,7 +88,11 @@ class Queries:
         return f"{self._select('limit_bytes', 'run_info')} or {total} or {info}"
 
     def _state(self) -> str:
-        return f"{self._select('finding')} or ({self._select('running')} == 0) or (up == 0)"
+        ended = f"({self._select('running')} == 0)"
+        # Where the highest is not told.
+        in_use = f"({self._select('in_use_bytes')} unless {self._select('in_use_high_bytes')})"
+        busy = self._cards("device_utilization_ratio")
+        return f"{self._select('finding')} or {ended} or (up == 0) or {busy} or {in_use}"
 
     def _silent(self) -> str:
         was = f"group by ({RUN},user) ({self._over('last_over_time', 'run_info', f'[{REMEMBERED}]')})"
@@ -105,12 +111,12 @@ class Queries:
         busy = f"max by ({CARD}) ({self._over('avg_over_time', 'device_utilization_ratio', f'[{IDLE_FOR}]')})"
         full = f"{used} / {total} >= {FULL_SHARE} and {before} / {total} >= {FULL_SHARE}"
         idle = f"({busy} < {IDLE_SHARE}) and ({full})"
-        spans = [f"[{RISE_S}s]", *(f"[{RISE_S}s] offset {at * RISE_S}s" for at in (1, 2))]
-        lows = [self._over("min_over_time", "in_use_bytes", span) for span in spans]
-        newer, older = f"({lows[0]} - {lows[1]})", f"({lows[1]} - {lows[2]})"
-        # Not ever more slowly, as while a script warms up.
-        rising = f"{newer} / {RISE_S} and {newer} > {RISE_AT_LEAST / 2:.0f} and {newer} >= {older} / 2"
-        rising = f"{rising} and {older} > {RISE_AT_LEAST / 2:.0f}"
+        lows = f"{self._over('min_over_time', 'in_use_bytes', f'[{RISE_STEP_S}s]')}[{RISE_S}s:{RISE_STEP_S}s]"
+        rise = f"deriv({lows}) * {RISE_S}"
+        # That quotient is the coefficient of correlation with time.
+        steady = f"{rise} / ({math.sqrt(12):.4f} * stddev_over_time({lows})) > {STEADY}"
+        long_enough = self._over("", "in_use_bytes", f" offset {RISE_S}s")
+        rising = f"deriv({lows}) and {rise} > {RISE_AT_LEAST} and {steady} and {long_enough}"
         return f"{_meaning(idle, 'idle')} or {_meaning(rising, 'rising')}"
 
 

@@ -4,12 +4,13 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 from tfmemtop.cluster.answers import series
-from tfmemtop.cluster.client import Client, NoAnswer
+from tfmemtop.cluster.client import Answer, Client, NoAnswer
 from tfmemtop.cluster.judge import Overview, overview
 from tfmemtop.cluster.overview import Cluster
 from tfmemtop.cluster.queries import Lane, Queries
@@ -51,15 +52,33 @@ class Asking:
         self._queries = Queries(job)
         self._cluster = Cluster(job)
         self._answered: dict[Lane, float] = {}
+        self._early: Future[Answer] | None = None
         self.seen = Seen()
 
+    def begin(self) -> None:
+        """Ask the first query already, in a thread, while the rest of the program is loaded."""
+        early: Future[Answer] = Future()
+        self._early = early
+
+        def ask() -> None:
+            try:
+                early.set_result(self.client.query(self._queries.of(Lane.FIGURES)))
+            except BaseException as error:
+                early.set_exception(error)
+
+        threading.Thread(target=ask, daemon=True, name="prometheus").start()
+
     def refresh(self) -> Iterator[Seen]:
-        """Ask three queries at most; what is known after each of them."""
-        begun = time.monotonic()
-        for lane in self._due(begun):
-            yield self._ask(lane)
-            if self.seen.trouble is not None:
+        """Ask three queries at most. What is known after the last, and at first after each of them."""
+        due, complete = self._due(time.monotonic()), self.seen.complete
+        for lane in due:
+            now = self._ask(lane)
+            if now is None:
+                yield self.seen
                 return
+            if not complete or lane is due[-1]:
+                self.seen = self._known(now)
+                yield self.seen
 
     def _due(self, now: float) -> list[Lane]:
         """The two that are always asked, and of the others the one that is the most overdue."""
@@ -67,36 +86,39 @@ class Asking:
         slow = [lane for lane in late if late[lane] >= 0]
         return [Lane.FIGURES, Lane.STATE, *sorted(slow, key=lambda lane: -late[lane])[:1]]
 
-    def _ask(self, lane: Lane) -> Seen:
-        asked = self.seen.asked + 1
+    def _ask(self, lane: Lane) -> Answer | None:
+        """The answer, which has been taken in; ``None`` if there is none, and then ``seen`` says why."""
+        self.seen = replace(self.seen, asked=self.seen.asked + 1)
+        early, self._early = self._early, None
         try:
-            answer = self.client.query(self._queries.of(lane))
+            answer = early.result() if early is not None else self.client.query(self._queries.of(lane))
             found = series(answer.body)
         except NoAnswer as trouble:
             since = self.seen.since if self.seen.trouble is not None else time.time()
-            self.seen = replace(self.seen, trouble=trouble, since=since, asked=asked)
-            return self.seen
-        now = answer.server_time or time.time()
-        self._cluster.take(lane, found, now)
+            self.seen = replace(self.seen, trouble=trouble, since=since)
+            return None
+        self._cluster.take(lane, found, answer.server_time or time.time())
         self._answered[lane] = time.monotonic()
-        ahead_s = answer.ahead_s
-        self.seen = Seen(
-            overview=overview(self._cluster, now),
+        return answer
+
+    def _known(self, newest: Answer) -> Seen:
+        ahead_s = newest.ahead_s
+        return Seen(
+            overview=overview(self._cluster, newest.server_time or time.time()),
             apart_s=ahead_s if ahead_s is not None and abs(ahead_s) > APART_S else None,
             complete=self._cluster.known >= set(Lane),
             answered=time.time(),
-            asked=asked,
+            asked=self.seen.asked,
         )
-        return self.seen
 
 
 class Watch:
     """An :class:`Asking` for an event loop."""
 
-    def __init__(self, client: Client, job: str | None = None, interval_s: float = 5.0) -> None:
-        self.client = client
+    def __init__(self, asking: Asking, interval_s: float = 5.0) -> None:
+        self.client = asking.client
         self.interval_s = interval_s
-        self._asking = Asking(client, job)
+        self._asking = asking
         self._wake = asyncio.Event()
         self._closed = False
 

@@ -16,10 +16,11 @@ from tfmemtop.settings import AllocatorName, Growth, Settings
 class RunArguments(Arguments):
     """For a run of the script; ``None`` leaves the choice to the script.
 
-    Sizes are still text, since ``50%`` needs the machine to mean bytes. ``interval`` is seconds between two
-    readings of the hook, ``holders_interval`` between two windows of allocations (0: none), ``no_probe`` keeps the
-    probe out of the script, ``record`` is where the events go. With ``no_record`` the session is not kept.
-    ``on_end`` and ``on_oom`` are lines for ``sh``. ``metrics`` is the address and the port of a page for Prometheus.
+    Sizes are still text, since ``50%`` needs the machine to mean bytes. ``interval`` is seconds between two readings
+    of the hook, ``holders_interval`` between two windows of allocations (0: none), ``trace`` records all from the
+    start on, ``no_probe`` keeps the probe out of the script, ``record`` is where the events go. With ``no_record``
+    the session is not kept. ``on_end`` and ``on_oom`` are lines for ``sh``. ``metrics`` is the address and the port
+    of a page for Prometheus.
     """
 
     growth: Growth | Literal["script"] | None = None
@@ -30,6 +31,7 @@ class RunArguments(Arguments):
     xla_report: bool = False
     interval: float = 0.1
     holders_interval: float = 60.0
+    trace: bool = False
     no_probe: bool = False
     record: Path | None = None
     no_record: bool = False
@@ -104,6 +106,11 @@ def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
         metavar="SECONDS",
         type=values.seconds(0, 86_400),
         help="time between two windows in which allocations are recorded, up to 86400; 0: none (default 60)",
+    )
+    run.add_argument(
+        "--trace",
+        action="store_true",
+        help="record the first 200000 allocations and frees, not only those of the first three steps, for whatif",
     )
     run.add_argument("--no-probe", action="store_true", help="do not read the inside of TensorFlow's pools")
 

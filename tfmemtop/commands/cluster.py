@@ -86,10 +86,12 @@ def run(arguments: Arguments) -> int:
     if arguments.once:
         return _once(client, arguments)
     terminal_size()
+    asking = Asking(client, arguments.job)
+    asking.begin()  # before the import that takes longest
     from tfmemtop.ui.main import run_cluster
 
     options = arguments.ui_options(dict(os.environ))
-    outcome = run_cluster(client, options, job=arguments.job, interval_s=arguments.interval)
+    outcome = run_cluster(asking, options, job=arguments.job, interval_s=arguments.interval)
     if outcome.trouble:
         say(f"the screen has failed: {outcome.trouble}")
     return outcome.exit_code

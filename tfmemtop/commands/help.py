@@ -4,6 +4,7 @@ usage: tfmemtop help [TOPIC]
 example: tfmemtop help settings
 """
 
+import re
 import shutil
 import sys
 
@@ -15,6 +16,7 @@ from tfmemtop.help import summary, topic, topics
 from tfmemtop.options import Refusal
 
 _WIDTH = 100  # columns; longer lines are hard to read
+_PICTURE = re.compile(r"^!\[.*\n\n?", re.MULTILINE)
 
 
 class Arguments(Parsed):
@@ -56,13 +58,16 @@ def contents() -> list[str]:
 
 
 def rendered(markdown: str, width: int, *, coloured: bool = False) -> list[str]:
-    """*markdown* as lines of text, at most *width* columns wide; *coloured*: with escape sequences, as for bold."""
+    """*markdown* as lines of text, at most *width* columns wide; *coloured*: with escape sequences, as for bold.
+
+    Pictures are left out.
+    """
     from rich.console import Console
     from rich.markdown import Markdown
 
     console = Console(width=width, force_terminal=coloured, color_system="standard" if coloured else None)
     with console.capture() as captured:
-        console.print(Markdown(markdown, hyperlinks=False))
+        console.print(Markdown(_PICTURE.sub("", markdown), hyperlinks=False))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 

@@ -132,7 +132,7 @@ def _options(arguments: Arguments) -> list[str]:
         "--interval": _if_other(arguments.interval, RunArguments.interval),
         "--holders-interval": _if_other(arguments.holders_interval, RunArguments.holders_interval),
     }
-    flags = {"--xla-report": arguments.xla_report, "--no-probe": arguments.no_probe}
+    flags = {"--xla-report": arguments.xla_report, "--trace": arguments.trace, "--no-probe": arguments.no_probe}
     given = [f"{flag}={value}" for flag, value in typed.items() if value is not None]
     return given + [flag for flag, is_set in flags.items() if is_set]
 

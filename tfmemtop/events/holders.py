@@ -122,7 +122,7 @@ class Trace(Event, tag="trace", frozen=True):
     had made three steps. ``packed`` holds ``events`` of them; ``steps`` are the numbers of those events, from 0 on in
     the whole trace, at which a step began. ``names`` are of operations that this part names first. What lay in the pool
     before comes first, in the order of its addresses, as allocations of no operation. ``scratch`` holds the numbers of
-    allocations of this part that TensorFlow can do without, packed as well: scratch memory of convolutions on a GPU.
+    allocations of this part that TensorFlow can do without, packed as well, such as scratch memory on a GPU.
     """
 
     origin = Origin.HOOK

@@ -169,13 +169,18 @@ def _largest_free(state: State, rows: list[AllocatorRow]) -> int | None:
 def _parts(made: _Families, state: State) -> None:
     """What the run's processes hold on each GPU, and what of it is no pool. The parts add up to the total."""
     by_gpu: dict[int, list[Account]] = {}
+    ending: set[int] = set()
     for pid, process in state.processes.items():
         if of_run(state, pid) and not process.gone:
             for account in accounts(state, pid):
                 by_gpu.setdefault(account.gpu, []).append(account)
+                if process.hooked and process.hooked.ended:
+                    ending.add(account.gpu)  # its pools are no more, and the driver has not said so yet
     for index, found in sorted(by_gpu.items()):
         uuid = _uuid(state, index)
         made.add("process_total_bytes", _all(one.total for one in found), uuid=uuid)
+        if index in ending:
+            continue
         context = _all(one.context for one in found)
         made.add("context_bytes", context, uuid=uuid)
         if context is not None:

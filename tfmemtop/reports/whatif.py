@@ -63,12 +63,15 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def to_json(view: Foretold) -> dict[str, Any]:
-    """The table of one pool as keys and values; sizes in bytes. ``fits`` is null where some runs would fail."""
+    """The table of one pool as keys and values; sizes in bytes.
+
+    ``fits`` is null where some runs would fail. ``outgrown``: the run later needed more than what was replayed.
+    """
     return {
         "device": view.device,
         "rows": [_row(row) for row in view.rows],
         "smallest": {"growth_on": _ends(view, True), "growth_off": _ends(view, False)},
-        "seen": {"events": view.replayed.events, "share": view.share},
+        "seen": {"events": view.replayed.events, "share": view.share, "outgrown": view.outgrown},
     }
 
 

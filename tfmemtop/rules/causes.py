@@ -133,14 +133,16 @@ class Unexplained(Cause):
 
 @dataclass(frozen=True, slots=True)
 class Pending(Cause):
-    """TensorFlow still looks for room, and how much was asked for is not known.
+    """TensorFlow still looks for room.
 
-    Either less than ``cached`` was asked for, and the pool is fragmented (``None`` if it is not), or the cause is
-    ``otherwise``; if that is ``None``, what is in use and what was asked for are together too much.
+    If how much was asked for is not ``known``, either less than ``cached`` was, and the pool is fragmented (``None`` if it
+    is not), or the cause is ``otherwise``. If it is known, the cause is ``otherwise``. If that is ``None``, what is in
+    use and what was asked for are together too much.
     """
 
     cached: int | None
-    otherwise: HeldBack | HeldByOthers | None
+    otherwise: Cause | None
+    known: bool = False
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -242,9 +244,11 @@ def judge(a: Anatomy) -> Cause:
 
 
 def judge_pending(a: Anatomy) -> Scratch | Pending:
-    """Why there is no room, while TensorFlow still looks for some. How much was asked for is not known yet."""
+    """Why there is no room, while TensorFlow still looks for some. How much was asked for may not be known yet."""
     if a.scratch:
         return Scratch()
+    if a.asked is not None and not isinstance(cause := judge(a), Unexplained):
+        return Pending(None, cause, known=True)
     least = a if a.asked is not None or a.more_than is None else replace(a, asked=a.more_than + 1)
     in_pieces = least.asked is not None and (a.cached or 0) > least.asked * _NOTABLY
     return Pending(a.cached if in_pieces else None, held_back(least) or held_by_others(least))

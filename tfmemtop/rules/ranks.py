@@ -22,6 +22,13 @@ _LEAST = 16 * MIB
 """Below that share of the usual figure, or below so many bytes, a difference is none."""
 _SPREADS = 3
 """So many times as far from the median as ranks usually are."""
+
+
+def unusual(apart: float, usual: float, spread: float) -> bool:
+    """Whether bytes that are *apart* from the *usual* ones are a difference, where ranks differ by *spread* anyway."""
+    return abs(apart) > max(_SHARE * usual, _LEAST, _SPREADS * spread)
+
+
 _GAP = 0.05
 """Shares of all stretches: a difference that stops for so short a time goes on, and one that is shorter is none."""
 _STEADY = 1.25
@@ -166,7 +173,7 @@ def _of_measure(laid: Laid, measure: Measure, number: int) -> Held | None:
         usual = median([*others, mine]) if len(others) > 1 else others[0]
         spread = median(abs(size - usual) for size in others) if len(others) > 2 else 0
         apart.append((stretch, int(mine - usual)))
-        if abs(mine - usual) > max(_SHARE * usual, _LEAST, _SPREADS * spread):
+        if unusual(mine - usual, usual, spread):
             beyond.append(len(apart) - 1)
     found = _longest(beyond, [difference for _, difference in apart])
     if found is None or (len(laid.ranks) == 2 and apart[found[0]][1] < 0):

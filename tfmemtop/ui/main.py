@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from tfmemtop.cluster.client import Client
-from tfmemtop.cluster.watch import Watch
+from tfmemtop.cluster.watch import Asking, Watch
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.reports.summary import closing
@@ -47,16 +46,16 @@ def run_replay(path: Path, options: UiOptions) -> Outcome:
     return asyncio.run(_run(source, options))
 
 
-def run_cluster(client: Client, options: UiOptions, *, job: str | None, interval_s: float) -> Outcome:
+def run_cluster(asking: Asking, options: UiOptions, *, job: str | None, interval_s: float) -> Outcome:
     """The screen of many machines, on what a Prometheus server has, until the user leaves."""
-    return asyncio.run(_cluster(client, options, job, interval_s))
+    return asyncio.run(_cluster(asking, options, job, interval_s))
 
 
-async def _cluster(client: Client, options: UiOptions, job: str | None, interval_s: float) -> Outcome:
+async def _cluster(asking: Asking, options: UiOptions, job: str | None, interval_s: float) -> Outcome:
     from tfmemtop.ui.cluster_app import ClusterApp
 
     _forget_size()
-    watch = Watch(client, job, interval_s)
+    watch = Watch(asking, interval_s)
     app = ClusterApp(watch, options, job=job)
     try:
         with signals_end(app):

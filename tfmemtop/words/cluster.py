@@ -38,7 +38,7 @@ def _short(wrong: Wrong) -> str:
         return f"outlier {'+' if wrong.size > 0 else '-'}{format_short(abs(wrong.size))}"
     if wrong.silence is Silence.ENDED:
         return ENDED
-    return _SHORT.get(wrong.kind) or safe(wrong.key.replace("_", " "))
+    return _SHORT.get(wrong.kind) or safe(wrong.key.removeprefix("notice_").replace("_", " "))
 
 
 def at_length(row: Row, wrong: Wrong) -> str:
@@ -77,7 +77,7 @@ def _leaks(wrong: Wrong) -> str:
         return "Memory in use keeps rising: its tfmemtop reports a leak."
     return (
         f"Memory in use keeps rising, also at its lowest points, by {_rate(wrong.rate)} "
-        f"in the last {format_duration(3 * RISE_S)}."
+        f"in the last {format_duration(RISE_S)}."
     )
 
 

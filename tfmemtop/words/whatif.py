@@ -34,6 +34,8 @@ AT_THE_END = (
 )
 """Which moment the table's columns are of."""
 
+_MOST_RECORDED = 200_000  # events, with --trace
+
 
 class CardRow(NamedTuple):
     """What is said of one card: its name, and whether the run would fit with growth on and off."""
@@ -70,7 +72,8 @@ def basis(view: Foretold) -> Iterator[str]:
     if replayed.lost:
         yield f"{counted(replayed.lost, 'event')} could not be recorded: all figures are lower than they should be."
     if view.outgrown:
-        yield "The run later needed more: these limits are too small."
+        longer = "" if replayed.events >= _MOST_RECORDED else " Record it with --trace to have more steps replayed."
+        yield f"The run later needed more: these limits are too small.{longer}"
     elif not replayed.whole:
         yield "The run had not made three steps by then: what comes later may need more."
     elif share is not None and share < 0.5:

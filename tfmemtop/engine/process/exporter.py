@@ -56,7 +56,7 @@ class Exporter:
         self._looking: asyncio.TimerHandle | None = None
         self._beat = time.monotonic()
         self._ending = self._gone = False
-        self._why = ""  # it has failed, as it says itself
+        self._why = self._how = ""  # it has failed: as it says itself, and as it ended
         self.failed: list[Failed] = []
 
     def begin(self, runs: Runs) -> None:
@@ -87,6 +87,7 @@ class Exporter:
             await asyncio.wait(reading, timeout=_WAIT_S)
         for task in reading:
             task.cancel()
+        self._tell_of_end()
         self._line.close()
         self._reap()
         if self._published is not None:
@@ -135,12 +136,14 @@ class Exporter:
         if self._looking is not None:
             self._looking.cancel()
         if not self._ending:
-            how = _how(os.waitstatus_to_exitcode(status))
+            self._how = _how(os.waitstatus_to_exitcode(status))
             # What it may have said of that is in the line, which is read in a moment.
-            asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._tell_of_end, how)
+            asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._tell_of_end)
 
-    def _tell_of_end(self, how: str) -> None:
-        self._fail(NoticeKind.EXPORTER_ENDED, self._why or how)
+    def _tell_of_end(self) -> None:
+        if self._how:
+            self._fail(NoticeKind.EXPORTER_ENDED, self._why or self._how)
+            self._how = ""
 
     def _fail(self, kind: NoticeKind, detail: str) -> None:
         self.failed.append(Failed(kind, detail, None))

@@ -41,4 +41,7 @@ def with_hook(environment: dict[str, str], launch: Launch, hook_socket: Path, *,
     hooked.pop("TFMEMTOP_NO_PROBE", None)  # set by a run that this one is part of
     if not launch.probe:
         hooked["TFMEMTOP_NO_PROBE"] = "1"
+    hooked.pop("TFMEMTOP_TRACE", None)
+    if launch.trace:
+        hooked["TFMEMTOP_TRACE"] = "1"
     return hooked

@@ -50,6 +50,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
     interval_s: float = 0.1  # the hook's pace
     holders_interval_s: float = 60.0  # between two windows of allocations, 0: none
+    trace: bool = False  # record all allocations from the start on, not only those of the first steps
     record: str | None = None  # path of a recording to write
     keep: bool = False  # have the session recorded of itself, if it runs a script
     probe: bool = True  # look into the pools

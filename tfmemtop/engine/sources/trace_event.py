@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tfmemtop.engine.sources.pool_replay import Course, Life
+from tfmemtop.engine.sources.scratch import Scratch
 from tfmemtop.events import Trace
 from tfmemtop.events.courses import FOREVER, Allocated, Freed, pack_names, pack_scratch, pack_trace
 from tfmemtop.events.device_names import is_gpu
@@ -14,7 +15,6 @@ _EVENTS = 8192  # of one part
 _NAMES, _STEPS = 4096, 4096  # of one part
 _BYTES = 2**17  # of each packed field
 _BEFORE = 0  # the number of the thread that is said to have allocated what was there before
-_NO_REGION, _TEMP, _UINT8 = 0, 2, 4  # of an allocation: numbers of window.h's RegionOf(), and TensorFlow's of a type
 
 
 class _Told(NamedTuple):
@@ -42,7 +42,7 @@ def trace_of(
     A free of something unknown is left out. What must have been freed, though no free was recorded, is freed where
     something else was allocated in its place.
     """
-    told, places = _in_order(course, _with_scratch(course) if is_gpu(device) else set(), breathe)
+    told, places = _in_order(course, Scratch(course, steps) if is_gpu(device) else None, breathe)
     begins = [places[step] if step < len(places) else len(told) for step in steps]
     names: dict[str, int] = {}
     at = allocations = part = 0
@@ -69,25 +69,6 @@ def trace_of(
         allocations += sum(each.number is None for each in told[at:end])
         at, part = end, part + 1
         breathe()
-
-
-def _with_scratch(course: Course) -> set[str]:
-    """The operations that ask for scratch memory: convolutions on a GPU.
-
-    TensorFlow's ``DnnScratchAllocator`` (``conv_ops_gpu.h``) asks for it as temporary bytes, without waiting. If it
-    gets none, TensorFlow takes an algorithm that needs less.
-    """
-    return {life.alike.operation for life in course.lives if (life.alike.region, life.alike.dtype) == (_TEMP, _UINT8)}
-
-
-def _is_scratch(life: Life, with_scratch: set[str]) -> bool:
-    """Whether TensorFlow can do without: scratch memory, or what is allocated to try the algorithms of a convolution.
-
-    The latter has no region, and a convolution allocates nothing else without one. TensorFlow tries without what it
-    does not get (``WrapRedzoneBestEffort`` and ``AutotuneUnfusedConv`` in ``conv_ops_gpu.cc``).
-    """
-    kind = life.alike.region, life.alike.dtype
-    return life.alike.operation in with_scratch and (kind == (_TEMP, _UINT8) or kind[0] == _NO_REGION)
 
 
 def _scratch(told: list[_Told], allocations: int) -> list[int]:
@@ -121,7 +102,7 @@ def _fitting(
         count //= 2
 
 
-def _in_order(course: Course, with_scratch: set[str], breathe: Callable[[], None]) -> tuple[list[_Told], list[int]]:
+def _in_order(course: Course, scratch: Scratch | None, breathe: Callable[[], None]) -> tuple[list[_Told], list[int]]:
     """All that is told, and for each event of the course its place there."""
     ended: dict[int, list[Life]] = defaultdict(list)
     for life in course.lives:
@@ -150,7 +131,7 @@ def _in_order(course: Course, with_scratch: set[str], breathe: Callable[[], None
         if following is not None and following.begin == event:
             thread = threads.setdefault(following.thread, len(threads))
             numbers[id(following)] = len(numbers)
-            scratch = _is_scratch(following, with_scratch)
-            told.append(_Told(thread, following.alike.requested, following.alike.operation, scratch=scratch))
+            spare = scratch is not None and scratch.has(following)
+            told.append(_Told(thread, following.alike.requested, following.alike.operation, scratch=spare))
             following = next(begun, None)
     return told, places

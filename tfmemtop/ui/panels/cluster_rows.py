@@ -28,7 +28,7 @@ Key = Callable[[Judged], tuple[object, ...] | float | str | None]
 class Column:
     """``key`` to sort by and ``text`` of a row, ``None`` where it is not known; of the lowest ``priority`` goes first.
 
-    A column with ``most`` grows up to that, where there is room.
+    A column with ``most`` grows up to that, where there is room and its texts need it.
     """
 
     name: str
@@ -78,7 +78,7 @@ COLUMNS: tuple[Column, ...] = (
 """In the order they stand; the last one takes the room that is left."""
 
 _WRONG_LEAST = 18
-_GROWING = ("CARD", "HOST", "JOB", "USER", "GPU")
+_GROWING = ("HOST", "JOB", "USER", "GPU", "CARD")
 _WRONG_LIKED = 40
 NAMES = tuple(column.name for column in COLUMNS)
 
@@ -154,8 +154,17 @@ class Layout:
         return next((c for c, start, width in self.columns if start - 1 <= x < start + width), None)
 
 
-def lay_out(width: int) -> Layout:
-    """The columns that fit in *width* cells; what is left over widens some of them."""
+def longest(rows: Sequence[Judged]) -> dict[str, int]:
+    """The longest text of each column that can grow."""
+    return {
+        column.name: max((len(column.text(row) or "") for row in rows), default=0)
+        for column in COLUMNS
+        if column.most and column.name != "CARD"
+    }
+
+
+def lay_out(width: int, needed: dict[str, int]) -> Layout:
+    """The columns that fit in *width* cells; what is left over widens those whose texts have *needed* more."""
     *shown, last = COLUMNS
 
     def need() -> int:
@@ -168,7 +177,8 @@ def lay_out(width: int) -> Layout:
     for name in _GROWING:
         column = next((one for one in shown if one.name == name), None)
         if column is not None:
-            more = min(spare, column.most - column.width)
+            wanted = min(column.most, needed.get(name, column.most))
+            more = max(0, min(spare, wanted - column.width))
             widths[name] += more
             spare -= more
     places, x = [], MARKS
@@ -187,7 +197,7 @@ def header(layout: Layout, order: Order) -> Line:
         pad = Segment(" " * (room - len(name)))
         line += [Segment(name, style), pad] if column.left else [pad, Segment(name, style)]
         line.append(Segment(" "))
-    return line
+    return line[:-1]
 
 
 def row_line(judged: Judged, layout: Layout, glyphs: Glyphs, *, chosen: bool) -> Line:

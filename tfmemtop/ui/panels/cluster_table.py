@@ -13,7 +13,7 @@ from tfmemtop.cluster.overview import Pool, Row
 from tfmemtop.cluster.watch import Seen
 from tfmemtop.ui.draw.lines import Line, Panel, fit
 from tfmemtop.ui.draw.palette import DIM, Glyphs
-from tfmemtop.ui.panels.cluster_rows import Layout, Order, header, lay_out, matching, row_line, sort
+from tfmemtop.ui.panels.cluster_rows import Layout, Order, header, lay_out, longest, matching, row_line, sort
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.process_filter import FilterPrompt
 from tfmemtop.words import cluster as words
@@ -63,6 +63,7 @@ class ClusterTable(Panel, can_focus=True):
         self._top = 0
         self._follow = True  # keep the selected row in view; off while the wheel looks elsewhere
         self._layout = Layout(())
+        self._needed: dict[str, int] = {}
 
     # What is shown.
 
@@ -70,6 +71,7 @@ class ClusterTable(Panel, can_focus=True):
         """Take *seen* as the newest."""
         if seen.overview is not self.seen.overview:
             self._rows = None
+            self._needed = longest(seen.overview.rows)
         self.seen = seen
         self.redraw()
 
@@ -93,7 +95,7 @@ class ClusterTable(Panel, can_focus=True):
 
     def build(self, width: int, height: int) -> list[Line]:
         rows = self.rows
-        self._layout = lay_out(width)
+        self._layout = lay_out(width, self._needed)
         room = max(0, height - _TOP)
         if self._follow:
             self._top = clamp(self._top, self._index - max(1, room) + 1, self._index)

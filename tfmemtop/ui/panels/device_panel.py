@@ -36,11 +36,17 @@ class DevicesPanel(Panel):
     """All devices, one above the other."""
 
     def __init__(
-        self, *, glyphs: Glyphs = UNICODE, color: bool = True, steers: bool = False, id: str | None = None
+        self,
+        *,
+        glyphs: Glyphs = UNICODE,
+        color: bool = True,
+        steers: bool = False,
+        span: int | None = None,
+        id: str | None = None,
     ) -> None:
-        """*steers*: the keys for the next run do something here."""
+        """*steers*: the keys for the next run do something here. *span* is the index of the graphs' first span."""
         super().__init__(glyphs=glyphs, id=id)
-        self._span: int | None = None
+        self._span = span
         self._whole_going = False
         self._scrolls_after: int | None = None  # the run that has ended, where its user wants the newest again
         self.scale = Scale.AUTO

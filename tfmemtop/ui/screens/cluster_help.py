@@ -10,7 +10,7 @@ from tfmemtop.ui.screens.help import HelpDialog, table_rows
 from tfmemtop.words import cluster as words
 from tfmemtop.words.keys import UNKNOWN
 
-_GROUPS = (("help", "The screen"), ("screen", ""), ("cluster", "The table"), ("gpu", "An opened GPU"))
+_GROUPS = (("screen", "The screen"), ("cluster", "The table"), ("gpu", "An opened GPU"))
 
 
 class ClusterHelp(HelpDialog):
@@ -22,8 +22,7 @@ class ClusterHelp(HelpDialog):
     def _keys_and_words(self, width: int) -> list[Line]:
         lines: list[Line] = []
         for group, title in _GROUPS:
-            if title:
-                lines.append([Segment(title, BOLD)])
+            lines.append([Segment(title, BOLD)])
             lines += table_rows([(key.shown, key.help) for key in KEYS if key.group == group], width, KEY)
         lines += [[], [Segment("Columns", BOLD)], *table_rows(words.COLUMNS, width, PLAIN)]
         return [*lines, *([Segment(f"  {line}")] for line in wrap(UNKNOWN, width - 2))]

@@ -20,7 +20,7 @@ from tfmemtop.state import State, apply
 from tfmemtop.ui.draw.lines import Line, Panel, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, Glyphs
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.ui.draw.window import FIRST, SPANS
+from tfmemtop.ui.draw.window import SPANS
 from tfmemtop.ui.panels.cluster_rows import mark_of
 from tfmemtop.ui.panels.device_panel import DevicesPanel
 from tfmemtop.ui.panels.key_bar import HintLine
@@ -29,7 +29,8 @@ from tfmemtop.ui.screens.drawn import Drawn
 from tfmemtop.words import cluster as words
 from tfmemtop.words.findings.groups import say_group
 
-FIRST_S = 3600.0
+_FIRST_SPAN = next(index for index, (_, said) in enumerate(SPANS) if said == "1 h")
+FIRST_S = SPANS[_FIRST_SPAN][0]
 """The history that is read first. A longer one is read once somebody wants to see it."""
 
 
@@ -100,7 +101,7 @@ class GpuScreen(Drawn, Screen[None]):
         self._wake = asyncio.Event()
         self._gpu = OneGpu(client, row.row, FIRST_S)
         self.header = GpuHeader(row, client.address.url, glyphs=glyphs)
-        self.device = DevicesPanel(glyphs=glyphs, color=color)
+        self.device = DevicesPanel(glyphs=glyphs, color=color, span=_FIRST_SPAN)
         self.found = FoundPanel(row, glyphs=glyphs)
         self.keys = HintLine(self.hints, glyphs=glyphs)
 
@@ -185,7 +186,7 @@ class GpuScreen(Drawn, Screen[None]):
         """A shorter or longer time; of one that has not been read, the history is read anew."""
         self.device.cycle_span(step)
         span_s = SPANS[self.device.span][0]
-        if span_s > self._gpu.span_s or (self._gpu.span_s > FIRST_S >= span_s and self.device.span <= FIRST):
+        if span_s > self._gpu.span_s or (self._gpu.span_s > FIRST_S >= span_s and self.device.span <= _FIRST_SPAN):
             wanted = OneGpu(self._client, self._judged.row, max(FIRST_S, span_s))
             self.run_worker(self._open(wanted), name="span", exclusive=True, group="span", exit_on_error=True)
 

@@ -301,6 +301,8 @@ def _(cause: Pending) -> Said:
     waits = "TensorFlow tries for 10 s before it fails. If no error follows, it found room after all."
     return Said(
         headline,
-        "An error, if there is one, brings the size that was asked for, and so the cause.",
+        otherwise.explanation
+        if cause.known
+        else "An error, if there is one, brings the size that was asked for, and so the cause.",
         figures=f"{otherwise.figures} {waits}".lstrip(),
     )

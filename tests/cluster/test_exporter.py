@@ -1,0 +1,84 @@
+"""A real rank, its real exporter, a real Prometheus: what ``tfmemtop cluster`` makes of them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.cluster.prometheus import prometheus
+from tests.patience import PATIENCE_S
+from tfmemtop.cluster.client import Address, Client
+from tfmemtop.cluster.judge import Judged
+from tfmemtop.cluster.overview import Silence
+from tfmemtop.cluster.watch import Asking
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.prometheus]
+
+MIB = 2**20
+SCRIPT = """
+import sys, tensorflow as tf
+with tf.device("CPU:0"):
+    held = tf.zeros([200 * 2**18])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def rank(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Rank 3 of job 77, recorded and exported, which holds 200 MiB."""
+    own = {"TFMEMTOP_JOB": "77", "TFMEMTOP_RANK": "3", "TFMEMTOP_RANKS": "4", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    command = [sys.executable, "-m", "tfmemtop", "record", "--cpu-pool", "1G", "-o", str(folder / "%r.jsonl")]
+    command += ["--metrics", "0", "--metrics-sd", str(folder / "targets-%r.json"), "--", sys.executable, "-c", SCRIPT]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **own}
+    ) as recorded:
+        try:
+            assert recorded.stdout is not None and recorded.stdout.readline() == "held\n"
+            yield recorded
+        finally:
+            recorded.terminate()
+
+
+def until(asking: Asking, seen: Callable[[list[Judged]], bool]) -> list[Judged]:
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        for now in asking.refresh():
+            if now.trouble is not None:
+                raise now.trouble
+        rows = list(asking.seen.overview.rows)
+        if asking.seen.complete and seen(rows):
+            return rows
+        assert time.monotonic() < end, rows
+        time.sleep(0.2)
+
+
+def test_a_rank_its_exporter_and_the_death_of_each(tmp_path: Path) -> None:
+    with (
+        prometheus(tmp_path, 0, [], files=str(tmp_path / "targets-*.json")) as server,
+        rank(tmp_path) as recorded,
+    ):
+        asking = Asking(Client(Address.of(server.url)), "77")
+        (found,) = until(asking, lambda rows: bool(rows) and rows[0].row.in_use is not None and bool(rows[0].row.user))
+        row = found.row
+        assert (row.job, row.rank, row.gpu, row.device) == ("77", "3", "", "CPU:0")
+        assert row.in_use is not None and 200 * MIB <= row.in_use < 300 * MIB
+        assert row.limit == 1024 * MIB
+        # The script goes on without its exporter, and nobody calls that health.
+        (exporter,) = [one for one in psutil.Process(recorded.pid).children() if one.name() == "tfmemtop-export"]
+        exporter.send_signal(signal.SIGKILL)
+        (found,) = until(asking, lambda rows: rows[0].row.silence is not None)
+        assert (found.row.silence, found.row.in_use) == (Silence.DOWN, row.in_use)
+        assert recorded.poll() is None
+        # Its target goes with the session. The row stays for a while.
+        assert recorded.stdin is not None
+        recorded.stdin.close()
+        recorded.wait(PATIENCE_S)
+        until(asking, lambda rows: rows[0].row.silence is Silence.GONE)

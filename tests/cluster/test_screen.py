@@ -1,0 +1,139 @@
+"""The cluster's screens on a real Prometheus: what is drawn, and what keys do."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.cluster.conftest import Monitored
+from tests.cluster.exporters import Host, Rank, exporting
+from tests.cluster.prometheus import prometheus
+from tests.patience import PATIENCE_S
+from tfmemtop.cluster.client import Address, Client
+from tfmemtop.cluster.watch import Asking, Watch
+from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.ui.cluster_app import ClusterApp
+from tfmemtop.ui.draw.lines import Panel
+
+SIZES = ((80, 24), (160, 48))
+
+
+def lines(app: ClusterApp) -> list[str]:
+    """What the screen that is seen shows, line by line of each panel."""
+    return ["".join(segment.text for segment in line) for panel in app.screen.query(Panel) for line in panel._lines]
+
+
+def shown(app: ClusterApp) -> str:
+    return "\n".join(lines(app))
+
+
+@asynccontextmanager
+async def screen(
+    url: str, size: tuple[int, int] = SIZES[0], *, login: str = "ada:test", ascii_only: bool = False
+) -> AsyncIterator[tuple[ClusterApp, Pilot[Outcome]]]:
+    watch = Watch(Asking(Client(Address.of(url, login=login))), 0.3)
+    app = ClusterApp(watch, UiOptions(ascii=ascii_only), job=None)
+    async with app.run_test(size=size) as pilot:
+        yield app, pilot
+        watch.close()
+
+
+async def until(app: ClusterApp, seen: Callable[[str], bool]) -> str:
+    """What is shown, once *seen* says that it is what is waited for."""
+    end = time.monotonic() + PATIENCE_S
+    while not seen(text := shown(app)):
+        assert time.monotonic() < end, text
+        await asyncio.sleep(0.05)
+    return text
+
+
+async def opened(app: ClusterApp) -> str:
+    return await until(app, lambda text: "6 rows on 6 hosts, 2 jobs; something is wrong with 3" in text)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_rows_with_what_is_wrong_first(monitored: Monitored, size: tuple[int, int]) -> None:
+    async with screen(monitored.prometheus.url, size) as (app, _):
+        await opened(app)
+        rows = [line.rstrip() for line in lines(app) if " node" in line and "GPU" not in line]
+        assert [line.split()[1] for line in rows[:3]] == ["node4", "node3", "node2"]
+        assert rows[0].endswith("full soon 99%") and rows[1].endswith("leak") and rows[2].endswith("outlier +8.0G")
+        assert "40%" in rows[0] and "32.0/80.0G" in rows[0]
+        assert all(len(line) <= size[0] for line in lines(app))
+        assert "75.0 GiB are in use: 99% of the limit of 76.0 GiB." in shown(app)
+
+
+async def test_filter_sort_and_a_way_back(monitored: Monitored) -> None:
+    async with screen(monitored.prometheus.url) as (app, pilot):
+        await opened(app)
+        await pilot.press("slash", *"user:grace")
+        assert "keep the filter" in shown(app)
+        await pilot.press("enter")
+        assert "GPUs 1 of 6" in shown(app) and " node3 " not in shown(app)
+        await pilot.press("escape", "slash", *"rank:1 node1", "enter")
+        assert "GPUs 1 of 6" in shown(app)
+        await pilot.press("escape", "full_stop")
+        hosts = [one.row.host for one in app.main.table.rows]
+        assert "sort HOST" in shown(app) and hosts == sorted(hosts)
+        await pilot.press("I")
+        assert [one.row.host for one in app.main.table.rows] == sorted(hosts, reverse=True)
+        await pilot.press("question_mark")
+        await until(app, lambda text: "look in one column" in text)
+        await pilot.press("escape", "q")
+    assert app.return_value == Outcome(0)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_enter_opens_the_gpu_with_its_history(monitored: Monitored, size: tuple[int, int]) -> None:
+    async with screen(monitored.prometheus.url, size) as (app, pilot):
+        await opened(app)
+        await pilot.press("down", "enter")
+        text = await until(app, lambda text: "32.0 of 80.0 GiB" in text)
+        assert "node3 GPU 0 · job 42 rank 3 · ada" in text
+        assert "in use 20.0G" in text and "-1 h" in text and "peak 24.0G" in text
+        assert "its tfmemtop reports a leak" in text
+        await pilot.press("right_square_bracket")
+        await until(app, lambda text: "-6 h" in text)
+        await pilot.press("escape")
+        assert "GPUs 6" in shown(app)
+
+
+async def test_a_wrong_password_is_one_line(monitored: Monitored) -> None:
+    async with screen(monitored.prometheus.url, login="ada:open-sesame") as (app, _):
+        text = await until(app, lambda text: "refuses the user, password or token" in text)
+        assert "open-sesame" not in text
+
+
+async def test_prometheus_gone_and_back_loses_nothing(monitored: Monitored) -> None:
+    async with screen(monitored.prometheus.url, (120, 24)) as (app, _):
+        await opened(app)
+        monitored.prometheus.stop()
+        try:
+            text = await until(app, lambda text: "it cannot be reached (Connection refused), for 00:00:0" in text)
+            assert "the figures are 00:00:0" in text
+            assert " node4 " in text and "full soon 99%" in text
+        finally:
+            monitored.prometheus.start()
+        await opened(app)
+        assert "reached" not in shown(app)
+
+
+@pytest.mark.prometheus
+async def test_foreign_text_does_not_control_the_terminal(tmp_path: Path) -> None:
+    """A label may hold anything that UTF-8 can."""
+    host = Host("n", [Rank(job="\u202ejob\u2069", user="\x1b[31mred\x07", rank="0")])
+    host.ranks[0].findings = {"\x1b]0;title\x07": "warning"}
+    with exporting([host]) as exporters, prometheus(tmp_path, exporters.port, ["n"]) as server:
+        server.wait_until("tfmemtop_run_info")
+        for ascii_only in (False, True):
+            async with screen(server.url, SIZES[1], ascii_only=ascii_only) as (app, pilot):
+                text = await until(app, lambda text: "?]0;title?" in text and "?[31mred?" in text)
+                assert "?job?" in text
+                assert text.replace("\n", "").isprintable()
+                await pilot.press("enter")
+                text = await until(app, lambda text: "rank 0" in text and "of 80.0 GiB" in text)
+                assert text.replace("\n", "").isprintable()

@@ -1,0 +1,102 @@
+"""Which samples come of a session: those of recorded GPUs, at many moments."""
+
+from collections import Counter
+
+import pytest
+
+from tests.metrics.scraping import RECORDINGS, events_until
+from tfmemtop import help
+from tfmemtop.metrics.families import LABELS, Family, Kind, families, key_of, snake
+from tfmemtop.rules import findings
+from tfmemtop.rules.finding import Finding
+from tfmemtop.state import State
+from tfmemtop.state.fold import apply
+from tfmemtop.words.metrics import HELP
+
+NAMES = sorted(path.name for path in RECORDINGS.glob("*.jsonl"))
+
+
+def seen(name: str, share: float) -> tuple[State, dict[str, Family]]:
+    state = State()
+    for event in events_until(name, share):
+        apply(state, event)
+    return state, {family.name: family for family in families(state, {})}
+
+
+def by(family: Family | None, *labels: str) -> Counter[tuple[str, ...]]:
+    """The sums of a family's samples by these labels."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for own, number in family.samples if family else ():
+        found[tuple(own[label] for label in labels)] += int(number)
+    return found
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.9, 1.0])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_series_comes_twice_and_none_names_a_process_or_a_command(name: str, share: float) -> None:
+    state, found = seen(name, share)
+    pids = {str(pid) for pid in state.processes}
+    for family in found.values():
+        series = [tuple(labels.values()) for labels, _ in family.samples]
+        assert len(set(series)) == len(series), family.name
+        for labels, _ in family.samples:
+            assert set(labels) <= set(LABELS[family.name])
+            values = {value for label, value in labels.items() if label not in ("run", "index")}
+            assert not values & pids
+            words = state.run.argv if state.run else ()
+            assert not [word for word in words if any(word and word in value for value in values if "/" in word)]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("h")])
+def test_context_pool_and_outside_add_up_to_the_process_total(name: str) -> None:
+    checked = 0
+    for percent in range(5, 100, 5):
+        _, found = seen(name, percent / 100)
+        outside, context = by(found.get("outside_bytes"), "uuid"), by(found.get("context_bytes"), "uuid")
+        pool = by(found.get("pool_bytes"), "uuid")
+        for gpu, total in by(found.get("process_total_bytes"), "uuid").items():
+            if gpu in outside:
+                assert context[gpu] + pool[gpu] + outside[gpu] == total
+                checked += 1
+    assert checked
+
+
+def test_a_recorded_gpu_has_every_metric() -> None:
+    _, found = seen("h100-transformer.jsonl", 0.6)
+    assert set(LABELS) - set(found) <= {"finding"}
+    (card,) = by(found["device_memory_total_bytes"], "uuid")
+    assert card[0].startswith("GPU-")
+    assert found["steps_total"].kind is Kind.COUNTER and found["in_use_bytes"].kind is Kind.GAUGE
+
+
+def test_two_gpus_have_a_pool_each() -> None:
+    _, found = seen("h200-two-cards.jsonl", 0.7)
+    assert len(by(found["in_use_bytes"], "uuid", "device")) == 2 == len(by(found["device_info"], "uuid"))
+
+
+def test_an_ended_run_has_no_memory_in_use_but_its_peak_and_in_a_file_its_last_figures() -> None:
+    state, found = seen("cpu-demo.jsonl", 1.0)
+    assert "in_use_bytes" not in found and by(found["peak_bytes"], "device")
+    assert by(found["running"], "run") == {("2",): 0}
+    last = {family.name: family for family in families(state, {}, last=True)}
+    assert by(last["in_use_bytes"], "device")
+
+
+def test_the_findings_are_those_of_the_rules() -> None:
+    state, found = seen("cpu-oom.jsonl", 1.0)
+    told = {(labels["key"], labels["severity"]) for labels, _ in found["finding"].samples}
+    assert told == {(key_of(finding), finding.severity.name.lower()) for finding in findings(state)}
+    assert "run_ended" in told.pop() or told
+
+
+def kinds(of: type[Finding]) -> set[type[Finding]]:
+    return {kind for one in of.__subclasses__() for kind in (one, *kinds(one))}
+
+
+def test_every_metric_is_explained_and_stands_in_the_manual_as_does_every_key() -> None:
+    page = help.topic("metrics")
+    assert set(HELP) == set(LABELS)
+    assert [name for name in LABELS if f"`{name}`" not in page] == []
+    ours = {kind.__name__ for kind in kinds(Finding) if kind.__module__.startswith("tfmemtop.")}
+    keys = {snake(name) for name in ours - {"DeviceFinding", "Noticed"}}
+    assert {key for key in keys if f"`{key}`" not in page} == set()

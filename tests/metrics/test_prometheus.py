@@ -1,0 +1,287 @@
+"""A real Prometheus, and a real node_exporter, as the manual has them configured."""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.metrics.scraping import address_in, events_until, eventually, get, parsed, served, value
+from tests.metrics.test_record import TRAINING, done, ended, exporter_of, recorded
+from tfmemtop import help
+from tfmemtop.commands.parser import parse
+from tfmemtop.metrics.dashboard import queries
+from tfmemtop.metrics.watched import Watched
+
+PAGE = help.topic("metrics")
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed (Debian: prometheus)")
+
+
+def blocks(marked: str) -> list[str]:
+    """The pieces of YAML in the manual that have *marked* in their first line."""
+    return [block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.S) if marked in block.partition("\n")[0]]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+class Server:
+    """A Prometheus."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def api(self, path: str, **parameters: str) -> Any:
+        status, text = get(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
+        answer = json.loads(text)
+        assert status == 200 and answer["status"] == "success", (path, parameters, answer)
+        return answer["data"]
+
+    def ask(self, query: str) -> list[dict[str, Any]]:
+        """The series that *query* gives now."""
+        found: list[dict[str, Any]] = self.api("query", query=query)["result"]
+        return found
+
+
+@contextmanager
+def prometheus(folder: Path, configuration: str) -> Iterator[Server]:
+    """A Prometheus with the *configuration* of the manual, which scrapes every second."""
+    file, port = folder / "prometheus.yml", free_port()
+    file.write_text(configuration.replace("interval: 15s", "interval: 1s"))
+    command = [
+        "prometheus",
+        f"--config.file={file}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--log.level=error",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
+        server = Server(f"http://127.0.0.1:{port}")
+
+        def is_up() -> bool | None:
+            try:
+                return get(f"{server.url}/-/ready")[0] == 200 or None
+            except OSError:
+                return None
+
+        try:
+            eventually(is_up)
+            yield server
+        finally:
+            running.kill()
+
+
+@needs("prometheus")
+@pytest.mark.tensorflow
+def test_every_query_of_the_dashboard_and_every_rule_on_a_real_run_and_a_recorded_gpu(tmp_path: Path) -> None:
+    """The real run tells what a machine without a GPU can tell; a session recorded on one tells the rest."""
+    (by_file,) = [block for block in blocks("prometheus.yml") if "file_sd_configs" in block]
+    (rules,) = blocks("tfmemtop-rules.yml")
+    (tmp_path / "rules.yml").write_text(rules)
+    script, sd = tmp_path / "train.py", tmp_path / "run.json"
+    script.write_text(TRAINING)
+    gpu = Watched()
+    gpu.take(events_until("h100-transformer.jsonl", 0.6))
+    configuration = by_file.replace("/var/lib/tfmemtop", str(tmp_path)) + f'rule_files: ["{tmp_path}/rules.yml"]\n'
+    command = (sys.executable, str(script))
+    with (
+        served(gpu) as page,
+        recorded(tmp_path, "--cpu-pool", "1G", "--metrics", "0", "--metrics-sd", str(sd), command=command) as running,
+        prometheus(tmp_path, configuration) as server,
+    ):
+        (tmp_path / "gpu.json").write_text(json.dumps([{"targets": [page.split("/")[2]]}]))
+        url = address_in(sd)
+        eventually(lambda: True if len(server.ask("tfmemtop_in_use_bytes")) == 2 else None)
+        # A rate needs two scrapes.
+        eventually(lambda: server.ask("rate(tfmemtop_steps_total[1m])") or None)
+        for query in queries():
+            filled = query.replace("$__rate_interval", "1m")
+            filled = re.sub(r'"\$(host|job|rank)"', '".*"', filled)
+            assert "$" not in filled
+            assert server.ask(filled) or "tfmemtop_finding" in query, query
+        (run,) = server.ask(f'tfmemtop_run_info{{instance="{url.split("/")[2]}"}}')
+        assert run["metric"]["job"] == "tfmemtop"  # of no job of its own: Prometheus' name for them all
+        assert not [one for one in run["metric"] if one.startswith("exported_")]
+        eventually(lambda: True if {rule["health"] for rule in rules_of(server)} == {"ok"} else None)
+        assert {rule["name"] for rule in rules_of(server)} == set(re.findall(r"alert: (\w+)", rules))
+        assert ended(running)[0] == 0
+        eventually(lambda: True if len(server.ask("tfmemtop_in_use_bytes")) == 1 else None)
+
+
+def rules_of(server: Server) -> list[dict[str, Any]]:
+    return [rule for group in server.api("rules")["groups"] for rule in group["rules"]]
+
+
+@needs("prometheus")
+def test_job_and_rank_stay_theirs_and_a_machine_that_is_down_keeps_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NTASKS": "8"}.items():
+        monkeypatch.setenv(name, text)
+    (by_file,) = [block for block in blocks("prometheus.yml") if "file_sd_configs" in block]
+    configuration = by_file.replace("/var/lib/tfmemtop", str(tmp_path))
+    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(tmp_path / "%j-%r.json")) as running:
+        address_in(tmp_path / "4711-3.json")
+        with prometheus(tmp_path, configuration) as server:
+            (found,) = eventually(lambda: server.ask('tfmemtop_running{job="4711",rank="3"}') or None)
+            assert not [one for one in found["metric"] if one.startswith("exported_")]
+            exporter_of(running).kill()
+            eventually(lambda: server.ask('up{job="4711",rank="3"} == 0') or None)
+            assert ended(running)[0] == 3
+            eventually(lambda: True if not server.ask('up{job="4711"}') else None)
+
+
+@needs("promtool")
+def test_promtool_takes_the_manuals_files_and_its_rules_fire(tmp_path: Path) -> None:
+    for number, configuration in enumerate(blocks("prometheus.yml")):
+        (tmp_path / f"{number}.yml").write_text(configuration)
+        promtool(tmp_path, "check", "config", f"{number}.yml")
+    (rules,) = blocks("tfmemtop-rules.yml")
+    (tmp_path / "rules.yml").write_text(rules)
+    promtool(tmp_path, "check", "rules", "rules.yml")
+    (tmp_path / "test.yml").write_text(json.dumps(situations()))
+    promtool(tmp_path, "test", "rules", "test.yml")
+
+
+def promtool(folder: Path, *arguments: str) -> None:
+    found = subprocess.run(["promtool", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+OF = 'host="h",instance="i",job="tfmemtop",run="1"'
+
+
+def situations() -> dict[str, Any]:
+    """For each rule a case in which it fires, and one beside it in which it must not; as JSON, which YAML takes in."""
+    firing: dict[str, tuple[list[tuple[str, str]], str, dict[str, str], str]] = {
+        "TensorFlowOutOfMemory": (
+            [(f"tfmemtop_out_of_memory_total{{{OF}}}", "0 0 0 1x10")],
+            "4m",
+            {},
+            "An allocation failed on h, job tfmemtop, rank ",
+        ),
+        "TensorFlowPoolNearlyFull": (
+            [
+                (f'tfmemtop_in_use_high_bytes{{{OF},device="GPU:0"}}', "97x20"),
+                (f'tfmemtop_limit_bytes{{{OF},device="GPU:0"}}', "100x20"),
+            ],
+            "5m",
+            {"device": "GPU:0"},
+            "97% of the limit in use on h GPU:0",
+        ),
+        "TensorFlowLeak": (
+            [(f'tfmemtop_finding{{{OF},key="leak",severity="warning"}}', "1x20")],
+            "5m",
+            {"key": "leak", "severity": "warning"},
+            "Memory in use rises and rises on h ",
+        ),
+        "TensorFlowErrorFound": (
+            [(f'tfmemtop_finding{{{OF},key="allocation_failed",severity="error"}}', "1x20")],
+            "5m",
+            {"key": "allocation_failed", "severity": "error"},
+            "allocation_failed on h; tfmemtop help findings explains it",
+        ),
+        "TensorFlowStalled": (
+            [(f"tfmemtop_running{{{OF}}}", "1x40"), (f"tfmemtop_steps_total{{{OF}}}", "7x40")],
+            "30m",
+            {},
+            "No step for ten minutes on h, job tfmemtop, rank ",
+        ),
+        "GpuHeldAndIdle": (
+            [
+                (f'tfmemtop_device_memory_used_bytes{{{OF},uuid="GPU-1"}}', "90x90"),
+                (f'tfmemtop_device_memory_total_bytes{{{OF},uuid="GPU-1"}}', "100x90"),
+                (f'tfmemtop_device_utilization_ratio{{{OF},uuid="GPU-1"}}', "0x90"),
+            ],
+            "80m",
+            {"uuid": "GPU-1"},
+            "GPU GPU-1 of h is held and does nothing",
+        ),
+        "TfmemtopDown": ([('up{instance="i",job="tfmemtop"}', "0x20")], "5m", {}, "No answer from tfmemtop at i"),
+    }
+    calm = [
+        (f"tfmemtop_out_of_memory_total{{{OF}}}", "0x90"),
+        (f'tfmemtop_in_use_high_bytes{{{OF},device="GPU:0"}}', "90x90"),
+        (f'tfmemtop_limit_bytes{{{OF},device="GPU:0"}}', "100x90"),
+        (f'tfmemtop_finding{{{OF},key="cached_but_idle",severity="info"}}', "1x90"),
+        (f"tfmemtop_running{{{OF}}}", "1x90"),
+        (f"tfmemtop_steps_total{{{OF}}}", "0+5x90"),
+        (f'tfmemtop_device_memory_used_bytes{{{OF},uuid="GPU-1"}}', "90x90"),
+        (f'tfmemtop_device_memory_total_bytes{{{OF},uuid="GPU-1"}}', "100x90"),
+        (f'tfmemtop_device_utilization_ratio{{{OF},uuid="GPU-1"}}', "0.9x90"),
+        ('up{instance="i",job="tfmemtop"}', "1x90"),
+    ]
+    tests = []
+    for name, (series, at, labels, summary) in firing.items():
+        of_run = {} if name == "TfmemtopDown" else {"host": "h", "run": "1"}
+        fired = {"instance": "i", "job": "tfmemtop", **of_run, **labels}
+        told = {"exp_labels": fired, "exp_annotations": {"summary": summary}}
+        tests += [case(series, at, name, [told]), case(calm, at, name, [])]
+    return {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests}
+
+
+def case(series: list[tuple[str, str]], at: str, name: str, fired: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "interval": "1m",
+        "input_series": [{"series": one, "values": values} for one, values in series],
+        "alert_rule_test": [{"eval_time": at, "alertname": name, "exp_alerts": fired}],
+    }
+
+
+@needs("prometheus-node-exporter")
+def test_node_exporter_tells_the_file_of_a_job_that_is_over(tmp_path: Path) -> None:
+    folder = tmp_path / "collected"
+    folder.mkdir()
+    assert done("-o", str(tmp_path / "r"), "--metrics-file", str(folder / "job.prom"), "--", "true").returncode == 0
+    port = free_port()
+    command = [
+        "prometheus-node-exporter",
+        "--collector.disable-defaults",
+        "--collector.textfile",
+        f"--collector.textfile.directory={folder}",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
+
+        def answer() -> str | None:
+            try:
+                return get(f"http://127.0.0.1:{port}/metrics")[1]
+            except OSError:
+                return None
+
+        try:
+            samples = parsed(eventually(answer))
+        finally:
+            running.kill()
+    assert value(samples, "running") == 0
+    assert samples["node_textfile_scrape_error", frozenset()] == 0
+
+
+def test_the_dashboard_is_json_that_grafana_can_import(capsys: pytest.CaptureFixture[str]) -> None:
+    call = parse(["dashboard"])
+    assert call.run(call.arguments) == 0
+    printed = json.loads(capsys.readouterr().out)
+    asked = [target["expr"] for panel in printed["panels"] for target in panel["targets"]]
+    assert asked == queries()
+    assert all(panel["title"] and panel["description"] for panel in printed["panels"])
+    cells = [
+        (x, y)
+        for panel in printed["panels"]
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+    assert len(set(cells)) == len(cells)  # no panel lies on another
+    assert max(x for x, _ in cells) == 23

@@ -1,0 +1,275 @@
+"""``tfmemtop record`` with metrics: real processes, real files, a real training."""
+
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.metrics.scraping import address_in, eventually, get, labels_in, parsed, scrape, value
+from tests.patience import PATIENCE_S
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+WAITS = ("sh", "-c", "echo up; read line; exit 3")
+PROMTOOL = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+
+
+def done(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, "record", *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+        cwd=cwd,
+    )  # fmt: skip
+
+
+@contextmanager
+def recorded(folder: Path, *options: str, command: tuple[str, ...] = WAITS) -> Iterator["subprocess.Popen[str]"]:
+    """A recorded command, which has printed ``up`` and reads a line."""
+    with subprocess.Popen(
+        [PROGRAM, "record", "-o", str(folder / "run.jsonl"), *options, "--", *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout and running.stdout.readline() == "up\n"
+        yield running
+        if running.poll() is None:
+            running.kill()
+
+
+def ended(running: "subprocess.Popen[str]") -> tuple[int, str]:
+    """Let the command go on to its end; its exit code, and what was said on stderr."""
+    _, said = running.communicate("go on\n", timeout=PATIENCE_S)
+    return running.returncode, said
+
+
+def exporter_of(running: "subprocess.Popen[str]") -> psutil.Process:
+    (found,) = [one for one in psutil.Process(running.pid).children() if one.name() == "tfmemtop-export"]
+    return found
+
+
+def test_the_page_is_there_while_the_command_runs_and_gone_with_it(tmp_path: Path) -> None:
+    sd = tmp_path / "sd.json"
+    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(sd)) as running:
+        url = address_in(sd)
+        assert url.startswith("http://127.0.0.1:")
+        assert labels_in(sd)["host"] == socket.gethostname()
+        samples = eventually(lambda: found if value(found := scrape(url), "running") == 1 else None)
+        assert value(samples, "run_info", run="1", host=socket.gethostname()) == 1
+        assert value(samples, "out_of_memory_total") == value(samples, "steps_total") == 0
+        exporter = exporter_of(running)
+        code, said = ended(running)
+    assert (code, "exporter" in said) == (3, False)
+    assert not sd.exists()
+    assert not exporter.is_running()
+
+
+def test_only_this_machine_reaches_the_page(tmp_path: Path) -> None:
+    sd = tmp_path / "sd.json"
+    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(sd)) as running:
+        port = int(address_in(sd).rsplit(":", 1)[1].partition("/")[0])
+        listening = [line.laddr for line in exporter_of(running).net_connections() if line.status == psutil.CONN_LISTEN]
+        assert listening == [("127.0.0.1", port)]
+
+
+def test_all_addresses_if_that_is_asked_for(tmp_path: Path) -> None:
+    sd = tmp_path / "sd.json"
+    with recorded(tmp_path, "--metrics", "0.0.0.0:0", "--metrics-sd", str(sd)) as running:
+        assert address_in(sd).startswith(f"http://{socket.gethostname()}:")
+        (listening,) = [one.laddr for one in exporter_of(running).net_connections() if one.status == "LISTEN"]
+        assert listening[0] == "0.0.0.0"
+
+
+def test_job_and_rank_are_labels_and_name_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NTASKS": "8"}.items():
+        monkeypatch.setenv(name, text)
+    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(tmp_path / "%j-%r.json")) as running:
+        sd = tmp_path / "4711-3.json"
+        samples = eventually(lambda: found if value(found := scrape(address_in(sd)), "running") is not None else None)
+        assert value(samples, "running", job="4711", rank="3") == 1
+        assert (labels_in(sd)["job"], labels_in(sd)["rank"]) == ("4711", "3")
+        ended(running)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
+def test_a_taken_port_is_refused_before_the_command_starts(tmp_path: Path, address: str) -> None:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.create_server((address.strip("[]"), 0), family=family) as taken:
+        port = taken.getsockname()[1]
+        found = done("--metrics", f"{address}:{port}", "--", "touch", str(tmp_path / "started"))
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == f"tfmemtop: no metrics at {address}:{port}: address already in use\n"
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--metrics", "0"], "--metrics 0 takes any free port: --metrics-sd FILE has to tell Prometheus which"),
+        (["--metrics-sd", "x"], "--metrics-sd needs --metrics"),
+        (["--metrics", "no.such.host.invalid:9400"], "no metrics at no.such.host.invalid:9400: "),
+        (["--metrics", "70000"], "'70000' is not a port such as 9400"),
+        (["--metrics", ":9400"], "':9400' has no address; 0.0.0.0:9400 is every address of this machine"),
+        (["--metrics", "::1:9400"], "an address with colons needs brackets, as in [::1]:9400"),
+        (["--metrics-file", "m.txt"], "'m.txt' does not end in .prom; node_exporter reads no other file"),
+        (["--metrics-file", "no/such/m.prom"], "no/such/m.prom: no such file or directory"),
+        (["--metrics", "0", "--metrics-sd", "no/such/sd.json"], "no/such/sd.json: no such file or directory"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line_before_the_command_starts(
+    tmp_path: Path, options: list[str], said: str
+) -> None:
+    found = done(*options, "--", "touch", "started", cwd=tmp_path)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert said in found.stderr and found.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_exporter_that_is_killed_costs_one_line_and_the_command_nothing(tmp_path: Path) -> None:
+    sd = tmp_path / "sd.json"
+    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(sd)) as running:
+        url = address_in(sd)
+        exporter = exporter_of(running)
+        exporter.kill()
+        exporter.wait(PATIENCE_S)
+        with pytest.raises(OSError):
+            get(url)
+        assert sd.exists()  # so that Prometheus says that it is down
+        code, said = ended(running)
+    assert code == 3
+    (line,) = [line for line in said.splitlines() if "Prometheus" in line]
+    assert line == "tfmemtop: no more metrics for Prometheus: the exporter has ended (SIGKILL); the run goes on"
+    assert not sd.exists()
+
+
+def test_an_exporter_that_hangs_is_ended_with_the_command(tmp_path: Path) -> None:
+    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(tmp_path / "sd.json")) as running:
+        exporter = exporter_of(running)
+        exporter.suspend()
+        code, _ = ended(running)
+    assert code == 3
+    assert not exporter.is_running()
+
+
+def test_signals_for_the_command_are_not_the_exporters(tmp_path: Path) -> None:
+    sd = tmp_path / "sd.json"
+    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(sd)) as running:
+        exporter = exporter_of(running)
+        assert os.getsid(exporter.pid) == exporter.pid
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            exporter.send_signal(number)  # as Slurm does with all processes of a step
+        assert scrape(address_in(sd))
+        assert ended(running)[0] == 3
+
+
+def test_a_file_for_node_exporter_has_the_last_figures_of_a_job_however_short(tmp_path: Path) -> None:
+    path = tmp_path / "short.prom"
+    old = os.umask(0o077)
+    try:
+        assert done("-o", str(tmp_path / "r"), "--metrics-file", str(path), "--", "true").returncode == 0
+    finally:
+        os.umask(old)
+    samples = parsed(path.read_text())
+    assert value(samples, "running") == 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644  # node_exporter is another user
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["r", "short.prom"]
+
+
+def test_a_command_that_cannot_be_started_leaves_no_file(tmp_path: Path) -> None:
+    options = ("--metrics", "0", "--metrics-sd", str(tmp_path / "sd.json"), "--metrics-file", str(tmp_path / "m.prom"))
+    assert done("-o", "/dev/null", *options, "--", "no-such-command").returncode == 127
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_and_the_file_hold_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "hush-in-the-environment")
+    folder = tmp_path / "hush-in-the-folder"
+    folder.mkdir()
+    sd, file = tmp_path / "sd.json", tmp_path / "m.prom"
+    command = ("sh", "-c", "echo up; read line; exit 3", "--token=hush-in-the-command")
+    monkeypatch.chdir(folder)
+    with recorded(
+        tmp_path, "--metrics", "0", "--metrics-sd", str(sd), "--metrics-file", str(file), command=command
+    ) as running:
+        url = address_in(sd)
+        eventually(lambda: True if value(scrape(url), "running") == 1 else None)
+        texts = [get(url)[1], get(f"{url}?x=1")[1], get(url.removesuffix("metrics"))[1], sd.read_text()]
+        pids = {str(one.pid) for one in (psutil.Process(running.pid), *psutil.Process(running.pid).children())}
+        ended(running)
+    for text in [*texts, file.read_text()]:
+        assert "hush" not in text and "token" not in text
+        assert not {label for _, labels in parsed(text) for _, label in labels} & pids if "# HELP" in text else True
+
+
+TRAINING = """
+import sys
+import tensorflow as tf
+held = tf.Variable(tf.zeros([1 << 20]))
+@tf.function
+def step():
+    return tf.reduce_sum(held)
+step()
+print("up", flush=True)
+for line in sys.stdin:
+    match line.strip():
+        case "spike":
+            spike = tf.zeros([16 << 20])  # 64 MiB
+            del spike
+        case "step":
+            for _ in range(100):
+                step()
+        case _:
+            break
+    print("done", flush=True)
+"""
+
+
+@pytest.mark.tensorflow
+def test_a_training_is_scraped_with_its_spike_between_two_scrapes(tmp_path: Path) -> None:
+    script, sd = tmp_path / "train.py", tmp_path / "sd.json"
+    script.write_text(TRAINING)
+    options = ("--cpu-pool", "1G", "--metrics", "0", "--metrics-sd", str(sd))
+    with recorded(tmp_path, *options, command=(sys.executable, str(script))) as running:
+        url = address_in(sd)
+        assert running.stdin and running.stdout
+
+        def tell(word: str) -> None:
+            assert running.stdin and running.stdout
+            print(word, file=running.stdin, flush=True)
+            assert running.stdout.readline() == "done\n"
+
+        def of_pool(name: str, agent: str = "polling") -> float | None:
+            return value(scrape(url, agent), name, device="CPU:0", run="1")
+
+        before = eventually(lambda: used if (used := of_pool("in_use_bytes") or 0) >= 4 << 20 else None)
+        assert of_pool("limit_bytes") == 1 << 30
+        assert of_pool("in_use_high_bytes", "Prometheus/1") is not None
+        tell("spike")
+        little = before + (1 << 20)
+        eventually(lambda: True if (of_pool("peak_bytes") or 0) >= before + (64 << 20) else None)
+        eventually(lambda: True if (of_pool("in_use_bytes") or 0) <= little else None)
+        spike = of_pool("in_use_high_bytes", "Prometheus/1")
+        assert spike is not None and spike >= before + (64 << 20)
+        after = of_pool("in_use_high_bytes", "Prometheus/1")
+        assert after is not None and after <= little
+        tell("step")
+        eventually(lambda: True if (value(scrape(url), "steps_total") or 0) >= 101 else None)
+        info = scrape(url)
+        assert value(info, "run_info", allocator="bfc") == 1
+        _, text = get(url)
+        if shutil.which("promtool"):
+            checked = subprocess.run(
+                ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False
+            )
+            assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+        else:
+            pytest.skip("promtool is not installed (Debian: prometheus); the rest of the test has passed")
+        assert ended(running)[0] == 0
