@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,15 @@ async def test_enter_opens_the_gpu_with_its_history(monitored: Monitored, size: 
         await until(app, lambda text: "-6 h" in text)
         await pilot.press("escape")
         assert "GPUs 6" in shown(app)
+
+
+@pytest.mark.parametrize(("columns", "counted"), [(80, False), (160, True)])
+async def test_clocks_apart_are_one_line(monitored: Monitored, columns: int, counted: bool) -> None:
+    async with screen(monitored.prometheus.url, (columns, 24)) as (app, _):
+        await opened(app)
+        app.main.look(replace(app.seen, apart_s=-75.0))
+        assert "Prometheus' clock is 00:01:15 behind this machine's" in shown(app)
+        assert ("6 rows on 6 hosts" in shown(app)) == counted
 
 
 async def test_a_wrong_password_is_one_line(monitored: Monitored) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 
 from tests.engine.conftest import Engines
+from tfmemtop.engine.process.injection import INJECT, mark
 from tfmemtop.engine.sources import hook_absence
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.sockets import listen
@@ -31,6 +33,7 @@ from tfmemtop.events import (
     Process,
     RunEnd,
 )
+from tfmemtop.words.hook_absence import remedy_text
 from tfmemtop.words.notices import say
 
 SPEAK = """
@@ -208,6 +211,19 @@ def test_every_word_of_the_hooks_can_be_spoken() -> None:
 )
 def test_pythons_own_options_are_told_from_the_scripts(command: list[str], flag: str | None) -> None:
     assert hook_absence.shutting_flag(command) == flag
+
+
+def test_a_process_that_another_session_watches_is_told_with_that_session() -> None:
+    other = Path("/tmp/nobody/qzpx9/hook.sock")
+    environment = dict(os.environ) | {"PYTHONPATH": str(INJECT), "TFMEMTOP_SOCKET": str(other)}
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=environment) as process:
+        ours = mark(Path("/tmp/nobody/fj83t/hook.sock"))
+        found = hook_absence.absence(process.pid, INJECT, ours)
+        same = hook_absence.absence(process.pid, INJECT, mark(other))
+        process.communicate(b"\n")
+    assert found == HookAbsence(Absence.OTHER_SESSION, session="qzpx9")
+    assert remedy_text(found) == "See it there: tfmemtop attach qzpx9."
+    assert same == HookAbsence(Absence.UNEXPLAINED)
 
 
 HAS_TENSORFLOW = "import tensorflow\nprint('loaded', flush=True)\ninput()"

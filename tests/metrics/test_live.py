@@ -4,6 +4,9 @@ import asyncio
 import os
 import signal
 import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -88,22 +91,50 @@ async def test_one_that_hangs_is_told_of_and_taken_back_when_it_goes_on(
     monkeypatch.setattr(exporting, "_LOOK_S", 0.1)
     monkeypatch.setattr("tfmemtop.metrics.exporter.BEAT_S", 0.1)
     stream, told = Stream(), asyncio.Queue[Notice]()
-    session = Session(
-        t=0.0, format=FORMAT, version="1", id="x", started=1.7e9, host="here", user="ada", host_memory=1, cores=1,
-        interval_s=0.1, command=[],
-    )  # fmt: skip
-    exporter = open_exporter(stream, export(tmp_path), session)
-    assert exporter is not None
-
-    class Runs:
-        def adopt(self, pid: int, _: object) -> None:
-            assert exporter and pid == exporter.pid
-
-    stream.listen(lambda event: told.put_nowait(event) if isinstance(event, Notice) else None)
-    stream.publish(session)
-    exporter.begin(Runs())  # type: ignore[arg-type]
+    exporter = begun(stream, tmp_path, told)
     for number, kind in ((signal.SIGSTOP, NoticeKind.EXPORTER_SILENT), (signal.SIGCONT, None)):
         os.kill(exporter.pid, number)
         assert (await asyncio.wait_for(told.get(), PATIENCE_S)).kind is kind
     await exporter.close()
     assert not psutil.pid_exists(exporter.pid)
+
+
+async def test_one_that_cannot_begin_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tfmemtop.metrics.exporter", None)  # as if prometheus_client were missing
+    stream, told = Stream(), asyncio.Queue[Notice]()
+    exporter = begun(stream, tmp_path, told)
+    notice = await asyncio.wait_for(told.get(), PATIENCE_S)
+    assert notice.kind is NoticeKind.EXPORTER_ENDED
+    assert "tfmemtop.metrics.exporter" in notice.detail
+    await exporter.close()
+    assert not (tmp_path / "sd.json").exists()
+
+
+def begun(stream: Stream, folder: Path, told: "asyncio.Queue[Notice]") -> exporting.Exporter:
+    """An exporter of a session without an engine; *told* gets the notices."""
+    session = Session(
+        t=0.0, format=FORMAT, version="1", id="x", started=1.7e9, host="here", user="ada", host_memory=1, cores=1,
+        interval_s=0.1, command=[],
+    )  # fmt: skip
+    exporter = open_exporter(stream, export(folder), session)
+    assert exporter is not None
+
+    class Runs:
+        """Reaps as the engine's does, only not on a signal."""
+
+        def adopt(self, pid: int, ended: Callable[[int], None]) -> None:
+            loop = asyncio.get_running_loop()
+            descriptor = os.pidfd_open(pid)
+
+            def reap() -> None:
+                loop.remove_reader(descriptor)
+                os.close(descriptor)
+                with suppress(ChildProcessError):
+                    ended(os.waitpid(pid, 0)[1])
+
+            loop.add_reader(descriptor, reap)
+
+    stream.listen(lambda event: told.put_nowait(event) if isinstance(event, Notice) else None)
+    stream.publish(session)
+    exporter.begin(Runs())  # type: ignore[arg-type]
+    return exporter

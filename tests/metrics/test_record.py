@@ -183,6 +183,16 @@ def test_a_file_for_node_exporter_has_the_last_figures_of_a_job_however_short(tm
     assert sorted(one.name for one in tmp_path.iterdir()) == ["r", "short.prom"]
 
 
+def test_a_file_that_can_no_longer_be_written_costs_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "collected"
+    folder.mkdir()
+    options = ("-o", str(tmp_path / "r"), "--metrics-file", str(folder / "m.prom"))
+    found = done(*options, "--", "rm", "-r", str(folder))
+    assert found.returncode == 0
+    line = "tfmemtop: the metrics are not written to the file: No such file or directory; the run goes on"
+    assert found.stderr.splitlines().count(line) == 1
+
+
 def test_a_command_that_cannot_be_started_leaves_no_file(tmp_path: Path) -> None:
     options = ("--metrics", "0", "--metrics-sd", str(tmp_path / "sd.json"), "--metrics-file", str(tmp_path / "m.prom"))
     assert done("-o", "/dev/null", *options, "--", "no-such-command").returncode == 127

@@ -27,6 +27,8 @@ from tfmemtop.session.source import LiveSource
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.words import kernels
 
+NOTEBOOK = "train.ipynb"
+
 
 class Jupyter:
     """A server of Jupyter's with one kernel."""
@@ -39,7 +41,8 @@ class Jupyter:
         found = home / "runtime" / f"jpserver-{self.process.pid}.json"
         until(lambda: found.exists() and found.stat().st_size)
         self._said = json.loads(found.read_bytes())
-        self.kernel = until(lambda: self._ask("api/kernels", b'{"name": "tfmemtop"}'))["id"]
+        wanted = {"path": NOTEBOOK, "name": NOTEBOOK, "type": "notebook", "kernel": {"name": "tfmemtop"}}
+        self.kernel = until(lambda: self._ask("api/sessions", json.dumps(wanted).encode()))["kernel"]["id"]
 
     def kernels(self) -> Any:
         return self._ask("api/kernels")
@@ -104,7 +107,7 @@ async def test_what_is_chosen_holds_from_the_restart_that_the_server_is_asked_fo
     first = server.session()
     shown = await _screen(first)
     async with shown.run_test(size=(140, 40)) as pilot:
-        await _shown(pilot, "run 1")
+        await _shown(pilot, f"{NOTEBOOK} run 1")
         await press(pilot, "A")
         assert [note.message for note in shown._notifications] == [kernels.chosen(apart=True)]
         await _until(pilot, lambda: shown.state.upcoming)

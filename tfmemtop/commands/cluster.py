@@ -36,7 +36,7 @@ class Arguments(ScreenArguments):
     job: str | None = None
     token_file: Path | None = None
     login_file: Path | None = None
-    interval: float = 5.0
+    refresh: float = 5.0
     once: bool = False
     json: bool = False
 
@@ -62,7 +62,7 @@ def declare(parser: Parser) -> None:
         "--login-file", metavar="FILE", type=values.file, help="a file with USER:PASSWORD that the server wants"
     )
     server.add_argument(
-        "--interval",
+        "--refresh",
         metavar="SECONDS",
         type=values.seconds(1, 3600),
         help="time between two refreshes, 1 to 3600 (default 5); longer where the answers take long",
@@ -85,13 +85,13 @@ def run(arguments: Arguments) -> int:
     client = Client(_address(arguments))
     if arguments.once:
         return _once(client, arguments)
-    terminal_size()
+    terminal_size("use tfmemtop cluster --once")
     asking = Asking(client, arguments.job)
     asking.begin()  # before the import that takes longest
     from tfmemtop.ui.main import run_cluster
 
     options = arguments.ui_options(dict(os.environ))
-    outcome = run_cluster(asking, options, job=arguments.job, interval_s=arguments.interval)
+    outcome = run_cluster(asking, options, job=arguments.job, interval_s=arguments.refresh)
     if outcome.trouble:
         say(f"the screen has failed: {outcome.trouble}")
     return outcome.exit_code

@@ -12,24 +12,24 @@ SMALLEST = (40, 12)
 _INSTEAD = "use tfmemtop record -- COMMAND…, or tfmemtop --once"
 
 
-def terminal_size() -> tuple[int, int]:
-    """Columns and rows of the terminal that the screen will be drawn on.
+def terminal_size(instead: str = _INSTEAD) -> tuple[int, int]:
+    """Columns and rows of the terminal that the screen will be drawn on; *instead* is what a refusal advises.
 
     Raises:
         Refusal: there is none, it cannot be drawn on, or it is too small.
     """
     for stream, name in ((sys.stdin, "standard input"), (sys.stdout, "standard output")):
         if stream is None or stream.closed or not stream.isatty():
-            raise Refusal(f"{name} is not a terminal: {_INSTEAD}")
+            raise Refusal(f"{name} is not a terminal: {instead}")
     if os.environ.get("TERM", "dumb") in ("dumb", ""):
-        raise Refusal(f"the terminal cannot be drawn on (TERM is dumb or not set): {_INSTEAD}")
+        raise Refusal(f"the terminal cannot be drawn on (TERM is dumb or not set): {instead}")
     columns, rows = os.get_terminal_size(sys.stdout.fileno())
     if columns == 0 or rows == 0:  # the terminal does not know its size, for example a serial line
         return 80, 24
     if columns < SMALLEST[0] or rows < SMALLEST[1]:
         raise Refusal(
             f"the terminal has {columns}×{rows} cells; the screen needs {SMALLEST[0]}×{SMALLEST[1]}: "
-            f"make it larger, or {_INSTEAD}"
+            f"make it larger, or {instead}"
         )
     return columns, rows
 

@@ -252,14 +252,16 @@ class Absence(Enum):
     OTHER_PROGRAM = "other_program"  # the process is not a Python interpreter
     ENVIRONMENT_CLEANED = "environment_cleaned"  # PYTHONPATH does not lead to the hook
     UNREADABLE = "unreadable"  # the process is another user's
+    OTHER_SESSION = "other_session"  # the hook is there, and reports to another session
     UNEXPLAINED = "unexplained"
 
 
 class HookAbsence(msgspec.Struct, frozen=True):
-    """The hook's absence: ``program`` is the name of the executable where that is the reason."""
+    """The hook's absence: ``program`` or ``session`` is the name of what is why."""
 
     reason: Absence
     program: Name = ""
+    session: Name = ""
 
 
 class Process(Event, tag="process", frozen=True):

@@ -157,7 +157,7 @@ def since(trouble: str, lasted_s: float, old_s: float | None) -> str:
 def clocks_apart(ahead_s: float) -> str:
     """That two clocks differ."""
     side = "ahead of" if ahead_s > 0 else "behind"
-    return f"Prometheus' clock is {format_duration(abs(ahead_s))} {side} this machine's; times are Prometheus'"
+    return f"Prometheus' clock is {format_duration(abs(ahead_s))} {side} this machine's"
 
 
 def counted(rows: int, hosts: int, jobs: int, wrong: int) -> str:

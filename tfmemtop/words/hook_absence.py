@@ -9,6 +9,7 @@ _REASONS = {
     Absence.OTHER_PROGRAM: "it runs in {program}, which loads no sitecustomize",
     Absence.ENVIRONMENT_CLEANED: "its environment was cleaned: PYTHONPATH does not lead to the hook",
     Absence.UNREADABLE: "the process belongs to another user and cannot be read",
+    Absence.OTHER_SESSION: "another session of tfmemtop watches it: {session}",
     Absence.UNEXPLAINED: "the hook did not report, and the reason cannot be seen from outside",
 }
 
@@ -20,15 +21,16 @@ _REMEDIES = {
     Absence.ENVIRONMENT_CLEANED: "Start the process with the PYTHONPATH and the TFMEMTOP_ variables of its parent, "
     "which env -i removes.",
     Absence.UNREADABLE: "Start tfmemtop as the user that the process belongs to.",
+    Absence.OTHER_SESSION: "See it there: tfmemtop attach {session}.",
     Absence.UNEXPLAINED: "Start the process in an ordinary Python, with the PYTHONPATH that tfmemtop gives it.",
 }
 
 
 def reason_text(absence: HookAbsence) -> str:
     """One clause, without a full stop."""
-    return _REASONS[absence.reason].format(program=absence.program or "another program")
+    return _REASONS[absence.reason].format(program=absence.program or "another program", session=absence.session)
 
 
 def remedy_text(absence: HookAbsence) -> str:
     """One sentence."""
-    return _REMEDIES[absence.reason]
+    return _REMEDIES[absence.reason].format(session=absence.session)

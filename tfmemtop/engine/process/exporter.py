@@ -23,7 +23,7 @@ from tfmemtop.engine.stream.server import Reader
 from tfmemtop.engine.stream.stream import Stream, line_of
 from tfmemtop.events import Level, NoticeKind, Session
 from tfmemtop.metrics import discovery
-from tfmemtop.metrics.signs import FAILED, TROUBLE
+from tfmemtop.metrics.signs import BEAT_S, FAILED, TROUBLE
 from tfmemtop.metrics.whose import whose
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words.failure import describe
@@ -33,8 +33,12 @@ NAME = "tfmemtop-export"
 SILENT_S = 30.0
 """An exporter that has given no sign of life for so long does not answer."""
 _LOOK_S = 5.0
-_WAIT_S = 2.0
-"""How long the session's end waits for the exporter's."""
+_WAIT_S = 10.0
+"""How long the session's end waits for the exporter's, which may have a file to write on a busy machine.
+
+For one that has not given its last signs of life nobody waits.
+"""
+_TRIES, _TRY_S = 20, 0.05
 
 _LAST_WORDS_S = 0.1
 
@@ -70,38 +74,46 @@ class Exporter:
         self._looking = loop.call_later(_LOOK_S, self._look)
 
     async def close(self) -> None:
-        """Give it the rest of the stream, and a moment to write its file; then end it if need be."""
+        """Give it the rest of the stream, and time to write its file; then end it if need be."""
         self._ending = True
         if self._looking is not None:
             self._looking.cancel()
         self._stream.forget(self._reader.push)
-        writing, *reading = self._tasks or (None,)
-        if writing is not None and not self._gone:
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._reader.idle.wait(), _WAIT_S)
-        if writing is not None:
-            writing.cancel()
-        with suppress(OSError):
-            self._line.shutdown(socket.SHUT_WR)
-        if reading and not self._gone:
-            await asyncio.wait(reading, timeout=_WAIT_S)
-        for task in reading:
+        wait_s = _WAIT_S if time.monotonic() - self._beat <= 2 * BEAT_S else 0.0
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._finish(), wait_s)
+        for task in self._tasks:
             task.cancel()
         self._tell_of_end()
         self._line.close()
-        self._reap()
+        await self._reap()
         if self._published is not None:
             discovery.withdraw(*self._published)
 
-    def _reap(self) -> None:
-        with suppress(ChildProcessError):
-            if os.waitpid(self.pid, os.WNOHANG)[0] == 0:
-                os.kill(self.pid, signal.SIGKILL)  # it has had its time, or has closed the line and is about to end
-                os.waitpid(self.pid, 0)
+    async def _finish(self) -> None:
+        """Until it has read all, and then has closed its end."""
+        if self._tasks and not self._gone:
+            writing, reading = self._tasks
+            idle = asyncio.ensure_future(self._reader.idle.wait())
+            await asyncio.wait([idle, writing], return_when=asyncio.FIRST_COMPLETED)
+            with suppress(OSError):
+                self._line.shutdown(socket.SHUT_WR)
+            await reading
+
+    async def _reap(self) -> None:
+        """Have it gone. One whose file system does not answer can neither be ended nor waited for."""
+        with suppress(ChildProcessError, ProcessLookupError):
+            for _ in range(_TRIES):
+                if os.waitpid(self.pid, os.WNOHANG)[0]:  # noqa: ASYNC222 (it does not wait)
+                    return
+                # It has closed its end and is about to go; or it has had its time.
+                await asyncio.sleep(_TRY_S)
+                os.kill(self.pid, signal.SIGKILL)
 
     async def _write(self) -> None:
         with suppress(OSError):
             await self._reader.write()
+        self._stream.forget(self._reader.push)  # so that what nobody takes does not pile up
 
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()

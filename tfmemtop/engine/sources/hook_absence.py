@@ -20,8 +20,8 @@ def has_tensorflow(pid: int) -> bool:
         return False
 
 
-def absence(pid: int, inject: Path) -> HookAbsence:
-    """Why the hook is not inside process *pid*; *inject* is the hook's folder."""
+def absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsence:
+    """Why the hook is not inside process *pid*; *inject* is the hook's folder, *mark* our entry in the environment."""
     command = read_command(pid)
     try:
         executable = os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 (a link that may point to no path)
@@ -34,6 +34,10 @@ def absence(pid: int, inject: Path) -> HookAbsence:
         return HookAbsence(BY_OPTION[flag])
     if str(inject) not in environment.get("PYTHONPATH", "").split(os.pathsep):
         return HookAbsence(Absence.ENVIRONMENT_CLEANED)
+    variable, _, ours = os.fsdecode(mark or b"").partition("=")
+    theirs = environment.get(variable, ours)
+    if theirs != ours:
+        return HookAbsence(Absence.OTHER_SESSION, session=Path(theirs).parent.name)
     return HookAbsence(Absence.UNEXPLAINED)
 
 

@@ -201,7 +201,7 @@ class Host:
                 known.look_at = now + known.look_every
                 known.look_every = min(known.look_every * 2, _ABSENT_LOOK_MOST_S)
             return False
-        known.hook_absence = hook_absence.absence(known.pid, self._inject)
+        known.hook_absence = hook_absence.absence(known.pid, self._inject, self._mark)
         return True
 
     def _describe(self, known: _Known, t: float) -> Process:

@@ -46,12 +46,13 @@ class ClusterHeader(Panel):
         if not seen.asked:
             return [Segment(f" {words.ASKING}", DIM)]
         found = seen.overview
-        line = [Segment(f" {words.counted(len(found.rows), found.hosts, found.jobs, found.wrong)}", PLAIN)]
-        if seen.apart_s is not None:
-            line.append(Segment(f" {self.glyphs.dot} {words.clocks_apart(seen.apart_s)}", WARNING))
-        if width_of(line) > width:
-            return [Segment(fit("".join(segment.text for segment in line[::-1]), width, self.glyphs), WARNING)]
-        return line
+        counted = words.counted(len(found.rows), found.hosts, found.jobs, found.wrong)
+        if seen.apart_s is None:
+            return [Segment(fit(f" {counted}", width, self.glyphs), PLAIN)]
+        apart = words.clocks_apart(seen.apart_s)
+        # Where there is little room, what is rare is said first.
+        line = [Segment(f" {counted} {self.glyphs.dot} ", PLAIN), Segment(apart, WARNING)]
+        return line if width_of(line) <= width else [Segment(fit(f" {apart}", width, self.glyphs), WARNING)]
 
 
 class ChosenPanel(Panel):

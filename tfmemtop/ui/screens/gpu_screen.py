@@ -52,7 +52,7 @@ class GpuHeader(Panel):
         if self.trouble is not None:
             return [first, [Segment(fit(f" {words.no_answer(self._url, self.trouble)}", width, self.glyphs), ERROR)]]
         mark, style = mark_of(self.judged, self.glyphs)
-        told = words.ASKING if self.reading else words.in_short(self.judged)
+        told = words.ASKING if self.reading else words.in_short(self.judged) or words.NOTHING_WRONG
         return [first, [Segment(fit(f" {mark} {told}", width, self.glyphs), DIM if self.reading else style)]]
 
 
