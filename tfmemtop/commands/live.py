@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from tfmemtop.commands import known_sessions, staying
+from tfmemtop.commands import known_sessions
 from tfmemtop.commands.arguments import (
     RunArguments,
     ScreenArguments,
@@ -28,7 +28,6 @@ from tfmemtop.commands.launching import file_for, make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import script_terminal_size
-from tfmemtop.commands.staying import SIGNALLED
 from tfmemtop.engine.process.launch import Launched
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
@@ -107,6 +106,7 @@ def show(
         try:
             # The script is starting now. The slowest import takes place meanwhile.
             with uncollected():
+                from tfmemtop.commands import staying
                 from tfmemtop.ui.main import run_live
 
             if heard:
@@ -148,9 +148,11 @@ def show(
 
 def _stay(launched: Launched, screens: int) -> int:
     """Wait for the script, whose screen has ended with the exit code *screens*."""
+    from tfmemtop.commands.staying import SIGNALLED, wait_for_script
+
     say(waits_for_script(launched.id))
     try:
-        code = staying.wait_for_script(launched.socket, screens - SIGNALLED if screens > SIGNALLED else None)
+        code = wait_for_script(launched.socket, screens - SIGNALLED if screens > SIGNALLED else None)
     except OSError as error:
         raise Refusal(f"the engine of {launched.id} cannot be reached: {error.strerror or error}", 1) from error
     _say_what_is_left(launched)
