@@ -45,6 +45,22 @@ def test_jupyter_execute_runs_a_notebook_with_the_kernelspec(jupyter: Path) -> N
     assert isinstance(runs[1], ev.RunEnd) and runs[1].exit_code in (0, None)
 
 
+def test_a_kernel_of_tfmemtop_is_a_session_of_its_own_under_a_watched_jupyter(jupyter: Path) -> None:
+    pytest.importorskip("nbclient")
+    before = set(kept_recordings())
+    path, recording = _notebook(jupyter / "inner.ipynb", "tfmemtop"), jupyter / "outer.jsonl"
+    command = [PROGRAM, "record", "-o", str(recording), "--", EXECUTE, "--inplace", str(path)]
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
+    rows = {each.pid: each for each in read(recording).events() if isinstance(each, ev.Process) and each.run == 1}
+    (session,) = (each for each in set(kept_recordings()) - before if place_for(each).resolve() != recording.resolve())
+    until(lambda: not is_written(place_for(session)))
+    run, end = (event for event in read(place_for(session)).events() if isinstance(event, ev.Run | ev.RunEnd))
+    assert isinstance(run, ev.Run) and run.notebook == path.name and run.pid in rows
+    assert isinstance(end, ev.RunEnd)
+    # No process of ours is taken for one of Jupyter's.
+    assert not [row.command for row in rows.values() if row.command[:1] in (["pty-keeper"], ["tfmemtop"])]
+
+
 def test_of_a_watched_jupyter_the_kernels_are_rows(jupyter: Path) -> None:
     pytest.importorskip("nbclient")
     path, recording = _notebook(jupyter / "plain.ipynb", "python3"), jupyter / "run.jsonl"

@@ -27,7 +27,6 @@ from tfmemtop.session.source import LiveSource
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.words import kernels
 
-
 NOTEBOOK = "train.ipynb"
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -108,7 +109,7 @@ def test_ranks_that_are_alike_say_so(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert compared(capsys, *names)[8:] == ["No rank differs from the others in a noteworthy way."]
 
 
-CASES = {
+CASES: dict[str, tuple[Any, ...]] = {
     "more from a step on": (
         {"extra": {40: 3 * GIB}},
         "Rank 2 has 3.0 GiB more in use than the median from step ~40 on.",
@@ -131,6 +132,11 @@ CASES = {
         {"counted": False},
         "Rank 2 does not count the steps of the others, so only peaks can be compared.",
     ),
+    "no steps, and more": (
+        {"counted": False, "extra": {0: 3 * GIB}},
+        "Rank 2 has a peak (in use) 3.0 GiB above the median.",
+        "Rank 2 does not count the steps of the others, so only peaks can be compared.",
+    ),
     "nothing read": ({"read": False, "counted": False}, "Rank 2: TensorFlow's memory was not read there."),
     "a clock that is apart": (
         {"started": 1.7e9 + 7200},
@@ -140,10 +146,10 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_how_one_of_four_differs_is_one_line(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    how, said = CASES[case]
+def test_how_one_of_four_differs(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    how, *said = CASES[case]
     others = [rank(tmp_path, number) for number in (0, 1, 3)]
-    assert compared(capsys, *others, rank(tmp_path, 2, **how))[8:] == [said]  # type: ignore[arg-type]
+    assert compared(capsys, *others, rank(tmp_path, 2, **how))[8:] == said
 
 
 def test_ranks_without_steps_are_compared_over_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,3 +193,8 @@ def test_of_a_job_that_was_started_again_the_newest_start_counts(
 def test_two_runs_of_different_jobs_are_compared_as_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = compared(capsys, rank(tmp_path, 0, job="812"), rank(tmp_path, 0, job="813"))
     assert any(line.startswith("peak in use") for line in lines)
+
+
+def test_where_nothing_was_read_nothing_is_called_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [rank(tmp_path, number, read=False, counted=False) for number in range(4)]
+    assert compared(capsys, *names)[8:] == ["TensorFlow's memory was not read in any of them."]

@@ -63,7 +63,7 @@ def run(arguments: Arguments) -> int:
     size = script_terminal_size()
     arguments.record, remarks = file_for(arguments.record)
     launch = make_launch(arguments, [sys.executable, str(_SCRIPT)], _settings(arguments), *size)
-    code = show(lambda: start(launch), arguments)
+    code = show(lambda: start(launch), arguments, starts=True)
     for line in remarks:
         say(line)
     return code

@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -34,6 +34,7 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.options import Refusal
 from tfmemtop.uncollected import uncollected
+from tfmemtop.words.ranks import waits_for_script
 from tfmemtop.words.starting import start_text
 
 
@@ -82,16 +83,19 @@ def run(arguments: Arguments) -> int:
     size = script_terminal_size()
     arguments.record, remarks = file_for(arguments.record)
     launch = make_launch(arguments, list(arguments.command), with_sizes(arguments), *size)
-    code = show(lambda: start(launch), arguments)
+    code = show(lambda: start(launch), arguments, starts=bool(launch.argv))
     for line in remarks:
         say(line)
     return code
 
 
-def show(answer: Callable[[], Launched], arguments: ScreenArguments, *, outside: bool = False) -> int:
+def show(
+    answer: Callable[[], Launched], arguments: ScreenArguments, *, outside: bool = False, starts: bool = False
+) -> int:
     """Show the screen of the session that *answer* starts or finds; return its exit code.
 
-    *outside*: the session reads a process that tfmemtop did not start.
+    *outside*: the session reads a process that tfmemtop did not start. *starts*: it starts a script, which as a task of
+    Slurm lives no longer than this command.
 
     Raises:
         Refusal: the session could not be started.
@@ -102,6 +106,7 @@ def show(answer: Callable[[], Launched], arguments: ScreenArguments, *, outside:
         try:
             # The script is starting now. The slowest import takes place meanwhile.
             with uncollected():
+                from tfmemtop.commands import staying
                 from tfmemtop.ui.main import run_live
 
             if heard:
@@ -110,7 +115,9 @@ def show(answer: Callable[[], Launched], arguments: ScreenArguments, *, outside:
             if launched.error is not None:
                 raise Refusal(start_text(launched.error), launched.error.exit_code)
             options = replace(arguments.ui_options(dict(os.environ)), outside=outside, successor=successor)
-            outcome = run_live(Path(launched.socket), options)
+            stays = starts and staying.is_task(os.environ)
+            with staying.passing_on(launched.socket) if stays else nullcontext():
+                outcome = run_live(Path(launched.socket), options)
             while outcome.follow and (after := _going(outcome.follow)):
                 launched = after
                 outcome = run_live(Path(launched.socket), options)
@@ -130,11 +137,26 @@ def show(answer: Callable[[], Launched], arguments: ScreenArguments, *, outside:
         say(f"the screen has failed: {outcome.trouble}")
     for line in outcome.summary:
         say(line)
+    if outcome.left_running and stays:
+        return _stay(launched, outcome.exit_code)
     if outcome.left_running:
         _say_it_goes_on(launched)
     elif outcome.summary:
         _say_what_is_left(launched)
     return outcome.exit_code
+
+
+def _stay(launched: Launched, screens: int) -> int:
+    """Wait for the script, whose screen has ended with the exit code *screens*."""
+    from tfmemtop.commands.staying import SIGNALLED, wait_for_script
+
+    say(waits_for_script(launched.id))
+    try:
+        code = wait_for_script(launched.socket, screens - SIGNALLED if screens > SIGNALLED else None)
+    except OSError as error:
+        raise Refusal(f"the engine of {launched.id} cannot be reached: {error.strerror or error}", 1) from error
+    _say_what_is_left(launched)
+    return code
 
 
 def successor(session: str) -> str | None:

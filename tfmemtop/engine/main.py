@@ -74,6 +74,9 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
     take_many()
     # A SIGHUP before its handler is there must not end us.
     signal.signal(signal.SIGHUP, lambda *_: None)
+    # Slurm may send these to every process of a task. They are the script's, which gets its own handling back.
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
     folder: SessionFolder | None = None
     try:
         launch = Launch.decode(sys.stdin.buffer.read())

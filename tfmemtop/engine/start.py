@@ -18,6 +18,9 @@ def start_apart(launch: Launch) -> Launched:
     if between == 0:
         try:
             os.close(answers)
+            # By these a session that watches this process would take the engine for a process of its run, and end it.
+            for name in [name for name in os.environ if name.startswith("TFMEMTOP_")]:
+                del os.environ[name]
             with os.fdopen(told, "wb") as answer:
                 answer.write(start(launch).encode())
         finally:

@@ -34,13 +34,13 @@ def _used_by_others() -> str:
 
 
 PANELS = (
-    _Panel("running", "stat", "none", 4, 4, {"runs": f"sum(tfmemtop_running{{{_WHERE}}}) or vector(0)"}),
+    _Panel("running", "stat", "none", 4, 8, {"runs": f"sum(tfmemtop_running{{{_WHERE}}}) or vector(0)"}),
     _Panel(
         "out_of_memory",
         "stat",
         "none",
         4,
-        4,
+        8,
         {"errors": f"sum(tfmemtop_out_of_memory_total{{{_WHERE}}}) or vector(0)"},
     ),
     _Panel(
@@ -48,7 +48,7 @@ PANELS = (
         "stat",
         "percentunit",
         4,
-        4,
+        8,
         {"share": f"max(tfmemtop_in_use_high_bytes{{{_WHERE}}} / tfmemtop_limit_bytes{{{_WHERE}}})"},
     ),
     _Panel(
@@ -65,7 +65,6 @@ PANELS = (
         },
         instant=True,
     ),
-    _Panel("steps", "timeseries", "none", 12, 4, {"pool": f"rate(tfmemtop_steps_total{{{_WHERE}}}[$__rate_interval])"}),
     _Panel(
         "in_use",
         "timeseries",
@@ -78,24 +77,13 @@ PANELS = (
             "limit": f"tfmemtop_limit_bytes{{{_WHERE}}}",
         },
     ),
-    _Panel(
-        "pool",
-        "timeseries",
-        "bytes",
-        12,
-        9,
-        {
-            "taken": f"tfmemtop_pool_bytes{{{_WHERE}}}",
-            "peak": f"tfmemtop_peak_bytes{{{_WHERE}}}",
-            "free_piece": f"tfmemtop_largest_free_bytes{{{_WHERE}}}",
-        },
-    ),
+    _Panel("steps", "timeseries", "none", 12, 9, {"pool": f"rate(tfmemtop_steps_total{{{_WHERE}}}[$__rate_interval])"}),
     _Panel(
         "card",
         "timeseries",
         "bytes",
-        12,
-        9,
+        24,
+        10,
         {
             "in_use": f"sum by (host, uuid) (tfmemtop_in_use_bytes{{{_GPU}}})",
             "cached": (
@@ -108,6 +96,18 @@ PANELS = (
             "free": f"max by (host, uuid) (tfmemtop_device_memory_free_bytes{{{_GPU}}})",
         },
         stacked=True,
+    ),
+    _Panel(
+        "pool",
+        "timeseries",
+        "bytes",
+        12,
+        9,
+        {
+            "taken": f"tfmemtop_pool_bytes{{{_WHERE}}}",
+            "peak": f"tfmemtop_peak_bytes{{{_WHERE}}}",
+            "free_piece": f"tfmemtop_largest_free_bytes{{{_WHERE}}}",
+        },
     ),
     _Panel(
         "busy",

@@ -135,9 +135,9 @@ class Unexplained(Cause):
 class Pending(Cause):
     """TensorFlow still looks for room.
 
-    If how much was asked for is not ``known``, either less than ``cached`` was, and the pool is fragmented (``None`` if it
-    is not), or the cause is ``otherwise``. If it is known, the cause is ``otherwise``. If that is ``None``, what is in
-    use and what was asked for are together too much.
+    If how much was asked for is not ``known``, either less than ``cached`` was, and the pool is fragmented (``None`` if
+    it is not), or the cause is ``otherwise``. If it is known, the cause is ``otherwise``. If that is ``None``, what is
+    in use and what was asked for are together too much.
     """
 
     cached: int | None

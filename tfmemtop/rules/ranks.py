@@ -60,6 +60,15 @@ class Held(Differs):
 
 
 @dataclass(frozen=True, slots=True)
+class Peak(Differs):
+    """A peak of *measure* that is ``size`` bytes above the usual one, or below; of a rank that cannot be laid."""
+
+    measure: Measure
+    size: int
+    less: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Pace(Differs):
     """``rate`` steps a second where ``usual`` are made: ``share`` slower, or if negative, faster."""
 
@@ -130,6 +139,7 @@ def differences(laid: Laid) -> list[Differs]:
         *_out_of_memory(laid.ranks),
         *_ended(laid.ranks),
         *held,
+        *_peaks(laid),
         *sorted(_paces(laid.ranks), key=lambda one: -one.share),
         *_not_read(laid),
         *_versions(laid.ranks),
@@ -196,6 +206,26 @@ def _longest(beyond: Sequence[int], differences: Sequence[int]) -> tuple[int, in
             parts.append((at, at))
     longest = max(parts, key=lambda part: part[1] - part[0], default=None)
     return longest if longest and longest[1] - longest[0] + 1 >= max(2.0, gap) else None
+
+
+def _peaks(laid: Laid) -> Iterator[Peak]:
+    for number in sorted(laid.apart):
+        for measure in Measure:
+            peaks = [_peak(rank, measure) for rank in laid.ranks]
+            mine, others = peaks[number], [peak for rank, peak in enumerate(peaks) if rank != number and peak]
+            if mine is None or not others:
+                continue
+            usual = median([*others, mine]) if len(others) > 1 else others[0]
+            spread = median(abs(peak - usual) for peak in others) if len(others) > 2 else 0
+            more = int(mine - usual)
+            if abs(more) > max(_SHARE * usual, _LEAST, _SPREADS * spread) and (len(laid.ranks) > 2 or more > 0):
+                yield Peak(number, measure, abs(more), more < 0)
+                break
+
+
+def _peak(rank: Rank, measure: Measure) -> int | None:
+    figures = rank.figures
+    return (figures.peak_in_use, figures.peak_pool, figures.peak_process_total)[measure.value]
 
 
 def _paces(ranks: Sequence[Rank]) -> Iterator[Pace]:

@@ -14,6 +14,7 @@ from tfmemtop.rules.ranks import (
     OtherSettings,
     OtherTensorFlow,
     Pace,
+    Peak,
     RanOut,
 )
 from tfmemtop.state.in_effect import InEffect
@@ -67,7 +68,9 @@ def sentences(laid: Laid, found: Sequence[Differs], missing: Sequence[int]) -> l
     lines = [_sentence(laid, replace(one, rank=ranks[0]), ranks) for one, ranks in groups.items()]
     if len(lines) > _MOST:
         lines[_MOST:] = [f"{counted(len(lines) - _MOST, 'further difference')} not listed; --json has all."]
-    if not lines:
+    if not lines and all(rank.figures.peak_in_use is None for rank in laid.ranks):
+        lines.append("TensorFlow's memory was not read in any of them.")
+    elif not lines:
         lines.append("No rank differs from the others in a noteworthy way.")
     if missing:
         lines.append(f"Not among these recordings: {_numbers(missing)}.")
@@ -134,6 +137,13 @@ def _mark(mark: float, laid: Laid) -> str:
     if laid.along is Along.SECONDS:
         return f"~{spoken(mark)} after memory was first held"
     return f"{laid.unit.rstrip('s')} ~{format_count(round(mark))}"
+
+
+@_says.register
+def _(one: Peak, laid: Laid, many: bool) -> str:
+    usual = _usual(laid, one.rank) if len(laid.ranks) > 2 else f"that of {_usual(laid, one.rank)}"
+    size = f"{format_bytes(one.size)} {'below' if one.less else 'above'} {usual}"
+    return f" {'have' if many else 'has'} a peak ({one.measure.words}) {size}"
 
 
 @_says.register

@@ -55,3 +55,11 @@ def where(place: Placement) -> str:
 def of_rank(place: Placement, lines: Sequence[str]) -> str:
     """*lines* as one, which says of which rank they are."""
     return f"{rank_of(place)}: {'; '.join(lines)}"
+
+
+def waits_for_script(session: str) -> str:
+    """Said once the screen is left in a step of Slurm."""
+    return (
+        f"the script goes on, and this command waits for it, because Slurm ends both together; "
+        f"tfmemtop attach {session}, on this machine, brings the screen back"
+    )

@@ -1,0 +1,195 @@
+"""``srun tfmemtop record``, on a real Slurm of two nodes: files by rank, and a script that behaves as without it."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.slurm.conftest import Slurm
+from tfmemtop.events import Session
+from tfmemtop.help import topic
+from tfmemtop.recording import read
+
+RECORD = ("tfmemtop", "record", "-o", "run-%h-%r.jsonl", "--")
+PROGRAM = 'cat; echo "out $SLURM_PROCID"; echo "err $SLURM_PROCID" >&2; exit $((SLURM_PROCID + 3))'
+
+COUNTS = """
+import signal, sys, time
+heard = []
+for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM):
+    signal.signal(number, lambda number, _: heard.append(number))
+print("up", flush=True)
+while signal.SIGTERM not in heard:
+    time.sleep(0.05)
+time.sleep(0.3)  # for what should not come
+print(sorted(map(int, heard)), flush=True)
+sys.exit(7)
+"""
+
+
+def until(there: Callable[[], bool]) -> None:
+    """Wait for it."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not there():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+def left_of(job: str) -> list[int]:
+    """The processes that have *job* in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"\0SLURM_JOB_ID={job}\0".encode() in b"\0" + (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue  # it has gone, or is somebody else's
+    return found
+
+
+def job_of(slurm: Slurm, cwd: Path) -> str:
+    """The job that runs."""
+    return slurm.run("squeue", "-h", "-o", "%i", cwd=cwd).stdout.split()[0]
+
+
+def test_ranks_without_a_terminal_are_as_bare_and_have_a_file_each(slurm: Slurm, tmp_path: Path) -> None:
+    srun = ("srun", "-N2", "-n2")
+    bare = slurm.run(*srun, "sh", "-c", PROGRAM, cwd=tmp_path, stdin="through\n")
+    done = slurm.run(*srun, *RECORD, "sh", "-c", PROGRAM, cwd=tmp_path, stdin="through\n")
+    assert done.returncode == bare.returncode == 4
+    assert sorted(done.stdout.splitlines()) == sorted(bare.stdout.splitlines())
+    theirs, ours = ([], [])  # type: tuple[list[str], list[str]]
+    for line in done.stderr.splitlines():
+        (ours if line.startswith("tfmemtop: ") else theirs).append(line)
+    told = [line for line in bare.stderr.splitlines() if "srun: job" not in line]
+    assert sorted(line for line in theirs if "srun: job" not in line) == sorted(told)
+    assert sorted(line.split(": ")[1] for line in ours) == ["rank 0 of 2", "rank 1 of 2"]
+    for rank in (0, 1):
+        session = next(read(tmp_path / f"run-node{rank}-{rank}.jsonl").events())
+        assert isinstance(session, Session) and session.placement is not None
+        place = session.placement
+        assert (place.rank, place.ranks, place.host, place.source) == (rank, 2, f"node{rank}", "slurm")
+        assert place.job and not left_of(place.job)
+
+
+def test_a_signal_of_slurm_reaches_the_script_once(slurm: Slurm, tmp_path: Path) -> None:
+    with slurm.start("srun", "-n1", *RECORD, "python", "-c", COUNTS, cwd=tmp_path) as srun:
+        assert srun.stdout and srun.stdout.readline() == "up\n"
+        job = job_of(slurm, tmp_path)
+        for number in ("USR1", "USR2"):
+            slurm.run("scancel", "-s", number, job, cwd=tmp_path)
+        slurm.run("scancel", job, cwd=tmp_path)
+        assert srun.stdout.readline() == f"{[int(signal.SIGUSR1), int(signal.SIGUSR2), int(signal.SIGTERM)]}\n"
+        assert srun.wait(PATIENCE_S) == 7
+        assert srun.stderr and "tfmemtop: 00:00:0" in srun.stderr.read()
+    until(lambda: not left_of(job))
+
+
+def test_a_job_that_is_started_again_keeps_the_recordings_of_its_first_start(slurm: Slurm, tmp_path: Path) -> None:
+    script = 'echo rank up $SLURM_RESTART_COUNT; test -n "$SLURM_RESTART_COUNT" || sleep 300'
+    batch = tmp_path / "job.sh"
+    record = "tfmemtop record -o 'run-%j-%r.jsonl' --"
+    batch.write_text(f"#!/bin/bash\nsrun -N2 -n2 {record} bash -c '{script}'\n")
+    output = tmp_path / "out.txt"
+    options = ("-N2", "-n2", "--requeue", "--open-mode=append", "-o", str(output))
+    job = slurm.run("sbatch", "--parsable", *options, str(batch), cwd=tmp_path).stdout.strip()
+
+    def starts() -> int:
+        return output.read_text().count("rank up") if output.exists() else 0
+
+    until(lambda: starts() == 2)
+    slurm.run("scontrol", "requeue", job, cwd=tmp_path)
+
+    def started_again() -> bool:
+        # Slurm would wait for two minutes. It can be told otherwise once the first start is over.
+        slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now", cwd=tmp_path)
+        return starts() == 4
+
+    until(started_again)
+    names = {f"run-{job}-{rank}{start}.jsonl" for rank in (0, 1) for start in ("", "-start2")}
+    until(lambda: not left_of(job))
+    assert {path.name for path in tmp_path.glob("*.jsonl")} == names
+
+
+def test_what_a_script_leaves_behind_ends_with_the_step_as_bare(slurm: Slurm, tmp_path: Path) -> None:
+    script = "sleep 300 >/dev/null 2>&1 & echo $SLURM_JOB_ID"
+    done = slurm.run("srun", "-n1", *RECORD, "sh", "-c", script, cwd=tmp_path)
+    assert done.returncode == 0
+    bare = slurm.run("srun", "-n1", "sh", "-c", script, cwd=tmp_path)
+    for job in (done.stdout.strip(), bare.stdout.strip()):
+        left = left_of(job)
+        names = [Path(f"/proc/{pid}/comm").read_text().strip() for pid in left]
+        assert set(names) <= {"sleep"}  # an orphan, which this kind of Slurm does not follow, with us or without
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("record", [RECORD, ()])
+def test_a_terminal_is_the_scripts(slurm: Slurm, tmp_path: Path, record: tuple[str, ...]) -> None:
+    script = "test -t 0 -a -t 1 -a -t 2 && echo terminal; read line; echo heard $line; exit 5"
+    command = ["--pty", "-n1", *record, "bash", "-c", script]
+    environment = slurm.environment | {"TERM": "xterm"}
+    with pexpect.spawn("srun", command, cwd=tmp_path, env=environment, timeout=PATIENCE_S, encoding="utf-8") as srun:
+        srun.expect("terminal\r\n")
+        srun.sendline("words")
+        srun.expect("heard words\r\n")
+        srun.expect(pexpect.EOF)
+        srun.close()
+        assert srun.exitstatus == 5
+
+
+def test_the_screen_waits_for_the_script_and_nothing_outlives_the_step(slurm: Slurm, tmp_path: Path) -> None:
+    """Slurm ends a step with its task. A script that is left running would be killed, or run on outside the job."""
+    stop = tmp_path / "stop"
+    script = f"until test -e {stop}; do sleep 0.1; done; exit 6"
+    environment = slurm.environment | {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    command = ["--pty", "-n1", "tfmemtop", "--", "bash", "-c", script]
+    with pexpect.spawn(
+        "srun", command, cwd=tmp_path, env=environment, timeout=PATIENCE_S, encoding="utf-8", dimensions=(30, 100)
+    ) as srun:
+        srun.expect("running")
+        job = job_of(slurm, tmp_path)
+        srun.send("q")
+        srun.expect("leave it running")
+        srun.send("l")
+        srun.expect("this command waits for it")
+        assert left_of(job)
+        stop.touch()
+        srun.expect("recorded in")
+        srun.expect(pexpect.EOF)
+        srun.close()
+        assert srun.exitstatus == 6
+    until(lambda: not left_of(job))
+
+
+def test_the_manuals_cluster_on_one_machine_starts_and_ends(slurm: Slurm, tmp_path: Path) -> None:
+    """As its page says; *slurm* tells whether there is one."""
+    page = topic("many-machines").partition("## Try it on one machine")[2]
+    first, _, last = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)[:3]
+    ports = "Port=[17001-17002]"
+    assert ports in first
+    first = first.replace(ports, "Port=[27001-27002]").replace(
+        "ReturnToService", "SlurmctldPort=27000\nReturnToService"
+    )
+    wait = "until sinfo -h -N -o %t | grep -c idle | grep -q 2; do sleep 0.1; done"
+    use = f"sleep 300 &\n{wait}\nsrun -N2 -n2 printenv SLURMD_NODENAME"
+    environment = {name: value for name, value in slurm.environment.items() if name != "SLURM_CONF"}
+    script = f"set -e\n{first}\n{use}\n{last}"
+    done = subprocess.run(
+        ["bash", "-m", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["node0", "node1"]
