@@ -5,8 +5,11 @@ from collections import Counter
 import pytest
 
 from tests.metrics.scraping import RECORDINGS, events_until
+from tests.streams import GIB, allocator, device, effective, fold, hook, process, run, session
 from tfmemtop import help
+from tfmemtop.events import HookEnd
 from tfmemtop.metrics.families import LABELS, Family, Kind, families, key_of, snake
+from tfmemtop.metrics.watched import Watched
 from tfmemtop.rules import findings
 from tfmemtop.rules.finding import Finding
 from tfmemtop.state import State
@@ -80,6 +83,43 @@ def test_an_ended_run_has_no_memory_in_use_but_its_peak_and_in_a_file_its_last_f
     assert by(found["running"], "run") == {("2",): 0}
     last = {family.name: family for family in families(state, {}, last=True)}
     assert by(last["in_use_bytes"], "device")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_exporter_leaves_out_changes_nothing(name: str) -> None:
+    _, found = seen(name, 0.9)
+    watched = Watched()
+    watched.take(events_until(name, 0.9))
+    told = {family.name: family for family in watched.look("first")[0]}
+    for families_of in (told, found):
+        families_of.pop("in_use_high_bytes", None)
+    assert told == found
+
+
+def two_processes(first_until: float) -> State:
+    """One is read until then, the other until second 20, each with 1 GiB in use on the same GPU."""
+    readings = [allocator(t, 100, GIB, pool=2 * GIB) for t in (2.0, first_until)]
+    readings += [allocator(t, 101, GIB, pool=2 * GIB) for t in (first_until + 1, 20.0)]
+    begun = [make(t, pid) for t, make in ((0.3, process), (0.4, hook), (0.5, effective)) for pid in (100, 101)]
+    return fold([session(), device(), run(), *begun, *readings])
+
+
+def test_processes_on_one_gpu_are_added_up_while_they_are_there() -> None:
+    found = {family.name: family for family in families(two_processes(19.0), {})}
+    assert by(found["in_use_bytes"], "uuid", "device", "run") == {("GPU-0", "GPU:0", "1"): 2 * GIB}
+    assert by(found["peak_bytes"], "uuid") == {("GPU-0",): GIB}
+
+
+@pytest.mark.parametrize(("first_until", "together"), [(19.0, 2), (5.0, 1)])
+def test_the_last_figures_are_not_those_of_processes_that_came_one_after_the_other(
+    first_until: float, together: int
+) -> None:
+    state = two_processes(first_until)
+    for pid in (100, 101):
+        apply(state, HookEnd(t=21.0, pid=pid, reason="exit"))
+    assert "in_use_bytes" not in {family.name for family in families(state, {})}
+    last = {family.name: family for family in families(state, {}, last=True)}
+    assert by(last["in_use_bytes"], "uuid") == {("GPU-0",): together * GIB}
 
 
 def test_the_findings_are_those_of_the_rules() -> None:

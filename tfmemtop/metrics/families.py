@@ -26,6 +26,9 @@ Place = tuple[str, str]
 
 PREFIX = "tfmemtop_"
 
+_TOGETHER_S = 5.0
+"""Processes whose last readings are no further apart were there together."""
+
 
 class Kind(Enum):
     """How Prometheus is to take a metric's samples."""
@@ -140,15 +143,28 @@ def place_of(state: State, pid: int, device: str) -> Place:
 def _pools(made: _Families, state: State, rows: list[AllocatorRow], highs: Mapping[Place, int], *, last: bool) -> None:
     for place, all_rows in places(state, rows).items():
         labels = dict(zip(("uuid", "device"), place, strict=True))
-        living = [row for row in all_rows if last or not row.ended]
-        used = _sum(living, lambda row: row.in_use)
+        living = [row for row in all_rows if not row.ended]
+        newest = living or _together(state, all_rows)
+        told = newest if last else living
+        used = _sum(told, lambda row: row.in_use)
         made.add("in_use_bytes", used, **labels)
         if used is not None:
             made.add("in_use_high_bytes", max(used, highs.get(place, 0)), **labels)
-        made.add("pool_bytes", _sum(living, lambda row: row.pool), **labels)
+        made.add("pool_bytes", _sum(told, lambda row: row.pool), **labels)
         made.add("peak_bytes", max((row.peak for row in all_rows if row.peak is not None), default=None), **labels)
-        made.add("limit_bytes", _sum(living or all_rows, lambda row: row.limit), **labels)
-        made.add("largest_free_bytes", _largest_free(state, living), **labels)
+        made.add("limit_bytes", _sum(newest, lambda row: row.limit), **labels)
+        made.add("largest_free_bytes", _largest_free(state, told), **labels)
+
+
+def _together(state: State, rows: list[AllocatorRow]) -> list[AllocatorRow]:
+    """Of allocators of processes that have ended, those that were there at the end of the last of them."""
+    times = [_read_at(state, row) for row in rows]
+    return [row for row, t in zip(rows, times, strict=True) if t >= max(times) - _TOGETHER_S]
+
+
+def _read_at(state: State, row: AllocatorRow) -> float:
+    hooked = state.processes[row.pid].hooked
+    return hooked.allocators[row.device].t if hooked else 0.0
 
 
 def _sum(rows: list[AllocatorRow], figure: Callable[[AllocatorRow], int | None]) -> int | None:

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable
 from threading import Lock
 
-from tfmemtop.events import Allocator, Event, Run
+from tfmemtop.events import Allocator, Event, Run, Trace
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.metrics.families import Family, Place, families, place_of, places, running_pools
 from tfmemtop.metrics.highs import Highs, Lately, Marks
@@ -57,6 +57,8 @@ class Watched:
             return bool(self._state.runs or self._state.devices)
 
     def _apply(self, event: Event) -> None:
+        if isinstance(event, Trace):
+            return  # megabytes, of which no metric and no rule makes use
         if isinstance(event, Run):
             self._highs.restart()
             self._lately.restart()
