@@ -13,6 +13,7 @@ from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import GIB, Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
 from tests.patience import PATIENCE_S
+from tfmemtop.cluster.answers import series
 from tfmemtop.cluster.client import Address, Client, NoAnswer, Trouble
 from tfmemtop.cluster.judge import Judged
 from tfmemtop.cluster.one_gpu import OneGpu
@@ -57,6 +58,14 @@ def test_the_overview_says_what_is_wrong_first(monitored: Monitored) -> None:
     assert (row.job, row.user, row.gpu, row.model, row.busy) == ("42", "ada", "0", "NVIDIA H100", 0.9)
     assert (row.in_use, row.limit, row.used, row.total) == (22 * GIB, 76 * GIB, 32 * GIB, 80 * GIB)
     assert (seen.overview.hosts, seen.overview.jobs, seen.overview.wrong) == (6, 2, 3)
+
+
+def test_targets_that_are_down_may_have_any_names(monitored: Monitored) -> None:
+    down = ["node1:9", 'a.b"c\\d|(x)[y]{z}^$*+? é', *(f"another-{number}:9100" for number in range(400))]
+    answer = client(monitored).query(Queries().of(Lane.SILENT, down))
+    found = {one.metric.means for one in series(answer.body)}
+    assert found == {"was", "had", "was_card", "had_card", "had_total", "had_info"}
+    assert {one.metric.instance for one in series(answer.body) if one.metric.means == "had"} == {"node1:9"}
 
 
 @pytest.mark.parametrize("job", [None, "42", 'x"} or up{a="'])
@@ -108,6 +117,8 @@ def test_a_target_that_is_down_says_so_also_to_who_comes_later(monitored: Monito
         assert known.row.silence is Silence.DOWN and known.row.in_use == 22 * GIB
         later = next(one for one in complete(Asking(client(monitored))).overview.rows if one.row.host == "node1")
         assert (later.row.silence, later.row.rank, later.row.job) == (Silence.DOWN, "1", "42")
+        assert (later.row.in_use, later.row.used, later.row.gpu) == (20 * GIB, 32 * GIB, known.row.gpu)
+        assert later.row.silent_s < PATIENCE_S
     finally:
         host.silent = False
     monitored.prometheus.wait_until('up{instance="node1:9"} == 1')
