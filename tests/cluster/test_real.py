@@ -13,12 +13,14 @@ from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import GIB, Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
 from tests.patience import PATIENCE_S
+from tfmemtop.cluster.answers import series
 from tfmemtop.cluster.client import Address, Client, NoAnswer, Trouble
 from tfmemtop.cluster.judge import Judged
 from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.overview import Silence
 from tfmemtop.cluster.queries import Lane, Queries
 from tfmemtop.cluster.watch import Asking, Seen
+from tfmemtop.help import topic
 from tfmemtop.state.views import panels
 from tfmemtop.words.cluster import in_short
 
@@ -57,6 +59,16 @@ def test_the_overview_says_what_is_wrong_first(monitored: Monitored) -> None:
     assert (row.job, row.user, row.gpu, row.model, row.busy) == ("42", "ada", "0", "NVIDIA H100", 0.9)
     assert (row.in_use, row.limit, row.used, row.total) == (22 * GIB, 76 * GIB, 32 * GIB, 80 * GIB)
     assert (seen.overview.hosts, seen.overview.jobs, seen.overview.wrong) == (6, 2, 3)
+
+
+def test_targets_that_are_down_may_have_any_names(monitored: Monitored) -> None:
+    # It looks at whole seconds only.
+    monitored.prometheus.wait_until('count_over_time(timestamp(tfmemtop_in_use_bytes{host="node1"})[2m:1s])')
+    down = ["node1:9", 'a.b"c\\d|(x)[y]{z}^$*+? é', *(f"another-{number}:9100" for number in range(400))]
+    answer = client(monitored).query(Queries().of(Lane.SILENT, down))
+    found = {one.metric.means for one in series(answer.body)}
+    assert found == {"was", "had", "was_card", "had_card", "had_total", "had_info"}
+    assert {one.metric.instance for one in series(answer.body) if one.metric.means == "had"} == {"node1:9"}
 
 
 @pytest.mark.parametrize("job", [None, "42", 'x"} or up{a="'])
@@ -108,6 +120,8 @@ def test_a_target_that_is_down_says_so_also_to_who_comes_later(monitored: Monito
         assert known.row.silence is Silence.DOWN and known.row.in_use == 22 * GIB
         later = next(one for one in complete(Asking(client(monitored))).overview.rows if one.row.host == "node1")
         assert (later.row.silence, later.row.rank, later.row.job) == (Silence.DOWN, "1", "42")
+        assert (later.row.in_use, later.row.used, later.row.gpu) == (20 * GIB, 32 * GIB, known.row.gpu)
+        assert later.row.silent_s < PATIENCE_S
     finally:
         host.silent = False
     monitored.prometheus.wait_until('up{instance="node1:9"} == 1')
@@ -154,6 +168,15 @@ def test_printed_once_with_the_login_in_a_file(monitored: Monitored, tmp_path: P
     assert done.stderr == (
         f"tfmemtop: Prometheus at {monitored.prometheus.url}: it refuses the user, password or token (HTTP 401)\n"
     )
+
+
+@pytest.mark.prometheus
+def test_the_manuals_file_for_prometheus_is_valid(tmp_path: Path) -> None:
+    page = topic("many-machines").partition("## The cluster on the screen")[2]
+    (tmp_path / "prometheus.yml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    checked = ["promtool", "check", "config", str(tmp_path / "prometheus.yml")]
+    done = subprocess.run(checked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 HISTORY_S, STEP_S = 1800, 15

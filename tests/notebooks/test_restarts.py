@@ -186,7 +186,13 @@ def test_kernels_of_other_windows_folders_and_kernelspecs_are_others() -> None:
     same = shared("0a")
     assert shared("0b") == same
     assert same not in (shared("0c", "tfmemtop"), shared("0c", folder="/b"), shared("0c", window=(7, 2.5)))
-    assert shared_by_starts("/run/kernel-81fe.json", ["python"], "/a", (7, 1.5)) == "/run/kernel-81fe.json"
+
+    def jupyters(number: str, command: str = "python", server: tuple[int, float] = (7, 1.5)) -> str:
+        return shared_by_starts(f"/run/kernel-{number}.json", [command], "/a", server)
+
+    assert jupyters("81fe") == jupyters("81fe", "tfmemtop")
+    # jupyter console names the file by a process number, which another may have some day.
+    assert jupyters("4242") not in (jupyters("4243"), jupyters("4242", server=(7, 2.5)))
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,8 @@ def test_the_scripts_profilers_find_what_they_find_without_us(
     assert hooked.ask()["closed"] == "time", "nothing goes on"
     hooked.go_on()
     assert hooked.line() == "served"
-    assert "profiler server" in hooked.ask()["missing"]
+    told = hooked.ask()
+    assert "profiler server" in told["missing"] and told["pools"] == ["CPU:0"]
     hooked.go_on()
     assert outcome(hooked.process).code == 0
     assert not monitor.of("hook_error")

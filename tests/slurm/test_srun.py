@@ -1,7 +1,9 @@
 """``srun tfmemtop record``, on a real Slurm of two nodes: files by rank, and a script that behaves as without it."""
 
 import os
+import re
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.slurm.conftest import Slurm
 from tfmemtop.events import Session
+from tfmemtop.help import topic
 from tfmemtop.recording import read
 
 RECORD = ("tfmemtop", "record", "-o", "run-%h-%r.jsonl", "--")
@@ -164,3 +167,29 @@ def test_the_screen_waits_for_the_script_and_nothing_outlives_the_step(slurm: Sl
         srun.close()
         assert srun.exitstatus == 6
     until(lambda: not left_of(job))
+
+
+def test_the_manuals_cluster_on_one_machine_starts_and_ends(slurm: Slurm, tmp_path: Path) -> None:
+    """As its page says; *slurm* tells whether there is one."""
+    page = topic("many-machines").partition("## Try it on one machine")[2]
+    first, _, last = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)[:3]
+    ports = "Port=[17001-17002]"
+    assert ports in first
+    first = first.replace(ports, "Port=[27001-27002]").replace(
+        "ReturnToService", "SlurmctldPort=27000\nReturnToService"
+    )
+    wait = "until sinfo -h -N -o %t | grep -c idle | grep -q 2; do sleep 0.1; done"
+    use = f"sleep 300 &\n{wait}\nsrun -N2 -n2 printenv SLURMD_NODENAME"
+    environment = {name: value for name, value in slurm.environment.items() if name != "SLURM_CONF"}
+    script = f"set -e\n{first}\n{use}\n{last}"
+    done = subprocess.run(
+        ["bash", "-m", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["node0", "node1"]

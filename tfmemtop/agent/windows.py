@@ -181,7 +181,8 @@ class Windows:
         if native is None:
             if ASKED in self._wishes:
                 self._wishes.clear()
-                self._say_missing(ASKED, "the probe, which alone records allocations, is not in this process")
+                why = "the probe, which alone records allocations, is not in this process"
+                self._say_missing(ASKED, why, self._pools(devices))
             return
         if self._open is not None:
             self._look(native, self._open, stopping)
@@ -226,17 +227,15 @@ class Windows:
         return INTERVAL if now >= self._next else None
 
     def _start(self, native: NativeWindows, opened: str, devices: "list[str]") -> None:
+        pools = self._pools(devices)
         if self._served:
-            self._say_missing(opened, self._served)
+            self._say_missing(opened, self._served, pools)
             self._rests_until = float("inf")
             return
         if self._folder is None:
-            self._say_missing(opened, "the session's folder is not known in this process")
+            self._say_missing(opened, "the session's folder is not known in this process", pools)
             self._rests_until = float("inf")
             return
-        pools = [name for name in devices if name != "CPU:0"] + (["CPU:0"] if uses_cpu_pool() else [])
-        if any(name.startswith("GPU") for name in pools):
-            pools.append(PINNED_NAME)
         if not pools:
             self._no_pool(opened)
             return
@@ -250,18 +249,23 @@ class Windows:
             return
         if done is None:
             self._native = None
-            self._say_missing(opened, "this TensorFlow's events cannot be recorded by the probe")
+            self._say_missing(opened, "this TensorFlow's events cannot be recorded by the probe", pools)
         elif opened in (ASKED, WAITING):
-            self._say_missing(opened, "the script's own profiler is on")
+            self._say_missing(opened, "the script's own profiler is on", pools)
         # Else it will be tried again.
         self._retry_at = self._next = monotonic() + min(self._interval or 1.0, 1.0)
+
+    def _pools(self, devices: "list[str]") -> "list[str]":
+        """The pools of *devices*, and that of pinned memory beside those of GPUs."""
+        pools = [name for name in devices if name != "CPU:0"] + (["CPU:0"] if uses_cpu_pool() else [])
+        return [*pools, PINNED_NAME] if any(name.startswith("GPU") for name in pools) else pools
 
     def _no_pool(self, opened: str) -> None:
         """There is none that is read; of a session it comes later."""
         if opened == START:
             self._wish(START)
         elif opened == ASKED:
-            self._say_missing(ASKED, "there is no pool of TensorFlow's BFC allocator in this process")
+            self._say_missing(ASKED, "there is no pool of TensorFlow's BFC allocator in this process", [])
         self._retry_at = self._next = monotonic() + 1.0
 
     def _limits(self, opened: str) -> Limits:
@@ -338,8 +342,8 @@ class Windows:
             pace_s=None if self._pace is None else round(self._pace, 3),
         )
 
-    def _say_missing(self, opened: str, why: str) -> None:
-        """Once, except to who asked."""
+    def _say_missing(self, opened: str, why: str, pools: "list[str]") -> None:
+        """Of these *pools* there is no window. Said once, except to who asked."""
         if opened != ASKED and why in self._missing_told:
             return
         self._missing_told.add(why)
@@ -350,6 +354,6 @@ class Windows:
             closed=None,
             last=True,
             bytes=0,
-            pools=[],
+            pools=pools,
             missing=why,
         )

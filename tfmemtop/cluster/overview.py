@@ -11,6 +11,9 @@ from tfmemtop.cluster.queries import Lane
 GONE_S = 600.0
 """For so long a row stays of which Prometheus has no figures any more."""
 
+_TOGETHER_S = 150.0
+"""What a target told of within that time, it told of together: not of a run before."""
+
 Card = tuple[str, str]
 """Host and UUID; a host is empty if it is not told."""
 Pool = tuple[str, str, str, str, str, str, str]
@@ -120,7 +123,9 @@ class Cluster:
         self._findings: dict[tuple[str, str, str], list[tuple[str, str]]] = {}  # by instance, run, UUID
         self._down: dict[str, Labels] = {}  # by instance
         self._ended: set[tuple[str, str]] = set()  # by instance and run
-        self._were: dict[str, list[Labels]] = {}
+        self._were: dict[Pool, float] = {}  # what targets that are down told of last, and when
+        self._had: dict[Pool, int] = {}
+        self._cards_had: dict[tuple[str, Card], tuple[float, int]] = {}  # the same of GPUs, by instance
         self._old: dict[str, float] = {}  # seconds, by instance
         self._idle: set[Card] = set()
         self._rising: dict[Pool, float] = {}
@@ -150,7 +155,7 @@ class Cluster:
                 self._in_use[_pool(one.metric)] = size
 
     def _take_fixed(self, found: Iterable[Series]) -> None:
-        self._limits, self._users, self._totals, self._names = {}, {}, {}, {}
+        self._limits, self._users = {}, {}  # of GPUs that are down, what was known stays
         for one in found:
             labels, size = one.metric, one.size
             if labels.name == "tfmemtop_run_info":
@@ -184,13 +189,28 @@ class Cluster:
                 self._findings.setdefault(place, []).append((label(labels.key), label(labels.severity)))
 
     def _take_silent(self, found: Iterable[Series]) -> None:
-        self._were, self._old = {}, {}
+        self._old, self._were, self._had = {}, {}, {}
+        cards: dict[tuple[str, Card], dict[str, float]] = {}
         for one in found:
-            instance, number = label(one.metric.instance), one.number
-            if one.metric.means == "was":
-                self._were.setdefault(instance, []).append(one.metric)
-            elif number is not None:
+            labels, number = one.metric, one.number
+            instance, means = label(labels.instance), labels.means
+            if number is None:
+                continue
+            if means == "was":
+                self._were[_pool(labels)] = number
+            elif means == "had":
+                self._had[_pool(labels)] = max(0, int(number))
+            elif means == "had_total":
+                self._totals.setdefault(_card(labels), max(0, int(number)))
+            elif means == "had_info":
+                self._names.setdefault(_card(labels), (label(labels.index), label(labels.model)))
+            elif means == "old":
                 self._old[instance] = max(number, self._old.get(instance, 0.0))
+            else:
+                cards.setdefault((instance, _card(labels)), {})[means] = number
+        self._cards_had = {
+            key: (of["was_card"], max(0, int(of["had_card"]))) for key, of in cards.items() if len(of) == 2
+        }
 
     def _take_trends(self, found: Iterable[Series]) -> None:
         self._idle, self._rising = set(), {}
@@ -199,6 +219,11 @@ class Cluster:
                 self._idle.add(_card(one.metric))
             elif (number := one.number) is not None:
                 self._rising[_pool(one.metric)] = number
+
+    @property
+    def down(self) -> list[str]:
+        """The instances that are down, of whatever kind they are, those that may be of tfmemtop first."""
+        return sorted(self._down, key=lambda instance: not _ours(self._down[instance]))
 
     def rows(self) -> list[Row]:
         """One row a rank on a GPU, one for each other GPU, and those that are silent."""
@@ -267,9 +292,32 @@ class Cluster:
             found.append(msgspec.structs.replace(row, silence=silence, silent_s=since, findings=findings, rising=None))
             told |= {row.instance} if row.instance else {at for at in self._down if host_of(self._down[at]) == row.host}
         for instance, labels in self._down.items():
-            if instance not in told and (instance in self._were or _ours(labels)):
-                found += [_down(instance, one) for one in self._were.get(instance, [labels])]
+            if instance not in told:
+                found += self._remembered(instance, labels)
         return [row for row in found if self._job in (None, row.job)]
+
+    def _remembered(self, instance: str, labels: Labels) -> list[Row]:
+        """What is known of a target that was down before anybody looked: what it told of last, or its name."""
+        times = {pool: t for pool, t in self._were.items() if pool[0] == instance}
+        cards = {card: had for (at, card), had in self._cards_had.items() if at == instance}
+        newest = max([*times.values(), *(t for t, _ in cards.values())], default=0.0)
+        rows = []
+        for pool, t in times.items():
+            if t > newest - _TOGETHER_S:
+                used = cards.get((pool[1], pool[2]), (0.0, None))[1]
+                rows.append(self._was(pool, t, self._had.get(pool), used))
+        taken = {(row.host, row.uuid) for row in rows}
+        for card, (t, used) in cards.items():
+            if t > newest - _TOGETHER_S and card not in taken:
+                rows.append(self._was((instance, *card, "", "", "", ""), t, None, used))
+        if rows or not _ours(labels):
+            return rows
+        return [_down(instance, labels)]
+
+    def _was(self, pool: Pool, t: float, in_use: int | None, used: int | None) -> Row:
+        row = self._row(pool, in_use)
+        silent_s = max(0.0, self._now - t)
+        return msgspec.structs.replace(row, used=used, busy=None, silence=Silence.DOWN, silent_s=silent_s)
 
 
 def _ours(labels: Labels) -> bool:

@@ -1,11 +1,11 @@
 """What Prometheus is asked, in PromQL. Pure. No query depends on how many hosts there are."""
 
 import math
+import re
+from collections.abc import Collection, Sequence
 from enum import Enum
 
-POOL = "instance,host,exported_host,uuid,device,run,job,exported_job,rank,exported_rank"
 CARD = "host,exported_host,uuid"
-RUN = "instance,host,exported_host,run,job,exported_job,rank,exported_rank"
 
 STALE_S = 120
 """A figure of a target that answers is not older than its interval, which is a minute at most nearly everywhere."""
@@ -17,8 +17,10 @@ RISE_S, RISE_STEP_S = 1200, 120
 STEADY = 0.97
 """The lowest use in each of the shorter times must have risen by that over the longer one, and on a straight line:
 that strict, as the exporters have looked for leaks themselves, with far more figures."""
-REMEMBERED = "6h"
-"""For so long a target that is down is known by what it once answered."""
+REMEMBERED = ("2m", "1s"), ("6h", "1m")
+"""For so long a target that is down is known by what it once answered, and how exactly it is known since when."""
+MOST_DOWN = 100
+"""So many of these are looked for; of more only the names are told."""
 
 
 class Lane(Enum):
@@ -47,13 +49,14 @@ class Queries:
     def __init__(self, job: str | None = None) -> None:
         self._job = job
 
-    def of(self, lane: Lane) -> str:
-        """The query of *lane*."""
+    def of(self, lane: Lane, down: Collection[str] = ()) -> str:
+        """The query of *lane*; *down* are the instances of targets that are down."""
+        if lane is Lane.SILENT:
+            return self._silent(list(down)[:MOST_DOWN])
         return {
             Lane.FIGURES: self._figures,
             Lane.STATE: self._state,
             Lane.FIXED: self._fixed,
-            Lane.SILENT: self._silent,
             Lane.TRENDS: self._trends,
         }[lane]()
 
@@ -94,15 +97,23 @@ class Queries:
         busy = self._cards("device_utilization_ratio")
         return f"{self._select('finding')} or {ended} or (up == 0) or {busy} or {in_use}"
 
-    def _silent(self) -> str:
-        was = f"group by ({RUN},user) ({self._over('last_over_time', 'run_info', f'[{REMEMBERED}]')})"
-        was = f"{was} and on (instance) (up == 0)"
+    def _silent(self, down: Sequence[str]) -> str:
         ages = [
             f"max by (instance) (time() - timestamp({self._select(name)})) > {STALE_S}"
             for name in ("in_use_bytes", "device_memory_used_bytes")
         ]
         file = f'max by (instance) (time() - node_textfile_mtime_seconds{{file=~".*tfmemtop.*"}}) > {STALE_S}'
-        parts = [(was, "was"), *((age, "old") for age in ages), (file, "old")]
+        parts = [*((age, "old") for age in ages), (file, "old")]
+        if down:
+            longest = REMEMBERED[-1][0]
+            where = f"{{instance=~{quoted('|'.join(map(_literally, down)))}}}"
+            for name, card in (("in_use_bytes", ""), ("device_memory_used_bytes", "_card")):
+                figure = f"{_full(name)}{where}"
+                times = (f"max_over_time(timestamp({figure})[{span}:{every}])" for span, every in REMEMBERED)
+                parts.append((" or ".join(times), f"was{card}"))
+                parts.append((f"last_over_time({figure}[{longest}])", f"had{card}"))
+            for name, means in (("device_memory_total_bytes", "had_total"), ("device_info", "had_info")):
+                parts.append((f"last_over_time({_full(name)}{where}[{longest}])", means))
         return " or ".join(_meaning(part, means) for part, means in parts)
 
     def _trends(self) -> str:
@@ -121,6 +132,11 @@ class Queries:
 
 
 _FULLNESS = ("device_memory_used_bytes", "device_memory_total_bytes")
+
+
+def _literally(text: str) -> str:
+    """A regular expression of RE2 for *text* alone."""
+    return re.sub(r"[\\.+*?()|\[\]{}^$]", r"\\\g<0>", text)
 
 
 def _full(name: str) -> str:

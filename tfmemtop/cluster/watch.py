@@ -91,7 +91,7 @@ class Asking:
         self.seen = replace(self.seen, asked=self.seen.asked + 1)
         early, self._early = self._early, None
         try:
-            answer = early.result() if early is not None else self.client.query(self._queries.of(lane))
+            answer = early.result() if early is not None else self._answer(lane)
             found = series(answer.body)
         except NoAnswer as trouble:
             since = self.seen.since if self.seen.trouble is not None else time.time()
@@ -100,6 +100,9 @@ class Asking:
         self._cluster.take(lane, found, answer.server_time or time.time())
         self._answered[lane] = time.monotonic()
         return answer
+
+    def _answer(self, lane: Lane) -> Answer:
+        return self.client.query(self._queries.of(lane, self._cluster.down))
 
     def _known(self, newest: Answer) -> Seen:
         ahead_s = newest.ahead_s

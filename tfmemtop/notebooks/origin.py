@@ -11,13 +11,14 @@ _ENDING = ".ipynb"
 def shared_by_starts(connection: str, command: Sequence[str], folder: str, parent: tuple[int, float]) -> str:
     """What a kernel's next start is told by.
 
-    Jupyter restarts a kernel with the same *connection* file. VS Code makes a new one for each start, and says nothing
-    of the notebook: there it is the *command* without that file, the working *folder*, and the *parent*, which is the
-    window: its process number and when that was started.
+    Whatever restarts a kernel has started it: the *parent*, told by its process number and when that was started.
+    Jupyter restarts a kernel with the same *connection* file, whose name another Jupyter may use again. VS Code makes
+    a new one for each start, and says nothing of the notebook: there the parent is the window, and a kernel is told by
+    the *command* without that file and the working *folder*.
     """
-    if not _VISUAL_STUDIO_CODE.fullmatch(PurePath(connection).name):
-        return connection
-    return "\0".join([*(word for word in command if connection not in word), folder, *map(str, parent)])
+    apart = starts_are_told_apart(connection)
+    told = [connection] if apart else [*(word for word in command if connection not in word), folder]
+    return "\0".join([*told, *map(str, parent)])
 
 
 def starts_are_told_apart(connection: str) -> bool:

@@ -218,7 +218,7 @@ def _peaks(laid: Laid) -> Iterator[Peak]:
             usual = median([*others, mine]) if len(others) > 1 else others[0]
             spread = median(abs(peak - usual) for peak in others) if len(others) > 2 else 0
             more = int(mine - usual)
-            if abs(more) > max(_SHARE * usual, _LEAST, _SPREADS * spread) and (len(laid.ranks) > 2 or more > 0):
+            if unusual(more, usual, spread) and (len(laid.ranks) > 2 or more > 0):
                 yield Peak(number, measure, abs(more), more < 0)
                 break
 

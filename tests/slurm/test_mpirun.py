@@ -1,0 +1,53 @@
+"""``mpirun tfmemtop record``, with a real Open MPI, and within a batch script of a real Slurm."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.slurm.conftest import Slurm
+from tfmemtop.events import Session
+from tfmemtop.placement import Placement
+from tfmemtop.recording import read
+
+MPIRUN = "mpirun -n 2 --oversubscribe tfmemtop record -o 'run-%r.jsonl' --"
+AS_ANYBODY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+pytestmark = pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun (Debian: openmpi-bin)")
+
+
+def placed(path: Path) -> Placement:
+    session = next(read(path).events())
+    assert isinstance(session, Session) and session.placement is not None
+    return session.placement
+
+
+def test_each_rank_has_its_file_and_its_number(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SLURM")} | AS_ANYBODY
+    line = f"{MPIRUN} sh -c 'echo $OMPI_COMM_WORLD_RANK'"
+    done = subprocess.run(
+        ["sh", "-c", line],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    assert sorted(done.stdout.split()) == ["0", "1"]
+    for rank in (0, 1):
+        found = placed(tmp_path / f"run-{rank}.jsonl")
+        assert (found.rank, found.ranks, found.local_rank, found.source) == (rank, 2, rank, "openmpi")
+
+
+def test_within_slurm_the_ranks_are_those_of_mpirun_and_the_job_is_slurms(slurm: Slurm, tmp_path: Path) -> None:
+    variables = " ".join(f"{name}={value}" for name, value in AS_ANYBODY.items())
+    line = f"env {variables} {MPIRUN} true"
+    options = ("--parsable", "--wait", "-N2", "-n2", "-o", str(tmp_path / "out.txt"))
+    job = slurm.run("sbatch", *options, "--wrap", line, cwd=tmp_path).stdout.strip()
+    for rank in (0, 1):
+        found = placed(tmp_path / f"run-{rank}.jsonl")
+        assert (found.job, found.rank, found.ranks, found.host) == (job, rank, 2, f"node{rank}")
