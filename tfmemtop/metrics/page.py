@@ -103,8 +103,8 @@ class _Handler(MetricsHandler):
         # Two readers on one machine that call themselves alike can ask for ?scraper=a and ?scraper=b.
         named = parse_qs(asked.query).get("scraper", [""])[0]
         reader = self.client_address[0], self.headers.get("User-Agent", ""), named
-        # Plain text is what every reader takes. OpenMetrics would take half as long again to make, and compressing a few
-        # kB longer than sending them.
+        # Plain text is what every reader takes. OpenMetrics would take half as long again, and to compress a few kB
+        # takes longer than to send them.
         del self.headers["Accept"], self.headers["Accept-Encoding"]
         found, marks = self.server.watched.look(reader)
         self.registry = registry(found)
