@@ -20,6 +20,7 @@ from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.overview import Silence
 from tfmemtop.cluster.queries import Lane, Queries
 from tfmemtop.cluster.watch import Asking, Seen
+from tfmemtop.help import topic
 from tfmemtop.state.views import panels
 from tfmemtop.words.cluster import in_short
 
@@ -61,6 +62,8 @@ def test_the_overview_says_what_is_wrong_first(monitored: Monitored) -> None:
 
 
 def test_targets_that_are_down_may_have_any_names(monitored: Monitored) -> None:
+    # It looks at whole seconds only.
+    monitored.prometheus.wait_until('count_over_time(timestamp(tfmemtop_in_use_bytes{host="node1"})[2m:1s])')
     down = ["node1:9", 'a.b"c\\d|(x)[y]{z}^$*+? é', *(f"another-{number}:9100" for number in range(400))]
     answer = client(monitored).query(Queries().of(Lane.SILENT, down))
     found = {one.metric.means for one in series(answer.body)}
@@ -165,6 +168,15 @@ def test_printed_once_with_the_login_in_a_file(monitored: Monitored, tmp_path: P
     assert done.stderr == (
         f"tfmemtop: Prometheus at {monitored.prometheus.url}: it refuses the user, password or token (HTTP 401)\n"
     )
+
+
+@pytest.mark.prometheus
+def test_the_manuals_file_for_prometheus_is_valid(tmp_path: Path) -> None:
+    page = topic("many-machines").partition("## The cluster on the screen")[2]
+    (tmp_path / "prometheus.yml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    checked = ["promtool", "check", "config", str(tmp_path / "prometheus.yml")]
+    done = subprocess.run(checked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 HISTORY_S, STEP_S = 1800, 15

@@ -15,10 +15,13 @@ from tests.cluster.exporters import Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
 from tests.patience import PATIENCE_S
 from tfmemtop.cluster.client import Address, Client
+from tfmemtop.cluster.judge import Judged
+from tfmemtop.cluster.overview import Row, Silence
 from tfmemtop.cluster.watch import Asking, Watch
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.ui.cluster_app import ClusterApp
 from tfmemtop.ui.draw.lines import Panel
+from tfmemtop.ui.screens.gpu_screen import GpuScreen
 
 SIZES = ((80, 24), (160, 48))
 
@@ -110,6 +113,16 @@ async def test_clocks_apart_are_one_line(monitored: Monitored, columns: int, cou
         app.main.look(replace(app.seen, apart_s=-75.0))
         assert "Prometheus' clock is 00:01:15 behind this machine's" in shown(app)
         assert ("6 rows on 6 hosts" in shown(app)) == counted
+
+
+async def test_a_gpu_of_which_nothing_is_known_says_so(monitored: Monitored) -> None:
+    async with screen(monitored.prometheus.url) as (app, pilot):
+        await opened(app)
+        row = Judged(Row("gone:9", "gone", "GPU-0", silence=Silence.DOWN))
+        app.push_screen(GpuScreen(app.watch_.client, row, 1.0, glyphs=app.glyphs, color=True))
+        await until(app, lambda text: "Prometheus has no figures of it in the last 01:00:00" in text)
+        await pilot.press("escape")
+        assert "GPUs 6" in shown(app)
 
 
 async def test_a_wrong_password_is_one_line(monitored: Monitored) -> None:

@@ -110,6 +110,11 @@ def _rate(rate: float) -> str:
 NOTHING_WRONG = "Nothing is wrong here, as far as the figures tell."
 
 
+def no_history(span_s: float) -> str:
+    """That there is nothing to draw."""
+    return f"Prometheus has no figures of it in the last {format_duration(span_s)}."
+
+
 def whose(row: Row) -> str:
     """``node3 GPU 1 · job 42 rank 7 · ada``."""
     gpu = gpu_name(row)

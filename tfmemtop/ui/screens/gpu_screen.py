@@ -17,6 +17,7 @@ from tfmemtop.cluster.watch import Seen, in_thread
 from tfmemtop.rules import findings_of_figures
 from tfmemtop.rules.grouping import grouped
 from tfmemtop.state import State, apply
+from tfmemtop.state.views import panels
 from tfmemtop.ui.draw.lines import Line, Panel, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, Glyphs
 from tfmemtop.ui.draw.text import wrap
@@ -44,6 +45,7 @@ class GpuHeader(Panel):
         self.judged = row
         self.trouble: NoAnswer | None = None
         self.reading = True
+        self.span_s = FIRST_S
         self._url = url
 
     def build(self, width: int, height: int) -> list[Line]:
@@ -53,6 +55,8 @@ class GpuHeader(Panel):
             return [first, [Segment(fit(f" {words.no_answer(self._url, self.trouble)}", width, self.glyphs), ERROR)]]
         mark, style = mark_of(self.judged, self.glyphs)
         told = words.ASKING if self.reading else words.in_short(self.judged) or words.NOTHING_WRONG
+        if not self.reading and not panels(self.state):
+            told = words.no_history(self.span_s)
         return [first, [Segment(fit(f" {mark} {told}", width, self.glyphs), DIM if self.reading else style)]]
 
 
@@ -156,6 +160,7 @@ class GpuScreen(Drawn, Screen[None]):
         else:
             self.header.trouble = None
             self._gpu = gpu
+            self.header.span_s = gpu.span_s
         self.header.reading = False
         self.refresh_state(self._gpu.state)
 
@@ -176,8 +181,9 @@ class GpuScreen(Drawn, Screen[None]):
         self.found.state = state
         lines = min(self.found.wanted_height(width), max(3, room // 2))
         self.found.styles.height = lines
-        for panel in (self.device, self.found, self.header, self.keys):
-            panel.show(state)
+        self.device.display = bool(panels(state))
+        for part in (self.device, self.found, self.header, self.keys):
+            part.show(state)
 
     def action_close(self) -> None:
         self.dismiss(None)
