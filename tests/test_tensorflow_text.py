@@ -29,6 +29,11 @@ DEVICE = "/job:localhost/replica:0/task:0/device:"
             "Out of memory while trying to allocate 4294967296 bytes. [Op:__inference]",
             (None, 1 << 32, "__inference", None, None),
         ),
+        (
+            "{{function_node __inference_multi_step_on_iterator_1674}} Out of memory while trying to allocate 65.67MiB."
+            "\n\t [[{{node StatefulPartitionedCall}}]]",
+            (None, int(65.67 * 2**20), "StatefulPartitionedCall", None, None),
+        ),
         ("Out of memory allocating 64 bytes.", (None, 64, None, None, None)),
     ],
 )  # fmt: skip
@@ -42,3 +47,5 @@ def test_figures_without_end_are_none() -> None:
         parse("OOM when allocating tensor with shape[" + ",".join(["4096"] * 6) + "] and type float").requested is None
     )
     assert parse("failed to allocate " + "9" * 5000 + " bytes").requested is None
+    assert parse("failed to allocate " + "9" * 15 + "TiB").requested is None
+    assert parse("failed to allocate 1.2.3MiB").requested is None

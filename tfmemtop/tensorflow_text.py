@@ -38,7 +38,8 @@ _LINE = 400  # characters, of which a chunk of output may hold only the last
 _UNITS = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))}
 
 _TENSOR = re.compile(r"with shape\[([\d,]*)\](?: and type (\w+))?")
-_BYTES = re.compile(r"allocat\w+ (\d+)(?: bytes|\.|$)")
+_BYTES = re.compile(r"allocat\w+ (\d+)(?: bytes|\.(?!\d)|$)")
+_ABOUT = re.compile(r"allocat\w+ (\d[\d.]{0,15}?)(B|[KMGT]iB)\b")  # by XLA, with two decimals
 _DEVICE = re.compile(r"(?<!device_)/(?:job:\S*?/)?device:([A-Z]+:\d+)(?= by allocator)|on device ordinal (\d+)")
 _OPERATION = re.compile(r"\[Op:(\w+)\]")
 _NODE = re.compile(r"\{\{node ([^}]+)\}\}")
@@ -63,7 +64,10 @@ def parse_exhausted(message: str) -> Exhausted:
     """What the *message* of an exception says of an allocation that failed."""
     device, tensor, plain = _DEVICE.search(message), _TENSOR.search(message), _BYTES.search(message)
     operation = _OPERATION.search(message) or _NODE.search(message)
+    about = None if tensor or plain else _ABOUT.search(message)
     requested = _tensor_bytes(tensor[1], tensor[2]) if tensor else _product([1, plain[1]]) if plain else None
+    if about:
+        requested = _bytes(*about.groups())
     place = None if device is None else device[1] or f"GPU:{device[2]}"
     shape = _extents(tensor[1]) if tensor else None
     return Exhausted(place, requested, operation[1] if operation else None, shape, tensor[2] if tensor else None)
@@ -73,6 +77,15 @@ def _tensor_bytes(shape: str, dtype: str | None) -> int | None:
     width = _WIDTH.fullmatch(dtype or "")
     size = _SIZES.get(dtype or "", max(1, int(width[1]) // 8) if width else None)
     return None if size is None else _product([size, *filter(None, shape.split(","))])
+
+
+def _bytes(number: str, unit: str) -> int | None:
+    """``None`` for what is no number, or does not fit 64 bits."""
+    try:
+        size = int(float(number) * _UNITS[unit])
+    except ValueError:
+        return None
+    return size if size < _LARGEST else None
 
 
 def _extents(shape: str) -> list[int] | None:
@@ -115,7 +128,7 @@ def lines_of_exhaustion(before: str, text: str) -> Iterator[RanOut]:
             if size is not None:
                 yield RanOut(allocator, int(size), operation)
             else:
-                yield RanOut(allocator, int(float(scratch) * _UNITS[unit]), harmless=True)
+                yield RanOut(allocator, _bytes(scratch, unit) or 0, harmless=True)
 
 
 def tells_exhaustion(output: str) -> bool:

@@ -33,6 +33,11 @@ from tfmemtop.metrics.watched import Watched
 BOUND_MS = 5.0
 BOUND_MB = 5.0
 _SETTLE_S = 5.0
+_REQUEST = (  # as Prometheus makes it
+    b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: Prometheus/2.42.0\r\nAccept-Encoding: gzip\r\n"
+    b"Accept: application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1\r\n"
+    b"X-Prometheus-Scrape-Timeout-Seconds: 10\r\n\r\n"
+)
 _GPUS, _PROCESSES = 8, 100
 
 
@@ -120,7 +125,7 @@ def _times(url: str, scrapes: int) -> list[float]:
         begun = time.perf_counter()
         with socket.create_connection(address, timeout=60) as line:
             # Not by urllib: of a reader's own work as little as can be.
-            line.sendall(b"GET /metrics HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n")
+            line.sendall(_REQUEST)
             while line.recv(1 << 16):
                 pass
         found.append(1000 * (time.perf_counter() - begun))

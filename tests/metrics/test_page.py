@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.metrics.scraping import events_until, get, scrape, served
+from tests.metrics.scraping import events_until, get, parsed, scrape, served
 from tests.patience import PATIENCE_S
 from tfmemtop.metrics import page
 from tfmemtop.metrics.watched import Watched
@@ -37,13 +37,14 @@ def test_nothing_but_get_is_done(url: str, method: str) -> None:
     line.close()
 
 
-def test_openmetrics_is_given_to_who_asks(url: str) -> None:
+def test_who_asks_for_other_formats_gets_plain_text_which_all_readers_take(url: str) -> None:
     line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
     accepted = "application/openmetrics-text;version=1.0.0"
     line.request("GET", "/metrics", headers={"Accept": accepted, "Accept-Encoding": "gzip"})
     answer = line.getresponse()
-    assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
-    assert answer.read().endswith(b"# EOF\n")
+    assert answer.headers["Content-Type"].startswith("text/plain; version=")
+    assert answer.headers["Content-Encoding"] is None
+    assert parsed(answer.read().decode())
     line.close()
 
 

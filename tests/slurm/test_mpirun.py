@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def placed(path: Path) -> Placement:
 
 def test_each_rank_has_its_file_and_its_number(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SLURM")} | AS_ANYBODY
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment.get('PATH', os.defpath)}"
     line = f"{MPIRUN} sh -c 'echo $OMPI_COMM_WORLD_RANK'"
     done = subprocess.run(
         ["sh", "-c", line],

@@ -42,15 +42,17 @@ def until(there: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def left_of(job: str) -> list[int]:
-    """The processes that have *job* in their environment."""
+def left_of(slurm: Slurm, job: str) -> list[int]:
+    """The processes that have *job* of this cluster in their environment."""
     found = []
+    marks = (f"\0SLURM_JOB_ID={job}\0".encode(), f"\0SLURM_CONF={slurm.environment['SLURM_CONF']}\0".encode())
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if f"\0SLURM_JOB_ID={job}\0".encode() in b"\0" + (folder / "environ").read_bytes():
-                found.append(int(folder.name))
+            environment = b"\0" + (folder / "environ").read_bytes()
         except OSError:
             continue  # it has gone, or is somebody else's
+        if all(mark in environment for mark in marks):
+            found.append(int(folder.name))
     return found
 
 
@@ -76,7 +78,7 @@ def test_ranks_without_a_terminal_are_as_bare_and_have_a_file_each(slurm: Slurm,
         assert isinstance(session, Session) and session.placement is not None
         place = session.placement
         assert (place.rank, place.ranks, place.host, place.source) == (rank, 2, f"node{rank}", "slurm")
-        assert place.job and not left_of(place.job)
+        assert place.job and not left_of(slurm, place.job)
 
 
 def test_a_signal_of_slurm_reaches_the_script_once(slurm: Slurm, tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_a_signal_of_slurm_reaches_the_script_once(slurm: Slurm, tmp_path: Path)
         assert srun.stdout.readline() == f"{[int(signal.SIGUSR1), int(signal.SIGUSR2), int(signal.SIGTERM)]}\n"
         assert srun.wait(PATIENCE_S) == 7
         assert srun.stderr and "tfmemtop: 00:00:0" in srun.stderr.read()
-    until(lambda: not left_of(job))
+    until(lambda: not left_of(slurm, job))
 
 
 def test_a_job_that_is_started_again_keeps_the_recordings_of_its_first_start(slurm: Slurm, tmp_path: Path) -> None:
@@ -114,7 +116,7 @@ def test_a_job_that_is_started_again_keeps_the_recordings_of_its_first_start(slu
 
     until(started_again)
     names = {f"run-{job}-{rank}{start}.jsonl" for rank in (0, 1) for start in ("", "-start2")}
-    until(lambda: not left_of(job))
+    until(lambda: not left_of(slurm, job))
     assert {path.name for path in tmp_path.glob("*.jsonl")} == names
 
 
@@ -124,7 +126,7 @@ def test_what_a_script_leaves_behind_ends_with_the_step_as_bare(slurm: Slurm, tm
     assert done.returncode == 0
     bare = slurm.run("srun", "-n1", "sh", "-c", script, cwd=tmp_path)
     for job in (done.stdout.strip(), bare.stdout.strip()):
-        left = left_of(job)
+        left = left_of(slurm, job)
         names = [Path(f"/proc/{pid}/comm").read_text().strip() for pid in left]
         assert set(names) <= {"sleep"}  # an orphan, which this kind of Slurm does not follow, with us or without
         for pid in left:
@@ -160,13 +162,13 @@ def test_the_screen_waits_for_the_script_and_nothing_outlives_the_step(slurm: Sl
         srun.expect("leave it running")
         srun.send("l")
         srun.expect("this command waits for it")
-        assert left_of(job)
+        assert left_of(slurm, job)
         stop.touch()
         srun.expect("recorded in")
         srun.expect(pexpect.EOF)
         srun.close()
         assert srun.exitstatus == 6
-    until(lambda: not left_of(job))
+    until(lambda: not left_of(slurm, job))
 
 
 def test_the_manuals_cluster_on_one_machine_starts_and_ends(slurm: Slurm, tmp_path: Path) -> None:

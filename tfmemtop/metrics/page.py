@@ -103,8 +103,9 @@ class _Handler(MetricsHandler):
         # Two readers on one machine that call themselves alike can ask for ?scraper=a and ?scraper=b.
         named = parse_qs(asked.query).get("scraper", [""])[0]
         reader = self.client_address[0], self.headers.get("User-Agent", ""), named
-        # To compress a few kB would take longer than to send them.
-        del self.headers["Accept-Encoding"]
+        # Plain text is what every reader takes. OpenMetrics would take half as long again, and to compress a few kB
+        # takes longer than to send them.
+        del self.headers["Accept"], self.headers["Accept-Encoding"]
         found, marks = self.server.watched.look(reader)
         self.registry = registry(found)
         try:
