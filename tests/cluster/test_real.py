@@ -67,7 +67,7 @@ def test_targets_that_are_down_may_have_any_names(monitored: Monitored) -> None:
     down = ["node1:9", 'a.b"c\\d|(x)[y]{z}^$*+? é', *(f"another-{number}:9100" for number in range(400))]
     answer = client(monitored).query(Queries().of(Lane.SILENT, down))
     found = {one.metric.means for one in series(answer.body)}
-    assert found == {"was", "had", "was_card", "had_card", "had_total", "had_info"}
+    assert found == {"was", "had", "was_card", "had_card", "had_total", "had_info", "had_user"}
     assert {one.metric.instance for one in series(answer.body) if one.metric.means == "had"} == {"node1:9"}
 
 
@@ -121,7 +121,7 @@ def test_a_target_that_is_down_says_so_also_to_who_comes_later(monitored: Monito
         later = next(one for one in complete(Asking(client(monitored))).overview.rows if one.row.host == "node1")
         assert (later.row.silence, later.row.rank, later.row.job) == (Silence.DOWN, "1", "42")
         assert (later.row.in_use, later.row.used, later.row.gpu) == (20 * GIB, 32 * GIB, known.row.gpu)
-        assert later.row.silent_s < PATIENCE_S
+        assert later.row.silent_s < PATIENCE_S and later.row.user == "ada"
     finally:
         host.silent = False
     monitored.prometheus.wait_until('up{instance="node1:9"} == 1')

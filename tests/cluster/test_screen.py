@@ -77,9 +77,9 @@ async def test_filter_sort_and_a_way_back(monitored: Monitored) -> None:
         await pilot.press("slash", *"user:grace")
         assert "keep the filter" in shown(app)
         await pilot.press("enter")
-        assert "GPUs 1 of 6" in shown(app) and " node3 " not in shown(app)
+        assert "Ranks and GPUs 1 of 6" in shown(app) and " node3 " not in shown(app)
         await pilot.press("escape", "slash", *"rank:1 node1", "enter")
-        assert "GPUs 1 of 6" in shown(app)
+        assert "Ranks and GPUs 1 of 6" in shown(app)
         await pilot.press("escape", "full_stop")
         hosts = [one.row.host for one in app.main.table.rows]
         assert "sort HOST" in shown(app) and hosts == sorted(hosts)
@@ -100,10 +100,12 @@ async def test_enter_opens_the_gpu_with_its_history(monitored: Monitored, size: 
         assert "node3 GPU 0 · job 42 rank 3 · ada" in text
         assert "in use 20.0G" in text and "-1 h" in text and "peak 24.0G" in text
         assert "its tfmemtop reports a leak" in text
-        await pilot.press("right_square_bracket")
+        await pilot.press("w")
+        assert "whole run" in shown(app)
+        await pilot.press("w", "right_square_bracket")
         await until(app, lambda text: "-6 h" in text)
         await pilot.press("escape")
-        assert "GPUs 6" in shown(app)
+        assert "Ranks and GPUs 6" in shown(app)
 
 
 @pytest.mark.parametrize(("columns", "counted"), [(80, False), (160, True)])
@@ -122,7 +124,7 @@ async def test_a_gpu_of_which_nothing_is_known_says_so(monitored: Monitored) -> 
         app.push_screen(GpuScreen(app.watch_.client, row, 1.0, glyphs=app.glyphs, color=True))
         await until(app, lambda text: "Prometheus has no figures of it in the last 01:00:00" in text)
         await pilot.press("escape")
-        assert "GPUs 6" in shown(app)
+        assert "Ranks and GPUs 6" in shown(app)
 
 
 async def test_a_wrong_password_is_one_line(monitored: Monitored) -> None:

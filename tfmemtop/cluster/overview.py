@@ -11,6 +11,7 @@ from tfmemtop.cluster.queries import Lane
 GONE_S = 600.0
 """For so long a row stays of which Prometheus has no figures any more."""
 
+MOST_USERS = 100_000
 _TOGETHER_S = 150.0
 """What a target told of within that time, it told of together: not of a run before."""
 
@@ -155,7 +156,10 @@ class Cluster:
                 self._in_use[_pool(one.metric)] = size
 
     def _take_fixed(self, found: Iterable[Series]) -> None:
-        self._limits, self._users = {}, {}  # of GPUs that are down, what was known stays
+        self._limits = {}
+        # Of what is down, who it was stays known; of what answers it is told anew.
+        if len(self._users) > MOST_USERS:
+            self._users.clear()
         for one in found:
             labels, size = one.metric, one.size
             if labels.name == "tfmemtop_run_info":
@@ -202,6 +206,8 @@ class Cluster:
                 self._had[_pool(labels)] = max(0, int(number))
             elif means == "had_total":
                 self._totals.setdefault(_card(labels), max(0, int(number)))
+            elif means == "had_user":
+                self._users.setdefault((instance, label(labels.run)), label(labels.user))
             elif means == "had_info":
                 self._names.setdefault(_card(labels), (label(labels.index), label(labels.model)))
             elif means == "old":

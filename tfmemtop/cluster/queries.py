@@ -112,7 +112,11 @@ class Queries:
                 times = (f"max_over_time(timestamp({figure})[{span}:{every}])" for span, every in REMEMBERED)
                 parts.append((" or ".join(times), f"was{card}"))
                 parts.append((f"last_over_time({figure}[{longest}])", f"had{card}"))
-            for name, means in (("device_memory_total_bytes", "had_total"), ("device_info", "had_info")):
+            for name, means in (
+                ("device_memory_total_bytes", "had_total"),
+                ("device_info", "had_info"),
+                ("run_info", "had_user"),
+            ):
                 parts.append((f"last_over_time({_full(name)}{where}[{longest}])", means))
         return " or ".join(_meaning(part, means) for part, means in parts)
 
@@ -131,6 +135,7 @@ class Queries:
         return f"{_meaning(idle, 'idle')} or {_meaning(rising, 'rising')}"
 
 
+_TOLD_ONCE = ("device_memory_total_bytes", "had_total"), ("device_info", "had_info"), ("run_info", "had_user")
 _FULLNESS = ("device_memory_used_bytes", "device_memory_total_bytes")
 
 

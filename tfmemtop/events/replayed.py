@@ -75,7 +75,8 @@ class Replayed(Event, tag="replayed", frozen=True):
 
     ``present`` is the setting that the process has. The trace has ``events``, of them ``allocations``, in ``steps``;
     ``whole`` and ``lost`` are the trace's. ``requested`` is the most that was asked for at once, without any rounding;
-    ``kept`` what was in use of that as the last step began, ``None`` without steps.
+    ``kept`` what was in use of that as the last step began, ``None`` without steps. ``scratch`` of the allocations are
+    such as TensorFlow can do without.
     ``missing`` says why there are no rows, ``remedy`` what helps.
     """
 
@@ -89,6 +90,7 @@ class Replayed(Event, tag="replayed", frozen=True):
     steps: Size = 0
     lost: Size = 0
     whole: bool = True
+    scratch: Size = 0
     requested: Size = 0
     kept: Size | None = None
     present: SettingReplayed | None = None

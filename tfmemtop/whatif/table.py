@@ -59,6 +59,7 @@ def told(
         steps=len(course.steps),
         lost=course.lost,
         whole=course.whole,
+        scratch=len(course.scratch),
         requested=course.requested,
         kept=course.kept,
         present=present,

@@ -58,7 +58,7 @@ def at_length(row: Row, wrong: Wrong) -> str:
             return _silent(wrong)
     if wrong.silence is Silence.ENDED:
         return "The run has ended. The figures are the last ones."
-    return f"Its tfmemtop reports the finding {safe(wrong.key)}."
+    return f"Its tfmemtop reports the finding {safe(wrong.key)}: see tfmemtop help findings, or its own screen."
 
 
 def _runs_out(row: Row, wrong: Wrong) -> str:

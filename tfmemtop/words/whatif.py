@@ -152,9 +152,10 @@ def smallest(view: Foretold) -> Iterator[str]:
         yield f"{name} a limit of {typed(least.surely)} is surely enough{_for_what(view)}."
         if least.at_least < least.surely:
             between = least.surely - least.at_least
+            on_what = "how threads take turns" + (" and on scratch memory" if view.replayed.scratch else "")
             yield (
                 f"At least {typed(least.at_least)} are needed. With a limit in the {format_bytes(between)} between, "
-                "it depends on how threads take turns: some runs may fail."
+                f"it depends on {on_what}: some runs may fail."
             )
 
 

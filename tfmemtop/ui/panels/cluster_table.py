@@ -111,7 +111,7 @@ class ClusterTable(Panel, can_focus=True):
 
     def _title(self, width: int, shown: int) -> Line:
         count = len(self.seen.overview.rows)
-        title = f"GPUs {count:,}" if shown == count else f"GPUs {shown:,} of {count:,}"
+        title = f"Ranks and GPUs {count:,}" if shown == count else f"Ranks and GPUs {shown:,} of {count:,}"
         parts = [f"sort {self.order.column} {self.glyphs.down if self.order.falling else self.glyphs.up}"]
         parts = self.filter.title(width - len(title) - 16, parts, self.glyphs)
         return self.title_line(width, title, f" {self.glyphs.dot} ".join(parts), chosen=self.has_focus)

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from tfmemtop.cluster.client import Client, NoAnswer
-from tfmemtop.cluster.judge import Judged
+from tfmemtop.cluster.judge import Judged, Kind
 from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.overview import Pool
 from tfmemtop.cluster.watch import Seen, in_thread
@@ -19,13 +19,13 @@ from tfmemtop.rules.grouping import grouped
 from tfmemtop.state import State, apply
 from tfmemtop.state.views import panels
 from tfmemtop.ui.draw.lines import Line, Panel, fit
-from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, TITLE, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.draw.window import SPANS
 from tfmemtop.ui.panels.cluster_rows import mark_of
 from tfmemtop.ui.panels.device_panel import DevicesPanel
 from tfmemtop.ui.panels.key_bar import HintLine
-from tfmemtop.ui.panels.why_panel import finding_lines, headline_style
+from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style
 from tfmemtop.ui.screens.drawn import Drawn
 from tfmemtop.words import cluster as words
 from tfmemtop.words.findings.groups import say_group
@@ -73,13 +73,13 @@ class FoundPanel(Panel):
         _, style = mark_of(self.judged, self.glyphs)
         for wrong in self.judged.wrongs:
             told = wrap(words.at_length(self.judged.row, wrong), room)
-            lines += [
-                [Segment(" ! " if not at else "   ", style), Segment(text, PLAIN)] for at, text in enumerate(told)
-            ]
+            mark = "i" if wrong.kind is Kind.REMARK else "!"
+            lines += [[Segment("   " if at else f" {mark} ", style), Segment(text)] for at, text in enumerate(told)]
         for group in grouped(findings_of_figures(self.state)):
             said = say_group(group)
             found = finding_lines(said.headline, said.figures, room, headline_style(group.first.severity))
-            lines += [[Segment("   "), *line] for line in found]
+            mark, style = MARKS[group.first.severity]
+            lines += [[Segment("   " if at else f" {mark} ", style), *line] for at, line in enumerate(found)]
         if len(lines) == 1:
             lines.append([Segment(f"   {words.NOTHING_WRONG}", DIM)])
         return lines
@@ -97,6 +97,7 @@ class GpuScreen(Drawn, Screen[None]):
         Binding("left_square_bracket", "span(-1)", show=False),
         Binding("right_square_bracket", "span(1)", show=False),
         Binding("s", "scale", show=False),
+        Binding("w", "whole", show=False),
     ]
 
     def __init__(self, client: Client, row: Judged, interval_s: float, *, glyphs: Glyphs, color: bool) -> None:
@@ -125,7 +126,7 @@ class GpuScreen(Drawn, Screen[None]):
 
     def hints(self) -> list[tuple[str, str]]:
         """The keys of the last line."""
-        return [("Esc", "back"), ("[", "shorter"), ("]", "longer"), ("s", "scale"), ("F1", "help")]
+        return [("Esc", "back"), ("[", "shorter"), ("]", "longer"), ("w", "whole"), ("s", "scale"), ("F1", "help")]
 
     async def _follow(self) -> None:
         await self._open(self._gpu)
@@ -195,6 +196,9 @@ class GpuScreen(Drawn, Screen[None]):
         if span_s > self._gpu.span_s or (self._gpu.span_s > FIRST_S >= span_s and self.device.span <= _FIRST_SPAN):
             wanted = OneGpu(self._client, self._judged.row, max(FIRST_S, span_s))
             self.run_worker(self._open(wanted), name="span", exclusive=True, group="span", exit_on_error=True)
+
+    def action_whole(self) -> None:
+        self.device.toggle_whole()
 
     def action_scale(self) -> None:
         self.device.next_scale()
