@@ -44,7 +44,7 @@ SHELLS = pytest.mark.parametrize(
         ("tfmemtop record -o ", {"<files>"}),
         ("tfmemtop --memory-limit ", set()),
         ("tfmemtop record --allo", {"--allocator"}),
-        ("tfmemtop fit --t", {"--to", "--tries"}),
+        ("tfmemtop fit --t", {"--to", "--trace", "--tries"}),
         ("tfmemtop replay ", {"<files>"}),
         ("tfmemtop replay run.jsonl ", set()),
         ("tfmemtop compare run.jsonl ", {"<files>"}),

@@ -3,6 +3,9 @@
 ``xprof/step.json`` has the allocation events of one training step of a small CNN, which ``tf.profiler`` of TensorFlow
 2.21 recorded on its BFC allocator for the CPU, and what the memory profile of XProf 2.24.2 says of the same events: the
 peak, the bytes that were in use before, and the allocations that are active at the peak.
+
+``xprof/h100.json`` is of an H100: a window of tfmemtop's, and what XProf says of a step two seconds later, which the
+script profiled itself (``tf.profiler.experimental``). Each step of that CNN allocates alike.
 """
 
 import json
@@ -12,8 +15,8 @@ from pathlib import Path
 from tfmemtop.engine.sources.tensorflow_numbers import region_name
 from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import Held, PoolStart, Record, WindowFile
-from tfmemtop.events import Closed, Holders, Opened, Window
-from tfmemtop.state.step_course import unpacked
+from tfmemtop.events import Closed, Holders, Opened, Window, decode_event
+from tfmemtop.state.step_course import Course, unpacked
 
 RECORDED = json.loads((Path(__file__).parent / "xprof" / "step.json").read_text())
 REGIONS = {region_name(number): number for number in range(5)}
@@ -50,6 +53,37 @@ def window_of(events: list[list[object]]) -> Holders:
     return event
 
 
+Alike = tuple[str, str, int, int]
+"""Operation, shape, size of the chunk, and the bytes requested."""
+
+
+def active(course: Course, at: int) -> tuple[Counter[Alike], int]:
+    """The allocations of the window that are alive after event *at*, and the bytes that were there before it."""
+    ours: Counter[Alike] = Counter()
+    before = 0
+    for place in course.alive(at):
+        kind = course.kinds[course.holdings[place]]
+        if course.begins[place] < 0:
+            before += kind.size
+        else:
+            shape = "" if kind.shape is None else f"[{','.join(map(str, kind.shape))}]"
+            ours[course.name(kind).removeprefix("StatefulPartitionedCall/"), shape, kind.size, kind.requested] += 1
+    return ours, before
+
+
+def of_xprof(rows: list[tuple[str, str, int, int, int]]) -> Counter[Alike]:
+    """The same as XProf tells it."""
+    theirs: Counter[Alike] = Counter()
+    for operation, shape, size, requested, count in rows:
+        theirs[operation, shape, size, requested] += count
+    return theirs
+
+
+def largest(found: Counter[Alike]) -> list[Alike]:
+    """The ten that hold most, the largest first."""
+    return sorted(found, key=lambda one: (-one[2] * found[one], one))[:10]
+
+
 def test_the_same_peak_and_the_same_holders() -> None:
     event, told = window_of(RECORDED["events"]), RECORDED["xprof"]
     course = unpacked(event)
@@ -57,19 +91,18 @@ def test_the_same_peak_and_the_same_holders() -> None:
     peaks = [number for number, row in enumerate(RECORDED["events"]) if row[4] == told["peak"]]
     assert len(peaks) == 3 and event.peak_at == peaks[0]
     assert event.peak == told["peak"] and event.unknown == event.lost == 0
-    ours: Counter[tuple[str, str, int, int]] = Counter()
-    before = 0
-    for place in course.alive(peaks[-1]):
-        kind = course.kinds[course.holdings[place]]
-        if course.begins[place] < 0:
-            before += kind.size
-        else:
-            shape = "" if kind.shape is None else f"[{','.join(map(str, kind.shape))}]"
-            ours[course.name(kind).removeprefix("StatefulPartitionedCall/"), shape, kind.size, kind.requested] += 1
-    theirs: Counter[tuple[str, str, int, int]] = Counter()
-    for operation, shape, size, requested, count in told["active"]:
-        theirs[operation, shape, size, requested] += count
+    (ours, before), theirs = active(course, peaks[-1]), of_xprof(told["active"])
     assert before == told["before"]
-    largest = sorted(theirs, key=lambda one: -one[2] * theirs[one])[:10]
-    assert [ours[one] for one in largest] == [theirs[one] for one in largest]
+    assert [ours[one] for one in largest(theirs)] == [theirs[one] for one in largest(theirs)]
     assert ours == theirs
+
+
+def test_on_a_gpu_too() -> None:
+    read = json.loads((Path(__file__).parent / "xprof" / "h100.json").read_text())
+    event = decode_event(json.dumps(read["holders"]).encode())
+    assert isinstance(event, Holders) and event.lost == event.unknown == 0
+    # A tensor of 1 KiB lay in a larger chunk, and a constant of 3 MiB was there already as tfmemtop's step began.
+    assert 0 <= event.peak - read["xprof"]["peak"] <= 1024
+    (ours, _), theirs = active(unpacked(event), event.peak_at), of_xprof(read["xprof"]["active"])
+    assert largest(ours) == largest(Counter({one: count for one, count in theirs.items() if one[0] != "_EagerConst"}))
+    assert {one[0] for one in (theirs - ours)} == {"_EagerConst", "adam/Mul_31"}

@@ -91,7 +91,8 @@ def in_short(waits: Waiting) -> str:
 def without_gpu(waits: Waiting, steers: bool) -> tuple[str, ...]:
     """What is said where no GPU is shown, the longest text first; with *steers*, of the keys for the next run."""
     if waits.stage is Stage.NO_RUN:
-        return ("TensorFlow's memory on the CPU is shown by: tfmemtop --cpu-pool 4G -- python train.py",)
+        run = "TensorFlow's memory on the CPU is shown by: tfmemtop --cpu-pool 4G -- python train.py"
+        return (f"{run}; for a process that runs already: tfmemtop attach PID", run)
     told = stage(waits)
     if waits.stage is Stage.OUTSIDE:
         return (told,)
