@@ -186,7 +186,7 @@ def situations() -> dict[str, Any]:
             [(f'tfmemtop_finding{{{OF},key="leak",severity="warning"}}', "1x20")],
             "5m",
             {"key": "leak", "severity": "warning"},
-            "Memory in use rises and rises on h ",
+            "Memory in use keeps rising on h ",
         ),
         "TensorFlowErrorFound": (
             [(f'tfmemtop_finding{{{OF},key="allocation_failed",severity="error"}}', "1x20")],
@@ -208,7 +208,7 @@ def situations() -> dict[str, Any]:
             ],
             "80m",
             {"uuid": "GPU-1"},
-            "GPU GPU-1 of h is held and does nothing",
+            "GPU GPU-1 of h is held and idle",
         ),
         "TfmemtopDown": ([('up{instance="i",job="tfmemtop"}', "0x20")], "5m", {}, "No answer from tfmemtop at i"),
     }
