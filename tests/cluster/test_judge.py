@@ -109,7 +109,8 @@ def test_silence_is_told_and_is_not_health() -> None:
 
 def test_a_gpu_without_a_rank_is_down_with_the_target_of_its_host() -> None:
     made = Cluster()
-    made.take(Lane.FIGURES, [figure("tfmemtop_device_memory_used_bytes", 1, "7")], 1)
+    made.take(Lane.FIGURES, [], 1)
+    made.take(Lane.STATE, [figure("tfmemtop_device_memory_used_bytes", 1, "7")], 1)
     overview(made, 1)
     made.take(Lane.FIGURES, [], 20)
     made.take(Lane.STATE, [Series(Labels(name="up", instance="n7:9", job="tfmemtop"), (0.0, "0"))], 20)
@@ -148,9 +149,9 @@ def test_old_figures_are_told_as_such() -> None:
 
 def test_hosts_that_tell_only_a_part_have_rows() -> None:
     made = Cluster()
-    made.take(
-        Lane.FIGURES, [figure("tfmemtop_in_use_bytes", GIB), figure("tfmemtop_device_memory_used_bytes", 1, "7")], 1
-    )
+    made.take(Lane.FIGURES, [], 1)
+    partly = [figure("tfmemtop_in_use_bytes", GIB), figure("tfmemtop_device_memory_used_bytes", 1, "7")]
+    made.take(Lane.STATE, partly, 1)
     rows = {one.row.host: one.row for one in overview(made, 1).rows}
     assert (rows["n0"].in_use, rows["n0"].share, rows["n7"].used, rows["n7"].in_use) == (GIB, None, 1, None)
 
@@ -166,5 +167,5 @@ def test_labels_that_prometheus_renamed_are_understood() -> None:
 
 def test_a_label_without_end_is_cut() -> None:
     made = Cluster()
-    made.take(Lane.FIGURES, [figure("tfmemtop_in_use_bytes", 1, host="x" * 10_000)], 1)
+    made.take(Lane.FIGURES, [figure("tfmemtop_in_use_high_bytes", 1, host="x" * 10_000)], 1)
     assert all(len(text) < 200 for text in msgspec.structs.astuple(made.rows()[0]) if isinstance(text, str))

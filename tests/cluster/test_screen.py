@@ -71,6 +71,13 @@ async def test_rows_with_what_is_wrong_first(monitored: Monitored, size: tuple[i
         assert "75.0 GiB are in use: 99% of the limit of 76.0 GiB." in shown(app)
 
 
+async def test_the_smallest_terminal_has_rows_and_the_reason(monitored: Monitored) -> None:
+    async with screen(monitored.prometheus.url, (40, 12)) as (app, _):
+        text = await until(app, lambda text: "full soon" in text)
+        assert sum(f" node{number} " in line for line in text.splitlines() for number in range(6)) >= 6
+        assert "75.0 GiB are in use" in text
+
+
 async def test_filter_sort_and_a_way_back(monitored: Monitored) -> None:
     async with screen(monitored.prometheus.url) as (app, pilot):
         await opened(app)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.slurm.conftest import Slurm
+from tests.slurm.test_srun import until
 from tfmemtop.events import Session
 from tfmemtop.placement import Placement
 from tfmemtop.recording import read
@@ -48,8 +49,10 @@ def test_each_rank_has_its_file_and_its_number(tmp_path: Path) -> None:
 def test_within_slurm_the_ranks_are_those_of_mpirun_and_the_job_is_slurms(slurm: Slurm, tmp_path: Path) -> None:
     variables = " ".join(f"{name}={value}" for name, value in AS_ANYBODY.items())
     line = f"env {variables} {MPIRUN} true"
-    options = ("--parsable", "--wait", "-N2", "-n2", "-o", str(tmp_path / "out.txt"))
+    output = tmp_path / "out.txt"
+    options = ("--parsable", "-N2", "-n2", "-o", str(output))
     job = slurm.run("sbatch", *options, "--wrap", line, cwd=tmp_path).stdout.strip()
+    until(lambda: output.exists() and output.read_text().count("recorded in") == 2)
     for rank in (0, 1):
         found = placed(tmp_path / f"run-{rank}.jsonl")
         assert (found.job, found.rank, found.ranks, found.host) == (job, rank, 2, f"node{rank}")

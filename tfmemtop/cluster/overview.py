@@ -146,14 +146,7 @@ class Cluster:
         }[lane](found)
 
     def _take_figures(self, found: Iterable[Series]) -> None:
-        self._in_use, self._used = {}, {}
-        for one in found:
-            if (size := one.size) is None:
-                continue
-            if one.metric.name == "tfmemtop_device_memory_used_bytes":
-                self._used[_card(one.metric)] = size
-            else:
-                self._in_use[_pool(one.metric)] = size
+        self._in_use = {_pool(one.metric): size for one in found if (size := one.size) is not None}
 
     def _take_fixed(self, found: Iterable[Series]) -> None:
         self._limits = {}
@@ -175,7 +168,7 @@ class Cluster:
 
     def _take_state(self, found: Iterable[Series]) -> None:
         self._findings, self._down, self._ended = {}, {}, set()
-        self._busy, self._in_use_now = {}, {}
+        self._used, self._busy, self._in_use_now = {}, {}, {}
         for one in found:
             labels = one.metric
             if labels.name == "up":
@@ -185,6 +178,9 @@ class Cluster:
             elif labels.name == "tfmemtop_device_utilization_ratio":
                 if (number := one.number) is not None:
                     self._busy[_card(labels)] = number
+            elif labels.name == "tfmemtop_device_memory_used_bytes":
+                if (size := one.size) is not None:
+                    self._used[_card(labels)] = size
             elif labels.name == "tfmemtop_in_use_bytes":
                 if (size := one.size) is not None:
                     self._in_use_now[_pool(labels)] = size

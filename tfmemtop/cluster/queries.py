@@ -27,7 +27,7 @@ class Lane(Enum):
     """A query; its value is how many seconds its answer may be old, with a letter that tells those alike apart."""
 
     FIGURES = "0a"  # how much is in use
-    STATE = "0b"  # how busy the GPUs are, findings, runs that have ended, targets that are down
+    STATE = "0b"  # the GPUs, findings, runs that have ended, targets that are down
     FIXED = "60c"  # limits, sizes of cards, users
     SILENT = "30d"  # who the targets are that are down, and whose figures are old
     TRENDS = "60e"  # what rises, and what is full and idle
@@ -83,7 +83,7 @@ class Queries:
         return f"max by (__name__,{CARD}) ({self._select(*names)})"
 
     def _figures(self) -> str:
-        return f"{self._select('in_use_high_bytes')} or {self._cards('device_memory_used_bytes')}"
+        return self._select("in_use_high_bytes")  # alone: what is asked first is answered soonest
 
     def _fixed(self) -> str:
         info = f"max by (__name__,{CARD},index,name) ({self._select('device_info')})"
@@ -94,8 +94,8 @@ class Queries:
         ended = f"({self._select('running')} == 0)"
         # Where the highest is not told.
         in_use = f"({self._select('in_use_bytes')} unless {self._select('in_use_high_bytes')})"
-        busy = self._cards("device_utilization_ratio")
-        return f"{self._select('finding')} or {ended} or (up == 0) or {busy} or {in_use}"
+        cards = self._cards("device_memory_used_bytes", "device_utilization_ratio")
+        return f"{self._select('finding')} or {ended} or (up == 0) or {cards} or {in_use}"
 
     def _silent(self, down: Sequence[str]) -> str:
         ages = [

@@ -12,6 +12,9 @@ code is that of the command. See also: tfmemtop help recordings.
 
 import asyncio
 import os
+import resource
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 from tfmemtop.commands import values
@@ -80,8 +83,19 @@ def run(arguments: Arguments) -> int:
     for line in [of_rank(place, lines)] if place and place.among_others else lines:
         say(line)
     if done.end.signal is not None:
+        if "SLURM_STEP_ID" in os.environ:
+            _end_by(done.end.signal)
         return 128 + done.end.signal
     return done.end.exit_code or 0
+
+
+def _end_by(number: int) -> None:
+    """End this process by the signal that ended the script, so that Slurm reports that signal."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the script's own core is enough
+    with suppress(OSError):  # KILL, which needs no handler
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
 
 
 def report(path: Path, end: RunEnd, trouble: str | None, readings: int) -> list[str]:

@@ -121,7 +121,7 @@ class ClusterTable(Panel, can_focus=True):
             return words.no_match(self.filter.text)
         if self.seen.trouble is not None:
             return ""
-        return words.nothing_of(self._job) if self.seen.asked else words.ASKING
+        return words.nothing_of(self._job) if self.seen.complete else words.ASKING
 
     # The cursor.
 

@@ -13,6 +13,10 @@ from tfmemtop.ui.panels.cluster_table import ClusterTable
 from tfmemtop.ui.panels.key_bar import HintLine, Hints
 from tfmemtop.ui.screens.drawn import Changed, Drawn
 
+_CHOSEN, _CHOSEN_SHORT = 4, 2
+"""Lines of what is wrong with the chosen row, with its title."""
+_ROOMY = 18
+
 
 class ClusterScreen(Drawn, Screen[None]):
     """It draws what the app was told last."""
@@ -36,6 +40,7 @@ class ClusterScreen(Drawn, Screen[None]):
 
     def look(self, seen: Seen) -> None:
         """Draw *seen*."""
+        self.chosen.styles.height = _CHOSEN if self.app.size.height >= _ROOMY else _CHOSEN_SHORT
         for part in (self.header, self.table):
             part.look(seen)
         self.chosen.redraw()
