@@ -110,6 +110,10 @@ async def test_one_that_cannot_begin_says_why(tmp_path: Path, monkeypatch: pytes
     assert not (tmp_path / "sd.json").exists()
 
 
+def names_in(folder: Path) -> set[str]:
+    return {one.name for one in folder.iterdir()}
+
+
 async def test_what_it_had_begun_to_write_when_it_was_killed_is_removed(tmp_path: Path) -> None:
     stream, told = Stream(), asyncio.Queue[Notice]()
     asked = Export(port=0, discovery=str(tmp_path / "sd.json"), textfile=str(tmp_path / "m.prom"))
@@ -117,10 +121,10 @@ async def test_what_it_had_begun_to_write_when_it_was_killed_is_removed(tmp_path
     os.kill(exporter.pid, signal.SIGKILL)
     assert (await asyncio.wait_for(told.get(), PATIENCE_S)).kind is NoticeKind.EXPORTER_ENDED
     assert exporter._draft is not None
-    with open(exporter._draft, "w") as file:  # noqa: ASYNC230
-        file.write("half of it")
+    write = Path(exporter._draft).write_text
+    write("half of it")
     await exporter.close()
-    assert set(os.listdir(tmp_path)) <= {"m.prom"}
+    assert names_in(tmp_path) <= {"m.prom"}
 
 
 def begun(
