@@ -35,6 +35,9 @@ NAMES = {
         Named("run-evaluator0.jsonl"),
     ),
     "a job with a path in its name": ("%j.jsonl", {"PBS_JOBID": "../77[2]"}, Named(".._77_2_.jsonl")),
+    "a job that is called like the folder above": ("runs/%j/x", {"TFMEMTOP_JOB": ".."}, Named("runs/__/x")),
+    "more digits than one": ("%12r.tfm", STEP, Named("%12r-rank3.tfm", added="-rank3")),
+    "a job started again more often than anything": ("r", {"SLURM_RESTART_COUNT": "9" * 5000}, Named("r")),
     "a folder for each job": ("runs/%j/%r.jsonl", STEP, Named("runs/812/3.jsonl")),
 }
 

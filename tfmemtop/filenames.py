@@ -15,10 +15,11 @@ FIELDS = {
 }
 """What may stand behind a ``%``; between the two a number of digits, such as ``%3r``: 007."""
 
-_FIELD = re.compile(r"%(\d?)([A-Za-z%])")
+_FIELD = re.compile(r"%(\d*)([A-Za-z%])")
 _UNFIT = re.compile(r"[^\w.+=@-]")  # for a part of a file's name
 _LONGEST = 64
 _SUFFIXES = re.compile(r"(?P<stem>.+?)(?P<suffixes>(?:\.[A-Za-z]\w{0,7}){0,2})")
+_MOST_DIGITS = 9
 NO_JOB = "nojob"
 
 
@@ -36,8 +37,8 @@ class Named(NamedTuple):
 
 
 def check(pattern: str) -> str | None:
-    """The first field of *pattern* that is none of :data:`FIELDS`."""
-    return next((found[0] for found in _FIELD.finditer(pattern) if found[2] not in (*FIELDS, "%")), None)
+    """The first field of *pattern* that is none of :data:`FIELDS`, or has more digits than one."""
+    return next((found[0] for found in _FIELD.finditer(pattern) if not _is_field(found)), None)
 
 
 def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> Named:
@@ -48,7 +49,7 @@ def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> 
     """
     place = placement(environment, host) or Placement(host=host)
     restarts = environment.get("SLURM_RESTART_COUNT", "")
-    restarts = restarts if restarts.isascii() and restarts.isdigit() else "0"
+    restarts = restarts if restarts.isascii() and restarts.isdigit() and len(restarts) <= _MOST_DIGITS else "0"
     rank = _rank(place)
     values = {
         "j": place.job or NO_JOB,
@@ -58,7 +59,7 @@ def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> 
         "p": str(pid),
         "%": "%",
     }
-    used = {found[2] for found in _FIELD.finditer(pattern)}
+    used = {found[2] for found in _FIELD.finditer(pattern) if _is_field(found)}
     name = _FIELD.sub(lambda found: _value(found, values), pattern)
     added = f"-rank{rank}" if rank and place.among_others and not used & {"r", "p"} else ""
     if int(restarts) and not used & {"n", "p"}:
@@ -77,12 +78,18 @@ def _rank(place: Placement) -> str:
     return (place.task or "").replace(" ", "")
 
 
+def _is_field(found: re.Match[str]) -> bool:
+    return len(found[1]) <= 1 and found[2] in (*FIELDS, "%")
+
+
 def _value(found: re.Match[str], values: Mapping[str, str]) -> str:
     digits, field = found[1], found[2]
-    if field not in values:
+    if not _is_field(found):
         return found[0]
     value = values[field]
     fit = value if field == "%" else _UNFIT.sub("_", value)[:_LONGEST]
+    if not fit.strip("."):
+        fit = "_" * len(fit)  # ".." is the folder above
     return fit.zfill(int(digits)) if digits and fit.isdigit() else fit
 
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -113,6 +113,53 @@ def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     with server(answering(200, b" " * 2**22)) as url, pytest.raises(NoAnswer) as caught:
         Client(Address.of(url)).query("up")
     assert caught.value.trouble is Trouble.TOO_LARGE
+
+
+def drop_by_drop(first: bytes, drop: bytes) -> Reply:
+    def reply(request: BaseHTTPRequestHandler) -> None:
+        request.wfile.write(first)
+        with suppress(OSError):
+            while True:
+                request.wfile.write(drop)
+                time.sleep(0.02)
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" "),
+        drop_by_drop(b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+        drop_by_drop(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        drop_by_drop(b"HTTP/1.1 500 X\r\nContent-Length: 1000000\r\n\r\n", b" "),
+    ],
+    ids=["body", "header", "status", "error"],
+)
+def test_an_answer_that_never_ends_is_not_waited_for(reply: Reply) -> None:
+    with server(reply) as url, pytest.raises(NoAnswer) as caught:
+        Client(Address.of(url), timeout_s=0.2).query("up")
+    assert caught.value.trouble is Trouble.SILENT
+
+
+DEEP = b"[" * 10_000 + b"]" * 10_000
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        answering(200, b'{"status":"success","x":' + DEEP + b"}"),
+        answering(200, b'{"data":{"resultType":"vector","result":[{"metric":{"x":' + DEEP + b'},"value":[1,"1"]}]}}'),
+        answering(304, Location="http://[bad"),
+        answering(200, b"\x1f\x8b", **{"Content-Encoding": "gzip"}),
+    ],
+    ids=["deep", "deep label", "redirect to nowhere", "compressed"],
+)
+def test_what_no_server_says_is_one_line_too(reply: Reply) -> None:
+    with server(reply) as url:
+        asking = Asking(Client(Address.of(url)))
+        (seen,) = asking.refresh()
+    assert seen.trouble is not None and seen.trouble.trouble is Trouble.NOT_PROMETHEUS
 
 
 def test_a_redirect_does_not_carry_the_password_elsewhere() -> None:

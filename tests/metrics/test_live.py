@@ -110,13 +110,32 @@ async def test_one_that_cannot_begin_says_why(tmp_path: Path, monkeypatch: pytes
     assert not (tmp_path / "sd.json").exists()
 
 
-def begun(stream: Stream, folder: Path, told: "asyncio.Queue[Notice]") -> exporting.Exporter:
+def names_in(folder: Path) -> set[str]:
+    return {one.name for one in folder.iterdir()}
+
+
+async def test_what_it_had_begun_to_write_when_it_was_killed_is_removed(tmp_path: Path) -> None:
+    stream, told = Stream(), asyncio.Queue[Notice]()
+    asked = Export(port=0, discovery=str(tmp_path / "sd.json"), textfile=str(tmp_path / "m.prom"))
+    exporter = begun(stream, tmp_path, told, asked)
+    os.kill(exporter.pid, signal.SIGKILL)
+    assert (await asyncio.wait_for(told.get(), PATIENCE_S)).kind is NoticeKind.EXPORTER_ENDED
+    assert exporter._draft is not None
+    write = Path(exporter._draft).write_text
+    write("half of it")
+    await exporter.close()
+    assert names_in(tmp_path) <= {"m.prom"}
+
+
+def begun(
+    stream: Stream, folder: Path, told: "asyncio.Queue[Notice]", asked: Export | None = None
+) -> exporting.Exporter:
     """An exporter of a session without an engine; *told* gets the notices."""
     session = Session(
         t=0.0, format=FORMAT, version="1", id="x", started=1.7e9, host="here", user="ada", host_memory=1, cores=1,
         interval_s=0.1, command=[],
     )  # fmt: skip
-    exporter = open_exporter(stream, export(folder), session)
+    exporter = open_exporter(stream, asked or export(folder), session)
     assert exporter is not None
 
     class Runs:

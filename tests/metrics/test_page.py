@@ -4,14 +4,17 @@ import http.client
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
 
 from tests.metrics.scraping import events_until, get, parsed, scrape, served
 from tests.patience import PATIENCE_S
-from tfmemtop.metrics import page
+from tfmemtop.metrics import connections
 from tfmemtop.metrics.watched import Watched
 
 
@@ -48,16 +51,42 @@ def test_who_asks_for_other_formats_gets_plain_text_which_all_readers_take(url: 
     line.close()
 
 
+def connected(url: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=PATIENCE_S)
+
+
 def test_who_says_nothing_or_nonsense_holds_up_nobody(url: str) -> None:
-    address = urlsplit(url)
-    assert address.port
-    silent = [socket.create_connection(("127.0.0.1", address.port)) for _ in range(page._AT_ONCE - 2)]
-    with socket.create_connection(("127.0.0.1", address.port)) as rude:
+    silent = [connected(url) for _ in range(100)]
+    with connected(url) as rude:
         rude.sendall(b"\0" * 100 + b"\r\n\r\n")
         rude.recv(100)
     assert scrape(url)
     for one in silent:
         one.close()
+
+
+def test_who_sends_without_end_is_closed_and_costs_no_memory(url: str) -> None:
+    before = psutil.Process().memory_info().rss
+    lines = []
+    for _ in range(8):
+        lines.append(connected(url))
+        with suppress(OSError):
+            lines[-1].sendall(b"GET /metrics HTTP/1.1\r\n")
+            for number in range(90):
+                lines[-1].sendall(b"X-%d: %s\r\n" % (number, b"x" * 60_000))
+    assert scrape(url)
+    assert psutil.Process().memory_info().rss - before < 16 << 20  # else 43 MB
+    for one in lines:
+        one.close()
+
+
+def test_who_sends_drop_by_drop_is_closed_in_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "PATIENCE_S", 0.3)
+    until = time.monotonic() + PATIENCE_S
+    with connected(url) as slow, pytest.raises(OSError):
+        while time.monotonic() < until:
+            slow.sendall(b"X")
+            time.sleep(0.05)
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")

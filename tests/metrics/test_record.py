@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from tests.metrics.scraping import address_in, eventually, get, labels_in, parsed, scrape, value
 from tests.patience import PATIENCE_S
+from tfmemtop.engine.process import exporter as exporting
 
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 WAITS = ("sh", "-c", "echo up; read line; exit 3")
@@ -121,6 +123,7 @@ def test_a_taken_port_is_refused_before_the_command_starts(tmp_path: Path, addre
         (["--metrics", "::1:9400"], "an address with colons needs brackets, as in [::1]:9400"),
         (["--metrics-file", "m.txt"], "'m.txt' does not end in .prom; node_exporter reads no other file"),
         (["--metrics-file", "no/such/m.prom"], "no/such/m.prom: no such file or directory"),
+        (["--metrics", "0", "--metrics-sd", "/dev/null"], "no metrics in /dev/null: it is not a regular file"),
         (["--metrics", "0", "--metrics-sd", "no/such/sd.json"], "no/such/sd.json: no such file or directory"),
     ],
 )
@@ -154,9 +157,30 @@ def test_an_exporter_that_hangs_is_ended_with_the_command(tmp_path: Path) -> Non
     with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(tmp_path / "sd.json")) as running:
         exporter = exporter_of(running)
         exporter.suspend()
+        begun = time.monotonic()
         code, _ = ended(running)
     assert code == 3
     assert not exporter.is_running()
+    assert time.monotonic() - begun < exporting._WAIT_S / 2  # nobody waits for one that is stopped
+    assert {one.name for one in tmp_path.iterdir()} == {"run.jsonl"}
+
+
+def test_a_link_where_a_file_is_to_be_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    for name in ("m.prom", "sd.json"):
+        (tmp_path / name).symlink_to(precious)
+    files = ("--metrics", "0", "--metrics-sd", str(tmp_path / "sd.json"), "--metrics-file", str(tmp_path / "m.prom"))
+    assert done("-o", str(tmp_path / "r"), *files, "--", "true").returncode == 0
+    assert precious.read_text() == "precious"
+    assert parsed((tmp_path / "m.prom").read_text())
+
+
+def test_what_another_has_put_there_is_not_read_and_not_removed(tmp_path: Path) -> None:
+    sd = tmp_path / "sd.json"
+    files = ("-o", str(tmp_path / "r"), "--metrics", "0", "--metrics-sd", str(sd))
+    assert done(*files, "--", "sh", "-c", f"rm {sd}; mkfifo {sd}").returncode == 0
+    assert sd.is_fifo()
 
 
 def test_signals_for_the_command_are_not_the_exporters(tmp_path: Path) -> None:

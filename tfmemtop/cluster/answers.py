@@ -94,7 +94,7 @@ def series(body: bytes) -> list[Series]:
     """
     try:
         return _instants.decode(body).data.result
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise NoAnswer(Trouble.NOT_PROMETHEUS) from error
 
 
@@ -106,7 +106,7 @@ def courses(body: bytes) -> list[Course]:
     """
     try:
         return _ranges.decode(body).data.result
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise NoAnswer(Trouble.NOT_PROMETHEUS) from error
 
 

@@ -13,8 +13,12 @@ from enum import Enum
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 
+from tfmemtop.cluster.bounded import Bounded, BoundedHttp, BoundedHttps, Deadline
+
 TIMEOUT_S = 10.0
 """For each step of the connection; Prometheus is told to give up its work before."""
+_WHOLE = 3
+"""So many times that for the whole answer."""
 
 LARGEST = 96 * 2**20
 """Bytes of an answer: ten times what a thousand hosts of eight GPUs need."""
@@ -101,7 +105,7 @@ class Client:
     def __init__(self, address: Address, timeout_s: float = TIMEOUT_S) -> None:
         self.address = address
         self._timeout_s = timeout_s
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._opener = urllib.request.build_opener(_NoRedirects, BoundedHttp, BoundedHttps)
 
     def query(self, text: str) -> Answer:
         """What *text* gives now.
@@ -124,45 +128,57 @@ class Client:
     def _get(self, what: str, parameters: dict[str, str]) -> Answer:
         parameters = {**parameters, "timeout": f"{self._timeout_s:g}s"}
         url, encoded = f"{self.address.url}/api/v1/{what}", urlencode(parameters)
+        begun = time.monotonic()
+        deadline = Deadline(_WHOLE * self._timeout_s)
         if len(encoded) > _LONGEST_URL:
-            request = urllib.request.Request(url, data=encoded.encode())
+            request = Bounded(url, encoded.encode(), deadline)
         else:
-            request = urllib.request.Request(f"{url}?{encoded}")
+            request = Bounded(f"{url}?{encoded}", None, deadline)
         if self.address.authorization:
             request.add_unredirected_header("Authorization", self.address.authorization)
-        begun = time.monotonic()
+        try:
+            body, date, asked_at = self._ask(request)
+        except NoAnswer:
+            if not deadline.over:
+                raise
+        finally:
+            deadline.cancel()
+        if deadline.over:  # whatever was made of the connection that was shut
+            raise NoAnswer(Trouble.SILENT)
+        server_time = _time_of(date)
+        # The header has whole seconds: on average it is half a second old.
+        ahead_s = None if server_time is None else server_time + 0.5 - asked_at
+        return Answer(body, time.monotonic() - begun, server_time, ahead_s)
+
+    def _ask(self, request: Bounded) -> tuple[bytes, str, float]:
+        """The body of the answer, the server's clock, and when it was read by ours."""
         try:
             with self._opener.open(request, timeout=self._timeout_s) as answer:
-                date = answer.headers.get("Date", "")
-                asked_at = time.time()
-                body = self._read(answer, begun)
+                date, asked_at = answer.headers.get("Date", ""), time.time()
+                return _read(answer), date, asked_at
         except urllib.error.HTTPError as error:
             _refused(error)
         except urllib.error.URLError as error:
             _failed(error.reason if isinstance(error.reason, OSError) else error)
         except http.client.IncompleteRead as error:
             raise NoAnswer(Trouble.BROKEN_OFF) from error
-        except (http.client.HTTPException, ValueError) as error:
+        except (http.client.HTTPException, ValueError, AttributeError) as error:
+            # The library raises the last on a connection that is shut while it reads.
             raise NoAnswer(Trouble.NOT_PROMETHEUS) from error
         except OSError as error:
             _failed(error)
-        server_time = _time_of(date)
-        # The header has whole seconds: on average it is half a second old.
-        ahead_s = None if server_time is None else server_time + 0.5 - asked_at
-        return Answer(body, time.monotonic() - begun, server_time, ahead_s)
 
-    def _read(self, answer: Any, begun: float) -> bytes:
-        pieces, size = [], 0
-        while piece := answer.read(_PIECE):
-            pieces.append(piece)
-            size += len(piece)
-            if size > LARGEST:
-                raise NoAnswer(Trouble.TOO_LARGE)
-            if time.monotonic() - begun > 3 * self._timeout_s:
-                raise NoAnswer(Trouble.SILENT)
-        if answer.length:
-            raise NoAnswer(Trouble.BROKEN_OFF)
-        return b"".join(pieces)
+
+def _read(answer: Any) -> bytes:
+    pieces, size = [], 0
+    while piece := answer.read(_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > LARGEST:
+            raise NoAnswer(Trouble.TOO_LARGE)
+    if answer.length:
+        raise NoAnswer(Trouble.BROKEN_OFF)
+    return b"".join(pieces)
 
 
 def _time_of(date: str) -> float | None:
@@ -182,14 +198,22 @@ def _refused(error: urllib.error.HTTPError) -> NoReturn:
     code = error.code
     if code in (401, 403):
         raise NoAnswer(Trouble.WHO_ARE_YOU, str(code)) from None
-    if 300 <= code < 400:
-        where = urlsplit(error.headers.get("Location", "") or "")
-        raise NoAnswer(Trouble.ELSEWHERE, where.netloc.rpartition("@")[2] + where.path) from None
+    if 300 <= code < 400 and (place := _place(error.headers.get("Location", "") or "")):
+        raise NoAnswer(Trouble.ELSEWHERE, place) from None
     if code in (400, 422) and '"errorType"' in text:
         raise NoAnswer(Trouble.QUERY_REFUSED, text.partition('"error":')[2].strip(' "}\n')) from None
     if code in (429, 502, 503, 504):
         raise NoAnswer(Trouble.OVERLOADED, str(code)) from None
     raise NoAnswer(Trouble.NOT_PROMETHEUS, str(code)) from None
+
+
+def _place(location: str) -> str:
+    """Where a redirect leads, without a password."""
+    try:
+        where = urlsplit(location)
+    except ValueError:
+        return ""
+    return where.netloc.rpartition("@")[2] + where.path
 
 
 def _failed(error: BaseException) -> NoReturn:

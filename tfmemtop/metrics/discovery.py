@@ -1,11 +1,10 @@
 """The file by which Prometheus finds a session's page (file_sd)."""
 
 import json
-import os
 import socket
 from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
+
+from tfmemtop.metrics.whole import holds, remove, replace
 
 _EVERYWHERE = ("0.0.0.0", "::")
 
@@ -22,25 +21,16 @@ def entry(listener: socket.socket, host: str, labels: Mapping[str, str]) -> str:
     )
 
 
-def publish(path: str, text: str) -> None:
-    """Write the file, whole or not at all.
+def publish(path: str, text: str, draft: str) -> None:
+    """Write the file, whole or not at all. It is first written to *draft*.
 
     Raises:
         OSError: it cannot be written.
     """
-    draft = f"{path}.{os.getpid()}"  # a name that no pattern such as *.json takes in
-    try:
-        Path(draft).write_text(text, "utf-8")
-        os.replace(draft, path)  # noqa: PTH105
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(draft)  # noqa: PTH108
-        raise
+    replace(path, text.encode(), draft)
 
 
 def withdraw(path: str, text: str) -> None:
     """Remove the file, unless another session has written it since."""
-    with suppress(OSError, UnicodeDecodeError):
-        file = Path(path)
-        if file.read_text("utf-8") == text:
-            file.unlink()
+    if holds(path, text.encode()):
+        remove(path)

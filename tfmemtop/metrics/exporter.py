@@ -19,11 +19,11 @@ _READ = 256 * 1024
 class Tasks(msgspec.Struct, frozen=True):
     """What an exporter does: answer on ``listener``, write ``textfile``. It removes ``discovery`` at its end.
 
-    ``discovery`` is the path of a file and what stood in it.
+    ``textfile`` is the path of the file and that of its draft; ``discovery`` the path of a file and what stood in it.
     """
 
     listener: socket.socket | None
-    textfile: str | None
+    textfile: tuple[str, str] | None
     discovery: tuple[str, str] | None
 
 
@@ -73,11 +73,11 @@ class _Exporter:
         return bool(data)
 
     def _write(self, *, last: bool) -> None:
-        path = self._tasks.textfile
-        if path is None or not self._watched.has_begun:
+        if self._tasks.textfile is None or not self._watched.has_begun:
             return
         try:
-            write_file(path, self._watched.look_for_file(last=last))
+            path, draft = self._tasks.textfile
+            write_file(path, self._watched.look_for_file(last=last), draft)
             trouble = ""
         except OSError as error:
             trouble = error.strerror or str(error)

@@ -1,28 +1,24 @@
 """The page that Prometheus reads, and the file that node_exporter reads. The one place that imports prometheus_client.
 
-All that travels is made by that library: the formats, what of them a reader gets, and the writing of the file.
+All that travels is made by that library: the formats, and what of them a reader gets.
 """
 
+import io
 import socket
 from collections.abc import Iterable, Iterator
-from http.server import ThreadingHTTPServer
-from threading import BoundedSemaphore
 from urllib.parse import parse_qs, urlsplit
 
-from prometheus_client import CollectorRegistry, MetricsHandler, write_to_textfile
+from prometheus_client import CollectorRegistry, MetricsHandler, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from tfmemtop.metrics.connections import PATIENCE_S, Connections, Request
 from tfmemtop.metrics.families import PREFIX, Family, Kind
 from tfmemtop.metrics.watched import Watched
+from tfmemtop.metrics.whole import replace
 from tfmemtop.words.metrics import HELP
 
 PATH = "/metrics"
-
-_AT_ONCE = 16
-"""Connections that are served at a time; further ones are closed."""
-_PATIENCE_S = 10.0
-"""So long a connection may stay silent."""
 
 
 class _Collected(Collector):
@@ -47,52 +43,33 @@ def registry(found: Iterable[Family]) -> CollectorRegistry:
     return made
 
 
-def write_file(path: str, found: Iterable[Family]) -> None:
-    """Replace the file at *path* by one with these families, whole or not at all.
+def write_file(path: str, found: Iterable[Family], draft: str) -> None:
+    """Replace the file at *path* by one with these families, whole or not at all. It is first written to *draft*.
 
     Raises:
         OSError: it cannot be written.
     """
-    write_to_textfile(path, registry(found))
+    replace(path, generate_latest(registry(found)), draft)
 
 
-class Page(ThreadingHTTPServer):
+class Page(Connections):
     """Answers on *listener* with the metrics of *watched*, and with nothing else."""
 
-    daemon_threads = True
-    block_on_close = False
-
     def __init__(self, listener: socket.socket, watched: Watched) -> None:
-        super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listener
+        super().__init__(listener, _Handler)
         self.watched = watched
-        self._room = BoundedSemaphore(_AT_ONCE)
-
-    def process_request(self, request: "socket.socket | tuple[bytes, socket.socket]", client_address: object) -> None:
-        """Serve one connection in a thread of its own, if there are not too many."""
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(
-        self, request: "socket.socket | tuple[bytes, socket.socket]", client_address: object
-    ) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._room.release()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A reader that has gone, or says what is no request, is no matter of ours."""
 
 
 class _Handler(MetricsHandler):
     server: Page
-    timeout = _PATIENCE_S
     server_version = "tfmemtop"
     sys_version = ""
+
+    def setup(self) -> None:
+        """Read the request within bounds."""
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(Request(self.connection))
 
     def do_GET(self) -> None:
         """Answer with the metrics, or 404."""
@@ -108,6 +85,7 @@ class _Handler(MetricsHandler):
         del self.headers["Accept"], self.headers["Accept-Encoding"]
         found, marks = self.server.watched.look(reader)
         self.registry = registry(found)
+        self.connection.settimeout(PATIENCE_S)
         try:
             super().do_GET()
         except BaseException:

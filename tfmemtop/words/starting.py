@@ -15,6 +15,7 @@ _TEXTS = {
     Why.DRIVER_SILENT: "the NVIDIA driver does not answer: the settings cannot be checked",
     Why.METRICS_ADDRESS: "no metrics at {name}: {detail}",
     Why.METRICS_FILE: "no metrics in {name}: {detail}",
+    Why.METRICS_NO_FILE: "no metrics in {name}: it is not a regular file",
     Why.REFUSED: "{detail}",
     Why.ENGINE_FAILED: "the engine cannot be started: {detail}",
 }

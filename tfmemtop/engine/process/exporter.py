@@ -10,9 +10,10 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from tfmemtop.engine.process.alerts import Failed
 from tfmemtop.engine.process.daemon import rename
@@ -24,6 +25,7 @@ from tfmemtop.engine.stream.stream import Stream, line_of
 from tfmemtop.events import Level, NoticeKind, Session
 from tfmemtop.metrics import discovery
 from tfmemtop.metrics.signs import BEAT_S, FAILED, TROUBLE
+from tfmemtop.metrics.whole import can_be_replaced, draft_of, remove, replace
 from tfmemtop.metrics.whose import whose
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words.failure import describe
@@ -36,8 +38,10 @@ _LOOK_S = 5.0
 _WAIT_S = 10.0
 """How long the session's end waits for the exporter's, which may have a file to write on a busy machine.
 
-For one that has not given its last signs of life nobody waits.
+Nobody waits for one that has not given its last signs of life, or is stopped. One that does not get on gets less time.
 """
+_STUCK_S = 2.0
+_GLANCE_S = 0.05
 _TRIES, _TRY_S = 20, 0.05
 
 _LAST_WORDS_S = 0.1
@@ -49,11 +53,14 @@ _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.S
 class Exporter:
     """One session's exporter; made by :func:`open_exporter`, which has checked all that can be checked."""
 
-    def __init__(self, stream: Stream, pid: int, line: socket.socket, published: tuple[str, str] | None) -> None:
+    def __init__(
+        self, stream: Stream, pid: int, line: socket.socket, published: tuple[str, str] | None, draft: str | None
+    ) -> None:
         self._stream = stream
         self.pid = pid
         """It leads a session of its own, which has the same number."""
         self._published = published
+        self._draft = draft
         self._line = line
         self._reader = Reader(stream, line)
         self._tasks: list[asyncio.Task[None]] = []
@@ -79,9 +86,8 @@ class Exporter:
         if self._looking is not None:
             self._looking.cancel()
         self._stream.forget(self._reader.push)
-        wait_s = _WAIT_S if time.monotonic() - self._beat <= 2 * BEAT_S else 0.0
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._finish(), wait_s)
+        if time.monotonic() - self._beat <= 2 * BEAT_S:
+            await self._wait_while_it_gets_on()
         for task in self._tasks:
             task.cancel()
         self._tell_of_end()
@@ -89,6 +95,22 @@ class Exporter:
         await self._reap()
         if self._published is not None:
             discovery.withdraw(*self._published)
+        if self._draft is not None:
+            remove(self._draft)  # it may have been ended while it wrote
+
+    async def _wait_while_it_gets_on(self) -> None:
+        finishing = asyncio.ensure_future(self._finish())
+        begun = got_on = time.monotonic()
+        before = -1
+        while not (await asyncio.wait([finishing], timeout=_GLANCE_S))[0]:
+            now, (state, used) = time.monotonic(), _activity(self.pid)
+            if state == "R" or used != before:
+                got_on, before = now, used
+            if state in "Tt" or now - got_on > _STUCK_S or now - begun > _WAIT_S:
+                break
+        finishing.cancel()
+        with suppress(asyncio.CancelledError, OSError):
+            await finishing
 
     async def _finish(self) -> None:
         """Until it has read all, and then has closed its end."""
@@ -163,6 +185,15 @@ class Exporter:
         self._stream.notice(key, kind, Level.WARNING, detail)
 
 
+def _activity(pid: int) -> tuple[str, int]:
+    """The state of a process as in ``/proc/PID/stat``, such as ``R``, and the processor time that it has used."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return fields[0], int(fields[11]) + int(fields[12])
+    except (OSError, ValueError, IndexError):
+        return "X", 0  # it has gone
+
+
 def _how(code: int) -> str:
     return signal.Signals(-code).name if -code in list(signal.Signals) else f"exit code {code}"
 
@@ -176,32 +207,41 @@ def open_exporter(stream: Stream, asked: Export | None, session: Session) -> Exp
     if asked is None:
         return None
     listener = _listen(asked) if asked.port is not None else None
-    published = None
+    published = textfile = None
     if asked.textfile is not None:
-        _check_folder(asked.textfile)
+        textfile = asked.textfile, draft_of(asked.textfile)
+        _check_folder(*textfile)
     if asked.discovery is not None and listener is not None:
         published = asked.discovery, discovery.entry(listener, session.host, whose(session))
         try:
-            discovery.publish(*published)
+            if not can_be_replaced(asked.discovery):
+                raise StartError(Unstarted(Why.METRICS_NO_FILE, asked.discovery))
+            discovery.publish(*published, draft_of(asked.discovery))
         except OSError as error:
             raise _refused(Why.METRICS_FILE, asked.discovery, error) from None
     ours, its = socket.socketpair()
     ours.setblocking(False)
+    # A signal for the whole group, such as Ctrl-C, is not to end it before it has left the group.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     pid = os.fork()
     if pid == 0:
-        _become_it(its, listener, asked.textfile, published)
+        _become_it(its, before, Given(listener, textfile, published))
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     its.close()
     if listener is not None:
         listener.close()
-    return Exporter(stream, pid, ours, published)
+    return Exporter(stream, pid, ours, published, textfile[1] if textfile else None)
 
 
-def _become_it(
-    line: socket.socket,
-    listener: socket.socket | None,
-    textfile: str | None,
-    published: tuple[str, str] | None,
-) -> NoReturn:
+class Given(NamedTuple):
+    """What an exporter gets for its tasks; see :class:`tfmemtop.metrics.exporter.Tasks`."""
+
+    listener: socket.socket | None
+    textfile: tuple[str, str] | None
+    published: tuple[str, str] | None
+
+
+def _become_it(line: socket.socket, mask: Collection[int], given: Given) -> NoReturn:
     """In the child: let go of all that is the engine's, and export until the stream ends."""
     code = 1
     try:
@@ -211,7 +251,8 @@ def _become_it(
         for number in signal.valid_signals() - _FAULTS - {signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP}:
             with suppress(OSError):  # some real-time signals are the C library's own
                 signal.signal(number, signal.SIG_IGN)
-        kept = {line.fileno()} | ({listener.fileno()} if listener is not None else set())
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        kept = {line.fileno()} | ({given.listener.fileno()} if given.listener is not None else set())
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
@@ -226,7 +267,7 @@ def _become_it(
         with uncollected():
             from tfmemtop.metrics.exporter import Tasks, export
 
-        export(line, Tasks(listener, textfile, published))
+        export(line, Tasks(*given))
         code = 0
     except Exception as error:
         with suppress(OSError):
@@ -248,14 +289,15 @@ def _listen(asked: Export) -> socket.socket:
         raise _refused(Why.METRICS_ADDRESS, name, error) from None
 
 
-def _check_folder(path: str) -> None:
-    """Refuse a file in a folder in which none can be made."""
-    draft = Path(f"{path}.{os.getpid()}")
+def _check_folder(path: str, draft: str) -> None:
+    """Refuse a file in a folder in which none can be made, and what is no file."""
     try:
         if Path(path).is_dir():
             raise IsADirectoryError(errno.EISDIR, "")
-        draft.touch()
-        draft.unlink()
+        if not can_be_replaced(path):
+            raise StartError(Unstarted(Why.METRICS_NO_FILE, path))
+        replace(draft, b"", f"{draft}.")
+        remove(draft)
     except OSError as error:
         raise _refused(Why.METRICS_FILE, path, error) from None
 

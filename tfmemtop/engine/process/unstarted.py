@@ -20,6 +20,7 @@ class Why(Enum):
     DRIVER_SILENT = "driver_silent"  # so that the settings cannot be checked
     METRICS_ADDRESS = "metrics_address"  # is taken, or cannot be had (name: the address, detail)
     METRICS_FILE = "metrics_file"  # cannot be written (name: its path, detail)
+    METRICS_NO_FILE = "metrics_no_file"  # but a device or a folder (name: its path)
     REFUSED = "refused"  # settings or a recording (detail)
     ENGINE_FAILED = "engine_failed"  # (detail, which is empty if it said nothing; output_path)
 
@@ -37,6 +38,7 @@ _EXIT_CODES = {
     Why.DRIVER_SILENT: 1,
     Why.METRICS_ADDRESS: 2,
     Why.METRICS_FILE: 2,
+    Why.METRICS_NO_FILE: 2,
     Why.REFUSED: 2,
     Why.ENGINE_FAILED: 1,
 }
