@@ -5,7 +5,7 @@ usage: tfmemtop cluster --prometheus URL --once [--json]
 example: tfmemtop cluster --prometheus http://monitor:9090 --job 42
 
 Prometheus must read programs that were started with --metrics; see tfmemtop help many-machines. One row is a rank or
-a GPU, what is wrong comes first, Enter opens the GPU with its history. Nothing is changed anywhere.
+a GPU, what is wrong comes first, Enter opens the GPU with its history. It changes nothing.
 
 A password can stand in the URL (http://USER:PASSWORD@HOST), where others can see it in the list of processes, or in a
 file.

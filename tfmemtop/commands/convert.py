@@ -1,4 +1,4 @@
-"""Write a recording anew: compressed, or as plain JSON lines.
+"""Write a recording to another file: compressed, or as plain JSON lines.
 
 usage: tfmemtop convert FILE OUT
 example: tfmemtop convert run.jsonl.gz run.jsonl

@@ -1,4 +1,4 @@
-"""Check what a run would find here, and what is missing.
+"""Check what this machine lacks for a run.
 
 usage: tfmemtop doctor [--json] [-- COMMAND…]
 example: tfmemtop doctor -- python train.py

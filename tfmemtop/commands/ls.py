@@ -1,4 +1,4 @@
-"""List the sessions, going and past.
+"""List the sessions: those that run, and those that have ended.
 
 usage: tfmemtop ls [--all] [--json]
 example: tfmemtop ls --all

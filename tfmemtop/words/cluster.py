@@ -99,7 +99,7 @@ def _silent(wrong: Wrong) -> str:
     if wrong.silence is Silence.DOWN:
         return f"The exporter has not answered Prometheus{since}. The figures are the last ones."
     if wrong.silence is Silence.OLD:
-        return f"The figures are {format_duration(wrong.silent_s)} old: nobody writes new ones."
+        return f"The figures are {format_duration(wrong.silent_s)} old: no newer ones are written."
     return f"Prometheus has had no figures{since}: the run has ended, or is no target any more."
 
 
@@ -192,8 +192,8 @@ def no_match(wanted: str) -> str:
 
 COLUMNS = (
     ("CARD", "of the card: in use by TensorFlow, taken otherwise, free"),
-    ("USED", "memory taken on the card, by whomever, and what the card has"),
-    ("TF-USE", "the highest that TensorFlow had in use since the scrape before"),
+    ("USED", "memory that all processes take on the card, and what the card has"),
+    ("TF-USE", "the most that TensorFlow had in use since the previous scrape"),
     ("LIMIT", "of TensorFlow's pool"),
     ("UTIL", "share of the time in which the GPU computed"),
     ("WRONG", "what is wrong, the worst first"),

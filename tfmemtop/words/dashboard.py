@@ -11,9 +11,9 @@ TEXTS: dict[str, tuple[str, str]] = {
     "steps": ("Steps a second", "Steps of each run."),
     "in_use": (
         "In use",
-        "Memory in use in TensorFlow's pools. The highest is that since the scrape before, so that short spikes show.",
+        "Memory in use in TensorFlow's pools. The highest is of the time since the previous scrape: short spikes show.",
     ),
-    "pool": ("Pools", "What TensorFlow's allocators have taken, their peak in use, and the largest free piece."),
+    "pool": ("Pools", "What TensorFlow's allocators have taken, their peak in use, and the largest free chunk."),
     "card": ("GPU memory", "Who holds each GPU's memory. The parts add up to what the GPU has."),
     "busy": ("Utilisation", "Share of the time in which a kernel ran, and in which memory was read or written."),
     "power": ("Power", "Power that each GPU draws."),

@@ -77,7 +77,7 @@ def basis(view: Foretold) -> Iterator[str]:
     elif not replayed.whole:
         yield "The run had not made three steps by then: what comes later may need more."
     elif share is not None and share < 0.5:
-        yield "What came after them is not in it: a run that needs more later needs a larger limit."
+        yield "Later steps were not replayed: a run that needs more later needs a larger limit."
 
 
 def cells(view: Foretold, row: SettingReplayed) -> tuple[str, ...]:
