@@ -26,6 +26,9 @@ _ABOVE = 1.02
 _BEFORE = 0.85
 """After a single try that passed, the next is so much of what it lets expect: two that passed say more than one."""
 
+_SECOND = 1.5
+"""The second value is at most so many times the first, and one more, so that equal sizes are not what has doubled."""
+
 _RANGE = re.compile(r"([A-Za-z_]\w*)=(\d{1,13})\.\.(\d{1,13})")
 
 
@@ -90,6 +93,10 @@ class LargestSearch:
         self.wanted = wanted
         self._tries = tries
         self.tried: list[TriedValue] = []
+        self.expected: tuple[int, int] | None = None
+        """The largest value that is expected to pass surely, and the one above which none is, as far as is told."""
+        self.first_expected: tuple[int, int] | None = None
+        """The same by the first two tries that passed."""
 
     @property
     def works(self) -> int | None:
@@ -116,7 +123,9 @@ class LargestSearch:
 
     @property
     def predicted(self) -> int | None:
-        """The largest value by the line of what is needed; ``None`` if it cannot be told."""
+        """The largest value by the replays, or else by the line of what is needed; ``None`` if it cannot be told."""
+        if self.expected is not None:
+            return self.expected[0]
         growth, limit = self._needed, self.limit
         return growth.largest(limit) if growth is not None and limit is not None else None
 
@@ -136,11 +145,16 @@ class LargestSearch:
         least, kept = one.tried.at_least, one.tried.kept
         if least is None or kept is None or not kept < least < limit:
             return None
-        return int(one.value * (limit - kept) / (least * _ABOVE - kept) * _BEFORE)
+        return min(int(one.value * (limit - kept) / (least * _ABOVE - kept) * _BEFORE), int(one.value * _SECOND) + 1)
 
     def tell(self, tried: TriedValue) -> None:
         """Take in how the try went that :meth:`next` asked for."""
         self.tried.append(tried)
+
+    def expect(self, surely: int, perhaps: int) -> None:
+        """By replays of the tries up to now, values up to *surely* will pass, and none above *perhaps* will."""
+        self.expected = surely, perhaps
+        self.first_expected = self.first_expected or self.expected
 
     @property
     def settled(self) -> bool:
@@ -159,10 +173,26 @@ class LargestSearch:
         high = wanted.highest + 1 if fails is None else fails
         if high - low <= (1 if works is None or fails is None else max(1, works // CLOSE)):
             return None
-        candidate = self._beside_the_prediction(low, high) if self._from_one() is None else self._near_one(high)
+        if self.expected is not None:
+            candidate = self._as_expected(self.expected, low, high)
+        else:
+            candidate = self._beside_the_prediction(low, high) if self._from_one() is None else self._near_one(high)
         if candidate is None or not low < candidate < high:
             candidate = low * 2 if fails is None else high // 4 if works is None else (low + high) // 2
         return min(max(candidate, low + 1), high - 1)
+
+    def _as_expected(self, expected: tuple[int, int], low: int, high: int) -> int | None:
+        """What is expected to pass surely; after that, a little above what passed, or the middle of what is open."""
+        surely, perhaps = expected
+        close = max(1, low // CLOSE)
+        if low + close < surely < high:
+            return surely
+        if surely >= high:
+            # It has failed against what was expected: a little less each time.
+            return max(high - (max(1, high // _BACK) << self._alike() - 1), low + close) if low + close < high else None
+        # A value hardly larger than one that passed tells enough if it fails.
+        middle = (low + min(high, perhaps + 1)) // 2
+        return max(low + close, middle) if low + close < high else None
 
     def _beside_the_prediction(self, low: int, high: int) -> int | None:
         """The prediction, or if that has been tried a value beside it, farther away each time; ``None`` without one."""

@@ -32,6 +32,9 @@ def conclusion(search: LargestSearch, stopped: Stopped | None, hint: HookAbsence
     if (growth := search.growth) is not None and search.tried:
         each, fixed = format_bytes(round(growth.each)), format_bytes(max(0, round(growth.fixed)))
         said.append(f"Each unit of {search.wanted.name} adds ~{each} to the peak; ~{fixed} do not depend on it.")
+    if search.first_expected is not None:
+        surely, perhaps = search.first_expected
+        said.append(f"The replay of two tries predicted: {surely} passes, and nothing above {perhaps}.")
     if stopped:
         said.append(f"The search was not completed: {stopped_words(stopped)}.")
     if hint:

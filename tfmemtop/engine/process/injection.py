@@ -24,8 +24,13 @@ def xla_folder(hook_socket: Path) -> Path:
     return hook_socket.with_name("xla")
 
 
-def with_hook(environment: dict[str, str], launch: Launch, hook_socket: Path, *, folder_exists: bool) -> dict[str, str]:
-    """*environment* with what brings the hook in; *folder_exists* says whether the working folder is still there."""
+def with_hook(
+    environment: dict[str, str], launch: Launch, hook_socket: Path, *, folder_exists: bool, trace: bool = False
+) -> dict[str, str]:
+    """*environment* with what brings the hook in; *folder_exists* says whether the working folder is still there.
+
+    With *trace* all allocations of this run are recorded, as ``launch.trace`` has it for all runs.
+    """
     # The user's PYTHONPATH stays as it is: an empty part in it means the working folder. Where all of it is empty, it
     # means nothing: then the hook removes the separator again, unless a script adds to it (PYTHONPATH=$PYTHONPATH:/x).
     users = environment.get("PYTHONPATH", "")
@@ -42,6 +47,6 @@ def with_hook(environment: dict[str, str], launch: Launch, hook_socket: Path, *,
     if not launch.probe:
         hooked["TFMEMTOP_NO_PROBE"] = "1"
     hooked.pop("TFMEMTOP_TRACE", None)
-    if launch.trace:
+    if launch.trace or trace:
         hooked["TFMEMTOP_TRACE"] = "1"
     return hooked
