@@ -14,14 +14,13 @@ from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.sources.beside import Beside
 from tfmemtop.engine.tries import Tries, open_tries
 from tfmemtop.events import Allocator, Event
-from tfmemtop.fit.largest import LargestSearch, TriedValue, Wanted
+from tfmemtop.fit.largest import LargestSearch, Prediction, TriedValue, Wanted
 from tfmemtop.fit.plan import Plan
 from tfmemtop.whatif.expected import LONGEST_S, WORKER, Expectations, answered
 from tfmemtop.words.fit import outcome, stopped_words
 from tfmemtop.words.fit_largest import conclusion, table, value_words
 
 _LOOK_S = 0.25
-_ENDS = "surely", "at_most"  # of what is predicted
 
 
 class FitLargest(Trying):
@@ -71,7 +70,7 @@ class FitLargest(Trying):
             return
         asked = self._expectations.request(search.limit, search.wanted.lowest, search.wanted.highest)
         if asked is not None and (expected := answered(await _said(asked, tries))) is not None:
-            search.expect(expected.surely, expected.perhaps)
+            search.expect(Prediction(expected.surely, expected.likely, expected.at_most))
 
 
 async def _said(asked: bytes, tries: Tries) -> bytes | None:
@@ -107,7 +106,7 @@ def tell_largest(fit: FitLargest, path: Path, as_json: bool) -> None:
             "limit": search.limit,
             "fixed_bytes": round(growth.fixed) if growth else None,
             "bytes_each": round(growth.each) if growth else None,
-            "predicted": dict(zip(_ENDS, search.first_expected or (None, None), strict=True)),
+            "predicted": search.first_prediction and search.first_prediction._asdict(),
             "settled": search.settled,
             "stopped": stopped_words(fit.stopped) if fit.stopped else None,
             "sentences": said,

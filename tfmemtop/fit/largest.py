@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,6 +18,12 @@ _BACK = 25
 
 _BACK_FAR = 5
 """The same where it was predicted by replays of runs far below: what these need besides the batch weighs much there."""
+
+_LESS = 3
+"""Percent: where a value failed that should have passed, the next is so much below."""
+
+_NEAR = 4
+"""So many times what the search may end at, a prediction is no better than what has passed."""
 
 _FAR = 8  # times
 
@@ -86,6 +93,15 @@ def _line(points: Sequence[tuple[int, float]]) -> Growth | None:
     return Growth(more - each * larger, each) if each > 0 else None
 
 
+class Prediction(NamedTuple):
+    """By replays with other values: up to ``surely`` all pass, ``likely`` is the largest that does, and ``at_most`` the
+    one above which none does."""
+
+    surely: int
+    likely: int
+    at_most: int
+
+
 class LargestSearch:
     """Asks for one try after another, until the largest value that works is known closely enough."""
 
@@ -93,10 +109,10 @@ class LargestSearch:
         self.wanted = wanted
         self._tries = tries
         self.tried: list[TriedValue] = []
-        self.expected: tuple[int, int] | None = None
-        """The largest value that is expected to pass surely, and the one above which none is, as far as is told."""
-        self.first_expected: tuple[int, int] | None = None
-        """The same by the first two tries that passed."""
+        self.prediction: Prediction | None = None
+        """By the replays of the tries so far."""
+        self.first_prediction: Prediction | None = None
+        """By those of the first two that passed."""
 
     @property
     def works(self) -> int | None:
@@ -124,8 +140,8 @@ class LargestSearch:
     @property
     def predicted(self) -> int | None:
         """The largest value by the replays, or else by the line of what is needed; ``None`` if it cannot be told."""
-        if self.expected is not None:
-            return self.expected[0]
+        if self.prediction is not None:
+            return self.prediction.likely
         growth, limit = self._needed, self.limit
         return growth.largest(limit) if growth is not None and limit is not None else None
 
@@ -151,10 +167,10 @@ class LargestSearch:
         """Take in how the try went that :meth:`next` asked for."""
         self.tried.append(tried)
 
-    def expect(self, surely: int, perhaps: int) -> None:
-        """By replays of the tries up to now, values up to *surely* will pass, and none above *perhaps* will."""
-        self.expected = surely, perhaps
-        self.first_expected = self.first_expected or self.expected
+    def expect(self, prediction: Prediction) -> None:
+        """Take in what the replays of the tries up to now predict."""
+        self.prediction = prediction
+        self.first_prediction = self.first_prediction or prediction
 
     @property
     def settled(self) -> bool:
@@ -173,26 +189,30 @@ class LargestSearch:
         high = wanted.highest + 1 if fails is None else fails
         if high - low <= (1 if works is None or fails is None else max(1, works // CLOSE)):
             return None
-        if self.expected is not None:
-            candidate = self._as_expected(self.expected, low, high)
+        candidate: int | None
+        if self.prediction is not None:
+            candidate = self._as_predicted(self.prediction, low, high)
         else:
             candidate = self._beside_the_prediction(low, high) if self._from_one() is None else self._near_one(high)
         if candidate is None or not low < candidate < high:
-            candidate = low * 2 if fails is None else high // 4 if works is None else (low + high) // 2
+            candidate = self._more(low) if fails is None else high // 4 if works is None else (low + high) // 2
         return min(max(candidate, low + 1), high - 1)
 
-    def _as_expected(self, expected: tuple[int, int], low: int, high: int) -> int | None:
-        """What is expected to pass surely; after that, a little above what passed, or the middle of what is open."""
-        surely, perhaps = expected
+    def _as_predicted(self, prediction: Prediction, low: int, high: int) -> int:
+        """Between what surely passes and what is likely; near a value that passed, so little above it as may end it."""
         close = max(1, low // CLOSE)
-        if low + close < surely < high:
-            return surely
-        if surely >= high:
-            # It has failed against what was expected: a little less each time.
-            return max(high - (max(1, high // _BACK) << self._alike() - 1), low + close) if low + close < high else None
-        # A value hardly larger than one that passed tells enough if it fails.
-        middle = (low + min(high, perhaps + 1)) // 2
-        return max(low + close, middle) if low + close < high else None
+        top, sure = min(high, prediction.likely), max(low, prediction.surely)
+        if high - low <= _NEAR * close or top <= low + (_NEAR - 1) * close:
+            return low + close
+        if self.tried[-1].tried.passed:
+            # The first prediction is from far below, the next ones are better.
+            first = prediction is self.first_prediction or top == high
+            return max(low + close, (sure + top) // 2 if first else (sure + 3 * top) // 4)
+        if sure < high - high // CLOSE:
+            return (sure + high) // 2
+        # What should have passed has failed, or nearly so.
+        less = high // (CLOSE + 1) if high > sure else high * _LESS // 100
+        return max(high - max(1, less), (low + high) // 2)
 
     def _beside_the_prediction(self, low: int, high: int) -> int | None:
         """The prediction, or if that has been tried a value beside it, farther away each time; ``None`` without one."""
@@ -218,6 +238,11 @@ class LargestSearch:
         """What a single value that passed lets expect; a fifth less each time that this has failed."""
         expected = self._from_one()
         return expected if expected is None or self.fails is None else min(expected, high - high // _BACK_FAR)
+
+    def _more(self, low: int) -> int:
+        """More than *low*, the largest that passed, where nothing is known to fail."""
+        alone = len(self.tried) == 1 and self.tried[0].tried.at_least is not None
+        return int(low * _SECOND) + 1 if alone else low * 2
 
     def _first(self) -> int:
         """The power of two in the middle of the range, by powers."""

@@ -36,10 +36,11 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """Up to ``surely`` every value is expected to pass, above ``perhaps`` none."""
+    """Up to ``surely`` every value is expected to pass, above ``at_most`` none; ``likely`` is the largest that does."""
 
     surely: int
-    perhaps: int
+    likely: int
+    at_most: int
 
 
 class _Tried(NamedTuple):

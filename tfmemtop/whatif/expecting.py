@@ -39,7 +39,7 @@ def answer(asked: Question, parts: Sequence[Trace]) -> Expected | None:
 
     def fits(value: int, limit: int, *, surely: bool) -> bool:
         course = scaling.course(value)
-        question = replaying.Question(asked.growth, asked.collects, limit)
+        question = replaying.Question(asked.growth, asked.collects, limit, alone=not surely)
         try:
             with Replayer(Path(built.path), course.events, course.steps, course.scratch) as replayer:
                 (found,) = replayer.ask([question])
@@ -50,8 +50,9 @@ def answer(asked: Question, parts: Sequence[Trace]) -> Expected | None:
     room = asked.limit + max(_MORE_LEAST, int(asked.limit * _MORE_SHARE))
     bounds = asked.lowest, asked.highest
     surely = largest(lambda value: fits(value, asked.limit, surely=True), second, *bounds)
-    perhaps = largest(lambda value: fits(value, room, surely=False), surely, *bounds)
-    return Expected(surely, max(surely, perhaps))
+    likely = max(surely, largest(lambda value: fits(value, asked.limit, surely=False), surely, *bounds))
+    at_most = max(likely, largest(lambda value: fits(value, room, surely=False), likely, *bounds))
+    return Expected(surely, likely, at_most)
 
 
 def largest(fits: Callable[[int], bool], near: int, lowest: int, highest: int) -> int:
