@@ -164,7 +164,7 @@ class Engine:
             case CensusNow():
                 self.watch.hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
             case HoldersNow():
-                self.watch.hooks.send(command.pid, {"do": "holders", "finding": command.finding})
+                self.watch.hooks.send(command.pid, {"do": "holders"})
             case ForNextStart():
                 self._choosing = self._loop.create_task(self._choose(command.settings))
             case Relaunch() if self._kernel:
