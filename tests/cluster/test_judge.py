@@ -88,8 +88,20 @@ def test_what_is_wrong_comes_first_in_the_order_of_what_matters() -> None:
         2,
     )
     found = overview(made, 2)
-    assert list(wrongs(found)) == ["2", "1", "3", "4", "5", "0"]
-    assert found.wrong == 4  # a remark is nothing wrong
+    assert list(wrongs(found)) == ["2", "1", "3", "4", "0", "5"]
+    assert found.wrong == 4
+
+
+def test_what_is_only_information_is_not_wrong() -> None:
+    """A rank on the CPU has no driver, and says so."""
+    made = cluster(5 * GIB, 5 * GIB)
+    driverless = [figure("tfmemtop_finding", 1, "1", key="notice_no_driver", severity="info")]
+    made.take(Lane.STATE, driverless, 2)
+    found = overview(made, 2)
+    assert (wrongs(found), found.wrong) == ({"0": "", "1": ""}, 0)
+    assert found.rows[1].remarks == ("notice_no_driver",)
+    made.take(Lane.STATE, [figure("tfmemtop_finding", 1, "1", key="notice_gpu_lost", severity="warning")], 2)
+    assert wrongs(overview(made, 2)) == {"1": "gpu lost", "0": ""}
 
 
 def test_silence_is_told_and_is_not_health() -> None:

@@ -31,7 +31,7 @@ class Kind(IntEnum):
     OUTLIER = 4
     SILENT = 5
     OTHER = 6  # a finding of any other kind
-    REMARK = 7  # the same, for information only
+    ENDED = 7  # the run has ended: nothing wrong, and nothing more comes
 
 
 class Wrong(msgspec.Struct, frozen=True, gc=False):
@@ -54,10 +54,11 @@ class Wrong(msgspec.Struct, frozen=True, gc=False):
 
 
 class Judged(msgspec.Struct, frozen=True, gc=False):
-    """A row with what is wrong with it, the worst first."""
+    """A row with what is wrong with it, the worst first. ``remarks`` are findings that are for information only."""
 
     row: Row
     wrongs: tuple[Wrong, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def worst(self) -> int:
@@ -73,7 +74,7 @@ class Overview(msgspec.Struct, frozen=True):
     hosts: int = 0
     jobs: int = 0
     wrong: int = 0
-    """Rows with more than a remark."""
+    """Rows with something wrong."""
 
 
 _KINDS = {
@@ -91,13 +92,13 @@ def overview(cluster: Cluster, now: float) -> Overview:
     """What *cluster* knows at *now*, judged and sorted."""
     rows = cluster.rows()
     medians = _medians(rows)
-    judged = sorted((Judged(row, tuple(_wrongs(row, medians))) for row in rows), key=_order)
+    judged = sorted((_judged(row, medians) for row in rows), key=_order)
     return Overview(
         tuple(judged),
         now,
         len({row.host for row in rows}),
         len({row.job for row in rows if row.rank}),
-        sum(1 for one in judged if one.worst < Kind.REMARK),
+        sum(1 for one in judged if one.worst < Kind.ENDED),
     )
 
 
@@ -135,17 +136,25 @@ def _medians(rows: Iterable[Row]) -> dict[tuple[str, ...], tuple[float, float]]:
     return {group: (usual, median(abs(size - usual) for size in groups[group])) for group, usual in middles.items()}
 
 
-def _kind(key: str, severity: str) -> Kind:
-    return _KINDS.get(key, Kind.REMARK if severity == "info" else Kind.OTHER)
+def _judged(row: Row, medians: dict[tuple[str, ...], tuple[float, float]]) -> Judged:
+    remarks = tuple(dict.fromkeys(key for key, severity in row.findings if _is_remark(key, severity)))
+    return Judged(row, tuple(_wrongs(row, medians)), remarks)
+
+
+def _is_remark(key: str, severity: str) -> bool:
+    """Whether a finding is information only. What the figures alone would call wrong is wrong however it is told."""
+    return severity == "info" and key not in _KINDS
 
 
 def _wrongs(row: Row, medians: dict[tuple[str, ...], tuple[float, float]]) -> Sequence[Wrong]:
     if row.silence not in (None, Silence.ENDED):
         # What was wrong before may no longer be: nobody can tell.
         return [Wrong(Kind.SILENT, silence=row.silence, silent_s=row.silent_s)]
-    wrongs = [Wrong(_kind(key, severity), key) for key, severity in row.findings]
+    wrongs = [
+        Wrong(_KINDS.get(key, Kind.OTHER), key) for key, severity in row.findings if not _is_remark(key, severity)
+    ]
     if row.silence is Silence.ENDED:
-        return sorted([*wrongs, Wrong(Kind.REMARK, silence=row.silence)], key=lambda wrong: wrong.kind)
+        return sorted([*wrongs, Wrong(Kind.ENDED, silence=row.silence)], key=lambda wrong: wrong.kind)
     told = {wrong.kind for wrong in wrongs}
     share = row.in_use / row.limit if row.in_use is not None and row.limit else None
     room = row.limit - row.in_use if row.limit is not None and row.in_use is not None else None

@@ -58,7 +58,12 @@ def at_length(row: Row, wrong: Wrong) -> str:
             return _silent(wrong)
     if wrong.silence is Silence.ENDED:
         return "The run has ended. The figures are the last ones."
-    return f"Its tfmemtop reports the finding {safe(wrong.key)}: see tfmemtop help findings, or its own screen."
+    return remark(wrong.key)
+
+
+def remark(key: str) -> str:
+    """That its tfmemtop has found *key*."""
+    return f"Its tfmemtop reports the finding {safe(key)}: see tfmemtop help findings, or its own screen."
 
 
 def _runs_out(row: Row, wrong: Wrong) -> str:

@@ -233,9 +233,7 @@ def mark_of(judged: Judged, glyphs: Glyphs) -> tuple[str, Style]:
         return "!", ERROR
     if worst is Kind.SILENT or judged.row.silence is not None:
         return glyphs.ended, DIM
-    if worst < Kind.REMARK:
-        return "!", WARNING
-    return ("i", PLAIN) if judged.wrongs else (" ", PLAIN)
+    return ("!", WARNING) if judged.wrongs else (" ", PLAIN)
 
 
 def heat(judged: Judged, width: int, glyphs: Glyphs) -> list[tuple[str, Style]]:

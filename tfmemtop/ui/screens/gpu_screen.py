@@ -15,6 +15,7 @@ from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.overview import Pool
 from tfmemtop.cluster.watch import Seen, in_thread
 from tfmemtop.rules import findings_of_figures
+from tfmemtop.rules.finding import Severity
 from tfmemtop.rules.grouping import grouped
 from tfmemtop.state import State, apply
 from tfmemtop.state.views import panels
@@ -70,11 +71,12 @@ class FoundPanel(Panel):
     def build(self, width: int, height: int) -> list[Line]:
         lines = [self.title_line(width, "Why")]
         room = max(10, width - 4)
-        _, style = mark_of(self.judged, self.glyphs)
-        for wrong in self.judged.wrongs:
-            told = wrap(words.at_length(self.judged.row, wrong), room)
-            mark = "i" if wrong.kind is Kind.REMARK else "!"
-            lines += [[Segment("   " if at else f" {mark} ", style), Segment(text)] for at, text in enumerate(told)]
+        wrong = "!", mark_of(self.judged, self.glyphs)[1]
+        row, remark = self.judged.row, MARKS[Severity.INFO]
+        told = [(remark if one.kind is Kind.ENDED else wrong, words.at_length(row, one)) for one in self.judged.wrongs]
+        for (mark, style), sentence in [*told, *((remark, words.remark(key)) for key in self.judged.remarks)]:
+            rows = enumerate(wrap(sentence, room))
+            lines += [[Segment("   " if at else f" {mark} ", style), Segment(text)] for at, text in rows]
         for group in grouped(findings_of_figures(self.state)):
             said = say_group(group)
             found = finding_lines(said.headline, said.figures, room, headline_style(group.first.severity))
