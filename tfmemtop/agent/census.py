@@ -209,7 +209,9 @@ class Census:
 def _is_constant(variable: Any) -> bool:
     """Whether the initial value of a graph's *variable* is the same each time."""
     initializer = getattr(variable, "_initializer_op", None)
-    inputs = () if initializer is None else initializer.inputs
+    if initializer is None:
+        return False
+    inputs = initializer.inputs
     return len(inputs) > 1 and inputs[1].op.type in ("Fill", "Const")
 
 

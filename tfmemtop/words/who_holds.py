@@ -167,7 +167,7 @@ def in_short(one: Chosen, found: Standing) -> str:
 
 def held(found: Held) -> str:
     """Who held most when an allocation failed, and how old that is."""
-    names = [f"{row_name(row, By.LAYER)} {format_bytes(row.bytes)}" for row in found.holders]
+    names = [f"{row_name(row, By.LAYER)} {_about(row)}{format_bytes(row.bytes)}" for row in found.holders]
     if not names:
         return ""
     ago = f", {spoken(found.age_s)} before the failure" if found.age_s >= 1 else ""
@@ -181,7 +181,22 @@ def held(found: Held) -> str:
             "the last recorded step and have no name. "
         )
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}."
+    return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}.{_likely(found.scale)}"
+
+
+def _about(row: Holder) -> str:
+    return "~" if any(part.likely for part in row.parts) else ""
+
+
+def _likely(scale: float | None) -> str:
+    """What ``~`` stands for, where a failing step was not recorded."""
+    if scale is None:
+        return ""
+    times = "" if scale == 1 else f", times {scale:.3g}"
+    return (
+        " What has a ~ was allocated before the window of that wait. It has the sizes of the last recorded step"
+        f"{times}, and is named after it."
+    )
 
 
 def changed(first: Listed, second: Listed) -> list[str]:
