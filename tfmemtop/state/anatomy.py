@@ -214,7 +214,8 @@ def _held(hooked: Hooked, device: str, failed: float, asked: int | None = None) 
     steps = [one for one in known if one.steps]
     if waiting and steps and found.without_name > _UNTOLD * found.total:
         # Most was allocated since the window before, as in a step with a larger batch.
-        guessed = likely(window, steps[-1], hooked, asked)
+        guesses = (likely(window, step, hooked, asked) for step in reversed(steps))
+        guessed = next((guess for guess in guesses if guess is not None), None)
         if guessed is not None:
             scale = float(guessed.scale)
             found = standing_with(window, hooked, By.LAYER, end, guessed.owners)
