@@ -20,12 +20,10 @@ NOT_KNOWN = (
     "Not known from outside: the settings that the script asked for, its steps and lines, who holds the memory, its "
     "variables and tensors, and the text of an out-of-memory error."
 )
-NOT_KNOWN_OF_BEFORE = (
-    "Not known: what was before the hook came, such as the lines of earlier calls and the settings as the script "
-    "asked for them."
-)
+NOT_KNOWN_OF_BEFORE = "Not known: what came before the hook, such as the lines of earlier calls."
 NO_REQUESTS = "Not known: the script's own calls are seen only by a hook, and none is in this process."
 NOT_DONE = "tfmemtop only reads it: it is neither stopped nor relaunched from here, and goes on when you leave."
+NOT_DONE_WITHIN = "tfmemtop neither stops nor relaunches it, and it goes on when you leave."
 TO_HAVE_ALL = "tfmemtop -- COMMAND shows all of that."
 
 READ_ONLY = f"This process was not started by tfmemtop, which only reads it. {TO_HAVE_ALL}"

@@ -266,7 +266,8 @@ def _hook(page: _Page, process: ProcessState) -> None:
         if process.injection and not within:
             page.text(sentence_of_injection(process.injection), WARNING)
         unknown = outside_words.NOT_KNOWN_OF_BEFORE if within else outside_words.NOT_KNOWN
-        for sentence in (unknown, outside_words.NOT_DONE, outside_words.TO_HAVE_ALL):
+        done = outside_words.NOT_DONE_WITHIN if within else outside_words.NOT_DONE
+        for sentence in (unknown, done, outside_words.TO_HAVE_ALL):
             page.text(sentence, DIM)
         return
     if hooked and not hooked.ended and not hooked.dropped:

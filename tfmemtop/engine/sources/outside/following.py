@@ -232,6 +232,8 @@ class FromOutside:
             self._stream.publish(Probe(t=now, pid=look.pid, state="direct"))
         if about.state is OutsideState.GONE:
             self._ended = True
+            if self._injection is not None:
+                self._injection.clear()
             self._stream.publish(RunEnd(t=self._stream.now(), run=self._run, exit_code=None, signal=None))
 
     def _publish(self, look: Look, device: str, name: str, figures: Figures) -> None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from tfmemtop.engine.sources.beside import Beside
 from tfmemtop.engine.sources.hook_absence import is_python
+from tfmemtop.engine.sources.outside.programs import ASK, SCRIPT
 from tfmemtop.engine.sources.outside.remote import mappings
 from tfmemtop.engine.sources.outside.which import python_of
 from tfmemtop.engine.sources.procfs import read_command, read_environment, read_stat
@@ -33,53 +34,6 @@ _LONGEST = 500  # bytes of a path that Python takes, and some to spare
 _ASKING_S = 60.0
 _THEIRS = ("PYTHONHOME", "LD_LIBRARY_PATH")  # without which its Python may not start
 _OFF = "PYTHON_DISABLE_REMOTE_DEBUG"
-
-_ASK = """
-import sys
-if not hasattr(sys, "remote_exec"):
-    print("old " + ".".join(map(str, sys.version_info[:3])))
-else:
-    try:
-        sys.remote_exec(int(sys.argv[1]), sys.argv[2])
-        print("asked")
-    except Exception as error:
-        while error.__cause__ or error.__context__:
-            error = error.__cause__ or error.__context__
-        print(type(error).__name__ + ": " + str(error))
-"""
-"""What the target's own interpreter is started with."""
-
-_SCRIPT = """\
-# tfmemtop has put this file here, to be run once by process {pid}; it deletes itself.
-import _thread
-
-def begin(main, told, here):
-    try:
-        import _signal
-        import os
-        keep = {{_signal.SIGSEGV, _signal.SIGBUS, _signal.SIGFPE, _signal.SIGILL, _signal.SIGABRT}}
-        _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals() - keep)
-        with open({hook!r}, "rb") as file:
-            code = compile(file.read(), "<tfmemtop sitecustomize.py>", "exec")
-        exec(code, {{"__name__": "tfmemtop_hook", "__file__": {hook!r}, "_joined": (told, main)}})
-    except BaseException as error:
-        try:
-            with open(here + ".failed", "w") as file:
-                file.write(type(error).__name__ + ": " + str(error))
-        except OSError:
-            pass
-    finally:
-        try:
-            os.unlink(here)
-            os.rmdir(os.path.dirname(here))
-        except OSError:
-            pass  # the engine has deleted it, or deletes the folder when it has read what went wrong
-
-try:
-    _thread.start_new_thread(begin, (_thread.get_ident(), {told!r}, {here!r}))
-except KeyboardInterrupt:
-    _thread.interrupt_main()
-"""
 
 
 class Unfit(NamedTuple):
@@ -195,7 +149,7 @@ class Injection:
         # In no folder of the session's, which goes with the session: a file that is missing is told on stderr.
         folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{self.pid}-", dir="/tmp"))
         script = folder / "hook.py"
-        text = _SCRIPT.format(pid=self.pid, hook=str(_HOOK), told=self._told, here=str(script))
+        text = SCRIPT.format(pid=self.pid, hook=str(_HOOK), told=self._told, here=str(script))
         script.touch(0o600)
         script.write_text(text)
         return script
@@ -211,14 +165,14 @@ class Injection:
         done: asyncio.Future[bytes | None] = loop.create_future()
         self._helper = Beside(
             loop,
-            [name, "-S", "-s", "-B", "-c", _ASK, str(self.pid), str(script)],
+            [name, "-S", "-s", "-B", "-c", ASK, str(self.pid), str(script)],
             _ASKING_S,
             lambda said: None if done.done() else done.set_result(said),
             environment=environment,
             program=f"/proc/{self.pid}/exe",
         )
         said = await done
-        return "its Python did not answer" if said is None else said.decode(errors="replace").strip()
+        return "no answer" if said is None else said.decode(errors="replace").strip()
 
 
 def _read(said: str) -> Unfit | None:
