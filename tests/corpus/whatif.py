@@ -1,10 +1,10 @@
 """Does what the replay says come true? ``python -m tests.corpus.whatif [--times 1] [--bisect] [NAME…]``.
 
 Each script is traced once with a pool of 4 GiB on the CPU, where TensorFlow's BFC allocator always grows. From that
-trace alone the smallest limits are foretold: *surely* (replayed as it was recorded, and in other orders of the threads)
-and *at least* (with all the waiting that could help). Then the script runs under five limits around these, without
-tfmemtop. At and above *surely* none may fail, below *at least* none may pass, and where it passes the pool is to be
-within 2 % of what was said.
+trace alone the smallest limits are predicted: *surely* (replayed as it was recorded, and in other orders of the
+threads) and *at least* (with all the waiting that could help). Then the script runs under five limits around these,
+without tfmemtop. At and above *surely* none may fail, below *at least* none may pass, and where it passes the pool is
+to be within 2 % of what was said.
 
 With ``--bisect`` more runs find the smallest limit that really passes, to the MiB. It is to lie between the two ends,
 and within 3 % or 8 MiB of *at least*.
@@ -20,7 +20,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.corpus.foretold import SCRIPTS
+from tests.corpus.predicted import SCRIPTS
 from tests.whatif.traced import attempt, recorder, trace
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Answer, Question, run
@@ -58,7 +58,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One script: what was foretold of it, in MiB, and the real runs. ``exact`` if the present setting was, too.
+    """One script: what was predicted of it, in MiB, and the real runs. ``exact`` if the present setting was, too.
 
     ``smallest`` is the smallest limit that really passed, ``None`` if it was not looked for.
     """
@@ -80,12 +80,12 @@ class Proof:
 
     @property
     def is_broken(self) -> bool:
-        """Whether anything did not come as it was foretold."""
+        """Whether anything did not come as it was predicted."""
         return bool(self.broken) or not self.exact or not self.near
 
     @property
     def broken(self) -> list[Tried]:
-        """The runs that are not as they were foretold."""
+        """The runs that are not as they were predicted."""
         return [
             tried
             for tried in self.tried
@@ -96,7 +96,7 @@ class Proof:
 
 
 def prove(name: str, tensorflow: Path, program: Path, folder: Path, times: int = 1, *, bisects: bool = False) -> Proof:
-    """Trace the script called *name*, foretell its limits, and run it *times* under each of five.
+    """Trace the script called *name*, predict its limits, and run it *times* under each of five.
 
     *bisects*: also look for the smallest limit that passes.
     """
@@ -156,13 +156,13 @@ def lines(proof: Proof) -> Iterator[str]:
     exact = "equal" if proof.exact else "NOT equal"
     yield f"{proof.name}: {proof.events} events, {proof.took_s:.1f} s; present setting {exact}; {ends}"
     for tried in proof.tried:
-        yield f"    {tried}{'  NOT AS FORETOLD' if tried in proof.broken else ''}"
+        yield f"    {tried}{'  NOT AS PREDICTED' if tried in proof.broken else ''}"
     if proof.smallest is not None:
         yield f"    smallest that passed {proof.smallest}M{'' if proof.near else '  NOT NEAR'}"
 
 
 def main() -> int:
-    """Prove them, and print a line for each. Returns 1 if something did not come as it was foretold."""
+    """Prove them, and print a line for each. Returns 1 if something did not come as it was predicted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of: {', '.join(SCRIPTS)}")
     parser.add_argument("--times", type=int, default=1, help="how often each limit is tried")

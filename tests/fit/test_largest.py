@@ -15,7 +15,7 @@ def search(
 ) -> LargestSearch:
     """Of a program that needs *fixed* bytes and *each* for every one, and can use the share *room* of the limit.
 
-    With *replayed* that is foretold after each try that passed.
+    With *replayed* that is predicted after each try that passed.
     """
     made = LargestSearch(wanted, tries)
     while (value := made.next()) is not None:
@@ -48,7 +48,7 @@ def test_few_tries_are_enough(fixed: float, each: float, limit: int, room: float
 @pytest.mark.parametrize(
     ("fixed", "each", "room"), [(20, 0.3, 0.85), (5, 0.13, 0.8), (300, 2.0, 0.9), (60, 0.15, 0.97)]
 )
-def test_what_is_foretold_of_each_try_spares_some(fixed: float, each: float, room: float) -> None:
+def test_what_is_predicted_of_each_try_spares_some(fixed: float, each: float, room: float) -> None:
     made = search(fixed * MIB, each * MIB, 512 * MIB, Wanted("batch", 1, 4096), tries=6, room=room, replayed=True)
     right = int((512 * MIB * room - fixed * MIB) / (each * MIB))
     assert made.settled and made.works is not None and len(made.tried) <= 5

@@ -116,7 +116,7 @@ def test_a_limit_that_failed_once_counts_whatever_passed_below_it() -> None:
 
 
 @given(need=sizes, between=shares, over=shares)
-def test_what_is_foretold_is_proved_in_few_tries(need: int, between: float, over: float) -> None:
+def test_what_is_predicted_is_proved_in_few_tries(need: int, between: float, over: float) -> None:
     # Really needed is something from the lower end to the upper one, which here are at most 10 % apart.
     surely = need + int(need * 0.1 * between)
     first = msgspec.structs.replace(tried(None, need, need, int(need * (1 + over))), surely=surely, at_least=need)
@@ -128,7 +128,7 @@ def test_what_is_foretold_is_proved_in_few_tries(need: int, between: float, over
     assert len(found.tried) <= 5
 
 
-def test_a_wrong_foretelling_costs_tries_and_no_truth() -> None:
+def test_a_wrong_prediction_costs_tries_and_no_truth() -> None:
     first = msgspec.structs.replace(tried(None, 8 * GIB, 7 * GIB, 9 * GIB), surely=6 * GIB, at_least=5 * GIB)
     found = Search(tries=8, ceiling=140 * GIB)
     found.tell(first)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.corpus.whatif import Proof, Tried, around, lines
-from tests.gpu.foretold import SCRIPTS
+from tests.gpu.predicted import SCRIPTS
 from tfmemtop import recording
 from tfmemtop.events import Trace
 from tfmemtop.probe.build import REPLAY, build

@@ -79,16 +79,17 @@ def test_a_step_that_is_longer_than_was_thought_gets_another_window() -> None:
     assert (step.opened, step.closed, step.steps) == (Opened.PEAK, Closed.STEP, 1)
 
 
-def test_where_the_failing_step_has_no_names_the_last_recorded_one_tells() -> None:
+def test_a_failing_step_with_a_larger_batch_is_named_after_the_last_recorded_one() -> None:
+    """It failed in layer2, so that layer0 and layer1 had been computed."""
     (one,) = chosen(folded("batch-too-large"))
     assert one.window.steps == 1
     rows = {row.name: row for row in standing(one.window, one.hooked, By.LAYER).holders}
     assert [rows[f"layer{number}"].bytes // MIB for number in range(5)] == [16, 16, 16, 16, 32]
     for text in (why("batch-too-large"), summary("batch-too-large")):
         assert (
-            "While it waited, 98.0 MiB were in use. 64.0 MiB of it were allocated after the last recorded step and "
-            "have no name. At the peak of the last step that was recorded, 15 s before the failure, most of 114.0 MiB "
-            "was held by layer4 32.0 MiB, AddV2 16.0 MiB and layer0 16.0 MiB." in text
+            "While it waited, 8 s before the failure, most of 98.0 MiB was held by an argument of a call 32.0 MiB, "
+            "layer0 ~32.0 MiB and layer1 ~32.0 MiB. What has a ~ was allocated before the window of that wait. It has "
+            "the sizes of the last recorded step, times 2, and is named after it." in text
         )
 
 

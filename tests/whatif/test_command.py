@@ -16,7 +16,7 @@ from tests.whatif.traced import session, write
 from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
 from tfmemtop.probe.build import build
 from tfmemtop.reports.whatif import page, to_json
-from tfmemtop.state.foretold import foretold, together
+from tfmemtop.state.predicted import predicted, together
 from tfmemtop.units import MIB
 from tfmemtop.whatif.cards import cards
 
@@ -126,7 +126,7 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
         *(streams.allocator(2.0, 100, 8 * GIB, 10 * GIB, 12 * GIB), streams.device_reading(2.1, {100: 13 * GIB})),
         replayed_on_a_gpu(),
     ]
-    (view,) = foretold(streams.fold(stream))
+    (view,) = predicted(streams.fold(stream))
     assert [row.fits for row in view.rows] == [True, False, None, True, True]
     assert view.beside == GIB and view.total(12 * GIB) == 13 * GIB
     text = "\n".join(page([view], [("16 GB T4", 15 * GIB, False), ("24 GB L4", 22 * GIB, True)]))
@@ -159,7 +159,7 @@ def test_logical_devices_that_share_a_gpu_fit_only_together() -> None:
         *(streams.session(), streams.run(), streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),
         *(streams.effective(0.5, 100), streams.alive(1.0, 100), replayed_on_a_gpu(), second),
     ]
-    views = foretold(streams.fold(stream))
+    views = predicted(streams.fold(stream))
     present, off = together(views)
     assert present.devices == ("GPU:0", "GPU:1") and present.present
     assert (present.limit, present.fits) == (32 * GIB, False), "one that does not fit is enough"

@@ -14,7 +14,7 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, HookEnd, Replayed, Trace
 from tfmemtop.session.whatif import ask_later
 from tfmemtop.session.whatif import traced as traced_in
-from tfmemtop.state.foretold import foretold
+from tfmemtop.state.predicted import predicted
 
 pytestmark = pytest.mark.tensorflow
 
@@ -45,7 +45,7 @@ async def test_a_complete_trace_is_replayed_and_its_table_published(events: list
     told = await replayed(events)
     assert told.missing is None and told.present is not None
     assert (told.present.in_order.peak, told.present.limit) == (traced[1].peak, 4096 << 20)
-    (view,) = foretold(fold([*events, told]))
+    (view,) = predicted(fold([*events, told]))
     assert view.share == 1.0 and view.measured is not None and view.rows[0] is told.present
     # A screen can ask by itself, with the same answer.
     (pool,) = traced_in(fold(events))

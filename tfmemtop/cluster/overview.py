@@ -34,7 +34,8 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     """A rank on a GPU, a GPU without one, or a target that does not answer. Sizes are bytes, shares from 0 to 1.
 
     ``in_use`` is the highest since the scrape before, where that is told. ``used`` and ``total`` are the whole card's.
-    ``rising`` is in bytes a second. ``silent_s`` is how long there has been ``silence``, or at least so long.
+    ``rising`` is in bytes a second, ``pace`` in steps a second. ``silent_s`` is how long there has been ``silence``,
+    or at least so long.
     """
 
     instance: str
@@ -57,6 +58,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     idle: bool = False
     silence: Silence | None = None
     silent_s: float = 0.0
+    pace: float | None = None
 
     @property
     def key(self) -> Pool:
@@ -130,6 +132,7 @@ class Cluster:
         self._old: dict[str, float] = {}  # seconds, by instance
         self._idle: set[Card] = set()
         self._rising: dict[Pool, float] = {}
+        self._paces: dict[tuple[str, str, str], float] = {}  # by instance, run, rank
         self._last: dict[Pool, tuple[Row, float]] = {}  # with figures, and when it was seen last
         self._now = 0.0
 
@@ -215,11 +218,15 @@ class Cluster:
         }
 
     def _take_trends(self, found: Iterable[Series]) -> None:
-        self._idle, self._rising = set(), {}
+        self._idle, self._rising, self._paces = set(), {}, {}
         for one in found:
             if one.metric.means == "idle":
                 self._idle.add(_card(one.metric))
-            elif (number := one.number) is not None:
+            elif (number := one.number) is None:
+                continue
+            elif one.metric.means == "pace":
+                self._paces[label(one.metric.instance), label(one.metric.run), rank_of(one.metric)] = number
+            else:
                 self._rising[_pool(one.metric)] = number
 
     @property
@@ -263,6 +270,7 @@ class Cluster:
             card in self._idle,
             Silence.ENDED if (instance, run) in self._ended else None if old is None else Silence.OLD,
             old or 0.0,
+            self._paces.get((instance, run, rank)),
         )
 
     def _found(self, instance: str, run: str, uuid: str) -> tuple[tuple[str, str], ...]:

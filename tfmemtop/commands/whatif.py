@@ -20,7 +20,7 @@ from tfmemtop.options import Refusal
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.session.whatif import ask, traced
 from tfmemtop.state import State, apply
-from tfmemtop.state.foretold import foretold
+from tfmemtop.state.predicted import predicted
 from tfmemtop.whatif.cards import cards
 from tfmemtop.words.whatif import NO_TRACE, NOT_REPLAYED
 
@@ -52,7 +52,7 @@ def run(arguments: Arguments) -> int:
     if state.run is None or number not in (None, state.run.run):
         raise no_run(path, number)
     _replay(state)
-    views = foretold(state, arguments.device)
+    views = predicted(state, arguments.device)
     if not views:
         raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else NO_TRACE}")
     if arguments.json:
@@ -65,7 +65,7 @@ def run(arguments: Arguments) -> int:
 def _replay(state: State) -> None:
     """Replay here what was not, or could not be, while it ran."""
     for pool in list(traced(state)):
-        known = foretold(state, pool.device)
+        known = predicted(state, pool.device)
         here = pool.here()
         if here is None or any(view.pid == pool.pid and not view.replayed.missing for view in known):
             continue

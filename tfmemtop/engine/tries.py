@@ -91,7 +91,7 @@ class Tries:
             await asyncio.wait_for(self._news.wait(), _LOOK_S)
 
     async def _replayed(self) -> None:
-        """Wait for what the try's allocations foretell: it may have ended before they were replayed."""
+        """Wait for what the try's allocations predict: it may have ended before they were replayed."""
         until = self._stream.now() + _REPLAY_S
         while self._watch.replays.going and not self.interrupted and self._stream.now() < until:
             await self._look()

@@ -16,12 +16,12 @@ _BACK = 25
 """Where a prediction failed, the next try is a 25th below it: fragmentation and rounding take a few percent."""
 
 _BACK_FAR = 5
-"""The same where it was foretold by replays of runs far below: what these need besides the batch weighs much there."""
+"""The same where it was predicted by replays of runs far below: what these need besides the batch weighs much there."""
 
 _FAR = 8  # times
 
 _ABOVE = 1.02
-"""The smallest limit that really passes, as a multiple of the lower end of what is foretold."""
+"""The smallest limit that really passes, as a multiple of the lower end of what is predicted."""
 
 _BEFORE = 0.85
 """After a single try that passed, the next is so much of what it lets expect: two that passed say more than one."""
@@ -180,8 +180,8 @@ class LargestSearch:
             return self.wanted.highest
         if passed:
             return None
-        foretold = any(one.tried.at_least is not None for one in self.tried)
-        back = _BACK_FAR if foretold and _FAR * low < predicted else _BACK
+        replayed = any(one.tried.at_least is not None for one in self.tried)
+        back = _BACK_FAR if replayed and _FAR * low < predicted else _BACK
         return high - (max(1, high // back) << self._alike() - 1)
 
     def _near_one(self, high: int) -> int | None:

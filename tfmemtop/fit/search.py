@@ -54,7 +54,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
 
     ``peak_in_use`` and ``pool`` are the highest of the largest allocator, in bytes; ``speed`` is in
     ``speed_unit``, ``steps/s`` or ``allocations/s``; ``stalled_s`` seconds without any allocation. ``surely`` and
-    ``at_least`` are the smallest limits that the replay of its allocations foretells, in bytes; ``kept`` is what was in
+    ``at_least`` are the smallest limits that the replay of its allocations predicts, in bytes; ``kept`` is what was in
     use between two steps.
     """
 
@@ -147,7 +147,7 @@ class Search:
             return min(first, upper)
         if upper - low <= max(upper * CLOSE_SHARE, CLOSE_BYTES):
             return upper if upper != works else None
-        if works is not None and (below := self._foretold_to_fail()) is not None and low < below < upper:
+        if works is not None and (below := self._predicted_to_fail()) is not None and low < below < upper:
             return below
         middle = (low + upper) // 2
         if upper > low * 2 * _STRIDE:
@@ -155,12 +155,12 @@ class Search:
         return max(low + MIB, middle // MIB * MIB)
 
     def _first_guess(self, low: int) -> int:
-        """The limit to try after the first: what is foretold to be surely enough, or else the peak in use."""
+        """The limit to try after the first: what is predicted to be surely enough, or else the peak in use."""
         surely = self.tried[0].surely
         return max(whole_mib(surely if surely is not None else self.tried[0].peak_in_use or 0), low + MIB)
 
-    def _foretold_to_fail(self) -> int | None:
-        """The largest limit under which the run is foretold to fail, whole MiB."""
+    def _predicted_to_fail(self) -> int | None:
+        """The largest limit under which the run is predicted to fail, whole MiB."""
         at_least = self.tried[0].at_least
         return None if at_least is None else whole_mib(at_least) - MIB
 

@@ -186,7 +186,7 @@ class Watch:
         over = self._ended_at if self._ended_at is not None else now
         how = self._outcome(complained, interrupted)
         replayed = self._speaking()
-        foretold = replayed.least(self._growth) if replayed else None
+        predicted = replayed.least(self._growth) if replayed else None
         speed, unit = self._speed(over) if how.passed else (None, "")
         return Tried(
             limit=limit,
@@ -197,8 +197,8 @@ class Watch:
             speed=speed,
             speed_unit=unit,
             stalled_s=round(self._stall(over), 3) if self._began is not None else 0.0,
-            surely=foretold.surely if foretold else None,
-            at_least=foretold.at_least if foretold else None,
+            surely=predicted.surely if predicted else None,
+            at_least=predicted.at_least if predicted else None,
             kept=replayed.kept if replayed else None,
         )
 

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from tfmemtop.events import SettingReplayed
-from tfmemtop.state.foretold import Foretold, together
+from tfmemtop.state.predicted import Predicted, together
 from tfmemtop.units import UNKNOWN
 from tfmemtop.words import whatif
 from tfmemtop.words.safe import safe
@@ -17,7 +17,7 @@ Card = tuple[str, int, bool]
 _EMPTY = ("", UNKNOWN)
 
 
-def page(views: Sequence[Foretold], cards: Sequence[Card]) -> list[str]:
+def page(views: Sequence[Predicted], cards: Sequence[Card]) -> list[str]:
     """The tables of all pools, and then which card would do for the first."""
     lines: list[str] = []
     for view in views:
@@ -34,7 +34,7 @@ def page(views: Sequence[Foretold], cards: Sequence[Card]) -> list[str]:
     return [safe(line) for line in lines]
 
 
-def _pool(view: Foretold) -> list[str]:
+def _pool(view: Predicted) -> list[str]:
     lines = [whatif.title(view), *whatif.basis(view)]
     if view.replayed.missing:
         return [*lines, *filter(None, (view.replayed.missing, view.replayed.remedy))]
@@ -62,7 +62,7 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     return ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
-def to_json(view: Foretold) -> dict[str, Any]:
+def to_json(view: Predicted) -> dict[str, Any]:
     """The table of one pool as keys and values; sizes in bytes.
 
     ``fits`` is null where some runs would fail. ``outgrown``: the run later needed more than what was replayed.
@@ -87,6 +87,6 @@ def _row(row: SettingReplayed) -> dict[str, Any]:
     }
 
 
-def _ends(view: Foretold, growth: bool) -> dict[str, int] | None:
+def _ends(view: Predicted, growth: bool) -> dict[str, int] | None:
     least = view.least(growth)
     return None if least is None else {"surely": least.surely, "at_least": least.at_least}

@@ -29,6 +29,11 @@ def unusual(apart: float, usual: float, spread: float) -> bool:
     return abs(apart) > max(_SHARE * usual, _LEAST, _SPREADS * spread)
 
 
+def unusual_pace(apart: float, usual: float, spread: float) -> bool:
+    """Whether a rate that is *apart* from the *usual* one is a difference, where ranks differ by *spread* anyway."""
+    return abs(apart) > max(_SHARE * usual, _SPREADS * spread)
+
+
 _GAP = 0.05
 """Shares of all stretches: a difference that stops for so short a time goes on, and one that is shorter is none."""
 _STEADY = 1.25
@@ -240,7 +245,7 @@ def _paces(ranks: Sequence[Rank]) -> Iterator[Pace]:
             continue
         usual = median([*others, rate]) if len(others) > 1 else others[0]
         spread = median(abs(other - usual) for other in others) if len(others) > 2 else 0.0
-        if abs(rate - usual) > max(_SHARE * usual, _SPREADS * spread) and (len(rates) > 2 or rate < usual):
+        if unusual_pace(rate - usual, usual, spread) and (len(rates) > 2 or rate < usual):
             yield Pace(number, 1 - rate / usual, rate, usual)
 
 

@@ -6,9 +6,9 @@ from tfmemtop.events import Replayed, SmallestLimits
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.settings import Growth
 from tfmemtop.state import State
-from tfmemtop.state.foretold import HIGHER_LATER, Foretold, foretold
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import RunState
+from tfmemtop.state.predicted import HIGHER_LATER, Predicted, predicted
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def replayed_limits(state: State, run: RunState, device: str, growth: Growth | N
     """Of *device* in *run*, the newest, with *growth* or as it is there; ``None`` if no replay speaks for it."""
     if run is not state.run:
         return None
-    view = next((view for view in foretold(state, device) if of_run(state, view.pid)), None)
+    view = next((view for view in predicted(state, device) if of_run(state, view.pid)), None)
     if view is None or not _speaks_for(view, run, device):
         return None
     present = view.replayed.present
@@ -90,7 +90,7 @@ def replayed_limits(state: State, run: RunState, device: str, growth: Growth | N
     return None if least is None else _limits(view, run.peaks[device], least, wanted)
 
 
-def _speaks_for(view: Foretold, run: RunState, device: str) -> bool:
+def _speaks_for(view: Predicted, run: RunState, device: str) -> bool:
     """Whether what came after the recorded allocations needed no more than they did."""
     replayed, present = view.replayed, view.replayed.present
     if replayed.lost or replayed.missing or present is None or not present.in_order.fits:
@@ -101,7 +101,7 @@ def _speaks_for(view: Foretold, run: RunState, device: str) -> bool:
     return run.peaks[device] <= known.peak * HIGHER_LATER and (pool is None or pool <= known.peak_pool)
 
 
-def _limits(view: Foretold, peak: int, least: SmallestLimits, growth: Growth) -> ReplayedLimits:
+def _limits(view: Predicted, peak: int, least: SmallestLimits, growth: Growth) -> ReplayedLimits:
     assert view.replayed.present is not None
     more = max(0, peak - view.replayed.present.in_order.peak)
     replayed = view.replayed

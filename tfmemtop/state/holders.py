@@ -1,9 +1,10 @@
 """Who holds what a pool has in use, at a moment of a window: rows that add up to the byte. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tfmemtop.events import Holders, Holding, OperationLine
@@ -31,7 +32,8 @@ class Part:
 
     ``operation`` is TensorFlow's whole name, empty if there is none. ``shape`` is ``None`` if it is not known.
     ``kept`` if it outlives the beginning of the backward pass that follows. ``python_name`` is that of the variable,
-    or what Python holds the tensor by; empty if it is neither.
+    or what Python holds the tensor by; empty if it is neither. ``likely`` if it was not
+    recorded, but follows from the step before.
     """
 
     operation: str
@@ -46,6 +48,7 @@ class Part:
     kind: Kind
     layer: str
     kept: bool
+    likely: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +105,19 @@ def standing(window: Holders, hooked: Hooked, by: By, at: int | None = None) -> 
     return owners.once(("standing", by, event), lambda: _standing(window, owners, by, event))
 
 
-def _standing(window: Holders, owners: Attribution, by: By, at: int) -> Standing:
+def standing_with(window: Holders, hooked: Hooked, by: By, at: int, known: Mapping[int, Owner]) -> Standing:
+    """The same, where the owners of spans at some places are *known* otherwise."""
+    owners = attribution(window, hooked)
+    # With what is known, so that it lives, and its identity is its own, as long as the answer.
+    return owners.once(("standing", by, at, id(known)), lambda: (known, _standing(window, owners, by, at, known)))[1]
+
+
+def _standing(
+    window: Holders, owners: Attribution, by: By, at: int, known: Mapping[int, Owner] = MappingProxyType({})
+) -> Standing:
     course = unpacked(window)
-    of, holdings = owners.of, course.holdings
+    of = [known.get(place, owner) for place, owner in enumerate(owners.of)] if known else owners.of
+    holdings = course.holdings
     alive: dict[tuple[int, int], list[int]] = {}  # places, by owner and holding
     for place in course.alive(at):
         alive.setdefault((id(of[place]), holdings[place]), []).append(place)
@@ -172,6 +185,7 @@ def _part(owner: Owner, size: int, requested: int, count: int) -> Part:
         kind=owner.kind,
         layer=owner.layer,
         kept=owner.kept,
+        likely=owner.likely,
     )
 
 

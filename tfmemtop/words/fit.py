@@ -166,7 +166,7 @@ def finding(search: Search) -> list[str]:
 def conclusion(search: Search, stopped: Stopped | None, hint: HookAbsence | None) -> list[str]:
     """:func:`finding`, with why the search was *stopped* before its end and why the hook is absent (*hint*), if so."""
     said = finding(search) if search.tried else ["Nothing was found: no try was completed."]
-    said += foretold(search)
+    said += predicted(search)
     if stopped:
         said.append(f"The search was not completed: {stopped_words(stopped)}.")
     if hint:
@@ -174,7 +174,7 @@ def conclusion(search: Search, stopped: Stopped | None, hint: HookAbsence | None
     return said
 
 
-def foretold(search: Search) -> list[str]:
+def predicted(search: Search) -> list[str]:
     """What the replay of the first try predicted, beside what the tries proved; empty if it predicted nothing."""
     first = search.tried[0] if search.tried else None
     if first is None or first.surely is None or first.at_least is None:

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from tfmemtop.events import SettingReplayed
 from tfmemtop.events.device_names import is_gpu
-from tfmemtop.state.foretold import Foretold, Together
 from tfmemtop.state.operation_names import Layers, Phase, named
+from tfmemtop.state.predicted import Predicted, Together
 from tfmemtop.units import MIB, UNKNOWN, format_bytes, format_count, format_short
 from tfmemtop.words.counting import counted
 from tfmemtop.words.holders import operation
@@ -45,7 +45,7 @@ class CardRow(NamedTuple):
     off: str
 
 
-def title(view: Foretold) -> str:
+def title(view: Predicted) -> str:
     """What the table is of."""
     return f"What if: {view.device} of process {view.pid} under other settings"
 
@@ -62,7 +62,7 @@ def aligned(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[s
     ]
 
 
-def basis(view: Foretold) -> Iterator[str]:
+def basis(view: Predicted) -> Iterator[str]:
     """What it all rests on."""
     replayed, share = view.replayed, view.share
     steps = f" of {counted(replayed.steps, 'step')}" if replayed.steps else ""
@@ -80,7 +80,7 @@ def basis(view: Foretold) -> Iterator[str]:
         yield "Later steps were not replayed: a run that needs more later needs a larger limit."
 
 
-def cells(view: Foretold, row: SettingReplayed) -> tuple[str, ...]:
+def cells(view: Predicted, row: SettingReplayed) -> tuple[str, ...]:
     """A row of the table, a text for each of :data:`COLUMNS`."""
     outcome = row.outcome
     growth = ("on" if row.growth else "off") + ("" if row.collects is view.collects else _collecting(row.collects))
@@ -104,7 +104,7 @@ def cells(view: Foretold, row: SettingReplayed) -> tuple[str, ...]:
     )
 
 
-def remark(view: Foretold, row: SettingReplayed) -> str:
+def remark(view: Predicted, row: SettingReplayed) -> str:
     """What stands behind a row: that it is the present one and what was measured, or why it fails; empty for others."""
     told = []
     if row is view.replayed.present:
@@ -133,7 +133,7 @@ def _operation(name: str) -> str:
     return f"{layer}, {one.phase.value}," if one.phase is Phase.BACKWARD else layer
 
 
-def _present(view: Foretold) -> str:
+def _present(view: Predicted) -> str:
     now = view.measured
     if now is None or now.peak is None:
         return "the present setting"
@@ -142,7 +142,7 @@ def _present(view: Foretold) -> str:
     return f"the present setting; measured: {figures}"
 
 
-def smallest(view: Foretold) -> Iterator[str]:
+def smallest(view: Predicted) -> Iterator[str]:
     """The smallest limits, as sentences."""
     for growth in (True, False):
         least = view.least(growth)
@@ -159,7 +159,7 @@ def smallest(view: Foretold) -> Iterator[str]:
             )
 
 
-def _for_what(view: Foretold) -> str:
+def _for_what(view: Predicted) -> str:
     return " for what was recorded" if view.outgrown else ""
 
 
@@ -189,7 +189,7 @@ def together_sentence(row: Together) -> str:
     return f"{devices} {fit} {limit}, {growth}{which}: pools of {format_short(row.pool)}{total}."
 
 
-def asynchronous(view: Foretold) -> str | None:
+def asynchronous(view: Predicted) -> str | None:
     """What is known of cuda_malloc_async, which cannot be replayed; ``None`` for the CPU."""
     if not is_gpu(view.device):
         return None
@@ -199,21 +199,21 @@ def asynchronous(view: Foretold) -> str | None:
     )
 
 
-def card_heading(view: Foretold, growth: bool) -> str:
+def card_heading(view: Predicted, growth: bool) -> str:
     """Over the column of a growth in the table of cards: with the limit that its rows go by."""
     least = view.least(growth)
     limit = "" if least is None else f", limit {typed(least.surely)}"
     return f"growth {'on' if growth else 'off'}{limit}"
 
 
-def card_rows(view: Foretold, cards: Sequence[tuple[str, int, bool]]) -> Iterator[CardRow]:
+def card_rows(view: Predicted, cards: Sequence[tuple[str, int, bool]]) -> Iterator[CardRow]:
     """For each card, by its name and usable bytes, and whether these were measured, whether the run fits."""
     for name, usable, measured in cards:
         about = "" if measured and view.measured_beside else "~"
         yield CardRow(name, _on_card(view, True, usable, about), _on_card(view, False, usable, about))
 
 
-def _on_card(view: Foretold, growth: bool, usable: int, about: str) -> str:
+def _on_card(view: Predicted, growth: bool, usable: int, about: str) -> str:
     least = view.least(growth)
     needs = None if least is None else view.total(least.surely)
     lowest = None if least is None else view.total(least.at_least)

@@ -6,7 +6,7 @@ from textual.geometry import clamp
 
 from tfmemtop.events import SettingReplayed
 from tfmemtop.state import State
-from tfmemtop.state.foretold import Foretold, foretold, together
+from tfmemtop.state.predicted import Predicted, predicted, together
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
@@ -36,9 +36,9 @@ class WhatIfPanel(MovedPanel):
         self._spots: dict[int, int] = {}
 
     @property
-    def view(self) -> Foretold | None:
+    def view(self) -> Predicted | None:
         """The pool that is shown."""
-        known = foretold(self.state)
+        known = predicted(self.state)
         return known[self.which % len(known)] if known else None
 
     @property
@@ -59,7 +59,7 @@ class WhatIfPanel(MovedPanel):
         rows = view.rows
         if not rows:
             return lines
-        shared = [row for row in together(foretold(self.state)) if view.device in row.devices]
+        shared = [row for row in together(predicted(self.state)) if view.device in row.devices]
         last = [*whatif.smallest(view), *map(whatif.together_sentence, shared)]
         last += [*filter(None, [whatif.asynchronous(view)]), whatif.NO_TIME]
         below = _wrapped(last, width) if height >= _LAST_LEAST else []
@@ -75,7 +75,7 @@ class WhatIfPanel(MovedPanel):
         return [*lines, [], *below]
 
     def _table(
-        self, view: Foretold, rows: list[SettingReplayed], seen: range, at: int, width: int, above: int
+        self, view: Predicted, rows: list[SettingReplayed], seen: range, at: int, width: int, above: int
     ) -> list[Line]:
         texts = [whatif.cells(view, row) for row in rows]
         used = [

@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from tfmemtop.session.session import Session
 from tfmemtop.session.whatif import ask_later, traced
 from tfmemtop.state.fold import apply
-from tfmemtop.state.foretold import foretold
+from tfmemtop.state.predicted import predicted
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels.whatif_panel import WhatIfPanel
 from tfmemtop.ui.screens.drawn import Changed
@@ -37,7 +37,7 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
     async def _replay(self) -> None:
         """Have replayed what was recorded, in a process of its own; what that says goes into the state."""
         state = self.session.state
-        known = {(view.pid, view.device) for view in foretold(state) if not view.replayed.missing}
+        known = {(view.pid, view.device) for view in predicted(state) if not view.replayed.missing}
         pools = [pool for pool in traced(state) if (pool.pid, pool.device) not in known]
         here = [found for pool in pools if (found := pool.here())]
         self.panel.said = whatif_screen.REPLAYING if here else whatif_screen.NOT_HERE
@@ -56,13 +56,13 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
             hints.append((f"{self.panel.glyphs.up}{self.panel.glyphs.down}", "setting"))
             if self.session.may_change:
                 hints += [("Enter", "take for the next run"), ("R", "relaunch")]
-        known = foretold(self.panel.state)
+        known = predicted(self.panel.state)
         if len(known) > 1:
             hints.append(("Tab", known[(self.panel.which + 1) % len(known)].device))
         return [*hints, ("F1", "help")]
 
     def action_other(self, step: int) -> None:
-        self.panel.which = (self.panel.which + step) % max(1, len(foretold(self.panel.state)))
+        self.panel.which = (self.panel.which + step) % max(1, len(predicted(self.panel.state)))
         self.post_message(Changed())
 
     def action_take(self) -> None:

@@ -14,7 +14,7 @@ HIGHER_LATER = 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class Predicted:
     """The replays of one pool; ``measured`` is the newest reading of its allocator.
 
     ``beside`` bytes of the process's memory on that GPU are no pool: its context and what lies outside, as they were
@@ -71,7 +71,7 @@ class Foretold:
         return self.replayed.least(growth)
 
 
-def foretold(state: State, device: str | None = None) -> list[Foretold]:
+def predicted(state: State, device: str | None = None) -> list[Predicted]:
     """Of the pools of the newest run that were replayed, or of *device* alone; that with the highest peak first."""
     found = [
         _view(state, pid, process.hooked, windows.replayed)
@@ -100,9 +100,9 @@ class Together:
     present: bool = False
 
 
-def together(views: Sequence[Foretold]) -> list[Together]:
+def together(views: Sequence[Predicted]) -> list[Together]:
     """For each GPU with several logical devices of a process: the present setting, and the limits that are enough."""
-    shared: dict[tuple[int, int], list[Foretold]] = {}
+    shared: dict[tuple[int, int], list[Predicted]] = {}
     for view in views:
         if view.gpu is not None:
             shared.setdefault((view.pid, view.gpu), []).append(view)
@@ -120,14 +120,14 @@ def together(views: Sequence[Foretold]) -> list[Together]:
     return found
 
 
-def _surely(view: Foretold, growth: bool) -> SettingReplayed | None:
+def _surely(view: Predicted, growth: bool) -> SettingReplayed | None:
     """The row of the limit that is surely enough."""
     least = view.least(growth)
     rows = [row for row in view.rows if least and (row.growth, row.limit) == (growth, least.surely)]
     return next((row for row in rows if row.collects is view.collects), None)
 
 
-def _sum(devices: Sequence[Foretold], rows: Sequence[SettingReplayed], present: bool) -> Together:
+def _sum(devices: Sequence[Predicted], rows: Sequence[SettingReplayed], present: bool) -> Together:
     limits = [row.limit for row in rows]
     fits = [row.fits for row in rows]
     pool = sum(row.outcome.peak_pool for row in rows)
@@ -146,7 +146,7 @@ def _alike(one: SettingReplayed, other: SettingReplayed) -> bool:
     return (one.growth, one.collects, one.limit) == (other.growth, other.collects, other.limit)
 
 
-def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Foretold:
+def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Predicted:
     gpu = device_of(state, pid, replayed.device)
     beside, measured = None, False
     if is_gpu(replayed.device):
@@ -155,7 +155,7 @@ def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Foretol
         beside, measured = (USUAL_CONTEXT + USUAL_LIBRARIES, False) if read is None else (read, True)
     whole = gpu.info.total if gpu else None
     index = gpu.info.index if gpu else None
-    return Foretold(pid, replayed, hooked.allocators.get(replayed.device), beside, measured, whole, index)
+    return Predicted(pid, replayed, hooked.allocators.get(replayed.device), beside, measured, whole, index)
 
 
 def _beside(state: State, pid: int, index: int | None) -> int | None:

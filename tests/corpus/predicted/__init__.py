@@ -1,4 +1,4 @@
-"""Scripts whose smallest limit is foretold and then proved: those of ``tests/corpus/limited`` that fit, and a few more.
+"""Scripts whose smallest limit is predicted and then proved: those of ``tests/corpus/limited`` that fit, and others.
 
 Each prints ``done`` as its last line.
 """

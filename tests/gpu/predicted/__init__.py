@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.corpus.foretold import SCRIPTS as ON_THE_CPU
+from tests.corpus.predicted import SCRIPTS as ON_THE_CPU
 
 _RESNET = str(Path(__file__).with_name("resnet50.py"))
 _TAKEN = ("keras_cnn", "transformer", "v1_session", "shapes", "leak", "eager")
