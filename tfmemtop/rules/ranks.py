@@ -6,9 +6,11 @@ differ among one another anyway is not told.
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeVar
+
+import msgspec
 
 from tfmemtop.ending import Ending
 from tfmemtop.state.common import ENOUGH_S, ENOUGH_STEPS
@@ -284,10 +286,15 @@ def _versions(ranks: Sequence[Rank]) -> Iterator[OtherTensorFlow]:
 
 
 def _settings(ranks: Sequence[Rank]) -> Iterator[OtherSettings]:
-    settled = [rank.figures.settings if rank.figures.settings.settled else None for rank in ranks]
+    settled = [_but_gpus(rank.figures.settings) if rank.figures.settings.settled else None for rank in ranks]
     hashed = {repr(settings): settings for settings in settled if settings}
     for number, mine, usual in _unusual([repr(settings) if settings else None for settings in settled]):
         yield OtherSettings(number, hashed[mine], hashed[usual])
+
+
+def _but_gpus(settings: InEffect) -> InEffect:
+    """Without the choice of GPUs: ranks on one host have a GPU each."""
+    return replace(settings, chosen=msgspec.structs.replace(settings.chosen, gpus=None))
 
 
 def _unusual(values: Sequence[K | None]) -> Iterator[tuple[int, K, K]]:

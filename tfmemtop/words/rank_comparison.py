@@ -62,10 +62,14 @@ def heading(laid: Laid) -> str:
 
 def sentences(laid: Laid, found: Sequence[Differs], missing: Sequence[int]) -> list[str]:
     """How the ranks differ, a line each; ranks that differ alike have one together. Says so if none does."""
-    groups: dict[Differs, list[int]] = {}
+    groups: list[tuple[Differs, list[int]]] = []
     for one in found:
-        groups.setdefault(replace(one, rank=-1), []).append(one.rank)
-    lines = [_sentence(laid, replace(one, rank=ranks[0]), ranks) for one, ranks in groups.items()]
+        alike = next((ranks for first, ranks in groups if replace(first, rank=one.rank) == one), None)
+        if alike is None:
+            groups.append((one, [one.rank]))
+        else:
+            alike.append(one.rank)
+    lines = [_sentence(laid, one, ranks) for one, ranks in groups]
     if len(lines) > _MOST:
         lines[_MOST:] = [f"{counted(len(lines) - _MOST, 'further difference')} not listed; --json has all."]
     if not lines and all(rank.figures.peak_in_use is None for rank in laid.ranks):
