@@ -60,6 +60,13 @@ def test_real_ranks_of_three_versions_and_one_without_tensorflow(capsys: pytest.
     assert compared(capsys, *VERSIONS[1:3])[-2] == "Rank 2 has TensorFlow 2.12.1, rank 1 2.21.0."
 
 
+def test_two_real_workers_with_a_gpu_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """NCCL on two H200. Rank 1 keeps 1 GiB more from step 80 on. That each has another GPU is no difference."""
+    lines = compared(capsys, *(str(RECORDINGS / "ranks" / f"h200-{rank}.jsonl.gz") for rank in range(2)))
+    assert lines[0] == "2 ranks of job 42, compared over the same steps:"
+    assert lines[6:] == ["Rank 1 has up to 1.4 GiB more in use than rank 0 from step ~75 on."]
+
+
 def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     said = compared(capsys, *LOOP)[8:]
     told = json.loads("\n".join(compared(capsys, "--json", *LOOP)))
@@ -88,6 +95,7 @@ def rank(
     started: float = 1.7e9,
     job: str = "812",
     read: bool = True,
+    limit: int | None = None,
 ) -> str:
     """The recording of a rank with 2 GiB in use; *extra* is what it has more from a step on."""
     place = Placement(job=job, rank=number, ranks=of, host=f"node{number}", source="slurm")
@@ -98,7 +106,7 @@ def rank(
         for event in stream
         if tensorflow or not isinstance(event, events.Hook)
     ]
-    stream += [effective(True)] if read else []
+    stream += [effective(True, limit=limit)] if read else []
     size = 2 * GIB
     for step in range(steps + 1):
         t = 3.0 + step / rate
@@ -116,6 +124,15 @@ def rank(
         writer.write(event)
     writer.close()
     return str(name)
+
+
+def test_ranks_with_the_same_other_settings_have_a_line_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [rank(tmp_path, number, of=5, limit=8 * GIB if number > 2 else None) for number in range(5)]
+    assert compared(capsys, *names)[9:] == [
+        "Ranks 3 and 4 have other settings: growth on, limit 8.0 GiB, bfc; others growth on, bfc."
+    ]
 
 
 def test_ranks_that_are_alike_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

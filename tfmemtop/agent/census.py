@@ -18,6 +18,7 @@ from .paths import Held
 from .tensors import Look, Tensor, Tensors
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
 
 PACE_S = 30.0
@@ -122,6 +123,17 @@ class Census:
         if len(self._entries) >= self._prune_at:
             self._entries = [entry for entry in self._entries if entry.reference() is not None]
             self._prune_at = max(_PRUNE, 2 * len(self._entries))
+
+    def found_earlier(self, found: "Sequence[tuple[Any, str, Optional[str]]]") -> None:
+        """These were made before we came: each a variable, its kind and Keras's path of it."""
+        known = {id(entry.reference()) for entry in self._entries}
+        self._entries[:0] = [Entry(*each) for each in found if id(each[0]) not in known]
+        self._prune_at = max(_PRUNE, 2 * len(self._entries))
+        self._made += 1
+
+    def begin_again(self) -> None:
+        """Another engine knows nothing yet."""
+        self._sent, self._taken = None, float("-inf")
 
     def session_made(self, session: Any) -> None:
         """There is a *session*, TF 1's way to run a graph: from now on the graph's variables have memory."""

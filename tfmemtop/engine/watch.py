@@ -9,7 +9,7 @@ from collections.abc import Callable
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
 from tfmemtop.engine.process.exporter import Exporter
-from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark, xla_folder
+from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark, told, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
@@ -148,11 +148,16 @@ class Watch:
         self.runs.start(run)
         self.readings.hurry()
 
-    def attach(self, pid: int) -> bool:
-        """Read a process from outside from now on, in place of one that was read before; whether there is one."""
+    def attach(self, pid: int, *, inject: bool = False) -> bool:
+        """Read a process from outside from now on, in place of one that was read before; whether there is one.
+
+        With *inject*, its Python is asked to let the hook in, which then reads it.
+        """
         if not self._outside.follow(pid):
             return False
         self.readings.adopt(pid)
+        if inject:
+            self._outside.inject()
         return True
 
     @property
@@ -228,11 +233,12 @@ def open_watch(
     replays = Replays(stream)
 
     def ours() -> frozenset[int]:
-        return probes.sessions() | replays.sessions() | ({exporter.pid} if exporter else set())
+        return probes.sessions() | outside.sessions() | replays.sessions() | ({exporter.pid} if exporter else set())
 
     kernel = launch.kernel.pid if launch.kernel else None
     readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked, kernel, helper), ours, nvml)
-    outside = FromOutside(stream, dumps_in, chunks.take, launch.interval_s)
+    telling = told(launch, folder.hook_socket)
+    outside = FromOutside(stream, dumps_in, chunks.take, launch.interval_s, telling)
     xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
     drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]
     if pump is not None:

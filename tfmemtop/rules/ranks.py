@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeVar
 
+import msgspec
+
 from tfmemtop.ending import Ending
 from tfmemtop.state.common import ENOUGH_S, ENOUGH_STEPS
 from tfmemtop.state.in_effect import InEffect
@@ -290,12 +292,15 @@ def _versions(ranks: Sequence[Rank]) -> Iterator[OtherTensorFlow]:
 
 
 def _settings(ranks: Sequence[Rank]) -> Iterator[OtherSettings]:
-    # What TensorFlow does counts, and not who asked for it.
-    effects = (rank.figures.settings for rank in ranks)
-    settled = [replace(one, chosen=one.chosen_beside) if one.settled else None for one in effects]
+    settled = [_effect(rank.figures.settings) if rank.figures.settings.settled else None for rank in ranks]
     hashed = {repr(settings): settings for settings in settled if settings}
     for number, mine, usual, only in _unusual([repr(settings) if settings else None for settings in settled]):
         yield OtherSettings(number, hashed[mine], hashed[usual], only)
+
+
+def _effect(settings: InEffect) -> InEffect:
+    """What TensorFlow does, whoever asked for it. Without the choice of GPUs: ranks on one host have a GPU each."""
+    return replace(settings, chosen=msgspec.structs.replace(settings.chosen_beside, gpus=None))
 
 
 def _unusual(values: Sequence[K | None]) -> Iterator[tuple[int, K, K, int | None]]:

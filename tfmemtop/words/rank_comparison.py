@@ -64,7 +64,7 @@ def sentences(laid: Laid, found: Sequence[Differs], missing: Sequence[int]) -> l
     """How the ranks differ, a line each; ranks that differ alike have one together. Says so if none does."""
     groups: list[tuple[Differs, list[int]]] = []
     for one in found:
-        alike = next((ranks for other, ranks in groups if other == replace(one, rank=other.rank)), None)
+        alike = next((ranks for first, ranks in groups if replace(first, rank=one.rank) == one), None)
         if alike is None:
             groups.append((one, [one.rank]))
         else:
