@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.cluster.recorded import cluster_screen, settled
 from tests.ui.recorded import events_until, recording_of, screen
 from tfmemtop.events import Run
 from tfmemtop.options import UiOptions
@@ -54,12 +55,22 @@ async def draw(
         return picture(app.screen._compositor.render_strips(), size[0], theme)
 
 
+async def draw_cluster(size: tuple[int, int]) -> str:
+    """The picture of the cluster's screen."""
+    app = cluster_screen(UiOptions())
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        return picture(app.screen._compositor.render_strips(), size[0], DARK)
+
+
 def main() -> None:
     os.environ["TZ"] = "UTC"
     time.tzset()
     for file, (name, t, size, keys) in PICTURES.items():
         (HERE / f"{file}.svg").write_text(asyncio.run(draw(name, t, size, keys)))
         print(f"{file}.svg")
+    (HERE / "cluster.svg").write_text(asyncio.run(draw_cluster((120, 30))))
+    print("cluster.svg")
 
 
 if __name__ == "__main__":

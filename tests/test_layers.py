@@ -77,6 +77,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "placement",
         "words.failure",  # why the exporter has failed
         *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
+        *("rules", "state"),  # which find where a window of allocations would tell more
         "metrics",  # whose process it starts, and hands the stream to
         "agent.layouts",  # the same table serves from inside and from outside
     },

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -179,26 +178,6 @@ def test_an_outline_has_fewer_readings_and_all_that_happened(tmp_path: Path) -> 
     assert len(starts(path)) > 3
 
 
-def test_a_killed_writer_leaves_everything_it_flushed(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl.gz"
-    program = """
-import os, signal, sys
-from tests.test_recording import SESSION, Writer, ev
-writer = Writer(sys.argv[1])
-writer.write(SESSION)
-for n in range(1000):
-    writer.write(ev.Output(t=n, run=1, text="x" * 50))
-writer.flush()
-writer.write(ev.Output(t=1000, run=1, text="never flushed"))
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    killed = subprocess.run([sys.executable, "-c", program, path], cwd=ROOT, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    found, recording = kept(path)
-    assert [event.t for event in found] == [0, *range(1000)]
-    assert (recording.damaged, recording.duration()) == (0, 999)
-
-
 _texts = st.lists(st.text(max_size=40), max_size=30)
 
 
@@ -238,19 +217,6 @@ def test_damage_costs_no_more_than_its_chunk(tmp_path: Path) -> None:
         event for event in found if event.t <= hit.t or event.t > after.t
     ]
     assert recording.duration() == read(REAL).duration()
-
-
-def test_one_that_is_still_being_written_is_read_as_far_as_it_is(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "run.gz")
-    writer.write(SESSION)
-    writer.flush()
-    assert kept(writer.path)[0] == [SESSION]
-    news = ev.Output(t=2, run=1, text="news")
-    writer.write(news)
-    writer.flush()
-    found, recording = kept(writer.path)
-    assert (found, recording.damaged) == ([SESSION, news], 0)
-    writer.close()
 
 
 def test_a_foreign_gzip_file_is_left_alone_and_one_of_json_lines_is_read(tmp_path: Path) -> None:

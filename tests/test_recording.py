@@ -166,8 +166,12 @@ def test_two_writers_do_not_share_a_file(tmp_path: Path) -> None:
     Writer(tmp_path / "run.jsonl").close()
 
 
-def test_a_recording_can_be_read_while_it_is_written(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "run.jsonl")
+PLAIN_AND_PACKED = pytest.mark.parametrize("name", ["run.jsonl", "run.tfm"])
+
+
+@PLAIN_AND_PACKED
+def test_a_recording_can_be_read_while_it_is_written(tmp_path: Path, name: str) -> None:
+    writer = Writer(tmp_path / name)
     writer.write(SESSION)
     writer.flush()
     recording = read(writer.path)
@@ -176,12 +180,14 @@ def test_a_recording_can_be_read_while_it_is_written(tmp_path: Path) -> None:
     news = ev.Output(t=2, run=1, text="news")
     writer.write(news)
     writer.flush()
-    assert list(recording.events()) == [SESSION, news]
+    found, recording = kept(writer.path)
+    assert (found, recording.damaged) == ([SESSION, news], 0)
     writer.close()
 
 
-def test_a_killed_writer_leaves_everything_it_flushed(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
+@PLAIN_AND_PACKED
+def test_a_killed_writer_leaves_everything_it_flushed(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     program = """
 import os, signal, sys
 from tests.test_recording import SESSION, Writer, ev
@@ -197,7 +203,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert killed.returncode == -signal.SIGKILL
     found, recording = kept(path)
     assert [event.t for event in found] == [0, *range(1000)]
-    assert recording.damaged == 0
+    assert (recording.damaged, recording.duration()) == (0, 999)
 
 
 def test_a_full_disk_ends_the_recording_at_a_whole_line(tmp_path: Path) -> None:

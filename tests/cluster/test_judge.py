@@ -68,6 +68,28 @@ def test_two_ranks_do_not_tell_who_is_the_outlier() -> None:
     assert set(wrongs(overview(cluster(5 * GIB, 9 * GIB), 2)).values()) == {""}
 
 
+@pytest.mark.parametrize(
+    ("paces", "said"),
+    [
+        ((2.6, 2.6, 2.48, 2.6), {}),
+        ((2.6, 2.6, 2.13, 2.6), {"2": "18% slower"}),
+        ((2.6, 2.6, 0.0, 2.6), {"2": "100% slower"}),
+        ((2.0, 2.4, 2.8, 3.2), {}),  # they differ that much anyway
+        ((2.6, 2.6, 3.5, 2.6), {}),  # who is faster is fine
+        ((2.6, 1.0), {}),
+    ],
+)
+def test_a_rank_that_is_slower_than_the_median(paces: tuple[float, ...], said: dict[str, str]) -> None:
+    made = cluster(*[5 * GIB] * len(paces))
+    made.take(Lane.TRENDS, [figure("", pace, str(rank), means="pace") for rank, pace in enumerate(paces)], 2)
+    found = overview(made, 2)
+    assert {rank: short for rank, short in wrongs(found).items() if short} == said
+    if said.get("2") == "18% slower":
+        assert "2.1 steps a second in the last 00:10:00, where the median of the ranks of job 42 is 2.6" in at_length(
+            found.rows[0].row, found.rows[0].wrongs[0]
+        )
+
+
 def test_a_finding_of_the_exporter_is_not_said_twice_nor_a_figure_that_says_more() -> None:
     made = cluster(8 * GIB)
     made.take(Lane.STATE, [figure("tfmemtop_finding", 1, key="leak", severity="warning")], 2)
@@ -88,8 +110,20 @@ def test_what_is_wrong_comes_first_in_the_order_of_what_matters() -> None:
         2,
     )
     found = overview(made, 2)
-    assert list(wrongs(found)) == ["2", "1", "3", "4", "5", "0"]
-    assert found.wrong == 4  # a remark is nothing wrong
+    assert list(wrongs(found)) == ["2", "1", "3", "4", "0", "5"]
+    assert found.wrong == 4
+
+
+def test_what_is_only_information_is_not_wrong() -> None:
+    """A rank on the CPU has no driver, and says so."""
+    made = cluster(5 * GIB, 5 * GIB)
+    driverless = [figure("tfmemtop_finding", 1, "1", key="notice_no_driver", severity="info")]
+    made.take(Lane.STATE, driverless, 2)
+    found = overview(made, 2)
+    assert (wrongs(found), found.wrong) == ({"0": "", "1": ""}, 0)
+    assert found.rows[1].remarks == ("notice_no_driver",)
+    made.take(Lane.STATE, [figure("tfmemtop_finding", 1, "1", key="notice_gpu_lost", severity="warning")], 2)
+    assert wrongs(overview(made, 2)) == {"1": "gpu lost", "0": ""}
 
 
 def test_silence_is_told_and_is_not_health() -> None:
@@ -137,6 +171,22 @@ def test_a_row_that_is_no_target_any_more_is_kept_for_a_while() -> None:
     assert wrongs(overview(made, 60))["1"] == "gone 00:00:59"
     made.take(Lane.FIGURES, left, 60 + GONE_S)
     assert list(wrongs(overview(made, 60 + GONE_S))) == ["0"]
+
+
+def test_a_rank_without_tensorflow_is_no_rank_that_is_missing() -> None:
+    made = cluster(5 * GIB)
+    runs = [figure("tfmemtop_run_info", 1, rank, uuid="", device="", user="ada") for rank in "01"]
+    made.take(Lane.FIXED, runs, 1)
+    assert wrongs(overview(made, 1)) == {"1": "no TensorFlow", "0": ""}
+    # Once it uses TensorFlow it is a row like others; what it was before is not gone.
+    figures = [figure("tfmemtop_in_use_high_bytes", 5 * GIB, rank) for rank in "01"]
+    made.take(Lane.FIGURES, figures, 5)
+    assert wrongs(overview(made, 5)) == {"0": "", "1": ""}
+    # At its end its figures go first, and it does not become one without TensorFlow.
+    made.take(Lane.FIGURES, figures[:1], 10)
+    assert wrongs(overview(made, 10)) == {"1": "gone 00:00:05", "0": ""}
+    made.take(Lane.STATE, [figure("tfmemtop_running", 0, "1", uuid="", device="")], 11)
+    assert wrongs(overview(made, 11)) == {"1": "ended", "0": ""}
 
 
 def test_old_figures_are_told_as_such() -> None:

@@ -183,7 +183,7 @@ HISTORY_S, STEP_S = 1800, 15
 
 
 def history(path: Path, now: int) -> None:
-    """What three GPUs told in the last twenty minutes: one leaks, one warms up, one is full and idle."""
+    """What GPUs told in the last half hour: one leaks, one warms up, one is full and idle. Four ranks, one is slow."""
     lines = []
     courses: dict[str, Callable[[int], int]] = {
         "leaks": lambda t: 20 * GIB + t * 4 * 2**20 + (t // STEP_S % 2) * GIB,
@@ -204,6 +204,17 @@ def history(path: Path, now: int) -> None:
                     "device_utilization_ratio": 0.02 if host == "idle" else 0.9,
                 }[metric]
                 lines.append(f"tfmemtop_{metric}{{{own}}} {value} {now - HISTORY_S + t}")
+    lines.append("# TYPE tfmemtop_steps counter")
+    for rank, pace in enumerate((4.0, 4.0, 3.0, 4.0, 0.0)):  # the last one counts none
+        own = f'instance="step{rank}:9",job="51",host="step{rank}",uuid="GPU-{rank}",run="1",rank="{rank}"'
+        times = range(0, HISTORY_S, STEP_S)
+        lines += [f"tfmemtop_steps_total{{{own}}} {pace * t} {now - HISTORY_S + t}" for t in times]
+    lines.append("# TYPE tfmemtop_in_use_high_bytes gauge")
+    for rank in range(5):
+        own = (
+            f'instance="step{rank}:9",job="51",host="step{rank}",uuid="GPU-{rank}",device="GPU:0",run="1",rank="{rank}"'
+        )
+        lines.append(f"tfmemtop_in_use_high_bytes{{{own}}} {GIB} {now - STEP_S}")
     path.write_text("\n".join([*lines, "# EOF", ""]))
 
 
@@ -220,6 +231,9 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
         rate = next(w.rate for one in asking.seen.overview.rows for w in one.wrongs if one.row.host == "leaks")
         assert rate == pytest.approx(4 * 2**20, rel=0.1)
         assert (wrong["warms"], wrong["swings"], wrong["idle"]) == ("", "", "full, idle")
+        assert {host: said for host, said in wrong.items() if host.startswith("step") and said} == {
+            "step2": "25% slower"
+        }
         # The rule of a session's screen finds the same leak in the history of the one GPU.
         row = next(one.row for one in asking.seen.overview.rows if one.row.host == "leaks")
         gpu = OneGpu(Client(Address.of(server.url)), row, 1800.0)

@@ -62,9 +62,10 @@ def test_once_tells_its_pools_and_that_they_are_read_from_outside(training: Repo
 def test_what_cannot_be_attached_to_is_said_in_one_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
+    refusal = f"the hook cannot be put into process {os.getpid()}: its Python is 3."
     for arguments, text, code in (
         ([str(gone.pid)], f"there is no process {gone.pid}", 1),
-        ([str(os.getpid()), "--inject"], "--inject is refused", 2),
+        ([str(os.getpid()), "--inject"], refusal, 1),
         (["--inject"], "--inject needs the number of a process", 2),
         (["abc", "--record", "f"], "--record needs the number of a process", 2),
     ):

@@ -62,10 +62,6 @@ async def test_who_holds_what_of_a_script_that_trains(engines: Engines, tmp_path
     kept = {(span.address, found.name(span)) for found in (start,) for span in found.alive(-1)}
     assert kept & {(span.address, asked.name(span)) for span in asked.alive(-1)}
 
-    await screen.client.send(HoldersNow(pid=pid, finding=True))
-    wanted = await screen.until(Holders, lambda event: event.opened is Opened.FINDING)
-    assert wanted.missing is None and wanted.steps == 1
-
     await screen.client.send(Signal(pids=[pid], signal=9))
     await screen.until(RunEnd)
     assert not windows_left()

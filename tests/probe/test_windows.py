@@ -306,6 +306,8 @@ def test_loops_of_ones_own(watch: Watch) -> None:
     found.replay()
     assert (told["closed"], told["function"], found.lost) == ("step", "step", 0)
     assert {"product", "gradient_tape/product/MatMul_1"} & {record.operation for record in inside(found, 0)}
+    loops.say({"do": "holders", "finding": True})
+    assert loops.until("finding")["closed"] in ("step", "time")
     loops.say({"do": "lines", "operations": ["StatefulPartitionedCall/product", "nowhere/to/be/found"]})
     (line,) = loops.monitor.wait_for(lambda event: event["type"] == "operation_lines")["lines"]
     script = Path(loops.script)

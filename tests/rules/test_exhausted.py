@@ -368,7 +368,7 @@ def test_who_held_most_is_told_from_the_newest_window_with_its_age() -> None:
     text = say(told(full, w.census(), w.step().done(t=18.0), error())).text
     assert (
         "At the peak of the newest window, 12 s before the failure, most of 52.0 MiB was held by down 20.0 MiB, up "
-        "20.0 MiB and the optimizer 8.0 MiB." in text
+        "20.0 MiB and optimizer 8.0 MiB." in text
     )
     waited = w.step().done(t=29.5, opened=events.Opened.WAITING)
     assert "While it waited, most of 24.0 MiB was held by" in say(told(full, w.census(), waited, error())).text

@@ -11,6 +11,7 @@ from tests.rules.test_exhausted import error
 from tests.streams import GIB, MIB, fold
 from tfmemtop import events, recording
 from tfmemtop.rules import findings
+from tfmemtop.rules.asking import WindowWishes
 from tfmemtop.rules.finding import Severity
 from tfmemtop.rules.fitting import suggested_limit
 from tfmemtop.rules.host_growth import HostGrowth
@@ -19,7 +20,6 @@ from tfmemtop.rules.memory import AllocationFailed, CrashedWhenFull, NoRoom
 from tfmemtop.rules.remedy import Action
 from tfmemtop.rules.rising import retained, rises
 from tfmemtop.rules.run_review import RunReview, review
-from tfmemtop.ui.window_wishes import WindowWishes
 from tfmemtop.words.findings import say
 from tfmemtop.words.requests import tensor_text
 
@@ -270,15 +270,15 @@ def test_a_leak_that_no_windows_explain_asks_for_some() -> None:
     base = [*begin(), effective(True), *rise]
     start = [w.step(1).done(t=4.0, opened=events.Opened.START)]
 
-    def asked(*windows: events.Holders) -> list[events.HoldersNow]:
-        state = fold(sorted([*base, *windows], key=lambda event: event.t))
-        assert any(isinstance(finding, Leak) for finding in findings(state))
+    def asked(*windows: events.Holders) -> list[int]:
+        stream = sorted([*base, *windows], key=lambda event: event.t)
+        assert any(isinstance(finding, Leak) for finding in findings(fold(stream)))
         wishes = WindowWishes()
-        first = wishes.due(state)
-        assert wishes.due(state) == [], "not twice at once"
+        first = wishes.due(stream)
+        assert wishes.due([]) == [], "not twice at once"
         return first
 
-    assert asked(*start) == [events.HoldersNow(pid=100, finding=True)]
+    assert asked(*start) == [100]
     assert asked() == []
     assert asked(*leaking_windows(4)) == []
     assert asked(*start, w.step(2).done(t=240.0)) == [], "one was only just recorded"

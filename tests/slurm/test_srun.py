@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pexpect
+import psutil
 import pytest
 
 from tests.patience import PATIENCE_S
@@ -34,6 +35,21 @@ sys.exit(7)
 """
 
 
+HEARS = """
+import signal, time
+heard = []
+def hear(number, _):
+    heard.append(number)
+    print(int(number), flush=True)
+for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM):
+    signal.signal(number, hear)
+print("up", flush=True)
+while signal.SIGTERM not in heard:
+    time.sleep(0.05)
+time.sleep(1)  # for what should not come
+"""
+
+
 def until(there: Callable[[], bool]) -> None:
     """Wait for it."""
     give_up = time.monotonic() + PATIENCE_S
@@ -54,6 +70,12 @@ def left_of(slurm: Slurm, job: str) -> list[int]:
         if all(mark in environment for mark in marks):
             found.append(int(folder.name))
     return found
+
+
+def parent_of(pid: int) -> str:
+    """The name of the parent of *pid*."""
+    parent = psutil.Process(pid).parent()
+    return parent.name() if parent else ""
 
 
 def job_of(slurm: Slurm, cwd: Path) -> str:
@@ -184,6 +206,31 @@ def test_the_screen_waits_for_the_script_and_nothing_outlives_the_step(slurm: Sl
         srun.expect(pexpect.EOF)
         srun.close()
         assert srun.exitstatus == 6
+    until(lambda: not left_of(slurm, job))
+
+
+def test_a_signal_reaches_the_script_of_a_screen_once(slurm: Slurm, tmp_path: Path) -> None:
+    """What Slurm sends to all processes of the step is not passed on; what is sent to the task alone is."""
+    heard = tmp_path / "heard"
+    environment = slurm.environment | {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    script = ("sh", "-c", 'exec python -c "$1" > "$2"', "sh", HEARS, str(heard))
+    command = ["--pty", "-n1", "tfmemtop", "--", *script]
+    with pexpect.spawn(
+        "srun", command, cwd=tmp_path, env=environment, timeout=PATIENCE_S, encoding="utf-8", dimensions=(30, 100)
+    ) as srun:
+        srun.expect("running")
+        until(lambda: heard.exists() and "up" in heard.read_text())
+        job = job_of(slurm, tmp_path)
+        slurm.run("scancel", "-s", "USR1", job, cwd=tmp_path)
+        until(lambda: str(int(signal.SIGUSR1)) in heard.read_text().split())
+        (task,) = [pid for pid in left_of(slurm, job) if parent_of(pid) == "slurmstepd"]
+        os.kill(task, signal.SIGUSR2)
+        until(lambda: str(int(signal.SIGUSR2)) in heard.read_text().split())
+        slurm.run("scancel", "-s", "TERM", job, cwd=tmp_path)
+        srun.expect("this command waits for it")
+        srun.expect(pexpect.EOF)
+    signals = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
+    assert heard.read_text().split() == ["up", *(str(int(number)) for number in signals)]
     until(lambda: not left_of(slurm, job))
 
 

@@ -1,7 +1,7 @@
 """Steps of real programs on TensorFlow's BFC allocator for the CPU: who held what, named as the program names it.
 
-The windows were recorded with TensorFlow 2.21 from the making of the devices on, each is the last of four steps. In
-:func:`alone` nothing is known of what was allocated before that step.
+The windows were recorded with TensorFlow 2.21 from the making of the devices on, each is the last of four steps; that
+of ``v1`` is one of a recording. In :func:`alone` nothing is known of what was allocated before that step.
 """
 
 from collections import Counter
@@ -74,8 +74,8 @@ def test_rows_add_up_to_what_the_allocator_said(program: str, by: By) -> None:
 def test_nearly_all_bytes_have_a_name(program: str) -> None:
     window, hooked = load(program)
     assert named(standing(window, hooked, By.LAYER)) >= 0.999
-    if program != "v1":  # recorded without a census of its variables
-        assert named(standing(alone(window), hooked, By.LAYER)) >= 0.90
+    # Of these two it was not recorded that Python holds the batch.
+    assert named(standing(alone(window), hooked, By.LAYER)) >= (0.92 if program in ("mirrored", "plain") else 0.95)
 
 
 LAYERS = {
@@ -94,7 +94,7 @@ LAYERS = {
     },
     "plain": {"encoder", "decoder", "w1", "w2"},
     "mirrored": {"up", "down"},
-    "v1": {"encoder", "head"},
+    "v1": {"encoder0", "encoder2", "head"},
     "eager": {"sequential/d1", "sequential/d2", "w1", "w2"},
 }
 """Layers as the programs call them."""

@@ -17,6 +17,7 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
+from tests.cluster.recorded import OPENED, cluster_screen, settled
 from tests.ui import held, test_whatif_screen
 from tests.ui.recorded import RECORDINGS, Recorded, screen
 from tfmemtop.options import Outcome, UiOptions
@@ -180,3 +181,24 @@ def test_replay(size: tuple[int, int], snap_compare: Compare) -> None:
         app.redraw()
 
     assert snap_compare(app, terminal_size=size, run_before=run_before)
+
+
+CLUSTER = {
+    "rows": ((), UiOptions()),
+    "ascii": ((), UiOptions(ascii=True)),
+    "filter": (("slash", *"job:4182", "enter"), UiOptions()),
+    "gpu": (("slash", *f"job:{OPENED[0]} rank:{OPENED[1]}", "enter", "enter"), UiOptions()),
+}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", CLUSTER)
+def test_cluster(name: str, size: tuple[int, int], snap_compare: Compare) -> None:
+    keys, options = CLUSTER[name]
+
+    async def run_before(pilot: Pilot[Outcome]) -> None:
+        await settled(pilot)
+        await pilot.press(*keys)
+        await settled(pilot)
+
+    assert snap_compare(cluster_screen(options), terminal_size=size, run_before=run_before)

@@ -14,6 +14,7 @@ from typing import Any, Callable
 
 from . import real_threads
 from .core import Agent
+from .joining import agent_before
 
 
 def arrive(from_signal_handler: "Callable[[Exception], bool]", engine: str, main_thread: int) -> Any:
@@ -26,3 +27,18 @@ def arrive(from_signal_handler: "Callable[[Exception], bool]", engine: str, main
     agent = Agent(engine, from_signal_handler)
     agent.messenger.guarded("saying hello", agent.messenger.hello)
     return agent.import_watch
+
+
+def join(from_signal_handler: "Callable[[Exception], bool]", told: "dict[str, str]", main_thread: int) -> None:
+    """Come into a process that runs already, in a thread of ours; *told* has what the environment has otherwise.
+
+    If there is an agent from before, whose engine has gone, that one begins again.
+    """
+    before = agent_before()
+    if before is not None:
+        before.begin_again(told)
+        return
+    real_threads.main = main_thread
+    agent = Agent(told["TFMEMTOP_SOCKET"], from_signal_handler, told)
+    agent.messenger.guarded("saying hello", agent.messenger.hello)
+    agent.messenger.guarded("joining", agent.join)

@@ -18,6 +18,7 @@ from .paths import Held
 from .tensors import Look, Tensor, Tensors
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
 
 PACE_S = 30.0
@@ -33,6 +34,9 @@ OTHERS_SENT = 2000
 OTHERS_FROM = 1024
 """Bytes. Variables beyond the largest are told from this size on, so that each chunk of memory finds its name."""
 GROUPS_SENT = 10
+FOLDED = 10 << 20
+"""Bytes. The initial values up to this size, such as zeros, TensorFlow computes as it makes a session's graph ready,
+and keeps as constants for as long as the session lives."""
 
 _NAME = 200  # characters
 _NAMELESS = Held("", "")
@@ -68,7 +72,10 @@ class Entry:
 
 
 class Found(NamedTuple):
-    """``size`` is bytes, ``None`` where the shape is not known; ``handle`` tells two views of one variable."""
+    """``size`` is bytes, ``None`` where the shape is not known; ``handle`` tells two views of one variable.
+
+    With ``folded``, a session may keep the initial value beside it.
+    """
 
     name: str
     shape: "list[int]"
@@ -76,6 +83,7 @@ class Found(NamedTuple):
     device: str
     size: Optional[int]
     handle: int
+    folded: bool
 
 
 class Census:
@@ -115,6 +123,17 @@ class Census:
         if len(self._entries) >= self._prune_at:
             self._entries = [entry for entry in self._entries if entry.reference() is not None]
             self._prune_at = max(_PRUNE, 2 * len(self._entries))
+
+    def found_earlier(self, found: "Sequence[tuple[Any, str, Optional[str]]]") -> None:
+        """These were made before we came: each a variable, its kind and Keras's path of it."""
+        known = {id(entry.reference()) for entry in self._entries}
+        self._entries[:0] = [Entry(*each) for each in found if id(each[0]) not in known]
+        self._prune_at = max(_PRUNE, 2 * len(self._entries))
+        self._made += 1
+
+    def begin_again(self) -> None:
+        """Another engine knows nothing yet."""
+        self._sent, self._taken = None, float("-inf")
 
     def session_made(self, session: Any) -> None:
         """There is a *session*, TF 1's way to run a graph: from now on the graph's variables have memory."""
@@ -186,14 +205,26 @@ class Census:
     def _found(self, entry: Entry, variable: Any, handle: Any) -> Found:
         shape, dtype = variable.shape, variable.dtype.base_dtype
         count = shape.num_elements()
+        size = None if count is None else count * dtype.size
+        folded = entry.graph is not None and size is not None and OTHERS_FROM <= size <= FOLDED
         return Found(
             (entry.path or variable.name.partition(":")[0])[:_NAME],
             [] if count is None else shape.as_list(),
             dtype.name,
             handle.device.rpartition("device:")[2] or self._default,
-            None if count is None else count * dtype.size,
+            size,
             id(handle),
+            folded and _is_constant(variable),
         )
+
+
+def _is_constant(variable: Any) -> bool:
+    """Whether the initial value of a graph's *variable* is the same each time."""
+    initializer = getattr(variable, "_initializer_op", None)
+    if initializer is None:
+        return False
+    inputs = initializer.inputs
+    return len(inputs) > 1 and inputs[1].op.type in ("Fill", "Const")
 
 
 def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look], paths: "dict[int, Held]") -> "dict[str, Any]":
@@ -206,11 +237,14 @@ def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look], paths: 
         of_device[kind] = of_device.get(kind, 0) + found.size
     largest.sort(key=lambda one: -one[1].size)
     others = [(kind, found) for kind, found in largest[SENT:] if kind != tensors.KIND and found.size >= OTHERS_FROM]
+    initial = [(kind, found) for kind, found in largest if kind != tensors.KIND and found.folded]
     del largest[SENT:]
     rows = [
         [_name(found, paths), kind, list(found.shape), found.dtype, found.device, found.size] for kind, found in largest
     ]
     fields: dict[str, Any] = {"kinds": kinds, "largest": rows, "others": [_row(*one) for one in others[:OTHERS_SENT]]}
+    if initial:
+        fields["initial"] = [_row(*one) for one in initial[:OTHERS_SENT]]
     if look is not None:
         found = look.tensors
         fields.update(

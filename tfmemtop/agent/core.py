@@ -2,8 +2,10 @@
 
 import atexit
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
+from . import real_threads
 from .apply_settings import Settings, Settled, parse_settings
 from .census import Census
 from .chunk_copies import ChunkCopies
@@ -12,12 +14,15 @@ from .devices import uses_cpu_pool
 from .functions import Functions
 from .gc_guard import Collector
 from .import_watch import Awaited, ImportWatch
+from .joining import earlier, remember
+from .link import Link
 from .memory_dumps import ask_for_dumps
-from .messenger import Messenger, TensorFlow
+from .messenger import Messenger, TensorFlow, encode
 from .operation_lines import OperationLines
 from .patches import patch, patch_functions, patch_graphs, patch_reference_variables, patch_session, patch_variables
 from .pools import Pools
 from .profilers import patch_profilers, patch_traced_runs
+from .requests import options_of, requested_earlier
 from .sampler import Sampler
 from .wait_watch import WaitWatch, watched
 from .windows import Windows
@@ -35,14 +40,22 @@ GRAPHS = "tensorflow.python.framework.func_graph"
 PROFILER = "tensorflow.python.profiler.internal._pywrap_profiler"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 
+_LISTENS, _LISTEN_S = 60, 0.05  # an engine that has gone is noticed within a second
 _FAREWELLS = 3  # attempts to say goodbye, which the script's signals interrupt
 
 
 class Agent:
     """One to a process. ``messenger`` sends what it finds, ``import_watch`` waits for TensorFlow."""
 
-    def __init__(self, path: str, from_signal_handler: Callable[[Exception], bool]) -> None:
-        """*path* is the engine's socket; *from_signal_handler* tells whether an exception is the script's."""
+    def __init__(
+        self, path: str, from_signal_handler: Callable[[Exception], bool], told: "Optional[dict[str, str]]" = None
+    ) -> None:
+        """*path* is the engine's socket; *from_signal_handler* tells whether an exception is the script's.
+
+        In a process that ran already, *told* has what the environment has otherwise.
+        """
+        self._joined = told is not None
+        self._told: Any = os.environ if told is None else told
         self.messenger = Messenger(path, from_signal_handler, self._start_over)
         self._context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
         self._interval = 0.1
@@ -71,6 +84,7 @@ class Agent:
                 Awaited("listening to profilers", self._profilers_are_here, PROFILER),
             ],
         )
+        self.import_watch.agent = self
         atexit.register(self._exit)
         os.register_at_fork(after_in_child=self._forked)
 
@@ -97,29 +111,35 @@ class Agent:
         self._context = context
         self.messenger.tensorflow = TensorFlow.of(context)
         self.messenger.hello()
+        self._read_told()
+
+    def _read_told(self) -> None:
+        told = self._told
         self.messenger.guarded("reading TFMEMTOP_INTERVAL", self._read_interval)
         self.messenger.guarded("reading TFMEMTOP_HOLDERS_INTERVAL", self._read_holders_interval)
         self.messenger.guarded("reading TFMEMTOP_SETTINGS", self._read_settings)
-        self.messenger.guarded("naming a folder for XLA", self._name_xlas_folder)
-        self._folder = os.environ.get("TFMEMTOP_DUMPS")
-        self._in_place = "TFMEMTOP_NO_PROBE" not in os.environ
-        self._windows.may_write(self._folder, self._holders_interval, "TFMEMTOP_TRACE" in os.environ)
+        if not self._joined:
+            self.messenger.guarded("naming a folder for XLA", self._name_xlas_folder)
+        self._folder = told.get("TFMEMTOP_DUMPS")
+        self._in_place = "TFMEMTOP_NO_PROBE" not in told
+        self._windows.may_write(self._folder, self._holders_interval, "TFMEMTOP_TRACE" in told, self._joined)
 
     def _name_xlas_folder(self) -> None:
         if not own_folder(self.messenger.pid):
             self.messenger.send("xla_cluster", name="", module=-1, missing="scripts_flags")
 
     def _read_interval(self) -> None:
-        self._interval = max(0.01, float(os.environ.get("TFMEMTOP_INTERVAL") or self._interval))
+        self._interval = max(0.01, float(self._told.get("TFMEMTOP_INTERVAL") or self._interval))
 
     def _read_holders_interval(self) -> None:
-        self._holders_interval = max(0.0, float(os.environ.get("TFMEMTOP_HOLDERS_INTERVAL") or self._holders_interval))
+        self._holders_interval = max(0.0, float(self._told.get("TFMEMTOP_HOLDERS_INTERVAL") or self._holders_interval))
 
     def _read_settings(self) -> None:
-        self._settings = parse_settings(os.environ.get("TFMEMTOP_SETTINGS") or "{}")
+        self._settings = parse_settings(self._told.get("TFMEMTOP_SETTINGS") or "{}")
 
     def _patch(self, context: "ModuleType", errors: "ModuleType") -> None:
         patch(self.messenger, context, errors, self._settings, self._making, self._initialised)
+        remember(context, self)
 
     def _variables_are_here(self, module: "ModuleType") -> None:
         patch_variables(self.messenger, module, self._census)
@@ -194,10 +214,90 @@ class Agent:
             self.messenger.guarded("asking for memory dumps", self._ask_for_dumps)
 
     def _ask_for_dumps(self) -> None:
-        ask_for_dumps(self._folder, self.messenger.pid)
+        if not self._joined:  # the programs that it starts would see the variable
+            ask_for_dumps(self._folder, self.messenger.pid)
 
     def _want_tensors(self) -> None:
         self._census.want(tensors=True)
+
+    def join(self) -> None:
+        """Take up what the script has made before, in a thread of ours; nothing of the script's waits for it."""
+        guarded = self.messenger.guarded
+        if guarded("looking for TensorFlow", self.import_watch.look) is not False:
+            sys.meta_path.insert(0, self.import_watch)
+        if self._context is not None:
+            guarded("finding what was made before", self._find_earlier)
+        self._meet_devices()
+        self.messenger.send("injection", state="arrived")
+
+    def begin_again(self, told: "dict[str, str]") -> None:
+        """Take up with another engine, if the one before has gone."""
+        if not self._silent():
+            link = Link(told["TFMEMTOP_SOCKET"])
+            link.send(encode("injection", {"state": "already"}))
+            link.close()
+            return
+        self._told, self._joined, self._sampler = told, True, None
+        self.messenger.begin_again(told["TFMEMTOP_SOCKET"])
+        self._windows.start_over()
+        self._census.begin_again()
+        self._functions.begin_again()
+        self.messenger.hello()
+        if self._context is not None:
+            self._read_told()
+        self._meet_devices()
+        self.messenger.send("injection", state="arrived")
+
+    def _silent(self) -> bool:
+        """Whether the engine has gone, and our thread with it."""
+        link, pause = self.messenger.link, real_threads.allocate_lock()
+        pause.acquire()
+        for _ in range(_LISTENS):
+            if self._sampler is None:
+                link.listen()
+            if link.dead:
+                return self._sampler is None or self._sampler.stop()
+            pause.acquire(True, _LISTEN_S)
+        return False
+
+    def _find_earlier(self) -> None:
+        self._collector.off(much=True)
+        try:
+            found = earlier()
+            self._census.found_earlier(found.variables)
+            for graph in found.graphs:
+                self._lines.graph_made(graph)
+            for session in found.sessions:
+                self._lines.graph_made(session._graph)
+                if not session._target:
+                    self._census.session_made(session)
+                    self._sessions = True
+        finally:
+            self._collector.on()
+
+    def _meet_devices(self) -> None:
+        """Begin to read the devices that are there already."""
+        pause = real_threads.allocate_lock()
+        pause.acquire()
+        current = None if self._context is None else self._context._context
+        for _ in range(_LISTENS):
+            if current is None or current._context_handle is None or current._initialized:
+                break
+            pause.acquire(True, _LISTEN_S)  # the script is just making them
+        if not self._eager():
+            if self._sessions:
+                sampler = self._started_sampler()
+                if sampler is not None:
+                    sampler.session_made(None)
+            return
+        guarded = self.messenger.guarded
+        options = guarded("reading the GPU options", options_of, current)
+        for asked in guarded("looking up what was requested", requested_earlier, current) or ():
+            self.messenger.send("requested", **asked, file="", line=0, error=None)
+        guarded("telling of the devices", self._making.found)
+        sampler = self._started_sampler()
+        if sampler is not None:
+            sampler.devices_found(options)
 
     def _eager(self) -> bool:
         """Whether TensorFlow's eager context has made its devices."""

@@ -32,6 +32,10 @@ class Making:
         self._refused.clear()
         self._tell(callers_line(), None)
 
+    def found(self) -> None:
+        """The devices were there before we came: the line that had them made is not known."""
+        self._tell(Line("", 0), None)
+
     def refused(self, error: BaseException) -> None:
         """TensorFlow raises *error* instead of making them. It does so at each attempt; each line is told once."""
         line, text = callers_line(), f"{type(error).__name__}: {error}"

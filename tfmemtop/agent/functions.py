@@ -108,7 +108,7 @@ class Functions:
                 name, file, line = place
                 tally = self._tallies.get(reference) or Tally()
                 # Traced before by other means than a call, it may never be traced in one.
-                steps = 1 if tally.steps == 0 else tally.steps
+                steps = _steps_untraced(key) if tally.steps == 0 else tally.steps
                 calls = tally.lost + detector._call_count
                 counts.append([name, calls, tally.traces, file, line, steps, tally.anew, tally.told()])
         counts.sort(key=lambda count: -count[1])
@@ -116,6 +116,10 @@ class Functions:
         if counts != self._sent:
             self._sent = counts
             self._messenger.offer("functions", functions=counts)
+
+    def begin_again(self) -> None:
+        """Another engine knows nothing yet."""
+        self._sent = []
 
     def busiest(self, called: "Callable[[str, int], None]") -> None:
         """Tell *called* the name of the function called most often, and how often it was."""
@@ -141,6 +145,13 @@ def place_of(key: Any) -> "Optional[tuple[str, str, int]]":
         return None
     name = getattr(key, "co_qualname", key.co_name)  # from Python 3.11 on
     return name.rpartition("<locals>.")[2][:_NAME], cells.told(key.co_filename)[-_PATH:], key.co_firstlineno
+
+
+def _steps_untraced(key: Any) -> Optional[int]:
+    """Steps that a call takes of a function that was not seen being traced: one, unless Keras may take several."""
+    name = getattr(key, "co_name", "")
+    several = name.startswith("multi") if name in _KERAS_STEPS else name == "train_function"
+    return None if several else 1
 
 
 def _is_partial(kind: type) -> bool:

@@ -38,9 +38,20 @@ class ImportWatch:
 
     def __init__(self, guarded: Callable[..., Any], first: Awaited, then: "list[Awaited]") -> None:
         """*guarded* is the messenger's. What comes *then* is not looked for before the *first* is done."""
+        self.agent: Any = None  # whose watch it is
         self._guarded = guarded
         self._first = first
         self._then = then
+
+    def look(self) -> bool:
+        """Take what is complete by now; whether there is more to wait for."""
+        if not self._first.done:
+            self._look(self._first)
+        if self._first.done:
+            for awaited in self._then:
+                self._look(awaited)
+            self._then = [awaited for awaited in self._then if not awaited.done]
+        return bool(self._then) or not self._first.done
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if not self._first.done:

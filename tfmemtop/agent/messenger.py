@@ -49,6 +49,11 @@ class Messenger:
         self.greeted = False
         self._told: set[str] = set()
 
+    def begin_again(self, path: str) -> None:
+        """Take up with the engine whose socket is *path*; the one before has gone."""
+        self._path = path
+        self._begin()
+
     def start_over(self) -> None:
         """Become the messenger of a forked child. The parent's line, left open, would hide the parent's end."""
         link = self.link

@@ -27,6 +27,26 @@ def request(call: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "di
     return {"call": call, **fields, "other": other[:_MOST]}
 
 
+def options_of(context: Any) -> Any:
+    """The GPUOptions that TensorFlow's *context*, which has its devices, works out from what was requested."""
+    compute = type(context)._compute_gpu_options
+    return getattr(compute, "__wrapped__", compute)(context)
+
+
+def requested_earlier(context: Any) -> "list[dict[str, Any]]":
+    """What was requested of TensorFlow's *context* before we came, as it keeps it; that nobody set is left out."""
+    found = []
+    for device, growth in dict(context._memory_growth_map or {}).items():
+        if growth is not None:
+            found.append(request("set_memory_growth", (device, growth), {}))
+    for device, logical in dict(context._virtual_device_map or {}).items():
+        found.append(request("set_logical_device_configuration", (device, list(logical)), {}))
+    physical, visible = list(context._physical_devices or ()), list(context._visible_device_list)
+    if physical and visible != physical:
+        found.append(request("set_visible_devices", (visible,), {}))
+    return found
+
+
 def _field(call: str, name: str, value: Any) -> "tuple[str, Any]":
     """The field that tells the argument *name*, and its value; ``None`` if that is not what belongs there."""
     if name == "dev":

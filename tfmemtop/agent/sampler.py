@@ -96,6 +96,12 @@ class Sampler:
         self._first_until = time.monotonic() + _AT_FIRST_S
         self._wait_for_window()
 
+    def devices_found(self, options: Any) -> None:
+        """TensorFlow made its devices before we came, with the GPUOptions *options*, as far as these are known."""
+        self._made = options, []
+        self._generation += 1
+        self._hurry()
+
     def session_made(self, growth: Optional[bool]) -> None:
         """A TF1-style session has made devices, with *growth* as its configuration asks."""
         self._sessions, self._session_growth = True, growth
@@ -116,12 +122,14 @@ class Sampler:
         except RuntimeError:
             pass  # woken already, and not yet back at its waiting
 
-    def stop(self) -> None:
-        """Take a last reading and end, waiting half a second at most."""
+    def stop(self) -> bool:
+        """Take a last reading and end, waiting half a second at most; whether the thread has ended."""
         self._stopping = True
         self._hurry()
         if self._ended.acquire(True, _GOODBYE_S):
             self._ended.release()
+            return True
+        return False
 
     def _run(self) -> None:
         guarded, pid = self._messenger.guarded, self._messenger.pid

@@ -73,7 +73,7 @@ class Windows:
         self._messenger = messenger
         self._folder: Optional[str] = None
         self._interval = 0.0
-        self._traces = False
+        self._traces = self._joined = False
         self._served = ""  # why no window can be opened any more
         self._profilers = 0  # that the script is just starting
         self.start_over()
@@ -93,17 +93,18 @@ class Windows:
         self._missing_told: set[str] = set()
         self._calls: list[tuple[float, str, int]] = []
 
-    def may_write(self, folder: Optional[str], interval: float, traces: bool) -> None:
+    def may_write(self, folder: Optional[str], interval: float, traces: bool, joined: bool = False) -> None:
         """Windows go to *folder*, the session's. One is opened every *interval* seconds, 0 never.
 
         If it *traces*, the window of the start goes on after the first steps, until it has enough allocations.
+        If we have *joined* a process that ran already, there is none of the start.
         """
-        self._folder, self._interval, self._traces = folder, interval, traces
+        self._folder, self._interval, self._traces, self._joined = folder, interval, traces, joined
 
     @property
     def wanted(self) -> bool:
         """Whether there is to be a window of the start, and was none yet."""
-        return (self._interval > 0 or self._traces) and self._count == 0 and not self._served
+        return (self._interval > 0 or self._traces) and self._count == 0 and not self._served and not self._joined
 
     @property
     def _opens_itself(self) -> bool:

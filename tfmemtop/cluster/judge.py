@@ -3,14 +3,14 @@
 The findings of the exporters are the rules' own, made where the run is. The others need only the figures.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from statistics import median
 
 import msgspec
 
 from tfmemtop.cluster.overview import Cluster, Row, Silence
-from tfmemtop.rules.ranks import unusual
+from tfmemtop.rules.ranks import unusual, unusual_pace
 
 NEARLY_SHARE = 0.95
 """Of the limit in use. Memory runs out soon from here on."""
@@ -29,17 +29,19 @@ class Kind(IntEnum):
     LEAKING = 2
     FULL_BUT_IDLE = 3
     OUTLIER = 4
-    SILENT = 5
-    OTHER = 6  # a finding of any other kind
-    REMARK = 7  # the same, for information only
+    SLOW = 5
+    SILENT = 6
+    OTHER = 7  # a finding of any other kind
+    UNREAD = 8  # a rank that runs, and nothing is known of its memory
+    ENDED = 9  # the run has ended: nothing wrong, and nothing more comes
 
 
 class Wrong(msgspec.Struct, frozen=True, gc=False):
     """One thing that is wrong.
 
     ``share`` of the limit is in use. ``rate`` is a rise in bytes a second, ``left_s`` the time until the limit at that
-    rate. ``size`` is how far a rank is from the ``median`` of its job, negative if below. ``key`` is the finding's
-    name, empty if only figures tell so.
+    rate. ``size`` is how far a rank is from the ``median`` of its job, negative if below. ``pace`` is in steps a
+    second, and ``usual`` the median of its job. ``key`` is the finding's name, empty if only figures tell so.
     """
 
     kind: Kind
@@ -49,15 +51,18 @@ class Wrong(msgspec.Struct, frozen=True, gc=False):
     left_s: float | None = None
     size: int | None = None
     median: int | None = None
+    pace: float | None = None
+    usual: float | None = None
     silence: Silence | None = None
     silent_s: float = 0.0
 
 
 class Judged(msgspec.Struct, frozen=True, gc=False):
-    """A row with what is wrong with it, the worst first."""
+    """A row with what is wrong with it, the worst first. ``remarks`` are findings that are for information only."""
 
     row: Row
     wrongs: tuple[Wrong, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def worst(self) -> int:
@@ -73,7 +78,7 @@ class Overview(msgspec.Struct, frozen=True):
     hosts: int = 0
     jobs: int = 0
     wrong: int = 0
-    """Rows with more than a remark."""
+    """Rows with something wrong."""
 
 
 _KINDS = {
@@ -90,14 +95,14 @@ _KINDS = {
 def overview(cluster: Cluster, now: float) -> Overview:
     """What *cluster* knows at *now*, judged and sorted."""
     rows = cluster.rows()
-    medians = _medians(rows)
-    judged = sorted((Judged(row, tuple(_wrongs(row, medians))) for row in rows), key=_order)
+    medians = _Medians(rows)
+    judged = sorted((_judged(row, medians) for row in rows), key=_order)
     return Overview(
         tuple(judged),
         now,
         len({row.host for row in rows}),
         len({row.job for row in rows if row.rank}),
-        sum(1 for one in judged if one.worst < Kind.REMARK),
+        sum(1 for one in judged if one.worst < Kind.ENDED),
     )
 
 
@@ -125,27 +130,50 @@ def _group(row: Row) -> tuple[str, ...]:
     return row.job, row.user, row.run, row.device
 
 
-def _medians(rows: Iterable[Row]) -> dict[tuple[str, ...], tuple[float, float]]:
-    """The median use of the ranks of each group where there are enough, and how far from it they usually are."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for row in rows:
-        if row.rank and row.job and row.in_use is not None and row.silence is None:
-            groups.setdefault(_group(row), []).append(row.in_use)
-    middles = {group: median(sizes) for group, sizes in groups.items() if len(sizes) >= OUTLIER_RANKS}
-    return {group: (usual, median(abs(size - usual) for size in groups[group])) for group, usual in middles.items()}
+class _Medians:
+    """The median of the ranks of each group where there are enough, and how far from it they usually are."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        sizes: _Groups = {}
+        paces: _Groups = {}
+        for row in rows:
+            if row.rank and row.job and row.silence is None:
+                if row.in_use is not None:
+                    sizes.setdefault(_group(row), []).append(row.in_use)
+                if row.pace is not None:
+                    paces.setdefault(_group(row), []).append(row.pace)
+        self.of_size, self.of_pace = _middles(sizes), _middles(paces)
 
 
-def _kind(key: str, severity: str) -> Kind:
-    return _KINDS.get(key, Kind.REMARK if severity == "info" else Kind.OTHER)
+_Groups = dict[tuple[str, ...], list[float]]
 
 
-def _wrongs(row: Row, medians: dict[tuple[str, ...], tuple[float, float]]) -> Sequence[Wrong]:
+def _middles(groups: _Groups) -> dict[tuple[str, ...], tuple[float, float]]:
+    middles = {group: median(values) for group, values in groups.items() if len(values) >= OUTLIER_RANKS}
+    return {group: (usual, median(abs(one - usual) for one in groups[group])) for group, usual in middles.items()}
+
+
+def _judged(row: Row, medians: _Medians) -> Judged:
+    remarks = tuple(dict.fromkeys(key for key, severity in row.findings if _is_remark(key, severity)))
+    return Judged(row, tuple(_wrongs(row, medians)), remarks)
+
+
+def _is_remark(key: str, severity: str) -> bool:
+    """Whether a finding is information only. What the figures alone would call wrong is wrong however it is told."""
+    return severity == "info" and key not in _KINDS
+
+
+def _wrongs(row: Row, medians: _Medians) -> Sequence[Wrong]:
     if row.silence not in (None, Silence.ENDED):
         # What was wrong before may no longer be: nobody can tell.
         return [Wrong(Kind.SILENT, silence=row.silence, silent_s=row.silent_s)]
-    wrongs = [Wrong(_kind(key, severity), key) for key, severity in row.findings]
+    wrongs = [
+        Wrong(_KINDS.get(key, Kind.OTHER), key) for key, severity in row.findings if not _is_remark(key, severity)
+    ]
     if row.silence is Silence.ENDED:
-        return sorted([*wrongs, Wrong(Kind.REMARK, silence=row.silence)], key=lambda wrong: wrong.kind)
+        return sorted([*wrongs, Wrong(Kind.ENDED, silence=row.silence)], key=lambda wrong: wrong.kind)
+    if row.rank and row.in_use is None:
+        wrongs.append(Wrong(Kind.UNREAD))
     told = {wrong.kind for wrong in wrongs}
     share = row.in_use / row.limit if row.in_use is not None and row.limit else None
     room = row.limit - row.in_use if row.limit is not None and row.in_use is not None else None
@@ -158,9 +186,19 @@ def _wrongs(row: Row, medians: dict[tuple[str, ...], tuple[float, float]]) -> Se
         wrongs.append(Wrong(Kind.LEAKING, "leak" if Kind.LEAKING in told else "", rate=row.rising, left_s=left_s))
     if row.idle and Kind.FULL_BUT_IDLE not in told:
         wrongs.append(Wrong(Kind.FULL_BUT_IDLE, share=row.share))
-    group = medians.get(_group(row)) if row.rank else None
-    if group is not None and row.in_use is not None:
-        usual, spread = group
-        if unusual(row.in_use - usual, usual, spread):
-            wrongs.append(Wrong(Kind.OUTLIER, size=int(row.in_use - usual), median=int(usual)))
+    wrongs += _beside_others(row, medians)
     return sorted(wrongs, key=lambda wrong: wrong.kind)
+
+
+def _beside_others(row: Row, medians: _Medians) -> Iterator[Wrong]:
+    """How a rank differs from the others of its job: in memory, and in pace if it is slower."""
+    if not row.rank:
+        return
+    if row.in_use is not None and (middle := medians.of_size.get(_group(row))):
+        usual, spread = middle
+        if unusual(row.in_use - usual, usual, spread):
+            yield Wrong(Kind.OUTLIER, size=int(row.in_use - usual), median=int(usual))
+    if row.pace is not None and (middle := medians.of_pace.get(_group(row))):
+        usual, spread = middle
+        if row.pace < usual and unusual_pace(row.pace - usual, usual, spread):
+            yield Wrong(Kind.SLOW, share=1 - row.pace / usual, pace=row.pace, usual=usual)

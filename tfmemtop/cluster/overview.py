@@ -20,6 +20,9 @@ Card = tuple[str, str]
 Pool = tuple[str, str, str, str, str, str, str]
 """Instance, host, UUID, logical device, run, job, rank."""
 
+Told = tuple[str, str, str]
+"""Instance, run, rank: who tells of it."""
+
 
 class Silence(Enum):
     """Why there are no new figures."""
@@ -34,7 +37,8 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     """A rank on a GPU, a GPU without one, or a target that does not answer. Sizes are bytes, shares from 0 to 1.
 
     ``in_use`` is the highest since the scrape before, where that is told. ``used`` and ``total`` are the whole card's.
-    ``rising`` is in bytes a second. ``silent_s`` is how long there has been ``silence``, or at least so long.
+    ``rising`` is in bytes a second, ``pace`` in steps a second. ``silent_s`` is how long there has been ``silence``,
+    or at least so long.
     """
 
     instance: str
@@ -57,6 +61,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     idle: bool = False
     silence: Silence | None = None
     silent_s: float = 0.0
+    pace: float | None = None
 
     @property
     def key(self) -> Pool:
@@ -119,6 +124,7 @@ class Cluster:
         self._users: dict[tuple[str, str], str] = {}  # by instance and run
         self._used: dict[Card, int] = {}
         self._busy: dict[Card, float] = {}
+        self._ranks: dict[Told, Pool] = {}  # who says that it runs
         self._totals: dict[Card, int] = {}
         self._names: dict[Card, tuple[str, str]] = {}  # index and model
         self._findings: dict[tuple[str, str, str], list[tuple[str, str]]] = {}  # by instance, run, UUID
@@ -130,6 +136,7 @@ class Cluster:
         self._old: dict[str, float] = {}  # seconds, by instance
         self._idle: set[Card] = set()
         self._rising: dict[Pool, float] = {}
+        self._paces: dict[Told, float] = {}
         self._last: dict[Pool, tuple[Row, float]] = {}  # with figures, and when it was seen last
         self._now = 0.0
 
@@ -149,7 +156,7 @@ class Cluster:
         self._in_use = {_pool(one.metric): size for one in found if (size := one.size) is not None}
 
     def _take_fixed(self, found: Iterable[Series]) -> None:
-        self._limits = {}
+        self._limits, self._ranks = {}, {}
         # Of what is down, who it was stays known; of what answers it is told anew.
         if len(self._users) > MOST_USERS:
             self._users.clear()
@@ -157,6 +164,8 @@ class Cluster:
             labels, size = one.metric, one.size
             if labels.name == "tfmemtop_run_info":
                 self._users[label(labels.instance), label(labels.run)] = label(labels.user)
+                if rank := rank_of(labels):
+                    self._ranks[label(labels.instance), label(labels.run), rank] = _pool(labels)
             elif labels.name == "tfmemtop_device_info":
                 self._names[_card(labels)] = label(labels.index), label(labels.model)
             elif size is None:
@@ -215,11 +224,15 @@ class Cluster:
         }
 
     def _take_trends(self, found: Iterable[Series]) -> None:
-        self._idle, self._rising = set(), {}
+        self._idle, self._rising, self._paces = set(), {}, {}
         for one in found:
             if one.metric.means == "idle":
                 self._idle.add(_card(one.metric))
-            elif (number := one.number) is not None:
+            elif (number := one.number) is None:
+                continue
+            elif one.metric.means == "pace":
+                self._paces[label(one.metric.instance), label(one.metric.run), rank_of(one.metric)] = number
+            else:
                 self._rising[_pool(one.metric)] = number
 
     @property
@@ -241,7 +254,15 @@ class Cluster:
         for row in rows:
             if row.silence in (None, Silence.OLD):
                 self._last[row.key] = row, self._now
-        return rows
+        return rows + self._unread(rows)
+
+    def _unread(self, rows: Iterable[Row]) -> list[Row]:
+        """A row for each rank that runs and has told of no memory."""
+        told = {(row.instance, row.run, row.rank) for row in rows}
+        told |= {(key[0], key[4], key[6]) for key in self._last}
+        return [
+            self._row(pool, None) for who, pool in self._ranks.items() if who not in told and who[0] not in self._down
+        ]
 
     def _row(self, pool: Pool, in_use: int | None) -> Row:
         instance, host, uuid, device, run, job, rank = pool
@@ -263,6 +284,7 @@ class Cluster:
             card in self._idle,
             Silence.ENDED if (instance, run) in self._ended else None if old is None else Silence.OLD,
             old or 0.0,
+            self._paces.get((instance, run, rank)),
         )
 
     def _found(self, instance: str, run: str, uuid: str) -> tuple[tuple[str, str], ...]:

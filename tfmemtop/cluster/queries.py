@@ -17,6 +17,8 @@ RISE_S, RISE_STEP_S = 1200, 120
 STEADY = 0.97
 """The lowest use in each of the shorter times must have risen by that over the longer one, and on a straight line:
 that strict, as the exporters have looked for leaks themselves, with far more figures."""
+PACE_S = 600
+"""Of so long a time the pace is told: a validation, which ranks may begin at other times, is a small part of it."""
 REMEMBERED = ("2m", "1s"), ("6h", "1m")
 """For so long a target that is down is known by what it once answered, and how exactly it is known since when."""
 MOST_DOWN = 100
@@ -30,7 +32,7 @@ class Lane(Enum):
     STATE = "0b"  # the GPUs, findings, runs that have ended, targets that are down
     FIXED = "60c"  # limits, sizes of cards, users
     SILENT = "30d"  # who the targets are that are down, and whose figures are old
-    TRENDS = "60e"  # what rises, and what is full and idle
+    TRENDS = "60e"  # what rises, what is full and idle, how fast steps are
 
     @property
     def every_s(self) -> float:
@@ -132,7 +134,10 @@ class Queries:
         steady = f"{rise} / ({math.sqrt(12):.4f} * stddev_over_time({lows})) > {STEADY}"
         long_enough = self._over("", "in_use_bytes", f" offset {RISE_S}s")
         rising = f"deriv({lows}) and {rise} > {RISE_AT_LEAST} and {steady} and {long_enough}"
-        return f"{_meaning(idle, 'idle')} or {_meaning(rising, 'rising')}"
+        # Who counts no steps has none at any time.
+        stepping = f"{self._over('', 'steps_total', f' offset {PACE_S}s')} > 0"
+        pace = f"{self._over('rate', 'steps_total', f'[{PACE_S}s]')} and {stepping}"
+        return f"{_meaning(idle, 'idle')} or {_meaning(rising, 'rising')} or {_meaning(pace, 'pace')}"
 
 
 _TOLD_ONCE = ("device_memory_total_bytes", "had_total"), ("device_info", "had_info"), ("run_info", "had_user")

@@ -1,7 +1,7 @@
 """Show the screen for a run, or for a process that tfmemtop did not start.
 
 usage: tfmemtop attach [RUN] [OPTIONS]
-usage: tfmemtop attach PID [OPTIONS]
+usage: tfmemtop attach PID [--inject] [OPTIONS]
 example: tfmemtop attach
 example: tfmemtop attach 4242
 
@@ -9,7 +9,8 @@ RUN is the name of a session, or the beginning of the name; tfmemtop ls lists th
 session whose command runs, or if none does, the newest.
 
 PID is the number of a process with TensorFlow. Its allocators are read from outside: nothing is put into it, and it
-is not stopped. It goes on when you leave. See also: tfmemtop help outside.
+is not stopped. It goes on when you leave. With --inject, and Python 3.14 or newer in the process, the hook is put into
+it while it runs. See also: tfmemtop help outside.
 """
 
 import os
@@ -26,14 +27,16 @@ from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.saying import note, say
 from tfmemtop.commands.screen import script_terminal_size, terminal_size
 from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.sources.outside.injection import Unfit, unfit
 from tfmemtop.engine.sources.outside.look import Look
 from tfmemtop.engine.sources.procfs import descendants, read_environment, read_stat
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.folders import SessionInfo
-from tfmemtop.events import OutsideState
+from tfmemtop.events import InjectionState, OutsideState
 from tfmemtop.options import Refusal
 from tfmemtop.units import format_duration
-from tfmemtop.words.outside import NO_INJECTION, say_outside
+from tfmemtop.words.injection import refusal
+from tfmemtop.words.outside import say_outside
 
 
 class Arguments(ScreenArguments):
@@ -64,7 +67,9 @@ def declare(parser: Parser) -> None:
         "session", metavar="RUN", nargs="?", help="the session's name, or its beginning; or the number of a process"
     )
     process = parser.add_argument_group("for a process that tfmemtop did not start")
-    process.add_argument("--inject", action="store_true", help="put the hook into the process; this version refuses it")
+    process.add_argument(
+        "--inject", action="store_true", help="put the hook into the process, whose Python must be 3.14 or newer"
+    )
     process.add_argument(
         "--interval",
         metavar="SECONDS",
@@ -90,21 +95,21 @@ def run(arguments: Arguments) -> int:
 
 
 def _process(pid: int, arguments: Arguments) -> int:
-    if (known := _session_of(pid)) is not None:
+    if (known := _session_of(pid, injects=arguments.inject)) is not None:
         terminal_size()
         launched = Launched(id=known.id, socket=known.socket, output_path=known.output_path)
-        return show(lambda: launched, arguments)
+        return show(lambda: launched, arguments, outside=known.reads is not None)
     look = Look(pid)
     about = look.refresh()
     look.close()
     # What the process itself may change is waited for on the screen; the rest is said at once.
-    if arguments.inject:
-        raise Refusal(NO_INJECTION)
     if about.state is OutsideState.GONE:
         raise Refusal(f"there is no process {pid}", 1)
     if not about.state.may_change:
         said = say_outside(about.state, about.detail, pid, about.tensorflow)
         raise Refusal(f"process {pid} cannot be read: {said.line}", 1)
+    if arguments.inject and (found := _unfit(pid)) is not None:
+        raise Refusal(refusal(pid, *found), 1)
     columns, rows = script_terminal_size()
     cwd = working_folder()
     arguments.record, remarks = file_for(arguments.record, pid)
@@ -118,6 +123,7 @@ def _process(pid: int, arguments: Arguments) -> int:
         columns=columns,
         rows=rows,
         attach=pid,
+        inject=arguments.inject,
     )
     code = show(lambda: start(launch), arguments, outside=True)
     for line in remarks:
@@ -125,8 +131,17 @@ def _process(pid: int, arguments: Arguments) -> int:
     return code
 
 
-def _session_of(pid: int) -> SessionInfo | None:
-    """The session that started process *pid*, which has the hook; ``None`` if none did that still goes on."""
+def _unfit(pid: int) -> Unfit | None:
+    try:
+        return unfit(pid)
+    except OSError as error:
+        return Unfit(InjectionState.FAILED, error.strerror or str(error))
+
+
+def _session_of(pid: int, *, injects: bool) -> SessionInfo | None:
+    """The session that started process *pid*, or with *injects* put the hook into it, and still goes on."""
+    if injects and (known := next((one for one in going() if one.reads == pid and one.injects), None)):
+        return known
     try:
         socket = read_environment(pid).get("TFMEMTOP_SOCKET", "")
     except OSError:

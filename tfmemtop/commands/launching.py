@@ -47,7 +47,16 @@ def make_launch(
         on_end=arguments.on_end,
         on_oom=arguments.on_oom,
         export=export_of(arguments, cwd),
+        task=is_task(),
     )
+
+
+def is_task() -> bool:
+    """Whether a step of Slurm ends with this process: it is the step's task, or a script that is waits for it.
+
+    A shell with job control, as of ``srun --pty bash``, goes on without it.
+    """
+    return "SLURM_STEP_ID" in os.environ and os.getpgrp() == os.getsid(0)
 
 
 def export_of(arguments: RunArguments, cwd: str) -> Export | None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from tfmemtop.commands import known_sessions
 from tfmemtop.commands.arguments import (
@@ -24,7 +25,7 @@ from tfmemtop.commands.arguments import (
     add_run_options,
     add_screen_options,
 )
-from tfmemtop.commands.launching import file_for, make_launch, with_sizes
+from tfmemtop.commands.launching import file_for, is_task, make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import script_terminal_size
@@ -36,6 +37,9 @@ from tfmemtop.options import Refusal
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words.ranks import waits_for_script
 from tfmemtop.words.starting import start_text
+
+if TYPE_CHECKING:
+    from tfmemtop.engine.process.group_signal import StepListener
 
 
 class Arguments(RunArguments, ScreenArguments):
@@ -100,6 +104,7 @@ def show(
     Raises:
         Refusal: the session could not be started.
     """
+    step = _listen_to_step() if starts and is_task() else None  # before there are threads
     with ThreadPoolExecutor(1) as other, _signals_raised() as heard:
         coming = other.submit(answer)
         launched: Launched | None = None
@@ -115,8 +120,7 @@ def show(
             if launched.error is not None:
                 raise Refusal(start_text(launched.error), launched.error.exit_code)
             options = replace(arguments.ui_options(dict(os.environ)), outside=outside, successor=successor)
-            stays = starts and staying.is_task(os.environ)
-            with staying.passing_on(launched.socket) if stays else nullcontext():
+            with staying.passing_on(launched.socket, step) if step is not None else nullcontext():
                 outcome = run_live(Path(launched.socket), options)
             while outcome.follow and (after := _going(outcome.follow)):
                 launched = after
@@ -137,8 +141,8 @@ def show(
         say(f"the screen has failed: {outcome.trouble}")
     for line in outcome.summary:
         say(line)
-    if outcome.left_running and stays:
-        return _stay(launched, outcome.exit_code)
+    if outcome.left_running and step is not None:
+        return _stay(launched, outcome.exit_code, step)
     if outcome.left_running:
         _say_it_goes_on(launched)
     elif outcome.summary:
@@ -146,13 +150,19 @@ def show(
     return outcome.exit_code
 
 
-def _stay(launched: Launched, screens: int) -> int:
+def _listen_to_step() -> "StepListener":
+    from tfmemtop.commands import staying  # which takes a while to load
+
+    return staying.listener()
+
+
+def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
     """Wait for the script, whose screen has ended with the exit code *screens*."""
     from tfmemtop.commands.staying import SIGNALLED, wait_for_script
 
     say(waits_for_script(launched.id))
     try:
-        code = wait_for_script(launched.socket, screens - SIGNALLED if screens > SIGNALLED else None)
+        code = wait_for_script(launched.socket, screens - SIGNALLED if screens > SIGNALLED else None, step)
     except OSError as error:
         raise Refusal(f"the engine of {launched.id} cannot be reached: {error.strerror or error}", 1) from error
     _say_what_is_left(launched)

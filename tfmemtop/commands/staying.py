@@ -8,10 +8,11 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from tfmemtop.engine.process.group_signal import StepListener
 from tfmemtop.engine.stream.client import Client, connect
 from tfmemtop.events import CaughtUp, Run, RunEnd, Stop
 
@@ -21,20 +22,24 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 SIGNALLED = 128
 
 
-def is_task(environment: Mapping[str, str]) -> bool:
-    """Whether a step of Slurm ends with this process: it is the step's task, or a script that is waits for it.
+def listener() -> StepListener:
+    """What tells whether Slurm sent a signal to all of the step: then the script has it already.
 
-    A shell with job control, as of ``srun --pty bash``, goes on without it.
+    Raises:
+        OSError: it cannot be started.
     """
-    return "SLURM_STEP_ID" in environment and os.getpgrp() == os.getsid(0)
+    return StepListener((*_MEANT, *_ENDING))
 
 
 @contextmanager
-def passing_on(socket: str) -> Iterator[None]:
-    """While this lasts, pass :data:`_MEANT` on to the script of the engine that listens at *socket*."""
+def passing_on(socket: str, step: StepListener) -> Iterator[None]:
+    """While this lasts, pass :data:`_MEANT` on to the script of the engine that listens at *socket*.
+
+    What all of the *step* has heard is not passed on.
+    """
 
     def pass_on(number: int, _: FrameType | None) -> None:
-        threading.Thread(target=asyncio.run, args=(_tell(socket, number),), daemon=True).start()
+        threading.Thread(target=asyncio.run, args=(_tell(socket, number, step),), daemon=True).start()
 
     before = {number: signal.signal(number, pass_on) for number in _MEANT}
     try:
@@ -44,24 +49,25 @@ def passing_on(socket: str) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def wait_for_script(socket: str, first: int | None) -> int:
+def wait_for_script(socket: str, first: int | None, step: StepListener) -> int:
     """Wait until the script has ended; its exit code, or 128 and the number of the signal that ended it.
 
-    *first* is a signal that has already come. Each one is passed on.
+    *first* is a signal that has already come. Each one is passed on, unless all of the *step* has heard it.
 
     Raises:
         OSError: the engine cannot be reached.
     """
-    return asyncio.run(_wait(socket, first))
+    return asyncio.run(_wait(socket, first, step))
 
 
-async def _wait(socket: str, first: int | None) -> int:
+async def _wait(socket: str, first: int | None, step: StepListener) -> int:
     client, loop = await connect(socket), asyncio.get_running_loop()
     pid, code, caught_up = 0, 1, False
 
     def pass_on(number: int) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
+        if pid and not step.heard(number):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     async for batch in client.events():
         for event in batch:
@@ -73,11 +79,12 @@ async def _wait(socket: str, first: int | None) -> int:
         if caught_up and not pid:
             break
         if caught_up and first is not None:
-            pass_on(first)
+            if not step.ever_heard(first):
+                pass_on(first)
             first = None
         if pid:
             for number in (*_MEANT, *_ENDING):
-                loop.add_signal_handler(number, pass_on, number)
+                loop.add_signal_handler(number, loop.call_later, step.WAIT_S, pass_on, number)
     if not pid:
         await _end_engine(client)
     return code
@@ -95,7 +102,10 @@ def _code(end: RunEnd) -> int:
     return SIGNALLED + end.signal if end.signal is not None else end.exit_code or 0
 
 
-async def _tell(socket: str, number: int) -> None:
+async def _tell(socket: str, number: int, step: StepListener) -> None:
+    await asyncio.sleep(step.WAIT_S)
+    if step.heard(number):
+        return
     with suppress(OSError):  # the engine has gone, and the script with it
         client = await connect(socket)
         pid = await _script(client)

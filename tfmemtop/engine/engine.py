@@ -75,6 +75,7 @@ class Engine:
         """*attached* is called when a process is read from outside that was not before."""
         self._watches_only = not launch.argv
         self._kernel = launch.kernel
+        self._task = launch.task
         self._argv = launch.argv
         self._attached = attached
         self._stream = stream
@@ -119,9 +120,16 @@ class Engine:
         await self._exit.aclose()
 
     def begin(self) -> None:
-        """Serve readers, and end the run on SIGTERM. A kernel, which is Jupyter's, is only left."""
-        end = (self._done.set,) if self._kernel else (self._obey, Stop(quit=True))
-        self._loop.add_signal_handler(signal.SIGTERM, *end)
+        """Serve readers, and end the run on SIGTERM. A kernel, which is Jupyter's, is only left.
+
+        In a Slurm step, SIGTERM is Slurm's word to all of the step, and so to the script, which may take its time.
+        """
+        if self._kernel:
+            self._loop.add_signal_handler(signal.SIGTERM, self._done.set)
+        elif self._task:
+            self._loop.add_signal_handler(signal.SIGTERM, lambda: None)
+        else:
+            self._loop.add_signal_handler(signal.SIGTERM, self._obey, Stop(quit=True))
         self._stream.listen(self._follow)
         self._server.begin()
 
@@ -164,7 +172,7 @@ class Engine:
             case CensusNow():
                 self.watch.hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
             case HoldersNow():
-                self.watch.hooks.send(command.pid, {"do": "holders", "finding": command.finding})
+                self.watch.hooks.send(command.pid, {"do": "holders"})
             case ForNextStart():
                 self._choosing = self._loop.create_task(self._choose(command.settings))
             case Relaunch() if self._kernel:

@@ -97,6 +97,7 @@ def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
         started=time.time(),
         command=watched(launch),
         reads=launch.attach,
+        injects=launch.inject,
         kernel=launch.kernel.pid if launch.kernel else None,
         connection=readable(launch.kernel.connection) if launch.kernel else None,
         notebook=readable(launch.kernel.notebook) if launch.kernel and launch.kernel.notebook else None,
@@ -188,7 +189,7 @@ async def _session(
         engine.begin()
         if first is not None:
             engine.watch.start(first)
-        elif launch.attach is not None and not engine.watch.attach(launch.attach):
+        elif launch.attach is not None and not engine.watch.attach(launch.attach, inject=launch.inject):
             raise StartError(Unstarted(Why.NO_PROCESS, str(launch.attach)))
         for descriptor in inherited:
             os.close(descriptor)

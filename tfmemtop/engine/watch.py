@@ -9,7 +9,7 @@ from collections.abc import Callable
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
 from tfmemtop.engine.process.exporter import Exporter
-from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark, xla_folder
+from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark, told, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
@@ -18,6 +18,7 @@ from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
 from tfmemtop.engine.sources.dump_watch import Dumps
+from tfmemtop.engine.sources.finding_windows import FindingWindows
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.map_wants import Maps
@@ -59,6 +60,7 @@ class Watch:
         dumps: Dumps,
         chunks: ChunkMaps,
         windows: Windows,
+        finding_windows: FindingWindows,
         xla_reports: XlaReports,
         maps: Maps,
         alerts: Alerts,
@@ -80,6 +82,7 @@ class Watch:
         self._dumps = dumps
         self._chunks = chunks
         self._windows = windows
+        self._finding_windows = finding_windows
         self._xla_reports = xla_reports
         self._output = output
         self._terminal_reads = terminal_reads
@@ -99,6 +102,7 @@ class Watch:
         self._dumps.begin()
         self._chunks.begin()
         self._windows.begin()
+        self._finding_windows.begin()
         self._xla_reports.begin()
         self.hooks.begin()
         self.readings.begin()
@@ -111,7 +115,7 @@ class Watch:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
         _close(self._outside.close, self.replays.close)
         _close(self._probes.close, self._dumps.close, self._chunks.close)
-        _close(self._windows.close, self._xla_reports.close)
+        _close(self._windows.close, self._finding_windows.close, self._xla_reports.close)
         _close(self.readings.close, self.hooks.close)
         if self._terminal_reads is not None:
             _close(self._terminal_reads.close)
@@ -144,11 +148,16 @@ class Watch:
         self.runs.start(run)
         self.readings.hurry()
 
-    def attach(self, pid: int) -> bool:
-        """Read a process from outside from now on, in place of one that was read before; whether there is one."""
+    def attach(self, pid: int, *, inject: bool = False) -> bool:
+        """Read a process from outside from now on, in place of one that was read before; whether there is one.
+
+        With *inject*, its Python is asked to let the hook in, which then reads it.
+        """
         if not self._outside.follow(pid):
             return False
         self.readings.adopt(pid)
+        if inject:
+            self._outside.inject()
         return True
 
     @property
@@ -224,11 +233,12 @@ def open_watch(
     replays = Replays(stream)
 
     def ours() -> frozenset[int]:
-        return probes.sessions() | replays.sessions() | ({exporter.pid} if exporter else set())
+        return probes.sessions() | outside.sessions() | replays.sessions() | ({exporter.pid} if exporter else set())
 
     kernel = launch.kernel.pid if launch.kernel else None
     readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked, kernel, helper), ours, nvml)
-    outside = FromOutside(stream, dumps_in, chunks.take, launch.interval_s)
+    telling = told(launch, folder.hook_socket)
+    outside = FromOutside(stream, dumps_in, chunks.take, launch.interval_s, telling)
     xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
     drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]
     if pump is not None:
@@ -245,6 +255,7 @@ def open_watch(
         dumps=dumps,
         chunks=chunks,
         windows=windows,
+        finding_windows=FindingWindows(stream, hooks),
         xla_reports=xla_reports,
         maps=Maps(stream, lambda pid, asked: outside.send(pid, asked) or hooks.send(pid, asked), every_s=maps_every_s),
         alerts=Alerts(stream, launch, runs),

@@ -5,7 +5,7 @@ from enum import Enum
 import msgspec
 
 from tfmemtop.bounds import Name, Number, Text, Words
-from tfmemtop.events.base import Event
+from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.keep import Latest
 
 
@@ -17,6 +17,8 @@ class OutsideState(Enum):
     NO_TENSORFLOW = "no_tensorflow"  # it is not, or not yet, in the process; detail: of its children one that has it
     NO_DEVICES = "no_devices"  # TensorFlow is there and has not made its devices
     NO_POOL = "no_pool"  # it has made them, and none of its allocators keeps a pool
+
+    HOOKED = "hooked"  # the hook has been put into it, and reads from within
 
     NO_TABLE = "no_table"  # detail: the version, whose layout no table has
     NO_VERSION = "no_version"  # nothing beside the library says which version it is
@@ -47,7 +49,7 @@ class OutsideState(Enum):
     def may_change(self) -> bool:
         """Whether the process itself may come to another state, so that it is worth looking again."""
         waits = (OutsideState.NO_TENSORFLOW, OutsideState.EXECUTED, OutsideState.NOT_SOUND, OutsideState.NOT_FOUND)
-        return self.inside or self in waits
+        return self.inside or self in waits or self is OutsideState.HOOKED
 
 
 class Outside(Event, tag="outside", frozen=True):
@@ -69,3 +71,37 @@ class Outside(Event, tag="outside", frozen=True):
     tensorflow: Name | None = None
     tensorflow_path: Text | None = None
     build: Name | None = None
+
+
+class InjectionState(Enum):
+    """How far it is with the hook that shall be put into a process that runs already."""
+
+    ASKED = "asked"  # Python has been asked to run the hook, and its main thread has not come to that yet
+    ARRIVED = "arrived"
+    ALREADY = "already"  # the hook is in it, and serves another tfmemtop
+
+    OLD_PYTHON = "old_python"  # detail: its version
+    NOT_PYTHON = "not_python"  # detail: the program
+    OTHER_USER = "other_user"
+    ELSEWHERE = "elsewhere"  # it sees other files, as in a container
+    DISABLED = "disabled"  # its user, or who built its Python, has switched this off
+    NOT_ALLOWED = "not_allowed"  # the kernel does not let us write to its memory
+    REPLACED = "replaced"  # detail: a C function that the hook needs and that the script has replaced
+    FAILED = "failed"  # detail: how
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the hook is there or may still come."""
+        return self in (InjectionState.ASKED, InjectionState.ARRIVED)
+
+
+class Injection(Event, tag="injection", frozen=True):
+    """The hook is being put into a process that runs already, since the user asked for that."""
+
+    origin = Origin.HOOK
+    keep = Latest("pid")
+    urgent = True
+
+    pid: Number
+    state: InjectionState
+    detail: Text = ""

@@ -106,11 +106,6 @@ class CensusNow(Command, tag="census_now", frozen=True):
 
 
 class HoldersNow(Command, tag="holders_now", frozen=True):
-    """Ask for a window of allocations of a process: a :class:`Holders` event for each of its pools.
-
-    One for a ``finding`` is like those that open of themselves: it waits until it may cost the script that much, and
-    there is none where the user wants none.
-    """
+    """Ask for a window of allocations of a process: a :class:`Holders` event for each of its pools."""
 
     pid: Number
-    finding: bool = False

@@ -280,7 +280,8 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
 class Census(Event, tag="census", frozen=True):
     """What the variables of a process take: bytes by device and kind, and the 20 largest.
 
-    ``others`` are the variables beyond those that have at least 1 KiB each, up to 2 000.
+    ``others`` are the variables beyond those that have at least 1 KiB each, up to 2 000. ``initial`` are those of which
+    a TF1 session may keep the initial value, such as zeros, beside the variable itself.
 
     Live eager tensors are among them if they were looked for: then ``tensors`` is how many were found, or
     ``unseen`` says why none could be. With some found, ``unseen`` says where none were looked for, and ``alike``
@@ -294,6 +295,7 @@ class Census(Event, tag="census", frozen=True):
     kinds: Annotated[dict[Name, Annotated[dict[Name, Size], Few]], Few]
     largest: Annotated[list[Variable], Few]
     others: Annotated[list[Variable], Some] = msgspec.field(default_factory=list)
+    initial: Annotated[list[Variable], Some] = msgspec.field(default_factory=list)
     cost_us: Size | None = None
     tensors: Size | None = None
     unseen: Text = ""

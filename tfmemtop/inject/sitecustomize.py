@@ -4,6 +4,9 @@ The script must not notice it. It leaves ``sys.path`` at once and runs the ``sit
 run without it. After that it only waits for TensorFlow. It is written in the grammar that Python 2 and 3 share,
 so that every interpreter can read it.
 
+A process that runs already has it executed by a script of the engine's, which sets ``_joined``: then it is in no
+``sys.modules``, takes nothing out of ``sys.path``, and waits for nothing (``_join``).
+
 It keeps the functions of Python's C modules as they are before the script begins, and the agent imports those.
 So neither hook nor agent is affected if the script replaces such a function, or names a module of its own alike.
 """
@@ -16,10 +19,11 @@ if MYPY:
     from types import CodeType, FrameType, ModuleType  # noqa: F401
     from typing import Any  # noqa: F401
 
-_HOOKED = sys.version_info >= (3, 9) and bool(os.environ.get("TFMEMTOP_SOCKET"))
+_JOINED = globals().get("_joined")  # what the agent is told, and the main thread's number
+_HOOKED = not _JOINED and sys.version_info >= (3, 9) and bool(os.environ.get("TFMEMTOP_SOCKET"))
 # A tfmemtop that is itself watched has put another hook before this one.
 _HOOKED = _HOOKED and not any(type(finder).__module__ == __name__ for finder in sys.meta_path)
-if _HOOKED:
+if _HOOKED or _JOINED:
     __builtins__ = dict(__builtins__)  # type: ignore  # what is defined below calls these
 
 _AGENT = "_tfmemtop_agent"
@@ -82,7 +86,7 @@ def _keep():  # type: () -> dict[str, ModuleType]
             except Exception:
                 continue  # the agent's import of it fails alike, and is told
         kept[name] = _module(name, vars(module))
-    for name in set(sys.modules) - before:
+    for name in () if _JOINED else set(sys.modules) - before:  # a thread of the script's may be importing others
         del sys.modules[name]
     return kept
 
@@ -123,6 +127,36 @@ class _Arrival:
                     raise
                 _report(error, self._engine, self._kept)
         return None
+
+
+def _join(told, main_thread, kept):  # type: (dict[str, str], int, dict[str, Any]) -> None
+    """Bring the agent into a process that runs already, in a thread of its own; the engine is told what is in the way.
+
+    Nothing is done where the engine has gone meanwhile, or where C functions that the agent calls were replaced.
+    """
+    engine, collects = told["TFMEMTOP_SOCKET"], kept["gc"].isenabled()
+    if collects:
+        kept["gc"].disable()  # in this thread it would run finalizers of the script's
+    try:
+        replaced = _replaced(kept)
+        if replaced:
+            _tell(engine, kept, '{"type": "injection", "state": "replaced", "detail": "%s"}' % replaced)
+        elif _tell(engine, kept, ""):
+            _Agent(kept).load("").join(_from_signal_handler, told, main_thread)
+    except Exception as error:
+        _tell(engine, kept, '{"type": "injection", "state": "failed", "detail": %s}' % _quoted(error, kept))
+    finally:
+        if collects:
+            kept["gc"].enable()
+
+
+def _replaced(kept):  # type: (dict[str, Any]) -> str
+    """The name of a function of a C module that Python code has replaced, as gevent does; empty if none was."""
+    for name in sorted(set(kept) - {"os", "sys"}):
+        for function, value in sorted(vars(kept[name]).items()):
+            if isinstance(value, type(_keep)):
+                return "%s.%s" % (name, function)
+    return ""
 
 
 def _find_nothing(name, path=None, target=None):  # type: (str, object, object) -> object
@@ -204,26 +238,40 @@ def _without_file(code):  # type: (CodeType) -> CodeType
 
 def _report(error, engine, kept):  # type: (Exception, str, dict[str, Any]) -> None
     """Tell the *engine*, never the script, that the agent could not be loaded."""
+    _tell(engine, kept, '{"type": "hook_error", "text": %s}' % _quoted(error, kept))
+
+
+def _quoted(error, kept):  # type: (Exception, dict[str, Any]) -> str
+    text = "the agent could not be loaded: %s: %s" % (type(error).__name__, error)
+    return kept["_json"].encode_basestring_ascii(text)  # type: ignore[no-any-return]
+
+
+def _tell(engine, kept, packet):  # type: (str, dict[str, Any], str) -> bool
+    """Send *packet* to the engine, unless that is empty. Whether the engine is there."""
     try:
         _socket = kept["_socket"]
-        text = "the agent could not be loaded: %s: %s" % (type(error).__name__, error)
         link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         try:
             link.setblocking(False)
             link.connect(engine)
-            link.send(('{"type": "hook_error", "text": %s}' % kept["_json"].encode_basestring_ascii(text)).encode())
+            if packet:
+                link.send(packet.encode())
         finally:
             link.close()
     except Exception as again:
         if _from_signal_handler(again):
             raise
         # Else the engine has gone too, or the script forbids the way to it: nobody is left to be told.
+        return False
+    return True
 
 
 if _HOOKED:
+    # What a parent's agent has set for TensorFlow alone.
     _dumps = os.environ.get("TFMEMTOP_DUMPS")
     if _dumps and os.environ.get("TF_BFC_MEMORY_DUMP", "").startswith(_dumps):
-        del os.environ["TF_BFC_MEMORY_DUMP"]  # the parent's, which the agent there has set for TensorFlow alone
+        del os.environ["TF_BFC_MEMORY_DUMP"]
+if _HOOKED or _JOINED:
     from _frozen_importlib_external import SourceFileLoader as _SourceFileLoader
 
     for _each in list(globals().values()) + list(vars(_Arrival).values()) + list(vars(_Agent).values()):
@@ -232,5 +280,9 @@ if _HOOKED:
     del __file__
     _kept = _keep()  # type: dict[str, Any]
     _getsignal, _NSIG = _kept["_signal"].getsignal, _kept["_signal"].NSIG
+if _HOOKED:
     sys.meta_path.insert(0, _Arrival(os.environ["TFMEMTOP_SOCKET"], _kept["_thread"].get_ident(), _kept))  # type: ignore[arg-type]
-_step_aside()
+if _JOINED:
+    _join(_JOINED[0], _JOINED[1], _kept)
+else:
+    _step_aside()

@@ -1,12 +1,15 @@
-"""Which findings would say more if allocations were recorded now."""
+"""Which findings would say more if allocations were recorded now, and which processes are to record them."""
 
 from collections.abc import Iterable
 
+from tfmemtop.events import Event
+from tfmemtop.rules import follow_rule
 from tfmemtop.rules.finding import Finding, Place
-from tfmemtop.rules.leaks import Leak
-from tfmemtop.rules.pool import FragmentedPool
+from tfmemtop.rules.leaks import Leak, leak
+from tfmemtop.rules.pool import FragmentedPool, fragmented
 from tfmemtop.rules.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
+from tfmemtop.state.fold import apply
 from tfmemtop.state.holder_choice import told
 
 AGAIN_S = 20.0
@@ -40,3 +43,24 @@ def _lacks(state: State, device: RunDevice, oldest: dict[Place, float]) -> bool:
         return False  # there was none of the start either: none can be had
     newest = max((window.ended for window in told(windows)), default=None)
     return newest is not None and state.now - newest > oldest[device.place]
+
+
+class WindowWishes:
+    """Asks for windows, so often at most for each process."""
+
+    def __init__(self) -> None:
+        self._state = State()
+        self._asked: dict[int, float] = {}  # when, in seconds of the session
+
+    def due(self, events: Iterable[Event]) -> list[int]:
+        """The processes of which a window is to be asked for, now that *events* have come."""
+        for event in events:
+            apply(self._state, event)
+        state = self._state
+        wanted = [
+            pid
+            for pid in windows_wanted(state, [*follow_rule(leak, state), *follow_rule(fragmented, state)])
+            if state.now - self._asked.get(pid, float("-inf")) >= AGAIN_S
+        ]
+        self._asked |= dict.fromkeys(wanted, state.now)
+        return wanted

@@ -13,15 +13,17 @@ _FINE = (events.OutsideState.READING, events.OutsideState.STOPPED, events.Outsid
 
 @dataclass(frozen=True, slots=True)
 class ReadFromOutside(Finding):
-    """What ``told`` says of a process that is, or cannot be, read from outside."""
+    """What ``told`` says of a process that is, or cannot be, read from outside; ``injection`` of a hook for it."""
 
     aside = True  # a report says so of the run itself
 
     told: events.Outside
+    injection: events.Injection | None = None
 
     @property
     def severity(self) -> Severity:
-        return Severity.INFO if self.told.state in _FINE or not self.blocked else Severity.WARNING
+        refused = self.injection is not None and not self.injection.state.under_way
+        return Severity.WARNING if refused or (self.told.state not in _FINE and self.blocked) else Severity.INFO
 
     @property
     def blocked(self) -> bool:
@@ -37,4 +39,4 @@ def read_from_outside(state: State) -> Iterator[ReadFromOutside]:
     for pid, process in state.processes.items():
         told = process.outside
         if told is not None and of_run(state, pid) and (told.state not in _OVER or told.detail):
-            yield ReadFromOutside(told)
+            yield ReadFromOutside(told, process.injection)

@@ -7,6 +7,7 @@ from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
 from tfmemtop.state.holder_choice import told
 from tfmemtop.state.holders import By, Holder, Kind, standing
+from tfmemtop.state.likely import likely
 from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
 from tfmemtop.state.step_course import unpacked
@@ -27,7 +28,8 @@ class Held:
 
     It is of the peak of a window, or, of one that was opened while an allocation waited for room, of its end. Where
     little is known of that one, it is of a step before, and ``nameless`` tells how many of how many bytes in use had no
-    name while the allocation waited.
+    name while the allocation waited. With a ``scale``, some holders are likely by a step before, whose allocations were
+    made again, so many times as large.
     """
 
     holders: tuple[Holder, ...]
@@ -35,6 +37,7 @@ class Held:
     age_s: float
     waiting: bool
     nameless: tuple[int, int] | None = None
+    scale: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,16 +208,18 @@ def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
         return None
     window = known[-1]
     waiting = window.opened is events.Opened.WAITING
-    found = standing(window, hooked, By.LAYER, unpacked(window).events - 1 if waiting else None)
-    nameless = None
-    if waiting and found.without_name > _UNTOLD * found.total:
-        # Most was allocated since the window before, as in a step with a larger batch.
-        steps = [one for one in known if one.steps]
-        if steps:
-            nameless, window, waiting = (found.without_name, found.total), steps[-1], False
-            found = standing(window, hooked, By.LAYER)
-    named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE]
-    return Held(tuple(named[:_HOLDERS]), found.total, max(0.0, failed - window.ended), waiting, nameless)
+    end = unpacked(window).events - 1
+    found = standing(window, hooked, By.LAYER, end if waiting else None)
+    nameless = scale = None
+    steps = [one for one in known if one.steps]
+    if waiting and steps and found.without_name > _UNTOLD * found.total:
+        # Most was allocated since the window before, in a step that is another one than those that were recorded.
+        nameless, window, waiting = (found.without_name, found.total), steps[-1], False
+        found = standing(window, hooked, By.LAYER)
+    named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE][:_HOLDERS]
+    if any(holder.likely for holder in named) and (guess := likely(window, hooked)):
+        scale = float(guess.scale)
+    return Held(tuple(named), found.total, max(0.0, failed - window.ended), waiting, nameless, scale)
 
 
 def waited(hooked: Hooked, failed: float) -> events.Waiting | None:

@@ -47,6 +47,7 @@ class Owner:
     python_name: str = ""
     line: events.OperationLine | None = None
     cluster: int | None = None  # the module whose temporary buffer it is
+    likely: bool = False
 
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)

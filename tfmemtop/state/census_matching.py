@@ -26,11 +26,11 @@ class Known:
 
 
 def known_variables(hooked: Hooked, device: str) -> list[Known]:
-    """The variables on *device*, by the newest census."""
+    """The variables on *device*, by the newest census, and last the initial values that sessions may keep of them."""
     census = hooked.census
     if census is None:
         return []
-    told = (one for one in (*census.largest, *census.others) if one.kind != TENSORS)
+    told = (one for one in (*census.largest, *census.others, *census.initial) if one.kind != TENSORS)
     return [_known(one) for one in told if _lies_in(one.device, device)]
 
 

@@ -10,6 +10,7 @@ from tfmemtop.events import Holders, Holding, OperationLine
 from tfmemtop.events.courses import FOREVER
 from tfmemtop.state.attribution import Attribution, Owner, attribution
 from tfmemtop.state.attribution import Kind as Kind
+from tfmemtop.state.likely import Likely, likely
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
 from tfmemtop.state.step_course import times_us, unpacked
@@ -31,7 +32,8 @@ class Part:
 
     ``operation`` is TensorFlow's whole name, empty if there is none. ``shape`` is ``None`` if it is not known.
     ``kept`` if it outlives the beginning of the backward pass that follows. ``python_name`` is that of the variable,
-    or what Python holds the tensor by; empty if it is neither.
+    or what Python holds the tensor by; empty if it is neither. ``likely`` if it was not
+    recorded, but follows from the step before.
     """
 
     operation: str
@@ -46,6 +48,7 @@ class Part:
     kind: Kind
     layer: str
     kept: bool
+    likely: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,11 @@ class Holder:
     bytes: int
     count: int
     parts: tuple[Part, ...]  # the largest first
+
+    @property
+    def likely(self) -> bool:
+        """Whether what stands in it was not all recorded, but in part follows from the step before."""
+        return any(part.likely for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +106,15 @@ def standing(window: Holders, hooked: Hooked, by: By, at: int | None = None) -> 
 
     The rows' bytes and ``unknown`` add up to ``total``; at the peak that is what TensorFlow's allocator said.
     """
-    owners, event = attribution(window, hooked), window.peak_at if at is None else at
-    return owners.once(("standing", by, event), lambda: _standing(window, owners, by, event))
+    owners, event, guess = attribution(window, hooked), window.peak_at if at is None else at, likely(window, hooked)
+    key = "standing", by, event, guess and guess.basis
+    return owners.once(key, lambda: _standing(window, owners, by, event, guess))
 
 
-def _standing(window: Holders, owners: Attribution, by: By, at: int) -> Standing:
+def _standing(window: Holders, owners: Attribution, by: By, at: int, guess: Likely | None) -> Standing:
     course = unpacked(window)
-    of, holdings = owners.of, course.holdings
+    of = [guess.owners.get(place, owner) for place, owner in enumerate(owners.of)] if guess else owners.of
+    holdings = course.holdings
     alive: dict[tuple[int, int], list[int]] = {}  # places, by owner and holding
     for place in course.alive(at):
         alive.setdefault((id(of[place]), holdings[place]), []).append(place)
@@ -122,8 +132,10 @@ def _standing(window: Holders, owners: Attribution, by: By, at: int) -> Standing
 
 def course(window: Holders, hooked: Hooked) -> list[Moment]:
     """What is in use, by kind, before the first event (``event`` -1) and after each one."""
-    course, owners = unpacked(window), attribution(window, hooked)
+    course, owners, guess = unpacked(window), attribution(window, hooked), likely(window, hooked)
     parts = [list(owners.kinds_of(place)) for place in range(len(course.begins))]
+    for place, owner in guess.owners.items() if guess else ():
+        parts[place] = [(owner.kind, course.sizes[place])]
     ending: dict[int, list[int]] = {}
     for place, end in enumerate(course.ends):
         if end != FOREVER:
@@ -172,6 +184,7 @@ def _part(owner: Owner, size: int, requested: int, count: int) -> Part:
         kind=owner.kind,
         layer=owner.layer,
         kept=owner.kept,
+        likely=owner.likely,
     )
 
 

@@ -156,6 +156,7 @@ class ProcessState:
     gone: bool = False
     hooked: Hooked | None = None
     outside: events.Outside | None = None  # if it is, or was, read from outside
+    injection: events.Injection | None = None  # how far it is with a hook that was to be put into it
     words: tuple[events.Process, str, str] | None = None  # of what was seen: its command line, its program
 
 
@@ -206,6 +207,7 @@ class RunState:
     settings: Settings
     started: float
     outside: bool = False  # the process was not started by tfmemtop, which reads it from then on
+    hooked: float | None = None  # when the hook was put into that process, in session seconds
     kernel: str | None = None  # the connection file of the Jupyter kernel that it is
     notebook: str | None = None  # the file of that kernel's notebook
     earlier: tuple[str, ...] = ()  # the sessions of that kernel's earlier starts

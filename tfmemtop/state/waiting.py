@@ -76,7 +76,8 @@ def _outside(mine: list[ProcessState]) -> events.Outside | None:
     """What is said of the process that is read from outside; ``None`` once it has figures."""
     if any(process.hooked and process.hooked.allocators for process in mine):
         return None
-    return next((process.outside for process in mine if process.outside), None)
+    told = (process.outside for process in mine if process.outside)
+    return next((one for one in told if one.state is not events.OutsideState.HOOKED), None)
 
 
 def _stage(state: State, hooked: Hooked) -> Stage:

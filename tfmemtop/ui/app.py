@@ -35,7 +35,6 @@ from tfmemtop.ui.replay_actions import ReplayActions
 from tfmemtop.ui.screens.drawn import Changed, Drawn
 from tfmemtop.ui.screens.main_screen import MainScreen
 from tfmemtop.ui.search_keys import SearchKeys
-from tfmemtop.ui.window_wishes import WindowWishes
 from tfmemtop.words import kernels, refusals
 from tfmemtop.words.alerts import alert
 from tfmemtop.words.safe import safe
@@ -87,7 +86,6 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         if choices is not None:
             self.main.choose(choices)
         self._maps = MapWishes()
-        self._windows = WindowWishes()
         self._output_drawn = -1
         self._successor, self._recording = options.successor, options.recording
         self._news = News() if options.notify and source.live else None
@@ -154,9 +152,6 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         self._try(self._draw_output)
         for command in self._maps.change(seen[0].wish):
             self.session.send(command)
-        if self.session.may_change:
-            for window in self._windows.due(self.state):
-                self.session.send(window)
 
     def _seen(self) -> list[Drawn]:
         """The topmost screen that covers all below, and the dialogs over it."""

@@ -3,8 +3,8 @@
 from tfmemtop.cluster.client import NoAnswer, Trouble
 from tfmemtop.cluster.judge import Judged, Kind, Wrong
 from tfmemtop.cluster.overview import Row, Silence
-from tfmemtop.cluster.queries import RISE_S
-from tfmemtop.units import format_bytes, format_duration, format_short
+from tfmemtop.cluster.queries import PACE_S, RISE_S
+from tfmemtop.units import format_bytes, format_duration, format_rate, format_short
 from tfmemtop.words.safe import safe
 
 _SHORT = {
@@ -14,6 +14,7 @@ _SHORT = {
     Kind.FULL_BUT_IDLE: "full, idle",
     Kind.OUTLIER: "outlier",
     Kind.SILENT: "silent",
+    Kind.UNREAD: "no TensorFlow",
 }
 _SILENT = {Silence.DOWN: "down", Silence.OLD: "old", Silence.GONE: "gone"}
 ENDED = "ended"
@@ -36,6 +37,8 @@ def _short(wrong: Wrong) -> str:
         return f"leak {_rate(wrong.rate)}"
     if wrong.kind is Kind.OUTLIER and wrong.size is not None:
         return f"outlier {'+' if wrong.size > 0 else '-'}{format_short(abs(wrong.size))}"
+    if wrong.kind is Kind.SLOW and wrong.share is not None:
+        return f"{wrong.share * 100:.0f}% slower"
     if wrong.silence is Silence.ENDED:
         return ENDED
     return _SHORT.get(wrong.kind) or safe(wrong.key.removeprefix("notice_").replace("_", " "))
@@ -54,11 +57,20 @@ def at_length(row: Row, wrong: Wrong) -> str:
             return _idle(row)
         case Kind.OUTLIER:
             return _outlier(row, wrong)
+        case Kind.SLOW:
+            return _slow(row, wrong)
         case Kind.SILENT:
             return _silent(wrong)
+        case Kind.UNREAD:
+            return "No memory of TensorFlow has been read in this rank: it has not used TensorFlow yet, or never does."
     if wrong.silence is Silence.ENDED:
         return "The run has ended. The figures are the last ones."
-    return f"Its tfmemtop reports the finding {safe(wrong.key)}: see tfmemtop help findings, or its own screen."
+    return remark(wrong.key)
+
+
+def remark(key: str) -> str:
+    """That its tfmemtop has found *key*."""
+    return f"Its tfmemtop reports the finding {safe(key)}: see tfmemtop help findings, or its own screen."
 
 
 def _runs_out(row: Row, wrong: Wrong) -> str:
@@ -91,6 +103,14 @@ def _outlier(row: Row, wrong: Wrong) -> str:
     return (
         f"Rank {safe(row.rank)} has {format_bytes(abs(wrong.size or 0))} {more} in use than the median "
         f"of the ranks of job {safe(row.job)}, {format_bytes(wrong.median)}."
+    )
+
+
+def _slow(row: Row, wrong: Wrong) -> str:
+    share, pace, usual = wrong.share or 0.0, wrong.pace or 0.0, wrong.usual or 0.0
+    return (
+        f"Rank {safe(row.rank)} is {share * 100:.0f}% slower: {format_rate(pace)} steps a second in the last "
+        f"{format_duration(PACE_S)}, where the median of the ranks of job {safe(row.job)} is {format_rate(usual)}."
     )
 
 

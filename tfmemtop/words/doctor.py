@@ -51,6 +51,16 @@ def _shares_missing(values: Values) -> Said:
     )
 
 
+_LETS_IN = (3, 14)
+
+
+def _hook_in(values: Values) -> Said:
+    version = values["version"]
+    later = tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) >= _LETS_IN
+    also = ", and into one that runs already: tfmemtop attach PID --inject" if later else ""
+    return Said(f"gets into Python {version}, {values['path']}{also}")
+
+
 def _hook_shut_out(values: Values) -> Said:
     return Said(reason_text(values["absence"]), f"start it without -{values['flag']}")
 
@@ -115,6 +125,7 @@ _WORKED_OUT: dict[Fact, Callable[[Values], Said]] = {
     Fact.DRIVER_TROUBLE: _trouble,
     Fact.PIDS_DIFFER: _pids_differ,
     Fact.SHARES_MISSING: _shares_missing,
+    Fact.HOOK_IN: _hook_in,
     Fact.HOOK_SHUT_OUT: _hook_shut_out,
     Fact.TENSORFLOW_MISSING: _no_tensorflow,
     Fact.TENSORFLOW_FOUND: _tensorflow,
@@ -144,7 +155,6 @@ _SAID: dict[Fact, tuple[str, str]] = {
     Fact.CANNOT_START: ("{name} cannot be started: {error}", "see that the command's Python starts"),
     Fact.NO_ANSWER: ("{name} did not answer within {seconds:.0f} s", "see that the command's Python starts"),
     Fact.PYTHON_ENDED: ("{name} ended with {code}: {line}", "see that the command's Python starts"),
-    Fact.HOOK_IN: ("gets into Python {version}, {path}", ""),
     Fact.PYTHON_TOO_OLD: ("Python {version}, {path} is too old for it", "Python 3.9 or newer"),
     Fact.HOOK_OUT: (
         "does not get into Python {version}, {path}",

@@ -55,7 +55,7 @@ _OPENED = {
     Opened.INTERVAL: "by schedule",
     Opened.PEAK: "because the peak in use rose",
     Opened.FINDING: "for a finding",
-    Opened.ASKED: "because a key asked for it",
+    Opened.ASKED: "because the user asked for it",
     Opened.WAITING: "because an allocation waited for room",
 }
 
@@ -81,6 +81,8 @@ WHAT_THIS_IS = (
 )
 
 _CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
+_ARGUMENT = re.compile(r"filter_traceback\.<locals>\.error_handler\.<locals>\.args\b.*")
+"""The path of what is held by nothing but TensorFlow's own function around each call of it."""
 _NAMELESS = {
     Kind.BEFORE: "before the window",
     Kind.UNKNOWN: "unknown",
@@ -147,11 +149,23 @@ def operation(name: str) -> str:
     return _CALL.sub("", name)
 
 
-def holder(name: str, of: Kind, by: By = By.LAYER) -> str:
-    """A row's name, in a table of rows *by* something."""
+def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True, likely: bool = False) -> str:
+    """A row's name, in a table of rows *by* something; a line's with its *whole* path if it shall be.
+
+    One with ``~`` is *likely* only.
+    """
+    if likely:
+        return f"~{holder(name, of, by, whole=whole)}"
     if not name and by is By.SHAPE and of not in _NAMELESS:
         return NO_SHAPE
-    return named_spot(operation(name), whole=True) or _NAMELESS.get(of, _KINDS[of])
+    if _ARGUMENT.fullmatch(name):
+        return "an argument of a call"
+    return named_spot(operation(name), whole=whole or by is not By.LINE) if name else nameless(of)
+
+
+def nameless(of: Kind) -> str:
+    """What a row is called of which only the kind is known."""
+    return _NAMELESS.get(of, _KINDS[of])
 
 
 def unknown(lost: int, nameless: bool) -> str:

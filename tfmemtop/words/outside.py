@@ -5,11 +5,11 @@ from tfmemtop.words.notices import Said
 
 S = OutsideState
 
-NO_INJECTION = "--inject is refused: this version of tfmemtop reads a process only from outside"
-"""Why the hook is not put into a process. Python lets others run code in it from 3.14 on (PEP 768)."""
-
 FROM_OUTSIDE = "from outside"
 """Beside figures that were read so."""
+
+HOOK_INSIDE = "hook put in"
+"""Likewise, since the hook was put into the process."""
 
 WENT_ON = "it went on when tfmemtop left"
 """How a run ended that tfmemtop had not started, and left."""
@@ -20,8 +20,10 @@ NOT_KNOWN = (
     "Not known from outside: the settings that the script asked for, its steps and lines, who holds the memory, its "
     "variables and tensors, and the text of an out-of-memory error."
 )
+NOT_KNOWN_OF_BEFORE = "Not known: what came before the hook, such as the lines of earlier calls."
 NO_REQUESTS = "Not known: the script's own calls are seen only by a hook, and none is in this process."
 NOT_DONE = "tfmemtop only reads it: it is neither stopped nor relaunched from here, and goes on when you leave."
+NOT_DONE_WITHIN = "tfmemtop neither stops nor relaunches it, and it goes on when you leave."
 TO_HAVE_ALL = "tfmemtop -- COMMAND shows all of that."
 
 READ_ONLY = f"This process was not started by tfmemtop, which only reads it. {TO_HAVE_ALL}"
@@ -29,6 +31,7 @@ READ_ONLY = f"This process was not started by tfmemtop, which only reads it. {TO
 
 _SAID: dict[OutsideState, tuple[str, str]] = {
     S.READING: ("its allocators are read from outside", ""),
+    S.HOOKED: ("the hook is in it, put there while it ran, and reads it from within", ""),
     S.STOPPED: ("it is stopped, so its figures do not move", ""),
     S.NO_TENSORFLOW: ("TensorFlow is not in it, or not yet", "it is shown once it is there"),
     S.NO_DEVICES: (

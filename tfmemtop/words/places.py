@@ -16,6 +16,9 @@ _UNKNOWN_CELL = re.compile(r".*/ipykernel_\d+/\d+\.py:(?P<line>\d+)")
 
 _A_RANGE = 3  # from so many on
 
+BEFORE = "before the hook came"
+"""In place of a line that is not known for that reason."""
+
 
 def place_name(place: Place) -> str:
     """``GPU 0``; ``GPU:1 on GPU 0`` and ``GPU 0, process 200`` where there are several; ``CPU pool``."""
@@ -52,7 +55,12 @@ def line_of(site: Callsite) -> str:
 
 
 def spot(file: str, line: int, *, whole: bool = False) -> str:
-    """A line of a file, with the *whole* path if it shall be: ``train.py:12``; of a notebook's cell: ``In [7]:3``."""
+    """A line of a file, with the *whole* path if it shall be: ``train.py:12``; of a notebook's cell: ``In [7]:3``.
+
+    Without a *file* the line is not known, since it ran before the hook came.
+    """
+    if not file:
+        return BEFORE
     return named_spot(f"{file}:{line}", whole=whole)
 
 

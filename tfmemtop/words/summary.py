@@ -26,7 +26,8 @@ def summary(state: State, readings: int) -> list[str]:
 def left(state: State, run: RunState) -> list[str]:
     """The newest *run* in figures, for a user who leaves the screen. It may go on."""
     which = f"run {run.run} of {run.notebook or shlex.join(program(run.argv))}"
-    how = "read from outside, it goes on" if run.outside and run.going else ending(run.ending)
+    read = "watched with the hook" if run.hooked is not None else "read from outside"
+    how = f"{read}, it goes on" if run.outside and run.going else ending(run.ending)
     return [f"{which}: {format_duration(_until(state, run) - run.started)}, {how}", *figures(state, run)]
 
 

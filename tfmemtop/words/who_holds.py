@@ -12,28 +12,7 @@ from tfmemtop.state.holders import By, Holder, Standing
 from tfmemtop.units import format_bytes
 from tfmemtop.words.comparison import NOTEWORTHY
 from tfmemtop.words.counting import counted, spoken
-from tfmemtop.words.holders import NO_SHAPE
-from tfmemtop.words.places import named_spot
-
-NO_NAME = {
-    Kind.BEFORE: "before the window",
-    Kind.OPTIMIZER: "the optimizer",
-    Kind.XLA: "XLA's buffers",
-    Kind.ROUNDING: "rounding of XLA's buffers",
-    Kind.INPUT: "input",
-    Kind.LOSS: "loss",
-    Kind.TENSORS: "tensors held by Python",
-}
-"""What a row is called of which only the kind is known."""
-
-_OPENED = {
-    Opened.START: "as the script began",
-    Opened.INTERVAL: "by schedule",
-    Opened.PEAK: "because the peak in use had risen",
-    Opened.FINDING: "for a finding",
-    Opened.ASKED: "because the user asked for it",
-    Opened.WAITING: "because an allocation waited for room",
-}
+from tfmemtop.words.holders import holder, kind, nameless, opened
 
 HEAD = {By.LAYER: "LAYER", By.OPERATION: "OPERATION", By.KIND: "KIND", By.SHAPE: "SHAPE", By.LINE: "LINE"}
 COLUMNS = "KIND", "BYTES", "SHARE", "COUNT"
@@ -42,12 +21,6 @@ UNKNOWN, SUM = "unknown", "in use at the peak"
 _NOTEWORTHY = 0.1  # of a row
 _HIGHER = 1.05
 _CHANGES = 5
-_CALL = "PartitionedCall/"
-
-
-def kind(of: Kind) -> str:
-    """``XLA``, ``activations``."""
-    return "XLA" if of is Kind.XLA else NO_NAME[of] if of is Kind.BEFORE else of.value
 
 
 def kinds(row: Holder) -> str:
@@ -61,13 +34,12 @@ def kinds(row: Holder) -> str:
 
 def row_name(row: Holder, by: By) -> str:
     """What a row is called: a layer, an operation without the calls that all have, ``train.py:12``."""
-    if not row.name and by is By.SHAPE and row.kind not in NO_NAME:
-        return NO_SHAPE
-    if not row.name:
-        return kind(row.kind) if by is By.KIND else NO_NAME.get(row.kind, kind(row.kind))
-    if by is By.LINE:
-        return named_spot(row.name)
-    return row.name.rpartition(_CALL)[2] if by is By.OPERATION else row.name
+    return holder(row.name, row.kind, by, whole=False)
+
+
+def marked_name(row: Holder, by: By) -> str:
+    """The same, with ``~`` if it is likely only."""
+    return holder(row.name, row.kind, by, whole=False, likely=row.likely)
 
 
 def pool_name(one: Chosen) -> str:
@@ -91,7 +63,7 @@ def about(one: Chosen, others: Sequence[str]) -> str:
         what = f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
     text = (
         f"Who held the {format_bytes(window.peak)} that were in use in {pool_name(one)} of process {one.pid} at the "
-        f"peak of {what}. It was recorded at {spoken(window.began)}, {_OPENED[window.opened]}."
+        f"peak of {what}. It was recorded at {spoken(window.began)}, {opened(window.opened)}."
     )
     if window.closed is not Closed.STEP and not window.steps:
         text += " It ended before a step was whole."
@@ -119,6 +91,16 @@ def before(found: Standing) -> str:
     if not found.before:
         return ""
     return f"{format_bytes(found.before)} were allocated before the window and match no known variable."
+
+
+def likely(found: Standing) -> str:
+    """What a name with ``~`` is; empty if there is none."""
+    if not any(row.likely for row in found.holders):
+        return ""
+    return (
+        "A name with ~ is that of a step that was recorded before. The step that failed was not recorded, but the "
+        "sizes of what was in use are those of that step, all as many times as large."
+    )
 
 
 def rounding(found: Standing) -> str:
@@ -167,7 +149,7 @@ def in_short(one: Chosen, found: Standing) -> str:
 
 def held(found: Held) -> str:
     """Who held most when an allocation failed, and how old that is."""
-    names = [f"{row_name(row, By.LAYER)} {format_bytes(row.bytes)}" for row in found.holders]
+    names = [f"{marked_name(row, By.LAYER)} {format_bytes(row.bytes)}" for row in found.holders]
     if not names:
         return ""
     ago = f", {spoken(found.age_s)} before the failure" if found.age_s >= 1 else ""
@@ -181,7 +163,15 @@ def held(found: Held) -> str:
             "the last recorded step and have no name. "
         )
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}."
+    return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}.{_likely(found.scale)}"
+
+
+def _likely(scale: float | None) -> str:
+    """What ``~`` stands for in the names of a step that was not recorded."""
+    if scale is None:
+        return ""
+    times = "" if scale == 1 else f" times {scale:.3g}"
+    return f" A name with ~ is that of the last recorded step, whose sizes{times} are those of what was in use."
 
 
 def changed(first: Listed, second: Listed) -> list[str]:
@@ -200,7 +190,7 @@ def changed(first: Listed, second: Listed) -> list[str]:
 
 
 def _called(change: Change) -> str:
-    return change.name or NO_NAME.get(change.kind, kind(change.kind))
+    return holder(change.name, change.kind)
 
 
 WHO_HOLDS = "Who holds it"
@@ -214,4 +204,4 @@ def by_kind(found: Standing) -> str:
         for part in row.parts:
             sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
     told = sorted(((size, of) for of, size in sizes.items() if size >= 0.01 * found.total), key=lambda one: -one[0])
-    return ", ".join(f"{kind(of)} {size / found.total:.0%}" for size, of in told)
+    return ", ".join(f"{nameless(of)} {size / found.total:.0%}" for size, of in told)

@@ -15,7 +15,7 @@ from tfmemtop.words.counting import spoken
 from tfmemtop.words.endings import UNSEEN, ending
 from tfmemtop.words.findings.groups import group_text, say_group
 from tfmemtop.words.limits import amount, options
-from tfmemtop.words.outside import NOT_KNOWN, WENT_ON
+from tfmemtop.words.outside import NOT_KNOWN, NOT_KNOWN_OF_BEFORE, WENT_ON
 from tfmemtop.words.paste import quoted
 from tfmemtop.words.places import alike_gpus, gpus
 from tfmemtop.words.ranks import where
@@ -41,7 +41,10 @@ def heading(seen: RunReview) -> str:
     how = ending(run.ending) if run.ending else WENT_ON if run.left else UNSEEN
     where = f"on {cards or 'a machine without a GPU'}"
     if run.outside:
-        return f"Run {run.run}, {_short(title(run))}: read from outside for {spoken(took)}, {how}; {where}. {NOT_KNOWN}"
+        inside = f"; the hook was put in after {spoken(run.hooked - run.started)}" if run.hooked is not None else ""
+        unknown = NOT_KNOWN if run.hooked is None else NOT_KNOWN_OF_BEFORE
+        read = f"read from outside for {spoken(took)}{inside}"
+        return f"Run {run.run}, {_short(title(run))}: {read}, {how}; {where}. {unknown}"
     return f"Run {run.run}, {_short(title(run))}: {spoken(took)}, {how}; {where}."
 
 

@@ -36,17 +36,23 @@ def with_hook(
     users = environment.get("PYTHONPATH", "")
     # Python does not start with an empty part where the working folder has been removed.
     separator = os.pathsep if users or folder_exists else ""
-    hooked = environment | {
-        "PYTHONPATH": f"{INJECT}{separator}{users}",
+    hooked = environment | {"PYTHONPATH": f"{INJECT}{separator}{users}"}
+    for name in ("TFMEMTOP_NO_PROBE", "TFMEMTOP_TRACE"):
+        hooked.pop(name, None)  # set by a run that this one is part of
+    hooked |= told(launch, hook_socket)
+    return hooked | {"TFMEMTOP_TRACE": "1"} if trace else hooked
+
+
+def told(launch: Launch, hook_socket: Path) -> dict[str, str]:
+    """What the hook is told: where the engine is, and how to read."""
+    found = {
         "TFMEMTOP_SOCKET": str(hook_socket),
         "TFMEMTOP_DUMPS": str(dumps_folder(hook_socket)),
         "TFMEMTOP_INTERVAL": f"{launch.interval_s:g}",
         "TFMEMTOP_HOLDERS_INTERVAL": f"{launch.holders_interval_s:g}",
     }
-    hooked.pop("TFMEMTOP_NO_PROBE", None)  # set by a run that this one is part of
     if not launch.probe:
-        hooked["TFMEMTOP_NO_PROBE"] = "1"
-    hooked.pop("TFMEMTOP_TRACE", None)
-    if launch.trace or trace:
-        hooked["TFMEMTOP_TRACE"] = "1"
-    return hooked
+        found["TFMEMTOP_NO_PROBE"] = "1"
+    if launch.trace:
+        found["TFMEMTOP_TRACE"] = "1"
+    return found

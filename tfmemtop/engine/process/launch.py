@@ -59,10 +59,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     ignored: list[int] = []
     blocked: list[int] = []
     attach: int | None = None
+    inject: bool = False  # put the hook into that process
     kernel: Kernel | None = None
     on_end: str = ""  # a line for sh when a run has ended
     on_oom: str = ""  # likewise at its first out-of-memory error
     export: Export | None = None
+    task: bool = False  # what starts this is the task of a Slurm step, and waits for the script
 
     def encode(self) -> bytes:
         """As JSON. Not by msgspec, which refuses surrogates."""

@@ -13,6 +13,7 @@ _LARGEST = 1 << 24  # bytes of an answer
 class Beside:
     """A process of *command*, with *stdin* as its input. Its exit status is collected with the script's.
 
+    Its *environment* is this process's, and its *program* the first of the *command*, where they are not given.
     *done* gets all that it has said once it ends, or ``None`` if it was ended because it took longer than *limit_s*.
 
     Raises:
@@ -26,12 +27,16 @@ class Beside:
         limit_s: float,
         done: Callable[[bytes | None], None],
         stdin: int | IO[bytes] = subprocess.DEVNULL,
+        environment: dict[str, str] | None = None,
+        program: str | None = None,
     ) -> None:
         self._loop = loop
         self._done = done
         self._output = b""
         process = subprocess.Popen(
             command,
+            executable=program,
+            env=environment,
             cwd="/",
             stdin=stdin,
             stdout=subprocess.PIPE,

@@ -28,7 +28,7 @@ def absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsence:
         environment = read_environment(pid)
     except OSError:
         return HookAbsence(Absence.UNREADABLE)
-    if not _name(executable).startswith(("python", "pypy")):
+    if not is_python(executable):
         return HookAbsence(Absence.OTHER_PROGRAM, _name(executable))
     if flag := shutting_flag(command):
         return HookAbsence(BY_OPTION[flag])
@@ -39,6 +39,11 @@ def absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsence:
     if theirs != ours:
         return HookAbsence(Absence.OTHER_SESSION, session=Path(theirs).parent.name)
     return HookAbsence(Absence.UNEXPLAINED)
+
+
+def is_python(executable: str) -> bool:
+    """Whether a program's path is that of a Python interpreter."""
+    return _name(executable).startswith(("python", "pypy"))
 
 
 def _name(executable: str) -> str:

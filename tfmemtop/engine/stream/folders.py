@@ -31,7 +31,8 @@ _ATTEMPTS = 5
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A session in progress. ``pid`` is the engine's; ``started`` is seconds since the epoch.
 
-    ``reads`` is the process that it reads from outside, whose ``command`` it then has. ``kernel`` is the process of the
+    ``reads`` is the process that it reads from outside, whose ``command`` it then has;
+    with ``injects`` it was to put the hook into that. ``kernel`` is the process of the
     Jupyter kernel that it watches, which is no child of the engine; ``connection`` its connection file, ``notebook``
     that of its notebook, if known.
     """
@@ -43,6 +44,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     socket: str
     output_path: str | None
     reads: int | None = None
+    injects: bool = False
     kernel: int | None = None
     connection: str | None = None
     notebook: str | None = None

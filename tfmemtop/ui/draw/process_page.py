@@ -24,6 +24,7 @@ from tfmemtop.words.account import in_use, others_say, why_they_differ
 from tfmemtop.words.breakdown import heading
 from tfmemtop.words.devices import shares_missing
 from tfmemtop.words.hook_absence import reason_text, remedy_text
+from tfmemtop.words.injection import sentence as sentence_of_injection
 from tfmemtop.words.places import spot
 from tfmemtop.words.requests import call_text, settled_text
 from tfmemtop.words.safe import safe
@@ -261,7 +262,12 @@ def _hook(page: _Page, process: ProcessState) -> None:
         page.text(outside_words.sentence(process.outside))
         if process.outside.build:
             page.fact("build", process.outside.build)
-        for sentence in (outside_words.NOT_KNOWN, outside_words.NOT_DONE, outside_words.TO_HAVE_ALL):
+        within = process.outside.state is events.OutsideState.HOOKED
+        if process.injection and not within:
+            page.text(sentence_of_injection(process.injection), WARNING)
+        unknown = outside_words.NOT_KNOWN_OF_BEFORE if within else outside_words.NOT_KNOWN
+        done = outside_words.NOT_DONE_WITHIN if within else outside_words.NOT_DONE
+        for sentence in (unknown, done, outside_words.TO_HAVE_ALL):
             page.text(sentence, DIM)
         return
     if hooked and not hooked.ended and not hooked.dropped:

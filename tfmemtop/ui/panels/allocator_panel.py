@@ -124,7 +124,8 @@ class AllocatorPanel(Panel):
         return cut([Segment(f" Map of {device} "), *map_figures.shades_legend(cell, self.glyphs)], width, self.glyphs)
 
     def _title(self, rows: list[AllocatorRow]) -> str:
-        read = f", read {FROM_OUTSIDE}" if self.state.run and self.state.run.outside else ""
+        run = self.state.run
+        read = f", read {FROM_OUTSIDE}" if run and run.outside and run.hooked is None else ""
         return f"Allocators {len(rows)}{read}" if rows else "Allocators"
 
     def _requests(self, width: int) -> list[Line]:

@@ -12,7 +12,7 @@ from tfmemtop.ui.draw.bar import apportion
 from tfmemtop.ui.draw.lines import Line, fit, segments
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import exactly
-from tfmemtop.units import UNKNOWN, format_short
+from tfmemtop.units import GIB, UNKNOWN, format_short
 from tfmemtop.words.cluster import gpu_name, in_short
 from tfmemtop.words.safe import safe
 
@@ -46,7 +46,9 @@ def _used(judged: Judged) -> str | None:
     if row.used is None and row.total is None:
         return None
     used, whole = format_short(row.used), format_short(row.total)
-    return f"{used[:-1] if used[-1:] == whole[-1:] != UNKNOWN else used}/{whole}"
+    if row.used is not None and whole.endswith("G"):
+        used = f"{row.used / GIB:.1f}"
+    return f"{used}/{whole}"
 
 
 def _size(value: int | None) -> str | None:
@@ -65,7 +67,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("RANK", 4, 70, lambda j: natural(j.row.rank) if j.row.rank else None, lambda j: j.row.rank),
     Column("USER", 7, 30, lambda j: j.row.user or None, lambda j: j.row.user, left=True, most=12),
     Column("CARD", 10, 65, lambda j: j.row.share, lambda j: None, left=True, falling=True, most=32),
-    Column("USED", 11, 50, lambda j: j.row.used, _used, falling=True),
+    Column("USED", 12, 50, lambda j: j.row.used, _used, falling=True),
     Column("TF-USE", 6, 55, lambda j: j.row.in_use, lambda j: _size(j.row.in_use), falling=True),
     Column("LIMIT", 6, 20, lambda j: j.row.limit, lambda j: _size(j.row.limit), falling=True),
     Column(
@@ -233,9 +235,7 @@ def mark_of(judged: Judged, glyphs: Glyphs) -> tuple[str, Style]:
         return "!", ERROR
     if worst is Kind.SILENT or judged.row.silence is not None:
         return glyphs.ended, DIM
-    if worst < Kind.REMARK:
-        return "!", WARNING
-    return ("i", PLAIN) if judged.wrongs else (" ", PLAIN)
+    return ("!", WARNING) if judged.wrongs else (" ", PLAIN)
 
 
 def heat(judged: Judged, width: int, glyphs: Glyphs) -> list[tuple[str, Style]]:

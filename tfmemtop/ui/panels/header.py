@@ -80,7 +80,7 @@ class Header(Panel):
         elif session.readonly:
             yield "READ-ONLY"
         if session.outside:
-            yield "FROM OUTSIDE"
+            yield "HOOK PUT IN" if self.state.run and self.state.run.hooked is not None else "FROM OUTSIDE"
         if (search := session.fitting.search) and search.going:
             yield f"FIT try {search.number} of {search.plan.tries}"
         if session.frozen:

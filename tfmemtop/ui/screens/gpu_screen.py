@@ -15,7 +15,9 @@ from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.overview import Pool
 from tfmemtop.cluster.watch import Seen, in_thread
 from tfmemtop.rules import findings_of_figures
+from tfmemtop.rules.finding import Severity
 from tfmemtop.rules.grouping import grouped
+from tfmemtop.rules.leaks import Leak
 from tfmemtop.state import State, apply
 from tfmemtop.state.views import panels
 from tfmemtop.ui.draw.lines import Line, Panel, fit
@@ -70,12 +72,17 @@ class FoundPanel(Panel):
     def build(self, width: int, height: int) -> list[Line]:
         lines = [self.title_line(width, "Why")]
         room = max(10, width - 4)
-        _, style = mark_of(self.judged, self.glyphs)
-        for wrong in self.judged.wrongs:
-            told = wrap(words.at_length(self.judged.row, wrong), room)
-            mark = "i" if wrong.kind is Kind.REMARK else "!"
-            lines += [[Segment("   " if at else f" {mark} ", style), Segment(text)] for at, text in enumerate(told)]
-        for group in grouped(findings_of_figures(self.state)):
+        wrong = "!", mark_of(self.judged, self.glyphs)[1]
+        row, remark = self.judged.row, MARKS[Severity.INFO]
+        groups = grouped(findings_of_figures(self.state))
+        # The rule says more of a leak than the overview does.
+        twice = {Kind.LEAKING} if any(isinstance(group.first, Leak) for group in groups) else set()
+        wrongs = [one for one in self.judged.wrongs if one.kind not in twice]
+        told = [(remark if one.kind is Kind.ENDED else wrong, words.at_length(row, one)) for one in wrongs]
+        for (mark, style), sentence in [*told, *((remark, words.remark(key)) for key in self.judged.remarks)]:
+            rows = enumerate(wrap(sentence, room))
+            lines += [[Segment("   " if at else f" {mark} ", style), Segment(text)] for at, text in rows]
+        for group in groups:
             said = say_group(group)
             found = finding_lines(said.headline, said.figures, room, headline_style(group.first.severity))
             mark, style = MARKS[group.first.severity]

@@ -1,5 +1,6 @@
 """What is said of the run itself, and of the watching."""
 
+from tfmemtop.events import OutsideState
 from tfmemtop.rules.attached import ReadFromOutside
 from tfmemtop.rules.ending import MemoryHeld, MemoryReleasing, RunEnded
 from tfmemtop.rules.finding import RuleFailed
@@ -10,7 +11,8 @@ from tfmemtop.words.endings import ending, still_held
 from tfmemtop.words.failure import describe
 from tfmemtop.words.findings.saying import Said, say
 from tfmemtop.words.hook_absence import reason_text
-from tfmemtop.words.outside import NOT_DONE, NOT_KNOWN
+from tfmemtop.words.injection import sentence as sentence_of_injection
+from tfmemtop.words.outside import NOT_DONE, NOT_DONE_WITHIN, NOT_KNOWN, NOT_KNOWN_OF_BEFORE
 from tfmemtop.words.outside import sentence as sentence_of
 
 _FINAL = "Showing its final state."
@@ -49,8 +51,10 @@ def _(found: HookAbsent) -> Said:
 
 @say.register
 def _(found: ReadFromOutside) -> Said:
-    figures = "" if found.blocked or found.told.detail else f"{NOT_KNOWN} {NOT_DONE}"
-    return Said(sentence_of(found.told), figures=figures)
+    if found.told.state is OutsideState.HOOKED:
+        return Said(sentence_of(found.told), figures=f"{NOT_KNOWN_OF_BEFORE} {NOT_DONE_WITHIN}")
+    text = " ".join([sentence_of(found.told), *([sentence_of_injection(found.injection)] if found.injection else [])])
+    return Said(text, figures="" if found.blocked or found.told.detail else f"{NOT_KNOWN} {NOT_DONE}")
 
 
 @say.register

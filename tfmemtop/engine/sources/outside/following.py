@@ -11,6 +11,7 @@ from typing import Any
 from tfmemtop.agent.layouts import Layout
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
 from tfmemtop.engine.sources.outside.cards import cards_of
+from tfmemtop.engine.sources.outside.injection import Injection
 from tfmemtop.engine.sources.outside.layout import Copy, Figures, NotSound
 from tfmemtop.engine.sources.outside.look import About, Look
 from tfmemtop.engine.sources.outside.told import allocator_event, outside_event, working_folder
@@ -22,6 +23,9 @@ from tfmemtop.events import (
     DeviceReading,
     Effective,
     Event,
+    Hook,
+    HookEnd,
+    InjectionState,
     MemoryMap,
     OutsideState,
     PoolGrowth,
@@ -30,6 +34,7 @@ from tfmemtop.events import (
     Run,
     RunEnd,
 )
+from tfmemtop.events import Injection as InjectionEvent
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.settings import Settings
 
@@ -48,8 +53,14 @@ class FromOutside:
     """
 
     def __init__(
-        self, stream: Stream, folder: Path, take_file: Callable[[PutDown], None], interval_s: float = 0.1
+        self,
+        stream: Stream,
+        folder: Path,
+        take_file: Callable[[PutDown], None],
+        interval_s: float = 0.1,
+        told: dict[str, str] | None = None,
     ) -> None:
+        """A hook that is put into the process is *told* so."""
         self._stream = stream
         self._folder = folder
         self._take_file = take_file
@@ -67,6 +78,10 @@ class FromOutside:
         self._cards: dict[int, Device] = {}
         self._held: list[int] = []
         self._environment: dict[str, str] = {}
+        self._told_hook = told or {}
+        self._injection: Injection | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._hooked = False  # the hook is inside, and reads
 
     @property
     def pid(self) -> int | None:
@@ -105,9 +120,27 @@ class FromOutside:
         self._task = asyncio.get_running_loop().create_task(self._keep_on(self._look))
         return True
 
+    def inject(self) -> None:
+        """Ask the process's Python to let the hook in. It is read from outside until the hook has come."""
+        if self._look is not None and self._injection is None:
+            self._injection = Injection(self._look.pid, self._told_hook)
+            self._asking = asyncio.get_running_loop().create_task(self._ask(self._injection))
+
+    def sessions(self) -> frozenset[int]:
+        """The sessions of processes of ours that ask for that."""
+        session = self._injection.session if self._injection is not None else None
+        return frozenset(() if session is None else {session})
+
+    async def _ask(self, injection: Injection) -> None:
+        found = await injection.ask()
+        if self._injection is not injection or self._hooked:
+            return
+        state, detail = (InjectionState.ASKED, "") if found is None else found
+        self._stream.publish(InjectionEvent(t=self._stream.now(), pid=injection.pid, state=state, detail=detail))
+
     def send(self, pid: int, command: dict[str, Any]) -> bool:
         """Take a command that is meant for the hook of process *pid*; whether it is followed."""
-        if self._look is None or pid != self._look.pid:
+        if self._look is None or pid != self._look.pid or self._hooked:
             return False
         if command["do"] == "maps":
             self._wanted = [(device, region, pace) for device, region, pace in command["wanted"]]
@@ -128,7 +161,12 @@ class FromOutside:
                 self._tell(self._look, self._told._replace(state=OutsideState.LEFT, detail=""))
             # After what the thread is doing now.
             self._thread.submit(self._look.close)
-        self._look = self._task = None
+        if self._injection is not None:
+            self._injection.close()
+            if self._hooked or self._ended:
+                self._injection.clear()
+        self._look = self._task = self._injection = None
+        self._hooked = False
         self._wanted = []
 
     def _take(self, event: Event) -> None:
@@ -138,6 +176,10 @@ class FromOutside:
             here = any(process.pid == self._look.pid for process in event.processes)
             if here != (event.index in self._held):
                 self._held = sorted({*self._held} ^ {event.index})
+        elif isinstance(event, Hook | HookEnd) and self._look is not None and event.pid == self._look.pid:
+            self._hooked = isinstance(event, Hook)
+        elif isinstance(event, InjectionEvent) and event.state is not InjectionState.ASKED and self._injection:
+            self._injection.clear()  # it has been run
 
     async def _keep_on(self, look: Look) -> None:
         while not self._ended:
@@ -156,11 +198,14 @@ class FromOutside:
         while not self._ended:
             now = loop.time()
             if now >= refresh_at:
-                self._tell(look, await loop.run_in_executor(self._thread, look.refresh))
+                about = await loop.run_in_executor(self._thread, look.refresh)
+                hooked = self._hooked and about.state.may_change
+                self._tell(look, about._replace(state=OutsideState.HOOKED, detail="") if hooked else about)
+                self._look_for_failure()
                 refresh_at = now + REFRESH_S
                 if self._ended:
                     return
-            if look.about.state.inside:
+            if look.about.state.inside and not self._hooked:
                 for device, (name, figures) in (await loop.run_in_executor(self._thread, look.read)).items():
                     self._publish(look, device, name, figures)
                 await self._make_maps(look)
@@ -168,6 +213,11 @@ class FromOutside:
             else:
                 due = refresh_at
             await asyncio.sleep(max(0.0, due - loop.time()))
+
+    def _look_for_failure(self) -> None:
+        if self._injection is not None and not self._hooked and (failed := self._injection.failed()):
+            now, pid = self._stream.now(), self._injection.pid
+            self._stream.publish(InjectionEvent(t=now, pid=pid, state=InjectionState.FAILED, detail=failed))
 
     def _tell(self, look: Look, about: About) -> None:
         if about == self._told:
@@ -182,6 +232,8 @@ class FromOutside:
             self._stream.publish(Probe(t=now, pid=look.pid, state="direct"))
         if about.state is OutsideState.GONE:
             self._ended = True
+            if self._injection is not None:
+                self._injection.clear()
             self._stream.publish(RunEnd(t=self._stream.now(), run=self._run, exit_code=None, signal=None))
 
     def _publish(self, look: Look, device: str, name: str, figures: Figures) -> None:

@@ -1,0 +1,37 @@
+"""Windows of allocations are opened for findings without a screen."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests import streams as s
+from tests import windows as w
+from tests.patience import PATIENCE_S
+from tests.rules.situations import begin, effective, reading
+from tfmemtop import events
+from tfmemtop.engine.sources import finding_windows
+from tfmemtop.engine.sources.finding_windows import FindingWindows
+from tfmemtop.engine.stream.stream import Stream
+
+
+async def test_a_leak_has_a_window_opened_though_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finding_windows, "LOOK_S", 0.01)
+    stream, sent = Stream(), asyncio.Queue[tuple[int, dict[str, Any]]]()
+
+    class Hooks:
+        def send(self, pid: int, command: dict[str, Any]) -> bool:
+            sent.put_nowait((pid, command))
+            return True
+
+    following = FindingWindows(stream, Hooks())
+    following.begin()
+    start = w.step(1).done(t=4.0, opened=events.Opened.START)
+    rise = [reading(5.0 + i, s.GIB + i * s.MIB, pool=2 * s.GIB) for i in range(240)]
+    try:
+        for event in [*begin(), effective(True), start, *rise]:
+            stream.publish(event)
+        assert await asyncio.wait_for(sent.get(), PATIENCE_S) == (100, {"do": "holders", "finding": True})
+        assert sent.empty()
+    finally:
+        following.close()

@@ -1,0 +1,79 @@
+"""A Python that lets others run code in it (3.14 or newer), for the tests that put the hook into a running process."""
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+
+NAMES = ("python3.14", "python3.15")
+VARIABLE = "TFMEMTOP_TEST_PYTHON"
+"""Names such a Python where none is in PATH. Tests with TensorFlow need one that has it."""
+
+PROGRAM = """
+import json, os, sys
+print(json.dumps("ready"), flush=True)
+for line in sys.stdin:
+    try:
+        found = eval(line)
+    except SyntaxError:
+        found = exec(line)
+    print(json.dumps(found), flush=True)
+"""
+
+
+@functools.cache
+def found() -> str | None:
+    """Its path; ``None`` if there is none."""
+    named = os.environ.get(VARIABLE)
+    return named or next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+@functools.cache
+def has_tensorflow() -> bool:
+    """Whether it has TensorFlow."""
+    look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('tensorflow') is None)"
+    return found() is not None and subprocess.run([str(found()), "-c", look], check=False).returncode == 0
+
+
+needs_it = pytest.mark.skipif(found() is None, reason=f"no Python 3.14 in PATH or in {VARIABLE}")
+
+
+class Obeying:
+    """A process of that Python which evaluates what it is sent. While it waits for that, it is in one long call."""
+
+    def __init__(self, *options: str, python: str | None = None, **environment: str) -> None:
+        pipe = subprocess.PIPE
+        program = [python or str(found()), *options, "-u", "-c", PROGRAM]
+        known = {name: value for name, value in os.environ.items() if not name.startswith("TFMEMTOP_")}
+        environment = known | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""} | environment
+        self.process = subprocess.Popen(program, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
+        self.pid = self.process.pid
+        self._answer()
+
+    def do(self, what: str) -> Any:
+        """What that evaluates to; ``None`` for a statement."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(what + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def end(self) -> tuple[int, str]:
+        """Let it end; its exit code, and what it has written on stderr."""
+        _, said = self.process.communicate()
+        return self.process.returncode, said
+
+    def close(self) -> None:
+        """End it, if it has not ended."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"it has ended: {self.end()}"
+        return json.loads(line)

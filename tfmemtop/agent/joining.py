@@ -1,0 +1,150 @@
+"""What a process that runs already has of an earlier agent, and of TensorFlow's objects made before this one came.
+
+The objects are found in one look through those that Python's garbage collector lists, as live tensors are. It leaves
+weak references only, and runs nothing of the script's.
+"""
+
+import gc
+import sys
+from _weakref import ref
+from itertools import chain, compress, starmap
+from typing import Any, NamedTuple, Optional
+
+from .census import METRICS, OPTIMIZER, VARIABLES
+
+_MARK = "_tfmemtop"
+_WATCH = __name__.rpartition(".")[0] + ".import_watch"
+_CONTEXT = "tensorflow.python.eager.context"
+
+_Place = tuple[str, str]  # a module and a class
+_MADE: "tuple[_Place, ...]" = (
+    ("tensorflow.python.ops.resource_variable_ops", "BaseResourceVariable"),
+    ("tensorflow.python.ops.ref_variable", "RefVariable"),
+)
+_GRAPHS: "tuple[_Place, ...]" = (("tensorflow.python.framework.func_graph", "FuncGraph"),)
+_SESSIONS: "tuple[_Place, ...]" = (("tensorflow.python.client.session", "BaseSession"),)
+_KERAS: "tuple[_Place, ...]" = (("keras.src.backend.tensorflow.core", "Variable"),)
+_OPTIMIZERS: "tuple[_Place, ...]" = (
+    ("keras.src.optimizers.base_optimizer", "BaseOptimizer"),
+    ("tf_keras.src.optimizers.optimizer", "Optimizer"),
+)
+_METRICS: "tuple[_Place, ...]" = (
+    ("keras.src.metrics.metric", "Metric"),
+    ("tf_keras.src.metrics.base_metric", "Metric"),
+)
+_THEIRS = ("_variables", "_trainable_weights", "_non_trainable_weights")
+"""Attributes in which optimizers and metrics keep their variables."""
+
+
+class Variable(NamedTuple):
+    """A variable that was there, its kind by who keeps it, and Keras's path of it."""
+
+    variable: Any
+    kind: str
+    path: Optional[str]
+
+
+class Earlier(NamedTuple):
+    """What was made before; the oldest first, as far as Python keeps an order."""
+
+    variables: "list[Variable]"
+    graphs: "list[Any]"
+    sessions: "list[Any]"
+
+
+def remember(context: Any, agent: Any) -> None:
+    """Leave word of the *agent* for one that comes later: on a method of TensorFlow's that it has wrapped."""
+    context.Context._initialize_logical_devices.__dict__[_MARK] = agent
+
+
+def agent_before() -> Any:
+    """The agent that an earlier tfmemtop has brought into this process; ``None`` if there is none."""
+    for finder in list(sys.meta_path):
+        kind: Any = type(finder)
+        if kind.__module__ == _WATCH:
+            return finder.agent  # type: ignore[attr-defined]
+        if (kind.__module__, kind.__name__) == ("sitecustomize", "_Arrival"):
+            _silence(finder)  # its engine has gone, else that had been asked
+    method = getattr(getattr(sys.modules.get(_CONTEXT), "Context", None), "_initialize_logical_devices", None)
+    return getattr(method, "__dict__", {}).get(_MARK)
+
+
+def _silence(finder: Any) -> None:
+    finder.find_spec = _find_nothing
+
+
+def _find_nothing(name: str, path: Any = None, target: Any = None) -> None:
+    return None
+
+
+def earlier() -> Earlier:
+    """Look for what was made before."""
+    made, graphs, sessions = _classes(_MADE), _classes(_GRAPHS), _classes(_SESSIONS)
+    keras, optimizers, metrics = _classes(_KERAS), _classes(_OPTIMIZERS), _classes(_METRICS)
+    found = [reference() for reference in _alive({*made, *graphs, *sessions, *keras, *optimizers, *metrics})]
+    paths: dict[int, str] = {}
+    kinds: dict[int, str] = {}
+    for each in found:
+        kind = id(type(each))
+        if kind in keras:
+            path = _attributes(each).get("_path")
+            if type(path) is str:
+                paths[id(_attributes(each).get("_value"))] = path
+        elif kind in optimizers or kind in metrics:
+            for variable in _theirs(each):
+                kinds[id(variable)] = OPTIMIZER if kind in optimizers else METRICS
+    return Earlier(
+        [Variable(each, kinds.get(id(each), VARIABLES), paths.get(id(each))) for each in found if _of(each, made)],
+        [each for each in found if _of(each, graphs)],
+        [each for each in found if _of(each, sessions)],
+    )
+
+
+def _of(each: Any, classes: "set[int]") -> bool:
+    return id(type(each)) in classes
+
+
+def _theirs(owner: Any) -> "list[Any]":
+    """TensorFlow's variables that an optimizer or a metric keeps."""
+    kept = [each for name in _THEIRS for each in _elements(_attributes(owner).get(name))]
+    return [_attributes(each).get("_value", each) for each in kept]
+
+
+def _elements(value: Any) -> "list[Any]":
+    value = _attributes(value).get("_storage", value)  # of TensorFlow's own lists
+    return list(list.__iter__(value)) if isinstance(value, list) else []
+
+
+def _attributes(each: Any) -> "dict[str, Any]":
+    """Past properties, which would be the script's code."""
+    try:
+        found = object.__getattribute__(each, "__dict__")
+    except AttributeError:
+        return {}
+    return found if type(found) is dict else {}
+
+
+def _classes(places: "tuple[_Place, ...]") -> "set[int]":
+    """The ``id``s of the classes there and of all that are derived from them, as far as they are imported."""
+    waiting = [getattr(sys.modules.get(module), name, None) for module, name in places]
+    found: set[int] = set()
+    while waiting:
+        kind = waiting.pop()
+        if isinstance(kind, type) and id(kind) not in found:
+            found.add(id(kind))
+            waiting += type.__subclasses__(kind)
+    return found
+
+
+def _alive(kinds: "set[int]") -> "list[ref[Any]]":
+    """All objects whose class is one of *kinds*, in one step of the interpreter; see ``tensors.py``."""
+    everything: list[Any] = []
+    chosen = map(kinds.__contains__, map(id, map(type, everything)))
+    found: list[Any] = list(
+        chain(
+            map(everything.extend, starmap(gc.get_objects, ((),))),
+            map(ref, compress(everything, chosen)),
+            starmap(everything.clear, ((),)),
+        )
+    )
+    return found[1:-1]

@@ -1,0 +1,96 @@
+"""Has windows of allocations opened for what is found: who grows, and who keeps a pool in pieces.
+
+It follows the stream as a screen does, so that there are such windows without a screen too. It begins with the first
+window of a session, since there are none for a finding where there is none of the start. All of it happens in a thread
+of its own: the readings must not wait.
+"""
+
+import asyncio
+import traceback
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Event, Holders, Output, Trace
+
+if TYPE_CHECKING:
+    from tfmemtop.rules.asking import WindowWishes
+
+LOOK_S = 5.0
+"""Seconds between two looks."""
+
+
+class Sender(Protocol):
+    """Sends commands to the hooks of a process."""
+
+    def send(self, pid: int, command: dict[str, Any]) -> bool: ...
+
+
+class FindingWindows:
+    """Asks the hooks of a process for a window where a finding would then say more. Make it in the running loop."""
+
+    def __init__(self, stream: Stream, hooks: Sender) -> None:
+        self._stream = stream
+        self._hooks = hooks
+        self._loop = asyncio.get_running_loop()
+        self._thread: ThreadPoolExecutor | None = None
+        self._events: list[Event] = []
+        self._look_at: asyncio.TimerHandle | None = None
+        self._wishes: WindowWishes | None = None  # the thread's own
+
+    def begin(self) -> None:
+        """Start listening to the stream."""
+        self._stream.listen(self._take)
+
+    def close(self) -> None:
+        """Stop."""
+        self._stream.forget(self._take)
+        if self._look_at is not None:
+            self._look_at.cancel()
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _take(self, event: Event) -> None:
+        if self._thread is None:
+            if isinstance(event, Holders) and event.missing is None:
+                self._thread = ThreadPoolExecutor(1, "findings")
+                self._events = [kept for kept in self._stream.backlog.events() if _matters(kept)]
+                self._look_at = self._loop.call_later(LOOK_S, self._look)
+        elif _matters(event):
+            self._events.append(event)
+
+    def _look(self) -> None:
+        assert self._thread is not None
+        events, self._events = self._events, []
+        self._thread.submit(self._wanted, events).add_done_callback(self._wake)
+
+    def _wake(self, future: "Future[list[int]]") -> None:
+        with suppress(RuntimeError):  # the loop has ended, and with it the session
+            self._loop.call_soon_threadsafe(self._ask, future)
+
+    def _ask(self, future: "Future[list[int]]") -> None:
+        if future.cancelled():
+            return
+        try:
+            wanted = future.result()
+        except Exception:
+            traceback.print_exc()
+            self.close()
+            return
+        for pid in wanted:
+            self._hooks.send(pid, {"do": "holders", "finding": True})
+        self._look_at = self._loop.call_later(LOOK_S, self._look)
+
+    # In the thread:
+
+    def _wanted(self, events: list[Event]) -> list[int]:
+        if self._wishes is None:
+            from tfmemtop.rules.asking import WindowWishes  # here, as most sessions need none
+
+            self._wishes = WindowWishes()
+        return self._wishes.due(events)
+
+
+def _matters(event: Event) -> bool:
+    return not isinstance(event, Output | Trace)  # megabytes, of which no rule makes use

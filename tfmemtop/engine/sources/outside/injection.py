@@ -1,0 +1,196 @@
+"""Puts the hook into a process that runs already, where its Python lets others run code in it: from 3.14 on (PEP 768).
+
+Python's own call for that, ``sys.remote_exec``, wants a Python of the same version. So the target's own interpreter is
+started for a moment, as a process beside it. It writes the path of a file into the target's memory, whose main thread
+runs that file when it next comes from one instruction of Python's to another. The file starts a thread and returns. No
+debugger is used, and nothing waits for the hook.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from tfmemtop.engine.sources.beside import Beside
+from tfmemtop.engine.sources.hook_absence import is_python
+from tfmemtop.engine.sources.outside.programs import ASK, SCRIPT
+from tfmemtop.engine.sources.outside.remote import mappings
+from tfmemtop.engine.sources.outside.which import python_of
+from tfmemtop.engine.sources.procfs import read_command, read_environment, read_stat
+from tfmemtop.events import InjectionState
+
+S = InjectionState
+
+FIRST = (3, 14)
+"""The first Python that lets others run code in it."""
+
+_HOOK = Path(__file__).parents[3] / "inject" / "sitecustomize.py"
+_PREFIX = "tfmemtop-inject-"
+_LONGEST = 500  # bytes of a path that Python takes, and some to spare
+_ASKING_S = 60.0
+_THEIRS = ("PYTHONHOME", "LD_LIBRARY_PATH")  # without which its Python may not start
+_OFF = "PYTHON_DISABLE_REMOTE_DEBUG"
+
+
+class Unfit(NamedTuple):
+    """Why the hook cannot be put into a process."""
+
+    state: InjectionState
+    detail: str = ""
+
+
+def unfit(pid: int) -> Unfit | None:
+    """What can be seen to stand in the way; ``None`` if nothing is seen.
+
+    Raises:
+        OSError: there is no such process, or it may not be looked at.
+    """
+    program = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 (it may point to no path)
+    if not is_python(program):
+        return Unfit(S.NOT_PYTHON, os.fsencode(program.rpartition("/")[2]).decode(errors="replace"))
+    version = python_of(mappings(pid))
+    if version and tuple(map(int, version.split("."))) < FIRST:
+        return Unfit(S.OLD_PYTHON, version)
+    status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    users = next(line.split()[1:4] for line in status.splitlines() if line.startswith("Uid:"))
+    if set(users) != {str(os.geteuid())}:
+        return Unfit(S.OTHER_USER)
+    if not _sees(pid, _HOOK):
+        return Unfit(S.ELSEWHERE)
+    if read_environment(pid).get(_OFF, "") or "disable-remote-debug" in _options(read_command(pid)):
+        return Unfit(S.DISABLED)
+    return None
+
+
+def _options(command: list[str]) -> set[str]:
+    """What is given to Python itself as ``-X``."""
+    found: set[str] = set()
+    for before, word in pairwise(command):
+        if before == "-X":
+            found.add(word)
+        elif word.startswith("-X"):
+            found.add(word[2:])
+        elif before not in ("-W", "-X") and not word.startswith("-"):
+            break
+    return found
+
+
+def _sees(pid: int, path: Path) -> bool:
+    """Whether process *pid* finds at *path* what we find there."""
+    try:
+        ours, theirs = path.stat(), Path(f"/proc/{pid}/root{path}").stat()
+    except OSError:
+        return False
+    return (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
+
+
+class Injection:
+    """One attempt: the hook is asked into process *pid*, and *told* where the engine is, and how to read.
+
+    *outcome* is :meth:`ask`'s way to say how far it is.
+    """
+
+    def __init__(self, pid: int, told: dict[str, str]) -> None:
+        self.pid = pid
+        self._told = told
+        self._script: Path | None = None
+        self._helper: Beside | None = None
+
+    @property
+    def session(self) -> int | None:
+        """The session of the helper, a process of ours; ``None`` before it is started."""
+        return self._helper.pid if self._helper is not None else None
+
+    async def ask(self) -> Unfit | None:
+        """Ask the target's Python to run the hook, when it comes to it. Why that cannot be, if it cannot."""
+        try:
+            _tidy()
+            found = unfit(self.pid)
+            if found is not None:
+                return found
+            self._script = self._written()
+            if not _sees(self.pid, self._script) or len(os.fsencode(self._script)) > _LONGEST:
+                self.clear()
+                return Unfit(S.ELSEWHERE)
+            found = _read(await self._answer(self._script))
+        except PermissionError:
+            found = Unfit(S.NOT_ALLOWED)
+        except OSError as error:
+            found = Unfit(S.FAILED, f"{error.strerror or error}")
+        if found is not None:
+            self.clear()
+        return found
+
+    def failed(self) -> str:
+        """What went wrong when the target ran the file; empty if nothing is known of that."""
+        if self._script is None:
+            return ""
+        try:
+            return self._script.with_name(self._script.name + ".failed").read_text(errors="replace")[:1000]
+        except OSError:
+            return ""
+
+    def clear(self) -> None:
+        """Delete the file: it has been run, or never will be."""
+        if self._script is not None:
+            shutil.rmtree(self._script.parent, ignore_errors=True)
+            self._script = None
+
+    def close(self) -> None:
+        """Leave it as it is. A target that comes to the file later finds nobody, and deletes it."""
+        if self._helper is not None:
+            self._helper.let_go()
+
+    def _written(self) -> Path:
+        # In no folder of the session's, which goes with the session: a file that is missing is told on stderr.
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{self.pid}-", dir="/tmp"))
+        script = folder / "hook.py"
+        text = SCRIPT.format(pid=self.pid, hook=str(_HOOK), told=self._told, here=str(script))
+        script.touch(0o600)
+        script.write_text(text)
+        return script
+
+    async def _answer(self, script: Path) -> str:
+        command = read_command(self.pid)[:1] or ["python"]
+        # argv[0] leads Python to its standard library. A name without a folder would be looked for in PATH.
+        program = os.readlink(f"/proc/{self.pid}/exe")  # noqa: PTH115 (it may have been deleted)
+        name = command[0] if command[0].startswith("/") else program.removesuffix(" (deleted)")
+        theirs = read_environment(self.pid)
+        environment: dict[str, str] = {each: theirs[each] for each in _THEIRS if each in theirs}
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[bytes | None] = loop.create_future()
+        self._helper = Beside(
+            loop,
+            [name, "-S", "-s", "-B", "-c", ASK, str(self.pid), str(script)],
+            _ASKING_S,
+            lambda said: None if done.done() else done.set_result(said),
+            environment=environment,
+            program=f"/proc/{self.pid}/exe",
+        )
+        said = await done
+        return "no answer" if said is None else said.decode(errors="replace").strip()
+
+
+def _read(said: str) -> Unfit | None:
+    if said == "asked":
+        return None
+    if said.startswith("old "):
+        return Unfit(S.OLD_PYTHON, said[4:])
+    if said.startswith("PermissionError"):
+        return Unfit(S.NOT_ALLOWED)
+    if "not enabled" in said or "disabled" in said:
+        return Unfit(S.DISABLED)
+    return Unfit(S.FAILED, " ".join(said.split())[-300:])
+
+
+def _tidy() -> None:
+    """Delete what an engine that was killed has left for processes that have ended since."""
+    for folder in Path("/tmp").glob(_PREFIX + "*"):
+        number = folder.name[len(_PREFIX) :].partition("-")[0]
+        with suppress(OSError):
+            if number.isdecimal() and read_stat(int(number)) is None and folder.stat().st_uid == os.getuid():
+                shutil.rmtree(folder, ignore_errors=True)

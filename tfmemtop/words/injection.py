@@ -1,0 +1,59 @@
+"""What is said of a hook that shall be put into a process that runs already."""
+
+from tfmemtop.events import Injection, InjectionState
+from tfmemtop.words.notices import Said
+
+S = InjectionState
+
+_START = "start the script as tfmemtop -- COMMAND"
+
+_SAID: dict[InjectionState, tuple[str, str]] = {
+    S.ASKED: (
+        "its Python has been asked to run the hook, and has not come to it yet: its main thread is in one long call, "
+        "or an audit hook of the script forbids it",
+        "",
+    ),
+    S.ARRIVED: ("the hook is in it", ""),
+    S.ALREADY: ("the hook is in it already, for another tfmemtop", "tfmemtop ls names that session"),
+    S.OLD_PYTHON: (
+        "its Python is {detail}, and Python lets others run code in it from 3.14 on only; tfmemtop uses no debugger",
+        _START,
+    ),
+    S.NOT_PYTHON: ("its program is {detail}, and not a Python interpreter", _START),
+    S.OTHER_USER: ("it belongs to another user", "start tfmemtop as that user"),
+    S.ELSEWHERE: (
+        "it sees other files than tfmemtop does, as a process in a container does",
+        "install and start tfmemtop in there",
+    ),
+    S.DISABLED: ("its Python was told, or built, to let nobody run code in it", _START),
+    S.NOT_ALLOWED: (
+        "the kernel does not let tfmemtop write to its memory",
+        "what lets its memory be read lets it be written too: see tfmemtop help outside",
+    ),
+    S.REPLACED: (
+        "the script has replaced {detail}, as gevent does, and the hook would call the replacement",
+        _START,
+    ),
+    S.FAILED: ("the hook could not be put into it: {detail}", ""),
+}
+
+
+def say_injection(state: InjectionState, detail: str) -> Said:
+    """How far it is, or what stands in the way, and what helps: two texts without a full stop."""
+    text, remedy = _SAID[state]
+    return Said(text.format(detail=detail), remedy)
+
+
+def refusal(pid: int, state: InjectionState, detail: str) -> str:
+    """Why the hook cannot be put into process *pid*, in one line."""
+    said = say_injection(state, detail)
+    helps = f"; what helps: {said.remedy}" if said.remedy else ""
+    outside = f"from outside it is read by: tfmemtop attach {pid}"
+    return f"the hook cannot be put into process {pid}: {said.line}{helps}; {outside}"
+
+
+def sentence(event: Injection) -> str:
+    """The same as a sentence or two."""
+    said = say_injection(event.state, event.detail)
+    which = "The hook" if event.state.under_way else "The hook was not put in"
+    return f"{which}: {said.line}." + (f" What helps: {said.remedy}." if said.remedy else "")
