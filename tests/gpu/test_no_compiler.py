@@ -142,6 +142,8 @@ def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path,
         assert effective["GPU:0"].uuid is not None
     for device, figures in said["figures"].items():
         _, *native = figures["native"]
+        if not native[2]:
+            continue  # an empty pool proves no table of places right: it is not read in place
         readings = [event for event in still if isinstance(event, events.Allocator) and event.device == device]
         assert len(readings) >= 15
         told = {(one.in_use, one.peak, one.pool, one.limit, one.peak_pool, one.allocations) for one in readings}
@@ -151,7 +153,8 @@ def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path,
         assert told == {tuple(native)}
         assert figures["public"] is None or native[:2] == figures["public"]
         assert {one.allocator for one in readings} == {figures["native"][0]}
-        first = next(event for event in stream if isinstance(event, events.Allocator) and event.device == device)
+        read = [event for event in stream if isinstance(event, events.Allocator) and event.device == device]
+        first = next(event for event in read if event.in_use)
         assert first.limit == native[3] and first.pool is not None
 
         maps = [event for event in stream if isinstance(event, events.MemoryMap) and event.device == device]

@@ -8,12 +8,14 @@ The first three run for ten to twenty seconds in a pool of 128 MiB:
 - ``xla`` trains a small CNN with ``jit_compile=True`` under ``--xla-report``, and does not run out.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tfmemtop import recording
 from tfmemtop.events import Closed, Holders, Opened
+from tfmemtop.reports.holders import table, to_json
 from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page
 from tfmemtop.rules.memory import AllocationFailed, CrashedWhenFull
@@ -88,8 +90,8 @@ def test_a_failing_step_with_a_larger_batch_is_named_after_the_last_recorded_one
     for text in (why("batch-too-large"), summary("batch-too-large")):
         assert (
             "While it waited, 8 s before the failure, most of 98.0 MiB was held by an argument of a call 32.0 MiB, "
-            "layer0 ~32.0 MiB and layer1 ~32.0 MiB. What has a ~ was allocated before the window of that wait. It has "
-            "the sizes of the last recorded step, times 2, and is named after it." in text
+            "~layer0 32.0 MiB and ~layer1 32.0 MiB. A name with ~ is that of the last recorded step, whose sizes times "
+            "2 are those of what was in use." in text
         )
 
 
@@ -119,3 +121,15 @@ def test_under_xla_nearly_all_bytes_have_a_name_and_what_is_no_buffer_is_told() 
     kinds = {row.kind: row.bytes for row in standing(one.window, one.hooked, By.KIND).holders}
     assert kinds[Kind.ROUNDING] == 134_217_728 - 84_384_388, "the chunk less the buffer"
     assert kinds[Kind.XLA] < 100
+
+
+def test_the_rows_of_a_failing_step_say_what_is_likely_only() -> None:
+    waiting = windows("batch-too-large")[-1]
+    (one,) = chosen(folded("batch-too-large"))
+    shown = replace(one, window=waiting)
+    text = " ".join(" ".join(table(shown, By.LAYER, ())).split())
+    assert (
+        "~layer0 activations 32.0 MiB" in text and "A name with ~ is that of a step that was recorded before." in text
+    )
+    rows = {row["name"]: row for row in to_json(shown, By.LAYER)["rows"]}
+    assert rows["layer1"]["likely"] and "likely" not in rows["an argument of a call"]

@@ -8,7 +8,7 @@ from tests import streams as s
 from tests import windows as w
 from tfmemtop import events
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holders import By, standing, standing_with
+from tfmemtop.state.holders import By, course, standing
 from tfmemtop.state.likely import likely
 from tfmemtop.state.model import Hooked
 
@@ -18,14 +18,21 @@ FEATURES = (64, 96, 32, 64)
 """Of the results of four layers: the first and the last are of one size."""
 
 
-def hooked() -> Hooked:
+def fails(*sizes: int, rows: int = 256, asked: int | None = None) -> tuple[events.Holders, Hooked]:
+    """What stands while an allocation waits, beside the weights, some time after a step of so many *rows*."""
+    window = w.Window(number=2)
+    for size in (*[WEIGHTS] * 4, *sizes):
+        window.has(size)
+    waiting = window.done(t=30.0, opened=events.Opened.WAITING)
     variables = [
         events.Variable(f"m/l{n}/kernel", "variables", [64, 64], "float32", "GPU:0", WEIGHTS) for n in range(4)
     ]
     census = events.Census(t=5.0, pid=100, kinds={"GPU:0": {"variables": 4 * WEIGHTS}}, largest=variables)
-    found = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), census]).processes[100].hooked
+    error = events.OutOfMemory(t=39.0, pid=100, message="OOM when allocating", device="GPU:0", requested=asked)
+    stream = [s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), census, step(rows), waiting, error]
+    found = s.fold(stream).processes[100].hooked
     assert found is not None
-    return found
+    return waiting, found
 
 
 def step(rows: int) -> events.Holders:
@@ -46,36 +53,26 @@ def step(rows: int) -> events.Holders:
     return window.done(t=20.0)
 
 
-def failing(*sizes: int) -> events.Holders:
-    """What stands while an allocation waits, beside the weights."""
-    window = w.Window(number=2)
-    for size in (*[WEIGHTS] * 4, *sizes):
-        window.has(size)
-    return window.done(t=30.0, opened=events.Opened.WAITING)
-
-
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("computed", [2, 3, 4])
 def test_what_has_been_computed_has_the_names_of_the_step_before(times: int, computed: int) -> None:
     rows = 256
     sizes = [times * rows * features * 4 for features in FEATURES[:computed]]
-    waiting, process = failing(*sizes), hooked()
-    found = likely(waiting, step(rows), process)
+    waiting, process = fails(*sizes, rows=rows)
+    found = likely(waiting, process)
     assert found is not None and found.scale == times
     names = sorted((owner.layer, owner.shape) for owner in found.owners.values())
     assert names == [(f"l{layer}", (times * rows, FEATURES[layer])) for layer in range(computed)]
-    before, after = (
-        standing(waiting, process, By.LAYER, -1),
-        standing_with(waiting, process, By.LAYER, -1, found.owners),
-    )
-    assert before.total == after.total and before.without_name == sum(sizes) and after.without_name == 0
-    assert all(part.likely == (part.kind is Kind.ACTIVATIONS) for row in after.holders for part in row.parts)
+    rowed = standing(waiting, process, By.LAYER)
+    assert rowed.total == waiting.peak == sum(row.bytes for row in rowed.holders) and rowed.without_name == 0
+    assert all(part.likely == (part.kind is Kind.ACTIVATIONS) for row in rowed.holders for part in row.parts)
+    (moment,) = course(waiting, process)
+    assert moment.by_kind == {Kind.VARIABLES: 4 * WEIGHTS, Kind.ACTIVATIONS: sum(sizes)}
 
 
 def test_in_the_backward_pass_gradients_of_weights_have_not_grown() -> None:
-    rows = 256
-    sizes = [2 * rows * features * 4 for features in FEATURES[:3]]
-    found = likely(failing(*sizes, WEIGHTS), step(rows), hooked())
+    sizes = [2 * 256 * features * 4 for features in FEATURES[:3]]
+    found = likely(*fails(*sizes, WEIGHTS))
     assert found is not None and found.scale == Fraction(2)
     kinds = sorted((owner.layer, owner.kind.value) for owner in found.owners.values())
     assert kinds == [("l0", "activations"), ("l1", "activations"), ("l2", "activations"), ("l3", "gradients")]
@@ -83,11 +80,10 @@ def test_in_the_backward_pass_gradients_of_weights_have_not_grown() -> None:
 
 @pytest.mark.parametrize("sizes", [(), (123 * KIB, 457 * KIB, 999 * KIB), (8000 * KIB,)])
 def test_what_does_not_fit_gets_no_name(sizes: tuple[int, ...]) -> None:
-    assert likely(failing(*sizes), step(256), hooked()) is None
+    assert likely(*fails(*sizes)) is None
 
 
 def test_a_step_that_makes_nothing_of_the_size_that_failed_is_another_one() -> None:
-    rows = 256
-    waiting = failing(*[2 * rows * features * 4 for features in FEATURES])
-    assert likely(waiting, step(rows), hooked(), asked=2 * rows * 400) is not None
-    assert likely(waiting, step(rows), hooked(), asked=2 * rows * 404) is None
+    sizes = [2 * 256 * features * 4 for features in FEATURES]
+    assert likely(*fails(*sizes, asked=2 * 256 * 400)) is not None
+    assert likely(*fails(*sizes, asked=2 * 256 * 404)) is None

@@ -1,6 +1,6 @@
 """Copies of how pools are cut up, in the session's folder, from which the engine makes maps."""
 
-from time import perf_counter
+from time import thread_time
 from typing import Any, NamedTuple, Optional
 
 from .direct import MOST_CHUNKS, Cut, Direct, TooMany
@@ -45,14 +45,14 @@ class ChunkCopies:
         if sheet is None:
             path = f"{self._folder}/{self._messenger.pid}.{device}.{moment}.chunks"
             sheet = self._sheets[device, moment] = Sheet(path)
-        began = perf_counter()
+        began = thread_time()
         try:
             cut = direct.cut(*place, sheet)
         except TooMany:
             raise NoCopy(f"the pool has more than {MOST_CHUNKS:,} chunks, which only the probe can read") from None
         except OSError as error:
             raise NoCopy(f"there is no room to put the map down: {error.strerror or error}") from None
-        return Copy(device, moment, cut, perf_counter() - began)
+        return Copy(device, moment, cut, thread_time() - began)
 
     def tell(self, direct: Direct, copy: Copy, wanted: "list[list[Any]]") -> None:
         """Tell of *copy*, which has a cut.

@@ -1,6 +1,6 @@
 """Readings of this process's pools: in place from the first one on, by the native library once it is there."""
 
-from time import monotonic, perf_counter
+from time import monotonic, thread_time
 from typing import Any, Generic, Optional, TypeVar
 
 from .chunk_copies import LIVE, ChunkCopies, NoCopy
@@ -260,9 +260,10 @@ class Pools:
 
     def _read_map(self, native: "_Reader[Native]", device: str, region: Optional[int], pace: float) -> float:
         """Read one map; the seconds to leave until the next."""
-        began = perf_counter()
+        # Without the wait for the pool's lock: TensorFlow holds it for seconds while it takes a large GPU's memory.
+        began = thread_time()
         found = native.way.map(*native.places[device], region, self._about_to_make_much)
-        cost = perf_counter() - began
+        cost = thread_time() - began
         self._rested[device] = monotonic() + cost / _HURRY_SHARE
         if found is None:
             self._has_no_map(device)

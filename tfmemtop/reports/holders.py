@@ -23,7 +23,8 @@ def table(one: Chosen, by: By, others: Sequence[str]) -> list[str]:
         rows.append((words.UNKNOWN, "", *_size(found.unknown, found.total), ""))
     rows.append((words.SUM, "", *_size(found.total, found.total), ""))
     head = (words.HEAD[by], "" if by is By.KIND else words.COLUMNS[0], *words.COLUMNS[1:])
-    told = [words.higher(one), words.not_known(found, one), words.before(found), words.rounding(found)]
+    told = [words.higher(one), words.not_known(found, one), words.before(found)]
+    told += [words.rounding(found), words.likely(found)]
     notes = [line for text in told if text for line in _wrap(text)]
     return [*_wrap(words.about(one, others)), "", *_aligned([head, *rows]), *([""] if notes else []), *notes]
 
@@ -35,7 +36,7 @@ def top_rows(one: Chosen, count: int, indent: str) -> list[str]:
 
 
 def _cells(row: Holder, by: By, total: int) -> tuple[str, ...]:
-    name = safe(words.row_name(row, by))
+    name = safe(words.marked_name(row, by))
     name = name if len(name) <= _NAME else "…" + name[1 - _NAME :]
     kinds = "" if by is By.KIND else words.kinds(row)
     return name, kinds, *_size(row.bytes, total), str(row.count) if row.count else ""
@@ -71,6 +72,7 @@ def to_json(one: Chosen, by: By) -> dict[str, Any]:
                 "kind": row.kind.value,
                 "bytes": row.bytes,
                 "count": row.count,
+                **({"likely": True} if row.likely else {}),
             }
             for row in found.holders
         ],

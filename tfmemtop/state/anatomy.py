@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
 from tfmemtop.state.holder_choice import told
-from tfmemtop.state.holders import By, Holder, Kind, standing, standing_with
+from tfmemtop.state.holders import By, Holder, Kind, standing
 from tfmemtop.state.likely import likely
 from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
@@ -27,9 +27,9 @@ class Held:
     """Who held most of ``total`` bytes, the largest first, ``age_s`` before the failure.
 
     It is of the peak of a window, or, of one that was opened while an allocation waited for room, of its end. Where
-    little is known of that one, its parts are likely by the step before, whose allocations were made again, ``scale``
-    times as large. If that does not fit, it is of that step, and ``nameless`` tells how many of how many bytes in use
-    had no name while the allocation waited.
+    little is known of that one, it is of a step before, and ``nameless`` tells how many of how many bytes in use had no
+    name while the allocation waited. With a ``scale``, some holders are likely by a step before, whose allocations were
+    made again, so many times as large.
     """
 
     holders: tuple[Holder, ...]
@@ -181,7 +181,7 @@ def _anatomy(
         others=others,
         reading_age_s=0.0 if exact else max(0.0, failed - reading.t) if reading else None,
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
-        held=_held(hooked, device, failed, error.requested if error else None) if device else None,
+        held=_held(hooked, device, failed) if device else None,
     )
     return found if waiting is None else _with_output(found, waiting)
 
@@ -200,8 +200,8 @@ def _with_output(a: Anatomy, waiting: events.Waiting) -> Anatomy:
     return replace(a, asked=size if a.asked is None else a.asked, shape=shape, dtype=dtype)
 
 
-def _held(hooked: Hooked, device: str, failed: float, asked: int | None = None) -> Held | None:
-    """Who held most by the newest window until the failure, of a tensor of *asked* bytes, that tells enough."""
+def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
+    """Who held most by the newest window until the failure that tells enough."""
     windows = hooked.windows.get(device)
     known = [one for one in told(windows) if one.began <= failed + _LATER_S] if windows else []
     if not known:
@@ -213,17 +213,13 @@ def _held(hooked: Hooked, device: str, failed: float, asked: int | None = None) 
     nameless = scale = None
     steps = [one for one in known if one.steps]
     if waiting and steps and found.without_name > _UNTOLD * found.total:
-        # Most was allocated since the window before, as in a step with a larger batch.
-        guesses = (likely(window, step, hooked, asked) for step in reversed(steps))
-        guessed = next((guess for guess in guesses if guess is not None), None)
-        if guessed is not None:
-            scale = float(guessed.scale)
-            found = standing_with(window, hooked, By.LAYER, end, guessed.owners)
-        else:
-            nameless, window, waiting = (found.without_name, found.total), steps[-1], False
-            found = standing(window, hooked, By.LAYER)
-    named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE]
-    return Held(tuple(named[:_HOLDERS]), found.total, max(0.0, failed - window.ended), waiting, nameless, scale)
+        # Most was allocated since the window before, in a step that is another one than those that were recorded.
+        nameless, window, waiting = (found.without_name, found.total), steps[-1], False
+        found = standing(window, hooked, By.LAYER)
+    named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE][:_HOLDERS]
+    if any(holder.likely for holder in named) and (guess := likely(window, hooked)):
+        scale = float(guess.scale)
+    return Held(tuple(named), found.total, max(0.0, failed - window.ended), waiting, nameless, scale)
 
 
 def waited(hooked: Hooked, failed: float) -> events.Waiting | None:

@@ -31,6 +31,11 @@ class Row:
     mix: tuple[tuple[Kind, float], ...] = ()
     parts: tuple[Part, ...] = ()
 
+    @property
+    def likely(self) -> bool:
+        """As of :class:`~tfmemtop.state.holders.Holder`."""
+        return any(part.likely for part in self.parts)
+
 
 _NOBODY = Row("", Kind.UNKNOWN, 0, 0, 0.0)
 

@@ -1,16 +1,16 @@
 """Who holds what a pool has in use, at a moment of a window: rows that add up to the byte. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
 from typing import NamedTuple
 
 from tfmemtop.events import Holders, Holding, OperationLine
 from tfmemtop.events.courses import FOREVER
 from tfmemtop.state.attribution import Attribution, Owner, attribution
 from tfmemtop.state.attribution import Kind as Kind
+from tfmemtop.state.likely import Likely, likely
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
 from tfmemtop.state.step_course import times_us, unpacked
@@ -61,6 +61,11 @@ class Holder:
     count: int
     parts: tuple[Part, ...]  # the largest first
 
+    @property
+    def likely(self) -> bool:
+        """Whether what stands in it was not all recorded, but in part follows from the step before."""
+        return any(part.likely for part in self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -101,22 +106,14 @@ def standing(window: Holders, hooked: Hooked, by: By, at: int | None = None) -> 
 
     The rows' bytes and ``unknown`` add up to ``total``; at the peak that is what TensorFlow's allocator said.
     """
-    owners, event = attribution(window, hooked), window.peak_at if at is None else at
-    return owners.once(("standing", by, event), lambda: _standing(window, owners, by, event))
+    owners, event, guess = attribution(window, hooked), window.peak_at if at is None else at, likely(window, hooked)
+    key = "standing", by, event, guess and guess.basis
+    return owners.once(key, lambda: _standing(window, owners, by, event, guess))
 
 
-def standing_with(window: Holders, hooked: Hooked, by: By, at: int, known: Mapping[int, Owner]) -> Standing:
-    """The same, where the owners of spans at some places are *known* otherwise."""
-    owners = attribution(window, hooked)
-    # With what is known, so that it lives, and its identity is its own, as long as the answer.
-    return owners.once(("standing", by, at, id(known)), lambda: (known, _standing(window, owners, by, at, known)))[1]
-
-
-def _standing(
-    window: Holders, owners: Attribution, by: By, at: int, known: Mapping[int, Owner] = MappingProxyType({})
-) -> Standing:
+def _standing(window: Holders, owners: Attribution, by: By, at: int, guess: Likely | None) -> Standing:
     course = unpacked(window)
-    of = [known.get(place, owner) for place, owner in enumerate(owners.of)] if known else owners.of
+    of = [guess.owners.get(place, owner) for place, owner in enumerate(owners.of)] if guess else owners.of
     holdings = course.holdings
     alive: dict[tuple[int, int], list[int]] = {}  # places, by owner and holding
     for place in course.alive(at):
@@ -135,8 +132,10 @@ def _standing(
 
 def course(window: Holders, hooked: Hooked) -> list[Moment]:
     """What is in use, by kind, before the first event (``event`` -1) and after each one."""
-    course, owners = unpacked(window), attribution(window, hooked)
+    course, owners, guess = unpacked(window), attribution(window, hooked), likely(window, hooked)
     parts = [list(owners.kinds_of(place)) for place in range(len(course.begins))]
+    for place, owner in guess.owners.items() if guess else ():
+        parts[place] = [(owner.kind, course.sizes[place])]
     ending: dict[int, list[int]] = {}
     for place, end in enumerate(course.ends):
         if end != FOREVER:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from tfmemtop.events import Holders
+from tfmemtop.events import Holders, Opened
 from tfmemtop.events.courses import FOREVER
 from tfmemtop.state.attribution import Kind, Owner, attribution
 from tfmemtop.state.census_matching import known_variables
+from tfmemtop.state.holder_choice import told
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.step_course import unpacked
 
@@ -22,15 +23,21 @@ _LARGEST = 4  # sizes of the nameless, and
 _TRIED = 64  # of the step, by which it may have grown
 _FOLLOWED = 8  # of those scales
 _ENOUGH = 0.8  # of the nameless bytes, more than which must fit
+_NOTEWORTHY = 0.1  # of what is in use; where less has no name, none is looked for
+_FAILS_S = 15.0  # after the window: TensorFlow tries for 10 s
 _PIECES = 2  # in which they do at the least: any one size is some step's, so many times as large
 
 
 @dataclass(frozen=True, slots=True)
 class Likely:
-    """Owners of a window's nameless spans, by their places: those of a step, ``scale`` times as large."""
+    """Owners of a window's nameless spans, by their places: those of a step, ``scale`` times as large.
+
+    Two of one window that are alike have the same ``basis``.
+    """
 
     owners: dict[int, Owner]
     scale: Fraction
+    basis: tuple[int | None, ...]
 
 
 class _Made(NamedTuple):
@@ -46,13 +53,29 @@ class _Made(NamedTuple):
         return self.requested * scale.numerator // scale.denominator if self.grows else self.requested
 
 
-def likely(waiting: Holders, step: Holders, hooked: Hooked, asked: int | None = None) -> Likely | None:
-    """Whose the nameless allocations at the end of *waiting* likely are, by *step*; ``None`` if it does not fit.
+def likely(window: Holders, hooked: Hooked) -> Likely | None:
+    """Whose the nameless allocations at the end of a *window* of a wait likely are; ``None`` where none can be told."""
+    windows = hooked.windows.get(window.device)
+    if window.opened is not Opened.WAITING or windows is None:
+        return None
+    owners, asked = attribution(window, hooked), _asked(window, hooked)
+    steps = [one for one in told(windows) if one.steps and one.began < window.began]
+    key = "likely", asked, *(step.window for step in steps)
+    return owners.once(key, lambda: next(_all_likely(window, steps, hooked, asked), None))
 
-    *asked* are the bytes of the tensor that the step failed at, if that is known.
-    """
-    owners = attribution(waiting, hooked)
-    return owners.once(("likely", step.window, asked), lambda: _likely(waiting, step, hooked, asked))
+
+def _all_likely(window: Holders, steps: list[Holders], hooked: Hooked, asked: int | None) -> Iterator[Likely]:
+    for step in reversed(steps):
+        found = _likely(window, step, hooked, asked)
+        if found is not None:
+            yield found
+
+
+def _asked(window: Holders, hooked: Hooked) -> int | None:
+    """Bytes of the tensor that the waiting step failed at, if that is known."""
+    error = hooked.failure.error if hooked.failure else None
+    of_it = error is not None and error.device == window.device and window.began <= error.t <= window.ended + _FAILS_S
+    return error.requested if error is not None and of_it else None
 
 
 def _likely(waiting: Holders, step: Holders, hooked: Hooked, asked: int | None) -> Likely | None:
@@ -64,6 +87,8 @@ def _likely(waiting: Holders, step: Holders, hooked: Hooked, asked: int | None) 
             nameless[requested].append(place)
     have = Counter({size: len(places) for size, places in nameless.items()})
     whole = sum(size * count for size, count in have.items())
+    if whole < _NOTEWORTHY * sum(course.sizes[place] for place in course.alive(course.events - 1)):
+        return None
     made = list(_made(step, hooked))
     changes = sorted(
         (change for one in made for change in ((one.begin, 1, one), (one.end, -1, one))), key=lambda change: change[:2]
@@ -83,7 +108,7 @@ def _likely(waiting: Holders, step: Holders, hooked: Hooked, asked: int | None) 
         places = nameless.get(one.size(scale))
         if places and one.begin <= event < one.end:
             found[places.pop()] = replace(one.owner, shape=_grown(one, scale), likely=True)
-    return Likely(found, scale) if len(found) >= _PIECES else None
+    return Likely(found, scale, (step.window, asked)) if len(found) >= _PIECES else None
 
 
 def _made(step: Holders, hooked: Hooked) -> Iterator[_Made]:

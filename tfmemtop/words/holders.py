@@ -149,8 +149,13 @@ def operation(name: str) -> str:
     return _CALL.sub("", name)
 
 
-def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True) -> str:
-    """A row's name, in a table of rows *by* something; a line's with its *whole* path if it shall be."""
+def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True, likely: bool = False) -> str:
+    """A row's name, in a table of rows *by* something; a line's with its *whole* path if it shall be.
+
+    One with ``~`` is *likely* only.
+    """
+    if likely:
+        return f"~{holder(name, of, by, whole=whole)}"
     if not name and by is By.SHAPE and of not in _NAMELESS:
         return NO_SHAPE
     if _ARGUMENT.fullmatch(name):

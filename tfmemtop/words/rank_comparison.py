@@ -62,10 +62,14 @@ def heading(laid: Laid) -> str:
 
 def sentences(laid: Laid, found: Sequence[Differs], missing: Sequence[int]) -> list[str]:
     """How the ranks differ, a line each; ranks that differ alike have one together. Says so if none does."""
-    groups: dict[Differs, list[int]] = {}
+    groups: list[tuple[Differs, list[int]]] = []
     for one in found:
-        groups.setdefault(replace(one, rank=-1), []).append(one.rank)
-    lines = [_sentence(laid, replace(one, rank=ranks[0]), ranks) for one, ranks in groups.items()]
+        alike = next((ranks for first, ranks in groups if replace(first, rank=one.rank) == one), None)
+        if alike is None:
+            groups.append((one, [one.rank]))
+        else:
+            alike.append(one.rank)
+    lines = [_sentence(laid, one, ranks) for one, ranks in groups]
     if len(lines) > _MOST:
         lines[_MOST:] = [f"{counted(len(lines) - _MOST, 'further difference')} not listed; --json has all."]
     if not lines and all(rank.figures.peak_in_use is None for rank in laid.ranks):
@@ -107,6 +111,11 @@ def _listed(names: Sequence[str]) -> str:
 def _usual(laid: Laid, rank: int) -> str:
     """What a rank is compared with."""
     return "the median" if len(laid.ranks) > 2 else safe(rank_name(laid.ranks[1 - rank]))
+
+
+def _others(laid: Laid, only: int | None) -> str:
+    """Who has what is usual."""
+    return "others" if only is None else safe(rank_name(laid.ranks[only]))
 
 
 @singledispatch
@@ -156,7 +165,9 @@ def _(one: Pace, laid: Laid, many: bool) -> str:
 
 @_says.register
 def _(one: Ended, laid: Laid, many: bool) -> str:
-    how = f" {ending(one.ending)}" if one.ending else f": {UNSEEN}"
+    if one.ending is None and one.steps is None and one.after_s < 1:
+        return ": the recording stops at its start"
+    how = f" {ending(one.ending)}" if one.ending else ": the recording stops"
     if one.steps is None:
         return f"{how} after {spoken(one.after_s)}"
     of = f" of {format_count(one.usual)}" if one.usual and one.usual > one.steps else ""
@@ -170,12 +181,13 @@ def _(one: RanOut, laid: Laid, many: bool) -> str:
 
 @_says.register
 def _(one: OtherTensorFlow, laid: Laid, many: bool) -> str:
-    return f" {'have' if many else 'has'} TensorFlow {safe(one.version)}, others {safe(one.usual)}"
+    return f" {'have' if many else 'has'} TensorFlow {safe(one.version)}, {_others(laid, one.only)} {safe(one.usual)}"
 
 
 @_says.register
 def _(one: OtherSettings, laid: Laid, many: bool) -> str:
-    return f" {'have' if many else 'has'} other settings: {_settings(one.settings)}; others {_settings(one.usual)}"
+    usual = f"{_others(laid, one.only)} {_settings(one.usual)}"
+    return f" {'have' if many else 'has'} other settings: {_settings(one.settings)}; {usual}"
 
 
 def _settings(found: InEffect) -> str:
@@ -184,7 +196,7 @@ def _settings(found: InEffect) -> str:
 
 @_says.register
 def _(one: NotRead, laid: Laid, many: bool) -> str:
-    return ": TensorFlow's memory was not read there"
+    return ": TensorFlow's memory was not read there" if one.seen else ": no TensorFlow was seen there"
 
 
 @_says.register

@@ -37,6 +37,11 @@ def row_name(row: Holder, by: By) -> str:
     return holder(row.name, row.kind, by, whole=False)
 
 
+def marked_name(row: Holder, by: By) -> str:
+    """The same, with ``~`` if it is likely only."""
+    return holder(row.name, row.kind, by, whole=False, likely=row.likely)
+
+
 def pool_name(one: Chosen) -> str:
     """``the CPU pool``, ``the pool of GPU:0``."""
     return "the CPU pool" if is_cpu(one.device) else f"the pool of {one.device}"
@@ -88,6 +93,16 @@ def before(found: Standing) -> str:
     return f"{format_bytes(found.before)} were allocated before the window and match no known variable."
 
 
+def likely(found: Standing) -> str:
+    """What a name with ``~`` is; empty if there is none."""
+    if not any(row.likely for row in found.holders):
+        return ""
+    return (
+        "A name with ~ is that of a step that was recorded before. The step that failed was not recorded, but the "
+        "sizes of what was in use are those of that step, all as many times as large."
+    )
+
+
 def rounding(found: Standing) -> str:
     """What the row of rounding is; empty if there is none."""
     size = sum(part.bytes for row in found.holders for part in row.parts if part.kind is Kind.ROUNDING)
@@ -134,7 +149,7 @@ def in_short(one: Chosen, found: Standing) -> str:
 
 def held(found: Held) -> str:
     """Who held most when an allocation failed, and how old that is."""
-    names = [f"{row_name(row, By.LAYER)} {_about(row)}{format_bytes(row.bytes)}" for row in found.holders]
+    names = [f"{marked_name(row, By.LAYER)} {format_bytes(row.bytes)}" for row in found.holders]
     if not names:
         return ""
     ago = f", {spoken(found.age_s)} before the failure" if found.age_s >= 1 else ""
@@ -151,19 +166,12 @@ def held(found: Held) -> str:
     return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}.{_likely(found.scale)}"
 
 
-def _about(row: Holder) -> str:
-    return "~" if any(part.likely for part in row.parts) else ""
-
-
 def _likely(scale: float | None) -> str:
-    """What ``~`` stands for, where a failing step was not recorded."""
+    """What ``~`` stands for in the names of a step that was not recorded."""
     if scale is None:
         return ""
-    times = "" if scale == 1 else f", times {scale:.3g}"
-    return (
-        " What has a ~ was allocated before the window of that wait. It has the sizes of the last recorded step"
-        f"{times}, and is named after it."
-    )
+    times = "" if scale == 1 else f" times {scale:.3g}"
+    return f" A name with ~ is that of the last recorded step, whose sizes{times} are those of what was in use."
 
 
 def changed(first: Listed, second: Listed) -> list[str]:

@@ -66,7 +66,9 @@ def row_line(
 ) -> Line:
     """A holder in one line of *width* cells. A share of *most* fills the bar; with *letters* it is made of them."""
     shape = columns(by, width)
-    name = exactly(end_of(words.holder(row.name, row.kind, by), shape.name, glyphs.ellipsis), shape.name)
+    name = exactly(
+        end_of(words.holder(row.name, row.kind, by, likely=row.likely), shape.name, glyphs.ellipsis), shape.name
+    )
     line: Line = [Segment(_mark(chosen, opened, glyphs), BOLD), Segment(name, CHOSEN if chosen else PLAIN)]
     line.append(Segment(" "))
     if shape.kind:
