@@ -13,6 +13,9 @@ from tfmemtop.words.holders import operation
 from tfmemtop.words.limits import typed
 
 NO_TRACE = "this recording has no first steps; record again without --no-probe"
+NO_TRACE_OUTSIDE = (
+    "the first steps of a process that ran already are not known; start the script as tfmemtop -- COMMAND"
+)
 """Of a recording without a trace."""
 
 NOT_REPLAYED = "not replayed: TensorFlow of that version is not on this machine"
