@@ -173,6 +173,22 @@ def test_a_row_that_is_no_target_any_more_is_kept_for_a_while() -> None:
     assert list(wrongs(overview(made, 60 + GONE_S))) == ["0"]
 
 
+def test_a_rank_without_tensorflow_is_no_rank_that_is_missing() -> None:
+    made = cluster(5 * GIB)
+    runs = [figure("tfmemtop_run_info", 1, rank, uuid="", device="", user="ada") for rank in "01"]
+    made.take(Lane.FIXED, runs, 1)
+    assert wrongs(overview(made, 1)) == {"1": "no TensorFlow", "0": ""}
+    # Once it uses TensorFlow it is a row like others; what it was before is not gone.
+    figures = [figure("tfmemtop_in_use_high_bytes", 5 * GIB, rank) for rank in "01"]
+    made.take(Lane.FIGURES, figures, 5)
+    assert wrongs(overview(made, 5)) == {"0": "", "1": ""}
+    # At its end its figures go first, and it does not become one without TensorFlow.
+    made.take(Lane.FIGURES, figures[:1], 10)
+    assert wrongs(overview(made, 10)) == {"1": "gone 00:00:05", "0": ""}
+    made.take(Lane.STATE, [figure("tfmemtop_running", 0, "1", uuid="", device="")], 11)
+    assert wrongs(overview(made, 11)) == {"1": "ended", "0": ""}
+
+
 def test_old_figures_are_told_as_such() -> None:
     made = cluster(9.9 * GIB)
     made.take(Lane.SILENT, [figure("", 300, means="old")], 2)

@@ -14,9 +14,10 @@ from tests.ui.recorded import RECORDINGS
 from tfmemtop import events
 from tfmemtop.cli import main
 from tfmemtop.placement import Placement
-from tfmemtop.recording import Writer
+from tfmemtop.recording import Writer, read
 
 LOOP = [str(RECORDINGS / "ranks" / f"loop-{rank}.jsonl.gz") for rank in range(4)]
+VERSIONS = [str(RECORDINGS / "ranks" / f"versions-{rank}.jsonl.gz") for rank in range(4)]
 WORKERS = [str(RECORDINGS / "ranks" / f"workers-{rank}.jsonl.gz") for rank in range(2)]
 
 
@@ -45,6 +46,18 @@ def test_two_real_workers_in_lockstep(capsys: pytest.CaptureFixture[str]) -> Non
     lines = compared(capsys, *WORKERS)
     assert lines[-1] == "Rank 1 has 64.0 MiB more in use than rank 0 from step ~52 on."
     assert len(lines) == 7
+
+
+def test_real_ranks_of_three_versions_and_one_without_tensorflow(capsys: pytest.CaptureFixture[str]) -> None:
+    """2.12 has no probe, so that its pool is not known; what else is read is laid beside the others."""
+    lines = compared(capsys, *VERSIONS)
+    assert lines[0] == "4 ranks of job 90, compared over the same steps:"
+    assert lines[8:] == [
+        "Rank 3: no TensorFlow was seen there.",
+        "Rank 1 has TensorFlow 2.21.0, rank 0 2.16.2.",
+        "Rank 2 has TensorFlow 2.12.1, rank 0 2.16.2.",
+    ]
+    assert compared(capsys, *VERSIONS[1:3])[-2] == "Rank 2 has TensorFlow 2.12.1, rank 1 2.21.0."
 
 
 def test_two_real_workers_with_a_gpu_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +104,7 @@ def rank(
     stream = [
         msgspec.structs.replace(event, tensorflow=tensorflow) if isinstance(event, events.Hook) else event
         for event in stream
+        if tensorflow or not isinstance(event, events.Hook)
     ]
     stream += [effective(True, limit=limit)] if read else []
     size = 2 * GIB
@@ -143,7 +157,11 @@ CASES: dict[str, tuple[Any, ...]] = {
     "less": ({"extra": {0: -GIB}}, "Rank 2 has 1.0 GiB less in use than the median, all the time."),
     "slower": ({"rate": 1.0}, "Rank 2 is 50% slower: 1.0 steps a second where the median is 2.0."),
     "ends early": ({"steps": 20, "code": 1}, "Rank 2 ended with exit code 1 after 20 of 60 steps."),
-    "breaks off": ({"steps": 20, "code": None}, "Rank 2: how it ended is unknown after 20 of 60 steps."),
+    "breaks off": ({"steps": 20, "code": None}, "Rank 2: the recording stops after 20 of 60 steps."),
+    "breaks off before there is anything to read": (
+        {"steps": 0, "code": None, "read": False, "counted": False},
+        "Rank 2: the recording stops at its start.",
+    ),
     "another TensorFlow": ({"tensorflow": "2.16.1"}, "Rank 2 has TensorFlow 2.16.1, others 2.21.0."),
     "no steps": (
         {"counted": False},
@@ -154,6 +172,7 @@ CASES: dict[str, tuple[Any, ...]] = {
         "Rank 2 has a peak (in use) 3.0 GiB above the median.",
         "Rank 2 does not count the steps of the others, so only peaks can be compared.",
     ),
+    "no TensorFlow": ({"read": False, "counted": False, "tensorflow": ""}, "Rank 2: no TensorFlow was seen there."),
     "nothing read": ({"read": False, "counted": False}, "Rank 2: TensorFlow's memory was not read there."),
     "a clock that is apart": (
         {"started": 1.7e9 + 7200},
@@ -167,6 +186,33 @@ def test_how_one_of_four_differs(case: str, tmp_path: Path, capsys: pytest.Captu
     how, *said = CASES[case]
     others = [rank(tmp_path, number) for number in (0, 1, 3)]
     assert compared(capsys, *others, rank(tmp_path, 2, **how))[8:] == said
+
+
+def as_rank(path: Path, recording: str, number: int) -> str:
+    """A real recording as that of a rank."""
+    name = path / f"run-812-{number}.jsonl"
+    writer = Writer(name)
+    for event in read(RECORDINGS / recording).events():
+        if isinstance(event, events.Session):
+            place = Placement(job="812", rank=number, ranks=3, host=f"node{number}", source="slurm")
+            event = msgspec.structs.replace(event, placement=place, started=1.7e9)
+        writer.write(event)
+    writer.close()
+    return str(name)
+
+
+def test_a_rank_that_ran_out_of_memory_with_its_settings_asked_for_in_another_way(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its limit of 512 MiB is that of the others, who set it in their script."""
+    names = [as_rank(tmp_path, f"ranks/loop-{number}.jsonl.gz", number) for number in range(2)]
+    lines = compared(capsys, *names, as_rank(tmp_path, "cpu-oom.jsonl", 2))
+    assert lines[7:10] == [
+        "Rank 2 ran out of memory (1 error).",
+        "Rank 2 ended with exit code 1 after 17 s.",
+        "Rank 2 has a peak (in use) 498.0 MiB above the median.",
+    ]
+    assert not [line for line in lines if "settings" in line]
 
 
 def test_ranks_without_steps_are_compared_over_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

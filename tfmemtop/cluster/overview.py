@@ -20,6 +20,9 @@ Card = tuple[str, str]
 Pool = tuple[str, str, str, str, str, str, str]
 """Instance, host, UUID, logical device, run, job, rank."""
 
+Told = tuple[str, str, str]
+"""Instance, run, rank: who tells of it."""
+
 
 class Silence(Enum):
     """Why there are no new figures."""
@@ -121,6 +124,7 @@ class Cluster:
         self._users: dict[tuple[str, str], str] = {}  # by instance and run
         self._used: dict[Card, int] = {}
         self._busy: dict[Card, float] = {}
+        self._ranks: dict[Told, Pool] = {}  # who says that it runs
         self._totals: dict[Card, int] = {}
         self._names: dict[Card, tuple[str, str]] = {}  # index and model
         self._findings: dict[tuple[str, str, str], list[tuple[str, str]]] = {}  # by instance, run, UUID
@@ -132,7 +136,7 @@ class Cluster:
         self._old: dict[str, float] = {}  # seconds, by instance
         self._idle: set[Card] = set()
         self._rising: dict[Pool, float] = {}
-        self._paces: dict[tuple[str, str, str], float] = {}  # by instance, run, rank
+        self._paces: dict[Told, float] = {}
         self._last: dict[Pool, tuple[Row, float]] = {}  # with figures, and when it was seen last
         self._now = 0.0
 
@@ -152,7 +156,7 @@ class Cluster:
         self._in_use = {_pool(one.metric): size for one in found if (size := one.size) is not None}
 
     def _take_fixed(self, found: Iterable[Series]) -> None:
-        self._limits = {}
+        self._limits, self._ranks = {}, {}
         # Of what is down, who it was stays known; of what answers it is told anew.
         if len(self._users) > MOST_USERS:
             self._users.clear()
@@ -160,6 +164,8 @@ class Cluster:
             labels, size = one.metric, one.size
             if labels.name == "tfmemtop_run_info":
                 self._users[label(labels.instance), label(labels.run)] = label(labels.user)
+                if rank := rank_of(labels):
+                    self._ranks[label(labels.instance), label(labels.run), rank] = _pool(labels)
             elif labels.name == "tfmemtop_device_info":
                 self._names[_card(labels)] = label(labels.index), label(labels.model)
             elif size is None:
@@ -248,7 +254,15 @@ class Cluster:
         for row in rows:
             if row.silence in (None, Silence.OLD):
                 self._last[row.key] = row, self._now
-        return rows
+        return rows + self._unread(rows)
+
+    def _unread(self, rows: Iterable[Row]) -> list[Row]:
+        """A row for each rank that runs and has told of no memory."""
+        told = {(row.instance, row.run, row.rank) for row in rows}
+        told |= {(key[0], key[4], key[6]) for key in self._last}
+        return [
+            self._row(pool, None) for who, pool in self._ranks.items() if who not in told and who[0] not in self._down
+        ]
 
     def _row(self, pool: Pool, in_use: int | None) -> Row:
         instance, host, uuid, device, run, job, rank = pool

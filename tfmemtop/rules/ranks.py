@@ -106,23 +106,27 @@ class RanOut(Differs):
 
 @dataclass(frozen=True, slots=True)
 class OtherTensorFlow(Differs):
-    """Another version than most."""
+    """Another version than most. ``only`` is the place of the rank that has the usual one, if it is a single rank."""
 
     version: str
     usual: str
+    only: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class OtherSettings(Differs):
-    """Other settings of TensorFlow's memory than most."""
+    """Other settings of TensorFlow's memory than most; ``only`` as with versions."""
 
     settings: InEffect
     usual: InEffect
+    only: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class NotRead(Differs):
-    """TensorFlow's memory was read in other ranks and not in this one."""
+    """TensorFlow's memory was read in other ranks and not in this one. TensorFlow itself was ``seen`` there or not."""
+
+    seen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,40 +276,46 @@ def _out_of_memory(ranks: Sequence[Rank]) -> Iterator[RanOut]:
 
 
 def _not_read(laid: Laid) -> Iterator[Differs]:
+    # A recording that stops early has nothing of what came later, which its stop tells.
+    stopped = {one.rank for one in _ended(laid.ranks) if one.ending is None}
     for number, rank in enumerate(laid.ranks):
         if rank.figures.peak_in_use is None:
-            if any(other.figures.peak_in_use is not None for other in laid.ranks):
-                yield NotRead(number)
+            if number not in stopped and any(other.figures.peak_in_use is not None for other in laid.ranks):
+                yield NotRead(number, rank.tensorflow is not None)
         elif number in laid.apart and laid.along is Along.STEPS:
             yield NoSteps(number)
 
 
 def _versions(ranks: Sequence[Rank]) -> Iterator[OtherTensorFlow]:
-    for number, version, usual in _unusual([rank.tensorflow for rank in ranks]):
-        yield OtherTensorFlow(number, version, usual)
+    for number, version, usual, only in _unusual([rank.tensorflow for rank in ranks]):
+        yield OtherTensorFlow(number, version, usual, only)
 
 
 def _settings(ranks: Sequence[Rank]) -> Iterator[OtherSettings]:
-    settled = [_but_gpus(rank.figures.settings) if rank.figures.settings.settled else None for rank in ranks]
+    settled = [_effect(rank.figures.settings) if rank.figures.settings.settled else None for rank in ranks]
     hashed = {repr(settings): settings for settings in settled if settings}
-    for number, mine, usual in _unusual([repr(settings) if settings else None for settings in settled]):
-        yield OtherSettings(number, hashed[mine], hashed[usual])
+    for number, mine, usual, only in _unusual([repr(settings) if settings else None for settings in settled]):
+        yield OtherSettings(number, hashed[mine], hashed[usual], only)
 
 
-def _but_gpus(settings: InEffect) -> InEffect:
-    """Without the choice of GPUs: ranks on one host have a GPU each."""
-    return replace(settings, chosen=msgspec.structs.replace(settings.chosen, gpus=None))
+def _effect(settings: InEffect) -> InEffect:
+    """What TensorFlow does, whoever asked for it. Without the choice of GPUs: ranks on one host have a GPU each."""
+    return replace(settings, chosen=msgspec.structs.replace(settings.chosen_beside, gpus=None))
 
 
-def _unusual(values: Sequence[K | None]) -> Iterator[tuple[int, K, K]]:
-    """The place and value of each that is not what most have, and what these have; of equally many the first."""
+def _unusual(values: Sequence[K | None]) -> Iterator[tuple[int, K, K, int | None]]:
+    """The place and value of each that is not what most have, what these have, and the place of these if it is one.
+
+    Of equally many it is the first.
+    """
     known = [value for value in values if value is not None]
     if not known:
         return
-    usual = Counter(known).most_common(1)[0][0]
+    usual, count = Counter(known).most_common(1)[0]
+    only = values.index(usual) if count == 1 else None
     for number, value in enumerate(values):
         if value is not None and value != usual:
-            yield number, value, usual
+            yield number, value, usual, only
 
 
 def _later(ranks: Sequence[Rank]) -> Iterator[Later]:

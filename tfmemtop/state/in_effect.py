@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.settings import Settings
 from tfmemtop.state.model import RunState
@@ -21,6 +23,13 @@ class InEffect:
     growths: frozenset[bool] = frozenset()
     limits: tuple[int, ...] = ()
     allocators: tuple[str, ...] = ()
+
+    @property
+    def chosen_beside(self) -> Settings:
+        """What the user chose and the other fields do not tell, once these are known."""
+        # A pool on the CPU that the user chose is told beside GPUs only: without them it is the limit.
+        cpu_pool = self.chosen.cpu_pool if self.on_gpu else None
+        return msgspec.structs.replace(self.chosen, growth=None, memory_limit=None, allocator=None, cpu_pool=cpu_pool)
 
 
 def in_effect(run: RunState) -> InEffect:

@@ -14,6 +14,7 @@ _SHORT = {
     Kind.FULL_BUT_IDLE: "full, idle",
     Kind.OUTLIER: "outlier",
     Kind.SILENT: "silent",
+    Kind.UNREAD: "no TensorFlow",
 }
 _SILENT = {Silence.DOWN: "down", Silence.OLD: "old", Silence.GONE: "gone"}
 ENDED = "ended"
@@ -60,6 +61,8 @@ def at_length(row: Row, wrong: Wrong) -> str:
             return _slow(row, wrong)
         case Kind.SILENT:
             return _silent(wrong)
+        case Kind.UNREAD:
+            return "No memory of TensorFlow has been read in this rank: it has not used TensorFlow yet, or never does."
     if wrong.silence is Silence.ENDED:
         return "The run has ended. The figures are the last ones."
     return remark(wrong.key)

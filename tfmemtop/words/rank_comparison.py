@@ -113,6 +113,11 @@ def _usual(laid: Laid, rank: int) -> str:
     return "the median" if len(laid.ranks) > 2 else safe(rank_name(laid.ranks[1 - rank]))
 
 
+def _others(laid: Laid, only: int | None) -> str:
+    """Who has what is usual."""
+    return "others" if only is None else safe(rank_name(laid.ranks[only]))
+
+
 @singledispatch
 def _says(one: Differs, laid: Laid, many: bool) -> str:
     raise NotImplementedError(one)
@@ -160,7 +165,9 @@ def _(one: Pace, laid: Laid, many: bool) -> str:
 
 @_says.register
 def _(one: Ended, laid: Laid, many: bool) -> str:
-    how = f" {ending(one.ending)}" if one.ending else f": {UNSEEN}"
+    if one.ending is None and one.steps is None and one.after_s < 1:
+        return ": the recording stops at its start"
+    how = f" {ending(one.ending)}" if one.ending else ": the recording stops"
     if one.steps is None:
         return f"{how} after {spoken(one.after_s)}"
     of = f" of {format_count(one.usual)}" if one.usual and one.usual > one.steps else ""
@@ -174,12 +181,13 @@ def _(one: RanOut, laid: Laid, many: bool) -> str:
 
 @_says.register
 def _(one: OtherTensorFlow, laid: Laid, many: bool) -> str:
-    return f" {'have' if many else 'has'} TensorFlow {safe(one.version)}, others {safe(one.usual)}"
+    return f" {'have' if many else 'has'} TensorFlow {safe(one.version)}, {_others(laid, one.only)} {safe(one.usual)}"
 
 
 @_says.register
 def _(one: OtherSettings, laid: Laid, many: bool) -> str:
-    return f" {'have' if many else 'has'} other settings: {_settings(one.settings)}; others {_settings(one.usual)}"
+    usual = f"{_others(laid, one.only)} {_settings(one.usual)}"
+    return f" {'have' if many else 'has'} other settings: {_settings(one.settings)}; {usual}"
 
 
 def _settings(found: InEffect) -> str:
@@ -188,7 +196,7 @@ def _settings(found: InEffect) -> str:
 
 @_says.register
 def _(one: NotRead, laid: Laid, many: bool) -> str:
-    return ": TensorFlow's memory was not read there"
+    return ": TensorFlow's memory was not read there" if one.seen else ": no TensorFlow was seen there"
 
 
 @_says.register

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from tfmemtop.settings import Settings, masked
 from tfmemtop.state.in_effect import InEffect
 from tfmemtop.units import format_bytes
@@ -44,11 +42,8 @@ def in_effect(effect: InEffect, *, usual: bool = True) -> list[str]:
         words.append("growth differs" if len(effect.growths) > 1 else _growth(True in effect.growths))
     if effect.limits:
         words.append("limit " + " + ".join(map(format_bytes, effect.limits)))
-    # A pool on the CPU that the user chose is told beside GPUs only: without them it is the limit.
-    cpu_pool = effect.chosen.cpu_pool if effect.on_gpu else None
-    told = {"growth": None, "memory_limit": None, "allocator": None, "cpu_pool": cpu_pool}
     words += [name for name in effect.allocators if usual or name != "bfc"]
-    return words + chosen(msgspec.structs.replace(effect.chosen, **told))
+    return words + chosen(effect.chosen_beside)
 
 
 def changes(argv: Sequence[str], new: Settings, argv_before: Sequence[str], old: Settings) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.corpus.predicted import SCRIPTS as ON_THE_CPU
 
 _RESNET = str(Path(__file__).with_name("resnet50.py"))
-_TAKEN = ("keras_cnn", "transformer", "v1_session", "shapes", "leak", "eager")
+_TAKEN = ("keras_cnn", "transformer", "v1_session", "shapes", "leak", "eager", "cut_up", "demo")
 
 SCRIPTS: dict[str, list[str]] = {
     **{name: ON_THE_CPU[name] for name in _TAKEN},
