@@ -1,5 +1,8 @@
 """Kills while a process is read from outside: ``python -m tests.corpus.kills_outside [--seed N] [--count 300]``.
 
+With ``--inject``, a Python 3.14 trains, and the hook is put into it each time, or woken again; among those that are
+killed is the process that asks for it. Then descriptors and mappings may differ, since the hook has some.
+
 One training, started without tfmemtop, is attached to again and again: by an engine alone that records and makes maps,
 by the whole screen, by ``--once --json``. At a random moment one of our processes, or all of them, get SIGKILL. After
 each blow the training must go on, be stopped and traced by nobody, and have no descriptor or mapping more than before.
@@ -18,14 +21,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from tests import newer_python
 from tests.corpus.terminals import Screen
 from tests.corpus.trial import TFMEMTOP
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.sources.procfs import all_pids, carries, read_stat
+from tfmemtop.engine.sources.procfs import all_pids, carries, read_command, read_stat
 from tfmemtop.engine.start import start
 
 _GOES_ON_S = 60.0
-_LENGTH_S = {"engine": 1.5, "screen": 4.0, "once": 1.2}
+_LENGTH_S = {"engine": 1.5, "screen": 4.0, "once": 1.2, "inject": 1.0}
 _WAYS = ("engine", "engine", "engine", "engine", "screen", "once")
 _CODE = 17
 
@@ -55,13 +59,14 @@ sys.exit({_CODE})
 class _Training:
     """Runs in *folder* until it is told to stop."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: str = sys.executable, *, hooked: bool = False) -> None:
         self._folder = folder
+        self._hooked = hooked
         pool = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256", "TF_CPP_MIN_LOG_LEVEL": "3"}
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TFMEMTOP_")} | pool
         self._said = (folder / "said").open("wb")
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _TRAINING], cwd=folder, env=environment, stdout=self._said, stderr=self._said
+            [python, "-c", _TRAINING], cwd=folder, env=environment, stdout=self._said, stderr=self._said
         )
         self.wait_for_turn(1)
         self._before = self._belongings()
@@ -91,6 +96,8 @@ class _Training:
         found = [] if "TracerPid:\t0\n" in status else ["it is traced"]
         stat = read_stat(self.process.pid)
         found += ["it is stopped"] if stat is None or stat.state in "Tt" else []
+        if self._hooked:
+            return found
         after = self._belongings()
         return found + ([f"it has {after}, and had {self._before}"] if after != self._before else [])
 
@@ -113,7 +120,10 @@ def _strike(way: str, after_s: float, whom: float, training: _Training, folder: 
     environment = {**os.environ, **dict([os.fsdecode(mark).split("=", 1)])}
     pid = training.process.pid
     screen: Screen | None = None
-    if way == "engine":
+    if way == "inject":
+        launch = Launch(argv=[], cwd=str(folder), environment=environment, attach=pid, inject=True)
+        start(launch)
+    elif way == "engine":
         start(Launch(argv=[], cwd=str(folder), environment=environment, attach=pid, record=str(folder / "kept")))
     elif way == "screen":
         screen = Screen([*TFMEMTOP, "attach", str(pid), "--no-record"], environment, folder)
@@ -125,7 +135,7 @@ def _strike(way: str, after_s: float, whom: float, training: _Training, folder: 
             screen.draw(left)
         else:
             time.sleep(left)
-    ours = sorted(one for one in all_pids() if carries(one, mark) and one != os.getpid())
+    ours = sorted(one for one in all_pids() if (carries(one, mark) or _asks(one, pid)) and one != os.getpid())
     struck = ours if whom >= 0.7 or not ours else [ours[int(whom / 0.7 * len(ours))]]
     for one in struck:
         with suppress(ProcessLookupError):
@@ -143,11 +153,18 @@ def _strike(way: str, after_s: float, whom: float, training: _Training, folder: 
     return "all of ours" if len(struck) > 1 else "one of ours" if struck else "nobody, it had ended"
 
 
+def _asks(one: int, pid: int) -> bool:
+    """Whether it is the process that asks the training's Python to let the hook in."""
+    command = read_command(one)
+    return str(pid) in command and any("remote_exec" in word for word in command)
+
+
 def main() -> int:
     """Carry them out and report; 1 if one went wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.corpus.kills_outside", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--inject", action="store_true", help="put the hook into a training by Python 3.14")
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)
     total: collections.Counter[str] = collections.Counter()
@@ -155,11 +172,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="tfo-", dir="/tmp") as name:
         folder = Path(name)
         mark = f"XDG_RUNTIME_DIR={folder}".encode()
-        training = _Training(folder)
+        python = newer_python.found() if arguments.inject else sys.executable
+        if python is None:
+            print(f"no Python 3.14 in PATH or in {newer_python.VARIABLE}")
+            return 2
+        training = _Training(folder, python, hooked=arguments.inject)
         os.environ |= {"XDG_RUNTIME_DIR": name, "XDG_STATE_HOME": name, "TERM": "xterm-256color"}
         try:
             for number in range(arguments.count):
-                way = chance.choice(_WAYS)
+                way = "inject" if arguments.inject else chance.choice(_WAYS)
                 after_s = chance.random() * _LENGTH_S[way]
                 who = _strike(way, after_s, chance.random(), training, folder, mark)
                 troubles = training.troubles()

@@ -22,7 +22,7 @@ from tfmemtop.session.whatif import ask, traced
 from tfmemtop.state import State, apply
 from tfmemtop.state.predicted import predicted
 from tfmemtop.whatif.cards import cards
-from tfmemtop.words.whatif import NO_TRACE, NOT_REPLAYED
+from tfmemtop.words.whatif import NO_TRACE, NO_TRACE_OUTSIDE, NOT_REPLAYED
 
 
 class Arguments(Parsed):
@@ -54,7 +54,8 @@ def run(arguments: Arguments) -> int:
     _replay(state)
     views = predicted(state, arguments.device)
     if not views:
-        raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else NO_TRACE}")
+        untraced = NO_TRACE_OUTSIDE if state.run.outside else NO_TRACE
+        raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else untraced}")
     if arguments.json:
         tell_json(msgspec.json.format(msgspec.json.encode(to_json(views[0]))))
     else:

@@ -1,16 +1,18 @@
 """What is said of a hook that shall be put into a process that runs already."""
 
-from tfmemtop.events import Injection, InjectionState
+from tfmemtop.events import Injection, InjectionState, Outside
 from tfmemtop.words.notices import Said
 
 S = InjectionState
+
+_FIRST = (3, 14)
 
 _START = "start the script as tfmemtop -- COMMAND"
 
 _SAID: dict[InjectionState, tuple[str, str]] = {
     S.ASKED: (
-        "its Python has been asked to run the hook, and has not come to it yet: its main thread is in one long call, "
-        "or an audit hook of the script forbids it",
+        "its Python has been asked to let the hook in, and has not come to that yet: its main thread is in one long "
+        "call, or an audit hook of the script forbids it",
         "",
     ),
     S.ARRIVED: ("the hook is in it", ""),
@@ -55,5 +57,15 @@ def refusal(pid: int, state: InjectionState, detail: str) -> str:
 def sentence(event: Injection) -> str:
     """The same as a sentence or two."""
     said = say_injection(event.state, event.detail)
-    which = "The hook" if event.state.under_way else "The hook was not put in"
-    return f"{which}: {said.line}." + (f" What helps: {said.remedy}." if said.remedy else "")
+    text = (
+        f"{said.line[:1].upper()}{said.line[1:]}." if event.state.under_way else f"The hook is not in it: {said.line}."
+    )
+    return text + (f" What helps: {said.remedy}." if said.remedy else "")
+
+
+def offer(event: Outside) -> str:
+    """That the hook can be put into a process that is read from outside; empty where its Python is too old for that."""
+    version = tuple(int(part) for part in event.python.split(".") if part.isdigit())
+    if not event.state.inside or version < _FIRST:
+        return ""
+    return f"With the hook more is known: tfmemtop attach {event.pid} --inject puts it into the process."

@@ -41,7 +41,10 @@ def heading(seen: RunReview) -> str:
     how = ending(run.ending) if run.ending else WENT_ON if run.left else UNSEEN
     where = f"on {cards or 'a machine without a GPU'}"
     if run.outside:
-        inside = f"; the hook was put in after {spoken(run.hooked - run.started)}" if run.hooked is not None else ""
+        since = (
+            "" if run.hooked is None or run.hooked - run.started < 1 else f" after {spoken(run.hooked - run.started)}"
+        )
+        inside = f"; the hook was put in{since}" if run.hooked is not None else ""
         unknown = NOT_KNOWN if run.hooked is None else NOT_KNOWN_OF_BEFORE
         read = f"read from outside for {spoken(took)}{inside}"
         return f"Run {run.run}, {_short(title(run))}: {read}, {how}; {where}. {unknown}"

@@ -24,6 +24,7 @@ from tfmemtop.words.account import in_use, others_say, why_they_differ
 from tfmemtop.words.breakdown import heading
 from tfmemtop.words.devices import shares_missing
 from tfmemtop.words.hook_absence import reason_text, remedy_text
+from tfmemtop.words.injection import offer
 from tfmemtop.words.injection import sentence as sentence_of_injection
 from tfmemtop.words.places import spot
 from tfmemtop.words.requests import call_text, settled_text
@@ -267,7 +268,8 @@ def _hook(page: _Page, process: ProcessState) -> None:
             page.text(sentence_of_injection(process.injection), WARNING)
         unknown = outside_words.NOT_KNOWN_OF_BEFORE if within else outside_words.NOT_KNOWN
         done = outside_words.NOT_DONE_WITHIN if within else outside_words.NOT_DONE
-        for sentence in (unknown, done, outside_words.TO_HAVE_ALL):
+        more = "" if process.injection else offer(process.outside)
+        for sentence in filter(None, (unknown, done, more, outside_words.TO_HAVE_ALL)):
             page.text(sentence, DIM)
         return
     if hooked and not hooked.ended and not hooked.dropped:

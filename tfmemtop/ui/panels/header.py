@@ -9,6 +9,7 @@ from rich.style import Style
 
 from tfmemtop.placement import Placement
 from tfmemtop.session.session import Session
+from tfmemtop.state.lookup import hook_put_in
 from tfmemtop.state.views import RunStatus, run_status
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
@@ -80,7 +81,7 @@ class Header(Panel):
         elif session.readonly:
             yield "READ-ONLY"
         if session.outside:
-            yield "HOOK PUT IN" if self.state.run and self.state.run.hooked is not None else "FROM OUTSIDE"
+            yield "HOOK PUT IN" if hook_put_in(self.state) else "FROM OUTSIDE"
         if (search := session.fitting.search) and search.going:
             yield f"FIT try {search.number} of {search.plan.tries}"
         if session.frozen:

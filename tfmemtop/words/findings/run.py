@@ -11,6 +11,7 @@ from tfmemtop.words.endings import ending, still_held
 from tfmemtop.words.failure import describe
 from tfmemtop.words.findings.saying import Said, say
 from tfmemtop.words.hook_absence import reason_text
+from tfmemtop.words.injection import offer
 from tfmemtop.words.injection import sentence as sentence_of_injection
 from tfmemtop.words.outside import NOT_DONE, NOT_DONE_WITHIN, NOT_KNOWN, NOT_KNOWN_OF_BEFORE
 from tfmemtop.words.outside import sentence as sentence_of
@@ -54,7 +55,9 @@ def _(found: ReadFromOutside) -> Said:
     if found.told.state is OutsideState.HOOKED:
         return Said(sentence_of(found.told), figures=f"{NOT_KNOWN_OF_BEFORE} {NOT_DONE_WITHIN}")
     text = " ".join([sentence_of(found.told), *([sentence_of_injection(found.injection)] if found.injection else [])])
-    return Said(text, figures="" if found.blocked or found.told.detail else f"{NOT_KNOWN} {NOT_DONE}")
+    more = [] if found.injection else [offer(found.told)]
+    figures = " ".join(filter(None, [NOT_KNOWN, NOT_DONE, *more]))
+    return Said(text, figures="" if found.blocked or found.told.detail else figures)
 
 
 @say.register

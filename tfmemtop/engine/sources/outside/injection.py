@@ -89,10 +89,7 @@ def _sees(pid: int, path: Path) -> bool:
 
 
 class Injection:
-    """One attempt: the hook is asked into process *pid*, and *told* where the engine is, and how to read.
-
-    *outcome* is :meth:`ask`'s way to say how far it is.
-    """
+    """One attempt: the hook is asked into process *pid*, and *told* where the engine is, and how to read."""
 
     def __init__(self, pid: int, told: dict[str, str]) -> None:
         self.pid = pid
@@ -116,7 +113,10 @@ class Injection:
             if not _sees(self.pid, self._script) or len(os.fsencode(self._script)) > _LONGEST:
                 self.clear()
                 return Unfit(S.ELSEWHERE)
-            found = _read(await self._answer(self._script))
+            said = await self._answer(self._script)
+            if not said:
+                return Unfit(S.FAILED, "no answer")  # the file stays: the target may have been told of it
+            found = _read(said)
         except PermissionError:
             found = Unfit(S.NOT_ALLOWED)
         except OSError as error:
@@ -172,7 +172,7 @@ class Injection:
             program=f"/proc/{self.pid}/exe",
         )
         said = await done
-        return "no answer" if said is None else said.decode(errors="replace").strip()
+        return (said or b"").decode(errors="replace").strip()
 
 
 def _read(said: str) -> Unfit | None:
