@@ -12,11 +12,15 @@ from tfmemtop.events import Allocator as Reading
 from tfmemtop.events import (
     Holders,
     Opened,
+    Replayed,
     Trace,
     Window,
     encode,
 )
 from tfmemtop.recording import read
+from tfmemtop.state.predicted import Predicted
+from tfmemtop.whatif.course import course_of
+from tfmemtop.words.whatif import basis
 
 REAL = Path(__file__).parents[1] / "probe" / "windows"
 
@@ -62,3 +66,18 @@ def test_the_recording_of_a_real_script_tells_who_held_each_peak() -> None:
     assert 0.9 * highest < peak.peak <= highest
     (trace,) = (event for event in events if isinstance(event, Trace))
     assert trace.whole and trace.last and len(trace.steps) >= 3
+
+
+@pytest.mark.parametrize(("opened", "is_late"), [("start", False), ("asked", True)])
+def test_a_trace_that_begins_late_tells_what_was_in_use_before(opened: str, is_late: bool) -> None:
+    window = msgspec.json.decode((REAL / f"keras_fit.{opened}.json").read_bytes(), type=Window)
+    file = read_window(REAL, f"keras_fit.{opened}.window", window.bytes)
+    begun = msgspec.structs.replace(window, opened=Opened.START)
+    events = [*events_of(begun, file, Known(), lambda monotonic: monotonic, lambda: None)]
+    course = course_of([event for event in events if isinstance(event, Trace)])
+    (holders,) = (event for event in events if isinstance(event, Holders))
+    replayed = Replayed(t=1.0, pid=1, device="CPU:0", requested=course.requested, before=course.before)
+    said = " ".join(basis(Predicted(1, replayed, None, None, False, None)))
+    assert ("The recording began late" in said) is is_late
+    if is_late:  # in chunks, which may be larger than what was asked for
+        assert 0.5 * holders.before <= course.before <= holders.before

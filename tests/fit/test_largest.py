@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.fit.largest import CLOSE, LargestSearch, TriedValue, Wanted, parse_wanted
+from tfmemtop.fit.largest import CLOSE, LargestSearch, Prediction, TriedValue, Wanted, parse_wanted
 from tfmemtop.fit.search import Outcome, Result, Tried
 from tfmemtop.units import MIB
 
@@ -94,3 +94,29 @@ def test_a_range_and_its_place() -> None:
     command = ["python", "train.py", "--batch-size={batch}", "{other}"]
     assert wanted.placed(command, 32) == ["python", "train.py", "--batch-size=32", "{other}"]
     assert wanted.is_in(command) and not wanted.is_in(["python"])
+
+
+@pytest.mark.parametrize(
+    ("right", "surely", "likely"),
+    [
+        (3050, 2389, 3068),
+        (2480, 2389, 3068),
+        (1010, 706, 1022),
+        (420, 406, 416),
+        (2760, 2725, 2969),
+        (2800, 2725, 2969),
+    ],
+)
+def test_a_prediction_is_proved_in_six_tries(right: int, surely: int, likely: int) -> None:
+    made = LargestSearch(Wanted("batch", 1, 4096), 6)
+    while (value := made.next()) is not None:
+        passed = value <= right
+        how = Outcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
+        tried = Tried(limit=None, how=how, duration_s=1.0, peak_in_use=MIB, at_least=MIB)
+        made.tell(TriedValue(value, tried, 512 * MIB))
+        if passed and len(made.tried) > 1:  # with each larger value that passes, the replays are nearer to the truth
+            off = 0.3 ** (len(made.tried) - 2)
+            surest, likeliest = (round(right + (end - right) * off) for end in (surely, likely))
+            made.expect(Prediction(surest, likeliest, likely))
+    assert made.settled and made.works is not None and made.works <= right < made.works + max(1, made.works // CLOSE)
+    assert made.first_prediction == Prediction(surely, likely, likely)

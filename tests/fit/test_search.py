@@ -125,6 +125,21 @@ def test_what_is_predicted_is_proved_in_few_tries(need: int, between: float, ove
     while found.has_next():
         found.tell(tried(found.next(), need, need, 2 * need))
     assert found.limit is not None and found.limit >= need and found.settled
+    # Both ends are tried: the first passes, the second fails.
+    assert len(found.tried) <= 4
+    assert found.tried[1].limit is not None and found.tried[1].limit >= surely
+
+
+@given(at_least=st.integers(100, 60 * 1024).map(lambda mib: mib * MIB), over=st.floats(0.02, 0.04))
+def test_ends_that_are_far_apart_cost_one_try_more(at_least: int, over: float) -> None:
+    # As ResNet-50 without XLA: with room for all scratch memory it takes half as much again.
+    need = int(at_least * (1 + over))
+    first = tried(None, need, need, 2 * need)
+    found = Search(tries=8, ceiling=140 * GIB)
+    found.tell(msgspec.structs.replace(first, surely=int(at_least * 1.7), at_least=at_least))
+    while found.has_next():
+        found.tell(tried(found.next(), need, need, 2 * need))
+    assert found.limit is not None and found.limit >= need and found.settled and found.failed_below is not None
     assert len(found.tried) <= 5
 
 

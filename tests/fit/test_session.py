@@ -4,6 +4,7 @@ import pytest
 
 from tests import streams as s
 from tfmemtop import events as ev
+from tfmemtop.events import replayed
 from tfmemtop.fit.plan import Plan, make_plan, parse_goal
 from tfmemtop.fit.session import Phase, SessionFit
 from tfmemtop.fit.watch import Goal
@@ -94,6 +95,27 @@ def test_tries_are_runs_of_the_session_until_the_limit_is_known() -> None:
     assert outcome(fit.search.tried[1].how) == "ended with exit code 1, out of memory"
     assert fit.search.limit is not None and NEED <= fit.search.limit <= 960 * MIB
     assert len(session.limits) <= 4 and fit.number == len(session.limits)
+
+
+def test_the_first_try_is_recorded_and_judged_once_it_is_replayed() -> None:
+    fit = SessionFit(plan())
+    session = Session(fit)
+    session.begin()
+    (first,) = session.asked
+    assert isinstance(first, ev.Relaunch) and first.trace
+    session.start()
+    session.give(s.allocator(200.0, 1004, in_use=MIB, peak=640 * MIB, pool=960 * MIB))
+    trace = ev.Trace(t=201.0, pid=1004, device="GPU:0", part=0, last=True, whole=True, events=0)
+    session.give(trace)
+    session.give(ev.RunEnd(t=202.0, run=4, exit_code=0, signal=None))
+    assert fit.phase is Phase.REPLAYING and progress(fit) == "replaying its allocations" and not session.asked
+    least = [ev.SmallestLimits(True, True, 720 * MIB, 690 * MIB)]
+    whole = replayed.Outcome(True, 0, 640 * MIB, 960 * MIB, 960 * MIB, 5, 0, 10)
+    present = ev.SettingReplayed(True, True, None, whole)
+    session.give(ev.Replayed(t=203.0, pid=1004, device="GPU:0", present=present, smallest=least))
+    (second,) = session.asked
+    assert isinstance(second, ev.Relaunch) and not second.trace
+    assert second.settings.memory_limit == 720 * MIB
 
 
 def test_how_far_a_try_has_come_is_told() -> None:

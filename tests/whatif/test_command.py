@@ -46,7 +46,7 @@ def test_a_recording_is_replayed_on_this_machine(traced: Traced, tensorflow: tup
     assert set(told) == {"device", "rows", "smallest", "seen"} and told["smallest"]["growth_off"] is None
     assert set(told["rows"][0]) == {"growth", "limit", "fits", "pool", "peak", "short_by"}
     assert (told["rows"][0]["peak"], told["rows"][0]["pool"]) == (measured.peak, measured.peak_pool)
-    assert told["seen"] == {"events": sum(part.events for part in parts), "share": 1.0, "outgrown": False}
+    assert told["seen"] == {"events": sum(part.events for part in parts), "share": 1.0, "outgrown": False, "before": 0}
     assert all((row["fits"] is False) == (row["short_by"] is not None) for row in told["rows"])
     limit = f"{told['smallest']['growth_on']['surely'] // MIB}M"
     assert f"On the CPU a limit of {limit} is surely enough." in lines

@@ -1,5 +1,7 @@
 """What is said of a search: what each step down costs, what to set, and why nothing was found."""
 
+import msgspec
+
 from tfmemtop.ending import Ending, Way
 from tfmemtop.fit.plan import Plan, make_plan
 from tfmemtop.fit.search import Outcome, Result, Search, Tried
@@ -49,6 +51,12 @@ def test_the_table_goes_down_and_says_what_each_step_costs() -> None:
     assert [line[0] for line in lines] == ["LIMIT", "none", "800.0", "750.0", "700.0", "600.0"]
     assert "-3%" in lines[2] and "-20%" in lines[3]
     assert lines[5][-3:] == ["out", "of", "memory"]
+
+
+def test_a_try_that_was_recorded_is_not_compared() -> None:
+    first = msgspec.structs.replace(tried(None, True, 50.0), traced=True)
+    lines = table([first, tried(800, True, 100.0), tried(700, True, 90.0)])
+    assert "recorded" in lines[1] and "%" not in lines[2] and "-10%" in lines[3]
 
 
 def test_a_smallest_limit_below_which_none_was_tried() -> None:

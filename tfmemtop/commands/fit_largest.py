@@ -1,19 +1,26 @@
 """``fit --largest``: the largest value of a number in the command that passes, by trying."""
 
+import asyncio
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from tfmemtop import boot
 from tfmemtop.commands.fit_tries import Trying, tell_blocks
 from tfmemtop.commands.saying import tell_json
 from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.sources.beside import Beside
 from tfmemtop.engine.tries import Tries, open_tries
 from tfmemtop.events import Allocator, Event
-from tfmemtop.fit.largest import LargestSearch, TriedValue, Wanted
+from tfmemtop.fit.largest import LargestSearch, Prediction, TriedValue, Wanted
 from tfmemtop.fit.plan import Plan
+from tfmemtop.whatif.expected import LONGEST_S, WORKER, Expectations, answered
 from tfmemtop.words.fit import outcome, stopped_words
 from tfmemtop.words.fit_largest import conclusion, table, value_words
+
+_LOOK_S = 0.25
 
 
 class FitLargest(Trying):
@@ -22,6 +29,7 @@ class FitLargest(Trying):
     def __init__(self, wanted: Wanted, plan: Plan, launch: Launch) -> None:
         super().__init__(plan, launch)
         self.search = LargestSearch(wanted, plan.tries)
+        self._expectations = Expectations(plan.kind)
 
     @property
     def found(self) -> bool:
@@ -36,12 +44,14 @@ class FitLargest(Trying):
 
     async def _try(self, tries: Tries, value: int, output: int) -> None:
         wanted, plan = self.search.wanted, self.plan
-        watch = plan.watch(None)
+        watch = plan.watch(None, traces=True)
+        self._expectations.begin()
         limits: list[int] = []  # the allocator's own, where none is asked for
 
         def take(event: Event) -> None:
             if isinstance(event, Allocator) and event.device.startswith(plan.kind) and event.limit is not None:
                 limits.append(event.limit)
+            self._expectations.take(event)
             watch.take(event)
 
         name = self.heading(len(self.search.tried), value_words(wanted.name, value))
@@ -49,6 +59,37 @@ class FitLargest(Trying):
         tried = await self.attempt(tries, output, name, plan.largest, watch, take, argv)
         if tried is not None:
             self.search.tell(TriedValue(value, tried, plan.largest or max(limits, default=None)))
+            if tried.passed and tried.at_least is not None:
+                self._expectations.passed(value)
+                await self._expect(tries)
+
+    async def _expect(self, tries: Tries) -> None:
+        """Have the tries up to now replayed with other values."""
+        search = self.search
+        if search.limit is None or search.settled:
+            return
+        asked = self._expectations.request(search.limit, search.wanted.lowest, search.wanted.highest)
+        if asked is not None and (expected := answered(await _said(asked, tries))) is not None:
+            search.expect(Prediction(expected.surely, expected.likely, expected.at_most))
+
+
+async def _said(asked: bytes, tries: Tries) -> bytes | None:
+    """What the worker says to that; ``None`` if it takes too long, cannot be started, or *tries* are interrupted."""
+    loop = asyncio.get_running_loop()
+    said: asyncio.Future[bytes | None] = loop.create_future()
+    with tempfile.TemporaryFile() as file:
+        file.write(asked)
+        file.seek(0)
+        try:
+            beside = Beside(loop, boot.command(WORKER), LONGEST_S, said.set_result, file)
+        except OSError:
+            return None
+    while not said.done():
+        await asyncio.wait({said}, timeout=_LOOK_S)
+        if tries.interrupted:
+            beside.end()
+            return None
+    return said.result()
 
 
 def tell_largest(fit: FitLargest, path: Path, as_json: bool) -> None:
@@ -65,6 +106,7 @@ def tell_largest(fit: FitLargest, path: Path, as_json: bool) -> None:
             "limit": search.limit,
             "fixed_bytes": round(growth.fixed) if growth else None,
             "bytes_each": round(growth.each) if growth else None,
+            "predicted": search.first_prediction and search.first_prediction._asdict(),
             "settled": search.settled,
             "stopped": stopped_words(fit.stopped) if fit.stopped else None,
             "sentences": said,

@@ -53,7 +53,7 @@ class Trying:
         begin = os.lseek(output, 0, os.SEEK_END)
         os.write(output, f"=== {name}\n".encode())
         try:
-            reached = await tries.run(self.plan.settings_of(limit), take, watch.over, argv)
+            reached = await tries.run(self.plan.settings_of(limit), take, watch.over, argv, trace=watch.traces)
         except (StartError, ValueError):
             note("not started")
             raise

@@ -201,7 +201,7 @@ class Engine:
 
     async def _relaunch(self, command: Relaunch) -> None:
         try:
-            self._next = await self.watch.prepare(command.argv, command.settings)
+            self._next = await self.watch.prepare(command.argv, command.settings, trace=command.trace)
         except Exception as error:
             # Before the present run is ended for nothing.
             if not isinstance(error, StartError | ValueError):

@@ -40,11 +40,17 @@ class Tries:
         return self._stream.now()
 
     async def run(
-        self, settings: Settings, take: Sink, over: Callable[[float], bool], argv: list[str] | None = None
+        self,
+        settings: Settings,
+        take: Sink,
+        over: Callable[[float], bool],
+        argv: list[str] | None = None,
+        *,
+        trace: bool = False,
     ) -> bool:
         """Run the script under *settings* until it ends, or *over* (of session seconds) says so; then end it.
 
-        With *argv* that command is run in its place.
+        With *argv* that command is run in its place. With *trace* all its allocations are recorded and replayed.
 
         Every event of it goes to *take*. Returns once its memory is free again, or when waiting for that was given
         up, as an event says. True if it was over, false if it was interrupted.
@@ -55,7 +61,7 @@ class Tries:
         """
         if self.interrupted:
             return False
-        run = await self._watch.prepare(argv or self._argv, settings)
+        run = await self._watch.prepare(argv or self._argv, settings, trace=trace)
         self._stream.listen(take)
         try:
             # What the GPUs hold before it: where the driver names no processes, that is to be reached again.

@@ -127,14 +127,14 @@ class Watch:
         if self._exporter is not None:
             await self._exporter.close()
 
-    async def prepare(self, argv: list[str], settings: Settings) -> Prepared:
-        """Check all that can be checked before a run is started.
+    async def prepare(self, argv: list[str], settings: Settings, *, trace: bool = False) -> Prepared:
+        """Check all that can be checked before a run is started. With *trace* all its allocations are recorded.
 
         Raises:
             StartError: there is no such command, or the driver does not answer.
             ValueError: the settings do not fit this machine.
         """
-        return self.runs.prepare(argv, settings, await self._machine(settings))
+        return self.runs.prepare(argv, settings, await self._machine(settings), trace=trace)
 
     def start(self, run: Prepared) -> None:
         """Start the next run.

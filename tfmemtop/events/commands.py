@@ -18,11 +18,15 @@ def command_types() -> tuple[type[Command], ...]:
 
 
 class Relaunch(Command, tag="relaunch", frozen=True):
-    """End the run if it still goes on, wait until its memory is free, and start the next."""
+    """End the run if it still goes on, wait until its memory is free, and start the next.
+
+    With ``trace`` all allocations of the next run are recorded, not only those of its first steps.
+    """
 
     argv: Words
     settings: Settings
     grace_s: Seconds = 10.0
+    trace: bool = False
 
 
 class ForNextStart(Command, tag="for_next_start", frozen=True):

@@ -121,8 +121,9 @@ class Trace(Event, tag="trace", frozen=True):
     ``part`` counts from 0; ``last`` is true of the last one. ``whole`` is false if the trace ended before the process
     had made three steps. ``packed`` holds ``events`` of them; ``steps`` are the numbers of those events, from 0 on in
     the whole trace, at which a step began. ``names`` are of operations that this part names first. What lay in the pool
-    before comes first, in the order of its addresses, as allocations of no operation. ``scratch`` holds the numbers of
-    allocations of this part that TensorFlow can do without, packed as well, such as scratch memory on a GPU.
+    before comes first, in the order of its addresses, as allocations of no operation; ``before`` says in the first part
+    how many these are. ``scratch`` holds the numbers of allocations of this part that TensorFlow can do without, packed
+    as well, such as scratch memory on a GPU.
     """
 
     origin = Origin.HOOK
@@ -136,6 +137,7 @@ class Trace(Event, tag="trace", frozen=True):
     whole: bool
     events: Size
     lost: Size = 0
+    before: Size = 0
     steps: Annotated[list[Size], Some] = msgspec.field(default_factory=list)
     names: Annotated[bytes, Many] = b""
     packed: Annotated[bytes, Many] = b""

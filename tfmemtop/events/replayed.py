@@ -75,7 +75,8 @@ class Replayed(Event, tag="replayed", frozen=True):
 
     ``present`` is the setting that the process has. The trace has ``events``, of them ``allocations``, in ``steps``;
     ``whole`` and ``lost`` are the trace's. ``requested`` is the most that was asked for at once, without any rounding;
-    ``kept`` what was in use of that as the last step began, ``None`` without steps. ``scratch`` of the allocations are
+    ``kept`` what was in use of that as the last step began, ``None`` without steps; ``before`` what was in use as the
+    trace began, if that was not with the pool's first allocation. ``scratch`` of the allocations are
     such as TensorFlow can do without.
     ``missing`` says why there are no rows, ``remedy`` what helps.
     """
@@ -93,6 +94,7 @@ class Replayed(Event, tag="replayed", frozen=True):
     scratch: Size = 0
     requested: Size = 0
     kept: Size | None = None
+    before: Size = 0
     present: SettingReplayed | None = None
     rows: Annotated[list[SettingReplayed], Few] = msgspec.field(default_factory=list)
     smallest: Annotated[list[SmallestLimits], Few] = msgspec.field(default_factory=list)

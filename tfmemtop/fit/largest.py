@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,6 +19,12 @@ _BACK = 25
 _BACK_FAR = 5
 """The same where it was predicted by replays of runs far below: what these need besides the batch weighs much there."""
 
+_LESS = 3
+"""Percent: where a value failed that should have passed, the next is so much below."""
+
+_NEAR = 4
+"""So many times what the search may end at, a prediction is no better than what has passed."""
+
 _FAR = 8  # times
 
 _ABOVE = 1.02
@@ -25,6 +32,9 @@ _ABOVE = 1.02
 
 _BEFORE = 0.85
 """After a single try that passed, the next is so much of what it lets expect: two that passed say more than one."""
+
+_SECOND = 1.5
+"""The second value is at most so many times the first, and one more, so that equal sizes are not what has doubled."""
 
 _RANGE = re.compile(r"([A-Za-z_]\w*)=(\d{1,13})\.\.(\d{1,13})")
 
@@ -83,6 +93,15 @@ def _line(points: Sequence[tuple[int, float]]) -> Growth | None:
     return Growth(more - each * larger, each) if each > 0 else None
 
 
+class Prediction(NamedTuple):
+    """By replays with other values: up to ``surely`` all pass, ``likely`` is the largest that does, and ``at_most`` the
+    one above which none does."""
+
+    surely: int
+    likely: int
+    at_most: int
+
+
 class LargestSearch:
     """Asks for one try after another, until the largest value that works is known closely enough."""
 
@@ -90,6 +109,10 @@ class LargestSearch:
         self.wanted = wanted
         self._tries = tries
         self.tried: list[TriedValue] = []
+        self.prediction: Prediction | None = None
+        """By the replays of the tries so far."""
+        self.first_prediction: Prediction | None = None
+        """By those of the first two that passed."""
 
     @property
     def works(self) -> int | None:
@@ -116,7 +139,9 @@ class LargestSearch:
 
     @property
     def predicted(self) -> int | None:
-        """The largest value by the line of what is needed; ``None`` if it cannot be told."""
+        """The largest value by the replays, or else by the line of what is needed; ``None`` if it cannot be told."""
+        if self.prediction is not None:
+            return self.prediction.likely
         growth, limit = self._needed, self.limit
         return growth.largest(limit) if growth is not None and limit is not None else None
 
@@ -136,11 +161,16 @@ class LargestSearch:
         least, kept = one.tried.at_least, one.tried.kept
         if least is None or kept is None or not kept < least < limit:
             return None
-        return int(one.value * (limit - kept) / (least * _ABOVE - kept) * _BEFORE)
+        return min(int(one.value * (limit - kept) / (least * _ABOVE - kept) * _BEFORE), int(one.value * _SECOND) + 1)
 
     def tell(self, tried: TriedValue) -> None:
         """Take in how the try went that :meth:`next` asked for."""
         self.tried.append(tried)
+
+    def expect(self, prediction: Prediction) -> None:
+        """Take in what the replays of the tries up to now predict."""
+        self.prediction = prediction
+        self.first_prediction = self.first_prediction or prediction
 
     @property
     def settled(self) -> bool:
@@ -159,10 +189,30 @@ class LargestSearch:
         high = wanted.highest + 1 if fails is None else fails
         if high - low <= (1 if works is None or fails is None else max(1, works // CLOSE)):
             return None
-        candidate = self._beside_the_prediction(low, high) if self._from_one() is None else self._near_one(high)
+        candidate: int | None
+        if self.prediction is not None:
+            candidate = self._as_predicted(self.prediction, low, high)
+        else:
+            candidate = self._beside_the_prediction(low, high) if self._from_one() is None else self._near_one(high)
         if candidate is None or not low < candidate < high:
-            candidate = low * 2 if fails is None else high // 4 if works is None else (low + high) // 2
+            candidate = self._more(low) if fails is None else high // 4 if works is None else (low + high) // 2
         return min(max(candidate, low + 1), high - 1)
+
+    def _as_predicted(self, prediction: Prediction, low: int, high: int) -> int:
+        """Between what surely passes and what is likely; near a value that passed, so little above it as may end it."""
+        close = max(1, low // CLOSE)
+        top, sure = min(high, prediction.likely), max(low, prediction.surely)
+        if high - low <= _NEAR * close or top <= low + (_NEAR - 1) * close:
+            return low + close
+        if self.tried[-1].tried.passed:
+            # The first prediction is from far below, the next ones are better.
+            first = prediction is self.first_prediction or top == high
+            return max(low + close, (sure + top) // 2 if first else (sure + 3 * top) // 4)
+        if sure < high - high // CLOSE:
+            return (sure + high) // 2
+        # What should have passed has failed, or nearly so.
+        less = high // (CLOSE + 1) if high > sure else high * _LESS // 100
+        return max(high - max(1, less), (low + high) // 2)
 
     def _beside_the_prediction(self, low: int, high: int) -> int | None:
         """The prediction, or if that has been tried a value beside it, farther away each time; ``None`` without one."""
@@ -188,6 +238,11 @@ class LargestSearch:
         """What a single value that passed lets expect; a fifth less each time that this has failed."""
         expected = self._from_one()
         return expected if expected is None or self.fails is None else min(expected, high - high // _BACK_FAR)
+
+    def _more(self, low: int) -> int:
+        """More than *low*, the largest that passed, where nothing is known to fail."""
+        alone = len(self.tried) == 1 and self.tried[0].tried.at_least is not None
+        return int(low * _SECOND) + 1 if alone else low * 2
 
     def _first(self) -> int:
         """The power of two in the middle of the range, by powers."""

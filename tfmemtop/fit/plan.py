@@ -43,9 +43,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """A search that has tried nothing yet."""
         return Search(tries=self.tries, smallest=self.smallest, largest=self.largest, ceiling=self.ceiling)
 
-    def watch(self, first: Tried | None) -> Watch:
-        """What follows one try; *first* is how the first one went."""
-        return Watch(self.kind, self.goal, first, growth=not self.on_gpu or self.settings.growth != "off")
+    def watch(self, first: Tried | None, *, traces: bool | None = None) -> Watch:
+        """What follows one try; *first* is how the first one went.
+
+        If it *traces*, all allocations are recorded, to be replayed: by default those of the first try.
+        """
+        traces = first is None if traces is None else traces
+        growth = not self.on_gpu or self.settings.growth != "off"
+        return Watch(self.kind, self.goal, first, growth=growth, traces=traces)
 
     def suggested(self, search: Search) -> SuggestedLimit | None:
         """The limit to set after *search*; ``None`` if it has found none."""

@@ -11,6 +11,10 @@ from tfmemtop.units import MIB
 CLOSE_SHARE, CLOSE_BYTES = 0.05, 64 * MIB
 """The search ends when a limit that works is this near to one that does not, whichever of the two is more."""
 
+_ABOVE = 1.04
+"""Where the two ends of what is predicted are far apart: the smallest limit that really passes is, as a rule, no more
+than so many times the lower end (see ``help/whatif.md``)."""
+
 _STRIDE = 1.3
 """The most a step up may be, as long as a limit is only known to work that is many times larger."""
 
@@ -55,7 +59,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     ``peak_in_use`` and ``pool`` are the highest of the largest allocator, in bytes; ``speed`` is in
     ``speed_unit``, ``steps/s`` or ``allocations/s``; ``stalled_s`` seconds without any allocation. ``surely`` and
     ``at_least`` are the smallest limits that the replay of its allocations predicts, in bytes; ``kept`` is what was in
-    use between two steps.
+    use between two steps. ``traced`` if all its allocations were recorded, which makes it slower.
     """
 
     limit: int | None
@@ -69,6 +73,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     surely: int | None = None
     at_least: int | None = None
     kept: int | None = None
+    traced: bool = False
 
     @property
     def passed(self) -> bool:
@@ -144,11 +149,15 @@ class Search:
         if len(self.tried) == self._tries - 1 and works is None:
             return upper  # the last chance to have anything to recommend
         if len(self.tried) == 1 and ((first := self._first_guess(low)) < upper or self.tried[0].surely):
-            return min(first, upper)
-        if upper - low <= max(upper * CLOSE_SHARE, CLOSE_BYTES):
-            return upper if upper != works else None
+            return first  # surely enough may be more than the pool was: another order of threads needs more
+        close = max(upper * CLOSE_SHARE, CLOSE_BYTES)
         if works is not None and (below := self._predicted_to_fail()) is not None and low < below < upper:
-            return below
+            # If the two ends are a little too far apart, what lies in the middle tells more than the lower one.
+            return (below + upper) // 2 // MIB * MIB if close < upper - below <= 2 * close else below
+        if upper - low <= close:
+            return upper if upper != works else None
+        if works is not None and (above := self._predicted_to_do()) is not None and low < above < upper:
+            return above
         middle = (low + upper) // 2
         if upper > low * 2 * _STRIDE:
             middle = int(low * _STRIDE)
@@ -157,12 +166,20 @@ class Search:
     def _first_guess(self, low: int) -> int:
         """The limit to try after the first: what is predicted to be surely enough, or else the peak in use."""
         surely = self.tried[0].surely
-        return max(whole_mib(surely if surely is not None else self.tried[0].peak_in_use or 0), low + MIB)
+        first = max(whole_mib(surely if surely is not None else self.tried[0].peak_in_use or 0), low + MIB)
+        return min(first, self._ceiling // MIB * MIB) if self._ceiling else first
 
     def _predicted_to_fail(self) -> int | None:
         """The largest limit under which the run is predicted to fail, whole MiB."""
         at_least = self.tried[0].at_least
         return None if at_least is None else whole_mib(at_least) - MIB
+
+    def _predicted_to_do(self) -> int | None:
+        """The limit that usually does, where the largest that is predicted to fail did, whole MiB."""
+        at_least = self.tried[0].at_least
+        if at_least is None or self._highest_failed() != self._predicted_to_fail():
+            return None
+        return whole_mib(int(at_least * _ABOVE))
 
     def _highest_failed(self) -> int:
         return max((tried.limit for tried in self.tried if not tried.passed and tried.limit is not None), default=0)

@@ -11,11 +11,14 @@ from tfmemtop.events import (
     NoticeKind,
     Output,
     Relaunch,
+    Replayed,
     Run,
     RunEnd,
     Stop,
     Stopping,
+    Trace,
 )
+from tfmemtop.events.device_names import is_pinned
 from tfmemtop.fit.plan import Plan
 from tfmemtop.fit.search import Search
 from tfmemtop.fit.stopped import Stopped, Why
@@ -24,6 +27,9 @@ from tfmemtop.tensorflow_text import tells_exhaustion
 
 GRACE_S = 5.0
 """How long a try has to end by itself once it is asked to."""
+
+REPLAY_S = 60.0
+"""How long a replay may take after the end of a try, the building of its program included."""
 
 _LINE = 512  # of the output's end kept, where a line may come in two pieces
 
@@ -34,6 +40,7 @@ class Phase(Enum):
     STARTING = "starting"  # the memory of the run before is awaited
     RUNNING = "running"
     ENDING = "ending"
+    REPLAYING = "replaying"  # its allocations, after its end
     DONE = "done"
 
 
@@ -55,6 +62,8 @@ class SessionFit:
         self._now = 0.0
         self._complained = False
         self._tail = ""
+        self._ended = 0.0  # when the try under way had ended
+        self._unreplayed: set[tuple[int, str]] = set()  # pools whose trace is complete
 
     @property
     def going(self) -> bool:
@@ -97,6 +106,12 @@ class SessionFit:
             self._see(event)
             ended = isinstance(event, Stopping) and event.phase in ("released", "held")
             if isinstance(event, RunEnd) or ended:
+                return self._over()
+        elif self.phase is Phase.REPLAYING:
+            self._see(event)
+            if isinstance(event, Run):
+                self.stop(Why.OTHER_RUN)
+            elif not self._unreplayed or self._now > self._ended + REPLAY_S:
                 return self._judge()
         return []
 
@@ -104,9 +119,9 @@ class SessionFit:
         tried = self.search.tried
         self.phase, self.limit = Phase.STARTING, self.search.next()
         self._watch = self.plan.watch(tried[0] if tried else None)
-        self._complained, self._tail = False, ""
+        self._complained, self._tail, self._unreplayed = False, "", set()
         settings = self.plan.settings_of(self.limit)
-        return [Relaunch(argv=self.plan.command, settings=settings, grace_s=GRACE_S)]
+        return [Relaunch(argv=self.plan.command, settings=settings, grace_s=GRACE_S, trace=self._watch.traces)]
 
     def _await(self, event: Event) -> None:
         """Until the try's own run begins."""
@@ -133,7 +148,7 @@ class SessionFit:
                 return []
         self._see(event)
         if isinstance(event, RunEnd):
-            return self._judge()
+            return self._over()
         if self._watch.over(self._now):
             self.phase = Phase.ENDING
             return [Stop(grace_s=GRACE_S)]
@@ -145,6 +160,17 @@ class SessionFit:
             text = self._tail + event.text
             self._complained = self._complained or tells_exhaustion(text)
             self._tail = text[-_LINE:]
+        elif isinstance(event, Trace) and event.last and not is_pinned(event.device):
+            self._unreplayed.add((event.pid, event.device))
+        elif isinstance(event, Replayed):
+            self._unreplayed.discard((event.pid, event.device))
+
+    def _over(self) -> list[Command]:
+        """The try under way has ended: it is judged as soon as what it recorded has been replayed."""
+        if not self._unreplayed or not self._watch.traces:
+            return self._judge()
+        self.phase, self._ended = Phase.REPLAYING, self._now
+        return []
 
     def _judge(self) -> list[Command]:
         tried = self._watch.outcome(self.limit, self._now, self._complained, interrupted=False)

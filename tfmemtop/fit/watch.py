@@ -94,10 +94,13 @@ class Watch:
     """Follows a run on devices of *kind* (``GPU`` or ``CPU``) until it has reached its *goal*.
 
     *first* is how the first try went, which had all the memory: later ones are given more time for it. *growth* is
-    that of all tries.
+    that of all tries. It *traces* if all allocations of this one are recorded.
     """
 
-    def __init__(self, kind: str, goal: Goal, first: Tried | None = None, *, growth: bool = True) -> None:
+    def __init__(
+        self, kind: str, goal: Goal, first: Tried | None = None, *, growth: bool = True, traces: bool = False
+    ) -> None:
+        self.traces = traces
         self._kind = kind
         self._growth = growth
         self._replayed: dict[tuple[int, str], Replayed] = {}
@@ -200,6 +203,7 @@ class Watch:
             surely=predicted.surely if predicted else None,
             at_least=predicted.at_least if predicted else None,
             kept=replayed.kept if replayed else None,
+            traced=self.traces and bool(self._replayed),
         )
 
     def _speaking(self) -> Replayed | None:

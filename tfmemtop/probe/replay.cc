@@ -32,7 +32,7 @@ namespace {
 //
 // Threads take turns in another order in each run, so some orders near the recorded one are replayed, too. A limit is
 // *sure* if all fits in the recorded order without waiting, and in each of the others with it. It *could* do if all fits
-// in the recorded order with waiting, or if all but scratch memory does.
+// in any of these orders with waiting, or if all but scratch memory does in the recorded one.
 class Setting {
  public:
   Setting(const Trace& trace, const Question& under, int64_t divisor = 1)
@@ -85,12 +85,26 @@ class Setting {
     return Ask(limit, others_[0], Manner::kWaiting);
   }
 
-  // How it goes at best.
+  // How it goes in the recorded order, without waiting.
+  const Outcome& AsRecorded(int64_t limit) { return Ask(limit, kRecorded, Manner::kInOrder); }
+
+  // How it goes at best in the recorded order.
   const Outcome& AtBest(int64_t limit) {
     const Outcome& sparing = Ask(limit, kRecorded, Manner::kSparing);
     if (sparing.fits || !scratch_) return sparing;
     const Outcome& without = Ask(limit, kRecorded, Manner::kWithout);
     return without.fits ? without : sparing;
+  }
+
+  // The same in any of the orders.
+  const Outcome& AtBestOfAll(int64_t limit) {
+    const Outcome& recorded = AtBest(limit);
+    if (recorded.fits) return recorded;
+    for (auto order = others_.rbegin(); order != others_.rend(); ++order) {
+      const Outcome& found = Ask(limit, *order, Manner::kSparing);
+      if (found.fits) return found;
+    }
+    return recorded;
   }
 
  private:
@@ -136,7 +150,7 @@ class Setting {
     return true;
   }
 
-  bool CouldDo(int64_t limit) { return AtBest(limit).fits; }
+  bool CouldDo(int64_t limit) { return AtBestOfAll(limit).fits; }
 
   // Between a limit that fails and one that passes, in whole MiB: one that passes while a granule less does not. It
   // begins at a likely one, if there is one, and goes on from there by growing steps.
@@ -234,9 +248,10 @@ void Answer(const Question& question, Setting* setting) {
     return;
   }
   const int64_t limit = question.limit > 0 ? question.limit : kUnlimited;
-  const Outcome found = setting->Surely(limit);
+  const bool alone = question.kind == kRecordedRow;
+  const Outcome found = alone ? setting->AsRecorded(limit) : setting->Surely(limit);
   Tell("order", found);
-  Tell("waiting", found.fits ? found : setting->AtBest(limit));
+  Tell("waiting", found.fits ? found : alone ? setting->AtBest(limit) : setting->AtBestOfAll(limit));
 }
 
 // Answers until there are no more questions; 2 if what comes is none.

@@ -24,12 +24,14 @@ class Question(NamedTuple):
     """What happens with growth on or off, under a limit of *limit* bytes (``None``: without one)?
 
     ``collects`` is BFC's garbage collection. With ``smallest``, the smallest limits that work are asked for instead.
+    ``alone``: only the recorded order counts, and none of those near it.
     """
 
     growth: bool
     collects: bool
     limit: int | None = None
     smallest: bool = False
+    alone: bool = False
 
 
 class Outcome(NamedTuple):
@@ -68,7 +70,7 @@ class Ends(NamedTuple):
     """The smallest limits in bytes, whole MiB.
 
     Under ``surely`` all fits as it came, and with waiting in each of the orders near that; under ``at_least`` with
-    waiting as it came, or all but scratch memory does.
+    waiting in any of these orders, or all but scratch memory does as it came.
     """
 
     surely: int
@@ -135,7 +137,7 @@ class Replayer:
         """
         self._send(
             b"".join(
-                _QUESTION.pack(question.smallest, question.growth, question.collects, question.limit or 0)
+                _QUESTION.pack(_kind(question), question.growth, question.collects, question.limit or 0)
                 for question in questions
             )
         )
@@ -217,6 +219,10 @@ def parse(lines: Iterable[str]) -> Iterator[Answer | Ends | None]:
                 in_order = None
     except (TypeError, ValueError) as error:
         raise NotReplayed(f"the replay's answer is not understood: {error}") from error
+
+
+def _kind(question: Question) -> int:
+    return 1 if question.smallest else 2 if question.alone else 0
 
 
 def _outcome(figures: list[str]) -> Outcome:

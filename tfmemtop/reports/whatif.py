@@ -66,12 +66,18 @@ def to_json(view: Predicted) -> dict[str, Any]:
     """The table of one pool as keys and values; sizes in bytes.
 
     ``fits`` is null where some runs would fail. ``outgrown``: the run later needed more than what was replayed.
+    ``before`` bytes were in use as the recording of its allocations began: if not 0, the figures are upper bounds.
     """
     return {
         "device": view.device,
         "rows": [_row(row) for row in view.rows],
         "smallest": {"growth_on": _ends(view, True), "growth_off": _ends(view, False)},
-        "seen": {"events": view.replayed.events, "share": view.share, "outgrown": view.outgrown},
+        "seen": {
+            "events": view.replayed.events,
+            "share": view.share,
+            "outgrown": view.outgrown,
+            "before": view.replayed.before,
+        },
     }
 
 

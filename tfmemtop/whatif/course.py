@@ -14,7 +14,7 @@ class Course:
     ``operations`` has for each allocation the place of its name in ``names``, -1 for none. ``scratch`` are the numbers
     of allocations that TensorFlow can do without. ``requested`` is the most
     that was in use at once, as it was asked for; ``kept`` is what was in use as the last step began, ``None`` without
-    steps.
+    steps; ``before`` what was in use already as the trace began.
     """
 
     pid: int
@@ -28,6 +28,7 @@ class Course:
     kept: int | None
     lost: int
     whole: bool
+    before: int = 0
 
     @property
     def allocations(self) -> int:
@@ -92,4 +93,5 @@ def course_of(parts: Sequence[Trace]) -> Course:
         kept=kept,
         lost=sum(part.lost for part in parts),
         whole=all(part.whole for part in parts),
+        before=sum(sizes[: parts[0].before]),
     )

@@ -62,6 +62,7 @@ def told(
         scratch=len(course.scratch),
         requested=course.requested,
         kept=course.kept,
+        before=course.before,
         present=present,
         rows=list(rows),
         smallest=list(smallest),

@@ -61,6 +61,8 @@ def progress(fit: SessionFit) -> str:
         return "waiting until the memory of the run before is free"
     if fit.phase is Phase.RUNNING:
         return _so_far(fit.progress)
+    if fit.phase is Phase.REPLAYING:
+        return "replaying its allocations"
     return "ending" if fit.phase is Phase.ENDING else ""
 
 
@@ -104,9 +106,9 @@ def from_the_largest(tried: Sequence[Tried]) -> list[Tried]:
 def table(tried: Sequence[Tried], *, pools: bool = True) -> list[str]:
     """A heading, and all tries from the largest limit down, each with its speed and how that compares with the first.
 
-    *pools*: with how large the pool became.
+    One whose allocations were recorded is slower for it, and not compared. *pools*: with how large the pool became.
     """
-    first = tried[0]
+    first = next((one for one in from_the_largest(tried) if one.speed is not None and not one.traced), tried[0])
     lines = [("LIMIT", "PEAK IN USE", "POOL", "SPEED", "", "RESULT")]
     lines += [
         (
@@ -114,7 +116,7 @@ def table(tried: Sequence[Tried], *, pools: bool = True) -> list[str]:
             format_bytes(one.peak_in_use),
             format_bytes(one.pool),
             speed_words(one),
-            "" if one is first else _against(one, first),
+            "" if one is first and not one.traced else _against(one, first),
             outcome(one.how),
         )
         for one in from_the_largest(tried)
@@ -134,6 +136,8 @@ def table(tried: Sequence[Tried], *, pools: bool = True) -> list[str]:
 
 
 def _against(tried: Tried, first: Tried) -> str:
+    if tried.traced and tried.speed is not None:
+        return "recorded"
     if tried.speed is None or first.speed is None or tried.speed_unit != first.speed_unit:
         return ""
     change = tried.speed / first.speed - 1

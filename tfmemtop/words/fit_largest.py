@@ -32,6 +32,11 @@ def conclusion(search: LargestSearch, stopped: Stopped | None, hint: HookAbsence
     if (growth := search.growth) is not None and search.tried:
         each, fixed = format_bytes(round(growth.each)), format_bytes(max(0, round(growth.fixed)))
         said.append(f"Each unit of {search.wanted.name} adds ~{each} to the peak; ~{fixed} do not depend on it.")
+    if (first := search.first_prediction) is not None:
+        said.append(
+            f"The replay of the first two tries that passed predicted: {first.surely} passes, the largest that does is "
+            f"~{first.likely}, and nothing above {first.at_most} does."
+        )
     if stopped:
         said.append(f"The search was not completed: {stopped_words(stopped)}.")
     if hint:

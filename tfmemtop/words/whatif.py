@@ -37,6 +37,9 @@ AT_THE_END = (
 )
 """Which moment the table's columns are of."""
 
+LATE = 0.01
+"""The share of the peak in use at the trace's beginning from which on that is said."""
+
 _MOST_RECORDED = 200_000  # events, with --trace
 
 
@@ -74,6 +77,11 @@ def basis(view: Predicted) -> Iterator[str]:
     yield f"It rests on {seen}{of_all}, replayed in TensorFlow's own allocator."
     if replayed.lost:
         yield f"{counted(replayed.lost, 'event')} could not be recorded: all figures are lower than they should be."
+    if replayed.before >= LATE * replayed.requested > 0:
+        yield (
+            f"The recording began late: {format_bytes(replayed.before)} were in use by then. How the pool came to hold "
+            "them is not known, so that all figures are upper bounds, as a rule."
+        )
     if view.outgrown:
         longer = "" if replayed.events >= _MOST_RECORDED else " Record it with --trace to have more steps replayed."
         yield f"The run later needed more: these limits are too small.{longer}"

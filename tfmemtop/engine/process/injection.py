@@ -24,8 +24,13 @@ def xla_folder(hook_socket: Path) -> Path:
     return hook_socket.with_name("xla")
 
 
-def with_hook(environment: dict[str, str], launch: Launch, hook_socket: Path, *, folder_exists: bool) -> dict[str, str]:
-    """*environment* with what brings the hook in; *folder_exists* says whether the working folder is still there."""
+def with_hook(
+    environment: dict[str, str], launch: Launch, hook_socket: Path, *, folder_exists: bool, trace: bool = False
+) -> dict[str, str]:
+    """*environment* with what brings the hook in; *folder_exists* says whether the working folder is still there.
+
+    With *trace* all allocations of this run are recorded, as ``launch.trace`` has it for all runs.
+    """
     # The user's PYTHONPATH stays as it is: an empty part in it means the working folder. Where all of it is empty, it
     # means nothing: then the hook removes the separator again, unless a script adds to it (PYTHONPATH=$PYTHONPATH:/x).
     users = environment.get("PYTHONPATH", "")
@@ -34,7 +39,8 @@ def with_hook(environment: dict[str, str], launch: Launch, hook_socket: Path, *,
     hooked = environment | {"PYTHONPATH": f"{INJECT}{separator}{users}"}
     for name in ("TFMEMTOP_NO_PROBE", "TFMEMTOP_TRACE"):
         hooked.pop(name, None)  # set by a run that this one is part of
-    return hooked | told(launch, hook_socket)
+    hooked |= told(launch, hook_socket)
+    return hooked | {"TFMEMTOP_TRACE": "1"} if trace else hooked
 
 
 def told(launch: Launch, hook_socket: Path) -> dict[str, str]:

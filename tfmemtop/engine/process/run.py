@@ -91,8 +91,10 @@ class Runs:
         """The script's process, while it runs."""
         return self._process.pid if self._process else None
 
-    def prepare(self, argv: list[str], settings: Settings, machine: Machine) -> Prepared:
+    def prepare(self, argv: list[str], settings: Settings, machine: Machine, *, trace: bool = False) -> Prepared:
         """Check all that can be checked before a run is started. *argv* may be as shown, or as given.
+
+        With *trace* all allocations of the run are recorded, not only those of its first steps.
 
         Raises:
             StartError: there is no such command.
@@ -103,9 +105,8 @@ class Runs:
         # Those arguments that can only be shown readably, as the user gave them.
         given = [self._given.get(argument, argument) for argument in argv]
         check_command(given, self._launch.cwd, environment)
-        environment = with_hook(
-            environment, self._launch, self._hook_socket, folder_exists=os.fstat(self._folder).st_nlink > 0
-        )
+        exists = os.fstat(self._folder).st_nlink > 0
+        environment = with_hook(environment, self._launch, self._hook_socket, folder_exists=exists, trace=trace)
         no_report = None
         if settings.xla_report:
             asked = with_report(environment, xla_folder(self._hook_socket))

@@ -61,6 +61,7 @@ def trace_of(
             whole=whole,
             events=count,
             lost=max(lost, course.lost) if last else 0,
+            before=sum(life.begin < 0 for life in course.lives) if part == 0 else 0,
             steps=begins[first_step:end_step][:_STEPS],
             names=packed_names,
             packed=packed,
