@@ -17,7 +17,7 @@ from tfmemtop.cluster.answers import series
 from tfmemtop.cluster.client import Address, Client, NoAnswer, Trouble
 from tfmemtop.cluster.judge import Judged
 from tfmemtop.cluster.one_gpu import OneGpu
-from tfmemtop.cluster.overview import Silence
+from tfmemtop.cluster.overview import Row, Silence
 from tfmemtop.cluster.queries import Lane, Queries
 from tfmemtop.cluster.watch import Asking, Seen
 from tfmemtop.help import topic
@@ -106,6 +106,13 @@ def test_the_one_gpu_has_its_history_and_its_panel(monitored: Monitored) -> None
         assert time.monotonic() < until
         time.sleep(0.1)
     assert all(event.t > before for event in events)
+
+
+def test_a_gpu_that_has_no_history_yet_is_followed(monitored: Monitored) -> None:
+    """It has been told of for less than a step of the history."""
+    gpu = OneGpu(client(monitored), Row("new:9", "new", "GPU-0"), 3600.0)
+    gpu.open()
+    assert gpu.follow() == []
 
 
 def test_a_target_that_is_down_says_so_also_to_who_comes_later(monitored: Monitored) -> None:

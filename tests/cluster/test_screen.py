@@ -154,6 +154,22 @@ async def test_prometheus_gone_and_back_loses_nothing(monitored: Monitored) -> N
         assert "reached" not in shown(app)
 
 
+async def test_a_longer_history_that_was_not_answered_comes_once_it_is(monitored: Monitored) -> None:
+    async with screen(monitored.prometheus.url, (120, 24)) as (app, pilot):
+        await opened(app)
+        await pilot.press("down", "enter")
+        await until(app, lambda text: "32.0 of 80.0 GiB" in text)
+        gpu = app.screen
+        assert isinstance(gpu, GpuScreen)
+        monitored.prometheus.stop()
+        try:
+            await pilot.press("right_square_bracket")
+            await until(app, lambda text: "it cannot be reached" in text)
+        finally:
+            monitored.prometheus.start()
+        await until(app, lambda text: "reached" not in text and gpu.header.span_s == 6 * 3600)
+
+
 @pytest.mark.prometheus
 async def test_foreign_text_does_not_control_the_terminal(tmp_path: Path) -> None:
     """A label may hold anything that UTF-8 can."""

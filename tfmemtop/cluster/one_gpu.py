@@ -65,6 +65,7 @@ class OneGpu:
         now = (answer.server_time or time.time()) + 1.0  # which it tells in whole seconds
         self._step_s = max(_SHORTEST_STEP_S, round(every_s), self.span_s / POINTS)
         self._began = now - self.span_s
+        self._read_until = self._began - self._step_s
         # A figure that comes less often than there is a column is the highest of its time.
         self._coarse = self._step_s > 1.5 * every_s
         for event in self._read(self._began, now):

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from tfmemtop import events
 from tfmemtop.state.census_matching import Known, known_tensors, known_variables, matched
+from tfmemtop.state.holder_choice import told
 from tfmemtop.state.holdings import OPTIMIZER
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Layers, Named, Phase, named
@@ -71,7 +72,8 @@ class Attribution:
         self._course = course = unpacked(window)
         variables = known_variables(hooked, window.device)
         compiled = [value.operation for cluster in hooked.clusters.values() for value in cluster.values]
-        self._layers = Layers([*course.names, *compiled], [one.name for one in variables if one.kind != OPTIMIZER])
+        names = [*course.names, *compiled, *_names_before(window, hooked)]
+        self._layers = Layers(names, [one.name for one in variables if one.kind != OPTIMIZER])
         self._clusters = {one.temporary: one for one in hooked.clusters.values() if one.temporary}
         self._answers: dict[Hashable, Any] = {}
         self._opened: dict[int, list[tuple[Owner, int]]] = {}
@@ -227,6 +229,13 @@ class Attribution:
                 if "/".join(path) in lines:
                     return lines["/".join(path)]
         return None
+
+
+def _names_before(window: events.Holders, hooked: Hooked) -> Iterator[str]:
+    """Operations that are not in a window of a wait, as the step had begun before it, by which layers are known."""
+    windows = hooked.windows.get(window.device)
+    if window.opened is events.Opened.WAITING and windows is not None:
+        yield from chain.from_iterable(unpacked(one).names for one in told(windows) if one.steps)
 
 
 def _kept(owner: Owner) -> Owner:

@@ -74,6 +74,7 @@ TITLE = "Who holds the memory"
 SUM = "sum"
 NO_NAME = "no name"
 NO_SHAPE = "no shape known"
+LIKELY = "~ named after a step before"
 
 WHAT_THIS_IS = (
     "In a window, tfmemtop records each allocation of one step of the script, with its operation. This screen then "

@@ -74,6 +74,8 @@ def detail(row: Row, part: Part | None, width: int, glyphs: Glyphs) -> Line:
             for kind, size in row.kinds:
                 look = HOLDER[kind.value]
                 said += [Segment(f"  {words.kind(kind)}", look), Segment(f" {format_short(size)}", DIM)]
+        if row.likely:
+            said.append(Segment(f"  {words.LIKELY}", DIM))
         name = words.holder(row.name, row.kind, likely=row.likely)
         name = end_of(name, max(8, width - width_of(said) - 2), glyphs.ellipsis)
         return cut([Segment(f" {name}", BOLD), *said], width, glyphs)

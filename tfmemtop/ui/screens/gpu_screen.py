@@ -112,6 +112,7 @@ class GpuScreen(Drawn, Screen[None]):
         self._client, self._judged, self._interval_s = client, row, interval_s
         self._wake = asyncio.Event()
         self._gpu = OneGpu(client, row.row, FIRST_S)
+        self._wanted: OneGpu | None = None  # another span of time, until it has been read
         self.header = GpuHeader(row, client.address.url, glyphs=glyphs)
         self.device = DevicesPanel(glyphs=glyphs, color=color, span=_FIRST_SPAN)
         self.found = FoundPanel(row, glyphs=glyphs)
@@ -144,8 +145,8 @@ class GpuScreen(Drawn, Screen[None]):
             except asyncio.TimeoutError:
                 pass
             gpu = self._gpu
-            if gpu.state.session is None:
-                await self._open(gpu)
+            if not self.header.reading and (self._wanted or gpu.state.session is None):
+                await self._open(self._wanted or gpu)
                 continue
             try:
                 batch = await in_thread(gpu.follow)
@@ -168,6 +169,8 @@ class GpuScreen(Drawn, Screen[None]):
         else:
             self.header.trouble = None
             self._gpu = gpu
+            if self._wanted is gpu:
+                self._wanted = None
             self.header.span_s = gpu.span_s
         self.header.reading = False
         self.refresh_state(self._gpu.state)
@@ -201,8 +204,8 @@ class GpuScreen(Drawn, Screen[None]):
         self.device.cycle_span(step)
         span_s = SPANS[self.device.span][0]
         if span_s > self._gpu.span_s or (self._gpu.span_s > FIRST_S >= span_s and self.device.span <= _FIRST_SPAN):
-            wanted = OneGpu(self._client, self._judged.row, max(FIRST_S, span_s))
-            self.run_worker(self._open(wanted), name="span", exclusive=True, group="span", exit_on_error=True)
+            self._wanted = OneGpu(self._client, self._judged.row, max(FIRST_S, span_s))
+            self.run_worker(self._open(self._wanted), name="span", exclusive=True, group="span", exit_on_error=True)
 
     def action_whole(self) -> None:
         self.device.toggle_whole()
