@@ -11,6 +11,7 @@ import pytest
 
 from tests.commands.conftest import PROGRAM, Start, ended
 from tests.engine.reporting import Reporting
+from tests.newer_python import Obeying, needs_it
 from tfmemtop.cli import main
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 
@@ -72,3 +73,21 @@ def test_what_cannot_be_attached_to_is_said_in_one_line(home: Path, capsys: pyte
         assert main(["attach", *arguments]) == code
         said = capsys.readouterr().err
         assert text in said and said.count("\n") == 1
+
+
+@needs_it
+def test_the_hook_is_put_in_on_request_and_a_second_request_shows_the_same_session(start: Start, home: Path) -> None:
+    target = Obeying()
+    try:
+        first = start("attach", str(target.pid), "--inject", size=(140, 40))
+        first.expect("has not come to that yet")
+        target.do("1")
+        first.expect("HOOK PUT IN")
+        second = start("attach", str(target.pid), "--inject", size=(140, 40))
+        second.expect("HOOK PUT IN")
+        for child in (second, first):
+            child.send("q")
+            assert ended(child)[0] == 0
+        assert len(kept_recordings()) == 1 and target.end() == (0, "")
+    finally:
+        target.close()

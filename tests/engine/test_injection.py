@@ -232,5 +232,8 @@ async def test_what_was_made_before_is_known_and_figures_are_the_script_s_own(en
         assert not screen.all(HookError)
         code, said = target.end()
         assert code == 0 and "Exception" not in said
+        await screen.until(RunEnd)
+        states = [one.state for one in screen.all(Outside)]
+        assert states[states.index(OutsideState.HOOKED) :] == [OutsideState.HOOKED, OutsideState.GONE]
     finally:
         target.close()

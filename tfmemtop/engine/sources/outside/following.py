@@ -177,7 +177,8 @@ class FromOutside:
             if here != (event.index in self._held):
                 self._held = sorted({*self._held} ^ {event.index})
         elif isinstance(event, Hook | HookEnd) and self._look is not None and event.pid == self._look.pid:
-            self._hooked = isinstance(event, Hook)
+            # One that has said goodbye ends with its process; of one that was lost the process may go on.
+            self._hooked = isinstance(event, Hook) or event.reason == "exit"
         elif isinstance(event, InjectionEvent) and event.state is not InjectionState.ASKED and self._injection:
             self._injection.clear()  # it has been run
 
