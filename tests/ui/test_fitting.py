@@ -15,6 +15,7 @@ from tests.ui.recorded import RECORDINGS, source_of
 from tests.ui.test_app import ENDED, app, drawn, press, text_of, training
 from tfmemtop import events
 from tfmemtop.engine.stream.client import connect
+from tfmemtop.fit.session import SessionFit
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.session.source import LiveSource
@@ -120,6 +121,28 @@ async def test_tries_are_made_and_what_they_found_is_relaunched_with() -> None:
         assert "Find the smallest memory limit that works" in await press(pilot, "N")
 
 
+async def test_the_largest_batch_is_found_and_relaunched_with() -> None:
+    async with app([*training(), ENDED]).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "F", "ctrl+u", *"batch=32..64, 1 s", "enter")
+        assert "the command has no {batch}: with [E] put it where the value stands" in said(shown)
+        await press(pilot, "escape", "E", "end", *" {batch}", "enter")
+        assert "batch=1..4096, 5 steps  the largest batch that passes" in await press(pilot, "F")
+        told = await press(pilot, "ctrl+u", *"batch=32..64, 1 s, 3 tries", "enter")
+        assert "FIT try 1 of 3" in told and "try 1 of 3: batch=32" in told
+        assert relaunches(shown)[-1].argv == ["python", "train.py", "32"] and relaunches(shown)[-1].trace
+        for number, t in ((2, 10.0), (3, 20.0)):
+            await give(pilot, *started(t, number, None), gib(t + 1, number), gib(t + 3, number))
+            told = await give(pilot, *ended(t + 4, number))
+        assert relaunches(shown)[-1].argv == ["python", "train.py", "64"]
+        assert "The largest value that works" in told and "The largest batch that passed" in told
+        assert (
+            "64. That is the upper end." in told and "python train.py 64" in told and "R relaunch with batch=64" in told
+        )
+        await press(pilot, "R")
+        assert relaunches(shown)[-1].argv == ["python", "train.py", "64"] and len(relaunches(shown)) == 3
+
+
 async def test_the_same_key_stops_it_and_the_run_goes_on() -> None:
     async with app([*training(), ENDED]).run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)
@@ -189,7 +212,7 @@ async def test_a_real_script_on_the_cpus_pool(engines: Engines, tmp_path: Path) 
         await until(pilot, lambda: not shown.session.fitting.going)
         told = text_of(await drawn(pilot))
         search = shown.session.fitting.search
-        assert search is not None and not search.stopped
+        assert isinstance(search, SessionFit) and not search.stopped
         first, *limited = search.search.tried
         assert first.limit is None and first.passed and first.peak_in_use is not None
         assert 300 * MIB <= first.peak_in_use <= 600 * MIB

@@ -36,6 +36,7 @@ _BEFORE = 0.85
 _SECOND = 1.5
 """The second value is at most so many times the first, and one more, so that equal sizes are not what has doubled."""
 
+_PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
 _RANGE = re.compile(r"([A-Za-z_]\w*)=(\d{1,13})\.\.(\d{1,13})")
 
 
@@ -56,6 +57,11 @@ class Wanted(msgspec.Struct, frozen=True):
     def is_in(self, command: Sequence[str]) -> bool:
         """Whether *command* has a place for it."""
         return any(f"{{{self.name}}}" in word for word in command)
+
+
+def places(command: Sequence[str]) -> list[str]:
+    """The names that stand in braces in *command*, such as ``batch`` in ``--batch-size={batch}``."""
+    return list(dict.fromkeys(name for word in command for name in _PLACE.findall(word)))
 
 
 def parse_wanted(text: str) -> Wanted | None:

@@ -1,9 +1,11 @@
 """What a search is to find out: of which script, under which settings, how far it has to get. Pure."""
 
 import re
+from typing import NamedTuple
 
 import msgspec
 
+from tfmemtop.fit.largest import Wanted, parse_wanted
 from tfmemtop.fit.search import Search, Tried
 from tfmemtop.fit.watch import Goal, Watch
 from tfmemtop.settings import Settings
@@ -21,7 +23,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """*settings* are those of every try but for its limit, which is for each GPU or for the CPU pool.
 
     ``smallest`` and ``largest`` bound what is tried, ``ceiling`` is what the machine has; bytes, ``None`` if
-    not given or not known. ``host_memory`` is what the CPU pool gets in a try without a limit.
+    not given or not known. ``host_memory`` is what the CPU pool gets in a try without a limit. With ``wanted`` the
+    largest value of a number in the command is sought instead, under the limit ``largest``.
     """
 
     command: list[str]
@@ -33,6 +36,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     smallest: int | None = None
     largest: int | None = None
     ceiling: int | None = None
+    wanted: Wanted | None = None
 
     @property
     def kind(self) -> str:
@@ -89,6 +93,7 @@ def make_plan(
     smallest: int | None = None,
     largest: int | None = None,
     ceiling: int | None = None,
+    wanted: Wanted | None = None,
 ) -> Plan:
     """The plan for a machine, with growth on unless *settings* say otherwise.
 
@@ -110,7 +115,33 @@ def make_plan(
         smallest=smallest,
         largest=largest,
         ceiling=ceiling,
+        wanted=wanted,
     )
+
+
+class Sought(NamedTuple):
+    """What the user wants to be found: how far a try has to get, in how many tries, and of which number the largest."""
+
+    goal: Goal
+    tries: int
+    wanted: Wanted | None = None
+
+
+def parse_sought(text: str) -> Sought:
+    """What is sought, of ``30 s, 8 tries`` or ``batch=1..4096, 5 steps``; empty means the usual.
+
+    Raises:
+        ValueError: as :func:`parse_goal`, or no range is meant; one sentence fit for the user.
+    """
+    parts = text.split(",")
+    ranges = [part.strip() for part in parts if "=" in part]
+    goal, tries = parse_goal(",".join(part for part in parts if "=" not in part))
+    if not ranges:
+        return Sought(goal, tries)
+    wanted = parse_wanted(ranges[0])
+    if wanted is None or len(ranges) > 1:
+        raise ValueError(f"{', '.join(ranges)}: give one name and a range of whole numbers, such as batch=1..4096")
+    return Sought(goal, tries, wanted)
 
 
 def parse_goal(text: str) -> tuple[Goal, int]:

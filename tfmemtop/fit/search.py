@@ -155,7 +155,9 @@ class Search:
             # If the two ends are a little too far apart, what lies in the middle tells more than the lower one.
             return (below + upper) // 2 // MIB * MIB if close < upper - below <= 2 * close else below
         if upper - low <= close:
-            return upper if upper != works else None
+            # As large as the pool was is enough as a rule: worth a try, unless it would be hardly less.
+            spares = works is None or works > upper * (1 + CLOSE_SHARE) or works - low > close
+            return upper if spares and upper != works else None
         if works is not None and (above := self._predicted_to_do()) is not None and low < above < upper:
             return above
         middle = (low + upper) // 2

@@ -1,5 +1,6 @@
 """A search whose tries are runs of a session: takes its events, says what to ask of its engine. Pure."""
 
+from abc import ABC, abstractmethod
 from enum import Enum
 
 from tfmemtop.events import (
@@ -20,7 +21,7 @@ from tfmemtop.events import (
 )
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.fit.plan import Plan
-from tfmemtop.fit.search import Search
+from tfmemtop.fit.search import Search, Tried
 from tfmemtop.fit.stopped import Stopped, Why
 from tfmemtop.fit.watch import Progress
 from tfmemtop.tensorflow_text import tells_exhaustion
@@ -41,23 +42,22 @@ class Phase(Enum):
     RUNNING = "running"
     ENDING = "ending"
     REPLAYING = "replaying"  # its allocations, after its end
+    PREDICTING = "predicting"  # what was recorded of the tries is replayed with other values
     DONE = "done"
 
 
-class SessionFit:
-    """One search, from the first relaunch to its end, or until something comes between."""
+class SessionTries(ABC):
+    """One search, from the first relaunch to its end, or until something comes between; for what, a subclass says."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.search: Search = plan.search()
         self.phase = Phase.DONE
-        self.limit: int | None = None
-        """Of the try under way, bytes; ``None`` without one."""
         self.stopped: Stopped | None = None
         """Why the search has not come to its end, if so."""
         self.hint: HookAbsence | None = None
         """Why the hook could not get in, where no memory was seen."""
         self._watch = plan.watch(None)
+        self._asked = Relaunch(argv=plan.command, settings=plan.settings)
         self._run = 0
         self._now = 0.0
         self._complained = False
@@ -73,12 +73,29 @@ class SessionFit:
     @property
     def can_go_on(self) -> bool:
         """Whether it has stopped before its end."""
-        return not self.going and self.search.has_next()
+        return not self.going and self.has_next()
 
     @property
     def number(self) -> int:
         """Which try is under way, or was the last one."""
-        return len(self.search.tried) + self.going
+        return self.done + self.going
+
+    @property
+    @abstractmethod
+    def done(self) -> int:
+        """How many tries have been made."""
+
+    @abstractmethod
+    def has_next(self) -> bool:
+        """Whether another try is worth it."""
+
+    @abstractmethod
+    def _prepare(self) -> Relaunch:
+        """Choose the next try; what to ask of the engine for it. Sets what watches it."""
+
+    @abstractmethod
+    def _tell(self, tried: Tried) -> None:
+        """A try went like that."""
 
     @property
     def progress(self) -> Progress:
@@ -107,26 +124,24 @@ class SessionFit:
             ended = isinstance(event, Stopping) and event.phase in ("released", "held")
             if isinstance(event, RunEnd) or ended:
                 return self._over()
-        elif self.phase is Phase.REPLAYING:
+        elif self.phase in (Phase.REPLAYING, Phase.PREDICTING):
             self._see(event)
             if isinstance(event, Run):
                 self.stop(Why.OTHER_RUN)
-            elif not self._unreplayed or self._now > self._ended + REPLAY_S:
+            elif self.phase is Phase.REPLAYING and (not self._unreplayed or self._now > self._ended + REPLAY_S):
                 return self._judge()
         return []
 
     def _start(self) -> list[Command]:
-        tried = self.search.tried
-        self.phase, self.limit = Phase.STARTING, self.search.next()
-        self._watch = self.plan.watch(tried[0] if tried else None)
+        self.phase = Phase.STARTING
         self._complained, self._tail, self._unreplayed = False, "", set()
-        settings = self.plan.settings_of(self.limit)
-        return [Relaunch(argv=self.plan.command, settings=settings, grace_s=GRACE_S, trace=self._watch.traces)]
+        self._asked = self._prepare()
+        return [self._asked]
 
     def _await(self, event: Event) -> None:
         """Until the try's own run begins."""
         match event:
-            case Run() if event.run == self._run and event.settings == self.plan.settings_of(self.limit):
+            case Run() if event.run == self._run and event.settings == self._asked.settings:
                 self.phase = Phase.RUNNING
                 self._watch.take(event)
             case Run():
@@ -173,14 +188,54 @@ class SessionFit:
         return []
 
     def _judge(self) -> list[Command]:
-        tried = self._watch.outcome(self.limit, self._now, self._complained, interrupted=False)
-        self.search.tell(tried)
+        limit = self._limit()
+        tried = self._watch.outcome(limit, self._now, self._complained, interrupted=False)
+        self._tell(tried)
         self.hint = self._watch.hook_absence if tried.peak_in_use is None else None
         if self._watch.held:
             self.stop(Why.MEMORY_HELD, held=self._watch.held)
-        elif self.search.has_next():
+        elif self.phase is not Phase.PREDICTING:
+            return self._go_on()
+        return []
+
+    def _go_on(self) -> list[Command]:
+        """Make the next try, if one is worth it."""
+        if self.has_next():
             self._run += 1
             return self._start()
-        else:
-            self.phase = Phase.DONE
+        self.phase = Phase.DONE
         return []
+
+    def _limit(self) -> int | None:
+        """Of the try under way, bytes; ``None`` without one."""
+        return self.plan.largest
+
+
+class SessionFit(SessionTries):
+    """The search for the smallest limit."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.search: Search = plan.search()
+        self.limit: int | None = None
+        """Of the try under way, bytes; ``None`` without one."""
+
+    @property
+    def done(self) -> int:
+        return len(self.search.tried)
+
+    def has_next(self) -> bool:
+        return self.search.has_next()
+
+    def _prepare(self) -> Relaunch:
+        tried = self.search.tried
+        self.limit = self.search.next()
+        self._watch = self.plan.watch(tried[0] if tried else None)
+        settings = self.plan.settings_of(self.limit)
+        return Relaunch(argv=self.plan.command, settings=settings, grace_s=GRACE_S, trace=self._watch.traces)
+
+    def _tell(self, tried: Tried) -> None:
+        self.search.tell(tried)
+
+    def _limit(self) -> int | None:
+        return self.limit

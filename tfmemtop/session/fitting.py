@@ -1,13 +1,18 @@
 """The search for the smallest limit in a session: at most one at a time. Its last result stays until the next."""
 
+import asyncio
 from collections.abc import Callable
 
-from tfmemtop.events import Command, Event
+from tfmemtop.events import Command, Event, Run
+from tfmemtop.fit.largest import Prediction
 from tfmemtop.fit.plan import Plan
-from tfmemtop.fit.session import SessionFit
+from tfmemtop.fit.session import Phase, SessionFit, SessionTries
+from tfmemtop.fit.session_largest import SessionLargest
 from tfmemtop.fit.stopped import Why
 from tfmemtop.session.next_run import NextRun
+from tfmemtop.session.whatif import expect
 from tfmemtop.suggested import SuggestedLimit
+from tfmemtop.whatif.expected import Expectations
 
 
 class Fitting:
@@ -20,8 +25,10 @@ class Fitting:
     def __init__(self, *, send: Callable[[Command], None], choose: Callable[[NextRun], None]) -> None:
         self._send = send
         self._choose = choose
-        self.search: SessionFit | None = None
+        self.search: SessionTries | None = None
         """The newest search, or the one under way."""
+        self._expectations = Expectations("")
+        self._asking: asyncio.Task[None] | None = None
         self._before: NextRun | None = None  # what R would have started
 
     @property
@@ -32,7 +39,7 @@ class Fitting:
     def suggested(self, upcoming: NextRun) -> SuggestedLimit | None:
         """The limit that the newest search has found, if it was for the command of *upcoming*."""
         search = self.search
-        if search is None or tuple(search.plan.command) != upcoming.argv:
+        if not isinstance(search, SessionFit) or tuple(search.plan.command) != upcoming.argv:
             return None
         found = search.plan.suggested(search.search)
         return found.under(upcoming.settings.growth) if found else None
@@ -40,7 +47,8 @@ class Fitting:
     def begin(self, plan: Plan, upcoming: NextRun, newest_run: int) -> None:
         """Start a search. *upcoming* is the next run as the user has it now."""
         self._before = upcoming
-        self.search = SessionFit(plan)
+        self.search = SessionFit(plan) if plan.wanted is None else SessionLargest(plan, plan.wanted)
+        self._expectations = Expectations(plan.kind)
         self.go_on(newest_run)
 
     def go_on(self, newest_run: int) -> None:
@@ -59,8 +67,26 @@ class Fitting:
         search = self.search
         if search is None or not search.going:
             return
+        if isinstance(search, SessionLargest):
+            if isinstance(event, Run):
+                self._expectations.begin()
+            self._expectations.take(event)
+        before = search.phase
         self._send_all(search.take(event))
+        if search.phase is Phase.PREDICTING is not before and isinstance(search, SessionLargest):
+            self._expectations.passed(search.value)
+            self._asking = asyncio.ensure_future(self._predict(search))
         if not search.going:
+            self._over()
+
+    async def _predict(self, search: SessionLargest) -> None:
+        """Have the tries up to now replayed with other values."""
+        wanted, limit = search.search.wanted, search.search.limit
+        asked = None if limit is None else self._expectations.request(limit, wanted.lowest, wanted.highest)
+        found = None if asked is None else await expect(asked)
+        prediction = None if found is None else Prediction(found.surely, found.likely, found.at_most)
+        self._send_all(search.predicted(prediction))
+        if not search.going and search is self.search:
             self._over()
 
     def engine_went(self) -> None:

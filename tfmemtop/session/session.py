@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from tfmemtop import events
-from tfmemtop.fit.plan import Plan, make_plan
-from tfmemtop.fit.watch import Goal
+from tfmemtop.fit.plan import Plan, Sought, make_plan
 from tfmemtop.session.fitting import Fitting
 from tfmemtop.session.next_run import NextRun, whole_memory
 from tfmemtop.session.replay import ReplaySource
@@ -132,22 +131,32 @@ class Session:
         if self.kernel is not None:
             self.send(events.ForNextStart(settings=chosen.settings))
 
-    def plan(self, upcoming: NextRun, goal: Goal, tries: int) -> Plan:
+    def plan(self, upcoming: NextRun, sought: Sought) -> Plan:
         """The plan of a search with the settings of *upcoming*.
 
         Raises:
-            ValueError: a limit would have no effect under these settings.
+            ValueError: a limit would have no effect under these settings, or the largest value is sought and the
+                command has no place for it, or the CPU's pool no limit.
         """
-        session = self.state.session
+        session, settings, wanted = self.state.session, upcoming.settings, sought.wanted
+        limit = None
+        if wanted is not None:
+            if not wanted.is_in(upcoming.argv):
+                raise ValueError(f"the command has no {{{wanted.name}}}: with [E] put it where the value stands")
+            limit = settings.memory_limit if self.state.devices else settings.memory_limit or settings.cpu_pool
+            if limit is None and not self.state.devices:
+                raise ValueError("the next run has no limit, under which the value is to fit: [L] chooses one")
         return make_plan(
             list(upcoming.argv),
             # A search makes many runs, of which nobody looks at the buffers.
-            msgspec.structs.replace(upcoming.settings, xla_report=False),
+            msgspec.structs.replace(settings, xla_report=False),
             has_gpus=bool(self.state.devices),
             host_memory=session.host_memory if session else 0,
-            goal=goal,
-            tries=tries,
-            ceiling=whole_memory(self.state, upcoming.settings),
+            goal=sought.goal,
+            tries=sought.tries,
+            largest=limit,
+            ceiling=whole_memory(self.state, settings),
+            wanted=wanted,
         )
 
     # What is asked of the engine.

@@ -16,6 +16,8 @@ from tfmemtop.events.device_names import is_pinned
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.whatif.course import is_complete
+from tfmemtop.whatif.expected import LONGEST_S, Expected, answered
+from tfmemtop.whatif.expected import WORKER as EXPECTING
 from tfmemtop.whatif.settings import Present, present
 from tfmemtop.whatif.worker import Asked, request
 from tfmemtop.words.replaying import NO_ANSWER
@@ -76,6 +78,23 @@ async def ask_later(pool: Traced) -> Replayed:
         if worker.returncode is None:
             worker.kill()
     return _answer(out, error)
+
+
+async def expect(asked: bytes) -> Expected | None:
+    """What the tries that *asked* tells of let expect; ``None`` if there is no answer, or not in time."""
+    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    try:
+        worker = await asyncio.create_subprocess_exec(*boot.command(EXPECTING), stdin=pipe, stdout=pipe, stderr=null)
+    except OSError:
+        return None
+    try:
+        out, _ = await asyncio.wait_for(worker.communicate(asked), LONGEST_S)
+    except asyncio.TimeoutError:
+        return None
+    finally:
+        if worker.returncode is None:
+            worker.kill()
+    return answered(out)
 
 
 def _beside_us(wanted: str) -> str | None:

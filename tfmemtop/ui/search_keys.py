@@ -1,12 +1,14 @@
-"""F: asks what to search for, shows how the search for the smallest limit gets on, and what it has found."""
+"""F: asks what to search for, shows how the search gets on, and what it has found."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.screen import ModalScreen
 
-from tfmemtop.fit.plan import SECONDS, TRIES
-from tfmemtop.fit.session import SessionFit
+from tfmemtop.fit.largest import places
+from tfmemtop.fit.plan import SECONDS, TRIES, Sought, parse_sought
+from tfmemtop.fit.session import SessionFit, SessionTries
+from tfmemtop.fit.session_largest import SessionLargest
 from tfmemtop.fit.watch import Goal
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.session.session import Session
@@ -74,7 +76,7 @@ class SearchKeys:
         if upcoming is None:
             return
         try:
-            plan = session.plan(upcoming, Goal(SECONDS), TRIES)
+            plan = session.plan(upcoming, Sought(Goal(SECONDS), TRIES))
         except ValueError as error:
             self._app.notify(refusals.fit_impossible(str(error)))
             return
@@ -84,13 +86,19 @@ class SearchKeys:
             growth=plan.settings.growth if plan.on_gpu else None,
         )
 
-        def done(answer: tuple[Goal, int] | None) -> None:
+        def read(text: str) -> Sought:
+            sought = parse_sought(text)
+            session.plan(upcoming, sought)  # raises if it cannot be
+            return sought
+
+        def done(answer: Sought | None) -> None:
             if answer is not None:
-                session.fitting.begin(session.plan(upcoming, *answer), upcoming, run.run if run else 0)
+                session.fitting.begin(session.plan(upcoming, answer), upcoming, run.run if run else 0)
                 self._begun()
 
-        found = _suggestions(run, session.state.now)
-        self._app.push_screen(AskFit(asked, value=found[0][0], suggestions=found, glyphs=self._glyphs), done)
+        found = _suggestions(run, session.state.now, upcoming)
+        dialog = AskFit(asked, read=read, value=found[0][0], suggestions=found, glyphs=self._glyphs)
+        self._app.push_screen(dialog, done)
 
     def _begun(self) -> None:
         self._going = True
@@ -102,7 +110,7 @@ class SearchKeys:
         self._session.fitting.stop()
         self.look()
 
-    def _show(self, search: SessionFit) -> None:
+    def _show(self, search: SessionTries) -> None:
         from tfmemtop.ui.screens.fit_dialogs import Answer, FitDialog
 
         session = self._session
@@ -113,13 +121,22 @@ class SearchKeys:
                 self._begun()
             elif answer is Answer.NEW:
                 self._ask()
-            elif answer is Answer.RELAUNCH and (found := search.plan.suggested(search.search)) is not None:
-                session.choose(NextRun(tuple(search.plan.command), search.plan.settings_of(found.size)))
+            elif answer is Answer.RELAUNCH and (found := _found(search)) is not None:
+                session.choose(found)
                 self._relaunch()
 
         self._app.push_screen(FitDialog(search, stop=self._stop, glyphs=self._glyphs), done)
 
 
-def _suggestions(run: RunState | None, now: float) -> "list[Suggestion]":
+def _found(search: SessionTries) -> NextRun | None:
+    """A run with what the search has found."""
+    plan = search.plan
+    if isinstance(search, SessionLargest):
+        return NextRun(tuple(search.command), plan.settings_of(plan.largest))
+    found = plan.suggested(search.search) if isinstance(search, SessionFit) else None
+    return None if found is None else NextRun(tuple(plan.command), plan.settings_of(found.size))
+
+
+def _suggestions(run: RunState | None, now: float, upcoming: NextRun) -> "list[Suggestion]":
     steps = pace(run.steps, now) if run and run.steps else None
-    return suggestions(SECONDS, TRIES, steps.whole if steps else None)
+    return suggestions(SECONDS, TRIES, steps.whole if steps else None, places(upcoming.argv))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tfmemtop.events import HookAbsence
 from tfmemtop.fit.search import Outcome, Result, Search, Tried
-from tfmemtop.fit.session import Phase, SessionFit
+from tfmemtop.fit.session import Phase, SessionTries
 from tfmemtop.fit.stopped import Stopped, Why
 from tfmemtop.fit.watch import Goal, Progress, Stage
 from tfmemtop.suggested import SuggestedLimit
@@ -55,13 +55,13 @@ def result(tried: Tried) -> str:
     return text + (f"; {speed_words(tried)}" if tried.speed is not None else "")
 
 
-def progress(fit: SessionFit) -> str:
+def progress(fit: SessionTries) -> str:
     """How far the try under way has got."""
     if fit.phase is Phase.STARTING:
         return "waiting until the memory of the run before is free"
     if fit.phase is Phase.RUNNING:
         return _so_far(fit.progress)
-    if fit.phase is Phase.REPLAYING:
+    if fit.phase in (Phase.REPLAYING, Phase.PREDICTING):
         return "replaying its allocations"
     return "ending" if fit.phase is Phase.ENDING else ""
 

@@ -1,8 +1,11 @@
-"""What the screen says about a search for the smallest limit."""
+"""What the screen says about a search for the smallest limit, or the largest value of a number in the command."""
 
-TITLE = "Find the smallest memory limit that works"
+from collections.abc import Sequence
+
+TITLE = "Find the smallest memory limit that works, or the largest batch"
 RESULT = "The smallest memory limit that works"
-OVER = "The search for the smallest limit is over. [F] shows what it found."
+RESULT_LARGEST = "The largest value that works"
+OVER = "The search is over. [F] shows what it found."
 
 _WORTH_COUNTING = 10  # steps
 
@@ -15,16 +18,23 @@ def what_is_done(of: str, growth: str | None, running: str) -> list[str]:
         "without one. Each try is ended as soon as it has got far enough or has failed. The last one is ended too: "
         "then nothing runs until you relaunch."
     )
+    largest = (
+        "To find the largest batch under the next run's limit, put {batch} in its place in the command with [E], and "
+        "type a range here, such as batch=1..4096, 5 steps."
+    )
     goal = "How far it has to get, counted from TensorFlow's first allocation, and in how many tries:"
-    return [what, *([f"{running} is ended first."] if running else []), goal]
+    return [what, largest, *([f"{running} is ended first."] if running else []), goal]
 
 
-def suggestions(seconds: float, tries: int, steps_per_s: float | None) -> list[tuple[str, str]]:
+def suggestions(
+    seconds: float, tries: int, steps_per_s: float | None, places: Sequence[str] = ()
+) -> list[tuple[str, str]]:
     """Goals to pick from: the text to type, and what it means. *seconds* and *tries* are the usual ones.
 
-    *steps_per_s* is the script's pace, ``None`` if it is not known.
+    *steps_per_s* is the script's pace, ``None`` if it is not known. *places* are the names in braces in its command.
     """
-    found = [
+    found = [(f"{name}=1..4096, 5 steps", f"the largest {name} that passes") for name in places]
+    found += [
         (f"{seconds:g} s, {tries} tries", "what is usual"),
         (f"2 min, {tries} tries", "if memory still grows after half a minute"),
     ]

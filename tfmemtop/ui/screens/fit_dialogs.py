@@ -8,9 +8,9 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
 
-from tfmemtop.fit.plan import parse_goal
-from tfmemtop.fit.session import SessionFit
-from tfmemtop.fit.watch import Goal
+from tfmemtop.fit.plan import Sought
+from tfmemtop.fit.session import SessionFit, SessionTries
+from tfmemtop.fit.session_largest import SessionLargest
 from tfmemtop.state import State
 from tfmemtop.suggested import SuggestedLimit
 from tfmemtop.ui.draw.lines import Line, fit
@@ -18,16 +18,9 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, UNICODE, WARNI
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.screens.dialog import Dialog, Hint, InputDialog, Suggestion
 from tfmemtop.units import format_bytes
-from tfmemtop.words import searching
+from tfmemtop.words import fit_screen, searching
 from tfmemtop.words.dialogs import COPIED
-from tfmemtop.words.fit import (
-    conclusion,
-    from_the_largest,
-    goal_text,
-    limit_words,
-    progress,
-    table,
-)
+from tfmemtop.words.fit import goal_text, progress
 from tfmemtop.words.limits import IN_THE_SCRIPT, code, command_line
 
 
@@ -52,15 +45,23 @@ class Asked:
     growth: str | None
 
 
-class AskFit(InputDialog[tuple[Goal, int]]):
+class AskFit(InputDialog[Sought]):
     """How far the script is to get, and in how many tries; Enter begins."""
 
-    def __init__(self, asked: Asked, *, value: str, suggestions: Sequence[Suggestion], glyphs: Glyphs) -> None:
+    def __init__(
+        self,
+        asked: Asked,
+        *,
+        read: Callable[[str], Sought],
+        value: str,
+        suggestions: Sequence[Suggestion],
+        glyphs: Glyphs,
+    ) -> None:
         super().__init__(
             searching.TITLE,
             text=searching.what_is_done(asked.of, asked.growth, asked.running),
             value=value,
-            read=parse_goal,
+            read=read,
             suggestions=suggestions,
             glyphs=glyphs,
             width=84,
@@ -87,8 +88,8 @@ class FitDialog(Dialog[Answer]):
         Binding("y", "copy", show=False),
     ]
 
-    def __init__(self, search: SessionFit, *, stop: Callable[[], None], glyphs: Glyphs = UNICODE) -> None:
-        super().__init__(searching.RESULT, glyphs=glyphs, width=124)
+    def __init__(self, search: SessionTries, *, stop: Callable[[], None], glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(fit_screen.title(search), glyphs=glyphs, width=124)
         self._fit = search
         self._end_it = stop
 
@@ -102,13 +103,22 @@ class FitDialog(Dialog[Answer]):
         hints: list[Hint] = []
         if self._advice is not None:
             hints += [("R", f"relaunch with {format_bytes(self._advice.size)}"), ("y", "copy the lines")]
+        elif self._found is not None:
+            hints.append(("R", "relaunch with " + fit_screen.found_words(self._found)))
         if search.can_go_on:
             hints.append(("F", "go on with the search"))
         return [*hints, ("N", "new search"), ("Esc", "close")]
 
     @property
     def _advice(self) -> SuggestedLimit | None:
-        return self._fit.plan.suggested(self._fit.search)
+        search = self._fit
+        return search.plan.suggested(search.search) if isinstance(search, SessionFit) else None
+
+    @property
+    def _found(self) -> SessionLargest | None:
+        """The search, if it was for the largest value and has found one."""
+        search = self._fit
+        return search if isinstance(search, SessionLargest) and search.search.works is not None else None
 
     def body(self, width: int) -> list[Line]:
         search, plan = self._fit, self._fit.plan
@@ -117,31 +127,29 @@ class FitDialog(Dialog[Answer]):
         lines: list[Line] = [[Segment(fit(f"{goal}: {' '.join(plan.command)}", width, self.glyphs), DIM)], []]
         lines += self._table(width)
         if search.going:
-            mark = f"{self.glyphs.running} try {search.number} of {plan.tries}: {limit_words(search.limit)}  "
+            mark = f"{self.glyphs.running} try {search.number} of {plan.tries}: {fit_screen.try_words(search)}  "
             lines.append([Segment(mark, KEY), Segment(fit(progress(search), width - len(mark), self.glyphs))])
             return lines
-        lines += [[]] if search.search.tried else []
-        for index, sentence in enumerate(conclusion(search.search, search.stopped, search.hint)):
+        lines += [[]] if search.done else []
+        for index, sentence in enumerate(fit_screen.conclusion(search)):
             style = BOLD if index == 0 else PLAIN
             lines += [[Segment(part, style)] for part in wrap(sentence, max(10, width))]
         return lines + self._setting(width)
 
     def _table(self, width: int) -> list[Line]:
-        tried = self._fit.search.tried
-        if not tried:
-            return []
-        heading, *rows = table(tried, pools=width >= _POOLS_FROM)
-        passed = [one.passed for one in from_the_largest(tried)]
-        lines: list[Line] = [[Segment(fit(heading, width, self.glyphs), BOLD)]]
-        for row, good in zip(rows, passed, strict=True):
-            lines.append([Segment(fit(row, width, self.glyphs), GOOD if good else WARNING)])
-        return lines
+        rows = fit_screen.table(self._fit, pools=width >= _POOLS_FROM)
+        styles = [BOLD, *(GOOD if passed else WARNING for _, passed in rows[1:])]
+        return [[Segment(fit(row, width, self.glyphs), style)] for (row, _), style in zip(rows, styles, strict=False)]
 
     def _setting(self, width: int) -> list[Line]:
         found = self._advice
+        if found is None and self._found is not None:
+            lines: list[Line] = [[], [Segment("[R]", KEY), Segment(" relaunches with it. Next time:")]]
+            started = fit_screen.next_time(self._found)
+            return lines + [[Segment("  " + part, GOOD)] for part in chop(started, max(10, width - 2), "  ")]
         if found is None:
             return []
-        lines: list[Line] = [[], [Segment(f"With a margin: {format_bytes(found.size)}. ", BOLD)]]
+        lines = [[], [Segment(f"With a margin: {format_bytes(found.size)}. ", BOLD)]]
         lines[-1] += [Segment("[R]", KEY), Segment(" relaunches with it. Next time:")]
         started = command_line(found, self._fit.plan.command)
         lines += [[Segment("  " + part, GOOD)] for part in chop(started, max(10, width - 2), "  ")]
@@ -169,7 +177,7 @@ class FitDialog(Dialog[Answer]):
             self.dismiss(Answer.NEW)
 
     def action_relaunch(self) -> None:
-        if not self._fit.going and self._advice is not None:
+        if not self._fit.going and (self._advice is not None or self._found is not None):
             self.dismiss(Answer.RELAUNCH)
 
     def action_copy(self) -> None:
