@@ -22,7 +22,10 @@ _SAID: dict[InjectionState, tuple[str, str]] = {
         _START,
     ),
     S.NOT_PYTHON: ("its program is {detail}, and not a Python interpreter", _START),
-    S.OTHER_USER: ("it belongs to another user", "start tfmemtop as that user"),
+    S.OTHER_USER: (
+        "it belongs to another user",
+        "start tfmemtop as that user; if only root may read it: sysctl kernel.yama.ptrace_scope=0, as root",
+    ),
     S.ELSEWHERE: (
         "it sees other files than tfmemtop does, as a process in a container does",
         "install and start tfmemtop in there",
