@@ -8,7 +8,7 @@ from tfmemtop.cluster.answers import Labels, Series
 from tfmemtop.cluster.judge import Kind, Overview, overview
 from tfmemtop.cluster.overview import GONE_S, Cluster, Silence
 from tfmemtop.cluster.queries import Lane
-from tfmemtop.words.cluster import at_length, in_short
+from tfmemtop.words.cluster import at_length, in_short, remark
 
 MIB = 2**20
 
@@ -121,7 +121,9 @@ def test_what_is_only_information_is_not_wrong() -> None:
     made.take(Lane.STATE, driverless, 2)
     found = overview(made, 2)
     assert (wrongs(found), found.wrong) == ({"0": "", "1": ""}, 0)
-    assert found.rows[1].remarks == ("notice_no_driver",)
+    assert [remark(key) for key in found.rows[1].remarks] == [
+        "Its tfmemtop reports: no driver. Its own screen says more."
+    ]
     made.take(Lane.STATE, [figure("tfmemtop_finding", 1, "1", key="notice_gpu_lost", severity="warning")], 2)
     assert wrongs(overview(made, 2)) == {"1": "gpu lost", "0": ""}
 

@@ -1,9 +1,12 @@
 """What a real Prometheus answers: the overview, the one GPU, and Prometheus gone and back."""
 
+import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import GIB, Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
 from tests.patience import PATIENCE_S
+from tests.ui.recorded import RECORDINGS
 from tfmemtop.cluster.answers import series
 from tfmemtop.cluster.client import Address, Client, NoAnswer, Trouble
 from tfmemtop.cluster.judge import Judged
@@ -20,7 +24,13 @@ from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.overview import Row, Silence
 from tfmemtop.cluster.queries import Lane, Queries
 from tfmemtop.cluster.watch import Asking, Seen
+from tfmemtop.events import RunEnd, Session
 from tfmemtop.help import topic
+from tfmemtop.metrics.discovery import entry
+from tfmemtop.metrics.page import Page
+from tfmemtop.metrics.watched import Watched
+from tfmemtop.metrics.whose import whose
+from tfmemtop.recording import read
 from tfmemtop.state.views import panels
 from tfmemtop.words.cluster import in_short
 
@@ -250,6 +260,38 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
 
         (leak,) = [one for one in findings_of_figures(gpu.state) if isinstance(one, Leak)]
         assert leak.rise == pytest.approx(4 * 2**20, rel=0.1)
+
+
+@contextmanager
+def pages(folder: Path, names: Sequence[str]) -> Iterator[None]:
+    """The page of each of these recordings of a rank, as it was two seconds before the run's end."""
+    with ExitStack() as stack:
+        for name in names:
+            stream = list(read(RECORDINGS / "ranks" / f"{name}.jsonl.gz").events())
+            end = next(event.t for event in stream if isinstance(event, RunEnd))
+            watched = Watched()
+            watched.take(event for event in stream if event.t < end - 2)
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            page = Page(listener, watched)
+            threading.Thread(target=page.serve_forever, daemon=True).start()
+            stack.callback(page.shutdown)
+            session = next(event for event in stream if isinstance(event, Session))
+            (folder / f"{name}.json").write_text(entry(listener, "vm", whose(session)))
+        yield
+
+
+@pytest.mark.prometheus
+def test_ranks_with_an_old_tensorflow_and_without_one(tmp_path: Path) -> None:
+    """2.16, 2.21, 2.12, of which the pool's size is not known, and a program without TensorFlow: nobody is missing."""
+    names = [f"versions-{rank}" for rank in range(4)]
+    with pages(tmp_path, names), prometheus(tmp_path, 0, [], files=f"{tmp_path}/*.json") as server:
+        server.wait_until("tfmemtop_run_info", 4)
+        server.wait_until("tfmemtop_in_use_high_bytes", 3)
+        seen = complete(Asking(Client(Address.of(server.url)), "90"))
+    assert told(seen) == {"vm:3": "no TensorFlow", "vm:0": "", "vm:1": "", "vm:2": ""}
+    rows = {one.row.rank: one.row for one in seen.overview.rows}
+    assert all(0 < (rows[rank].in_use or 0) < 8 * 2**20 and rows[rank].limit == GIB // 2 for rank in "012")
+    assert rows["3"].in_use is None
 
 
 @pytest.mark.prometheus

@@ -17,6 +17,7 @@ from tfmemtop.engine.sources.outside.injection import Unfit, unfit
 from tfmemtop.events import (
     Allocator,
     Census,
+    CensusNow,
     Effective,
     Functions,
     Holders,
@@ -192,6 +193,7 @@ SETUP = (
     "def step(): weights.assign_sub(rate * tf.matmul(tf.ones([256, 256]), weights))",
     "step = tf.function(step)",
     "[step() for _ in range(3)] and None",
+    "kept = tf.ones([300, 300])",
 )
 
 
@@ -219,6 +221,10 @@ async def test_what_was_made_before_is_known_and_figures_are_the_script_s_own(en
         now = len(screen.all(Allocator))
         reading = await screen.until(Allocator, lambda one: one in screen.all(Allocator)[now:])
         assert (reading.in_use, reading.peak) == (figures["current"], figures["peak"])
+
+        await screen.client.send(CensusNow(pid=target.pid, tensors=True))
+        look = await screen.until(Census, lambda one: bool(one.tensors))
+        assert ("tensors", 360_000) in {(one.kind, one.bytes) for one in look.largest}
 
         probe = await screen.until(Probe, lambda one: one.state in ("loaded", "unavailable", "failed"))
         if probe.state != "loaded":

@@ -111,7 +111,7 @@ def test_of_a_process_that_the_hook_was_put_into_it_is_said_what_is_still_unknow
 def test_each_reason_why_the_hook_is_not_put_in_has_words(state: InjectionState) -> None:
     event = events.Injection(t=1.0, pid=100, state=state, detail="3.13")
     text = sentence(event)
-    assert "{" not in text and text.endswith(".")
+    assert "{" not in text and text.endswith(".") and text.count("tfmemtop --") < 2
     assert refusal(100, state, "3.13").count("\n") == 0
     found = folded(told(0.9, OutsideState.READING), event)
     [one] = [one for one in findings(found) if isinstance(one, ReadFromOutside)]

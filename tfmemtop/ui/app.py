@@ -7,7 +7,6 @@ answer to a key) is drawn within a tenth of a second.
 
 import asyncio
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -21,13 +20,11 @@ from tfmemtop.session.session import SIGNALLED, Session
 from tfmemtop.session.source import Batch, Source
 from tfmemtop.state import State
 from tfmemtop.ui.choices import Choices
-from tfmemtop.ui.draw.palette import ASCII, UNICODE
-from tfmemtop.ui.driver import TerminalDriver, driver_class
+from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, Key
 from tfmemtop.ui.map_wishes import MapWishes
 from tfmemtop.ui.next_run_actions import NextRunActions
 from tfmemtop.ui.pace import Pace
-from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.ui.panels.output_panel import OutputPanel
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.pool_screens import PoolScreens
@@ -54,11 +51,6 @@ if TYPE_CHECKING:
 class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
     """Wires the session to the screens: what comes is drawn, what keys ask for is done."""
 
-    ENABLE_COMMAND_PALETTE = False
-    CSS = """
-    Screen { layout: vertical; background: ansi_default; color: ansi_default; }
-    ModalScreen { background: transparent; }
-    """
     # In a replay its own keys come before a panel's: space plays, as in every player.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key.keys, _bound(key), key.help, show=False, priority=key.replay) for key in KEYS
@@ -66,12 +58,8 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
 
     def __init__(self, source: Source, options: UiOptions, choices: Choices | None = None) -> None:
         """*choices* are those of the screen before."""
-        super().__init__(driver_class(), ansi_color=True)
-        self.animation_level = "none"
-        self.ascii_only = options.ascii
-        self.color = options.color
+        super().__init__(options)
         self.session = Session(source, readonly=options.readonly, outside=options.outside)
-        self.glyphs = ASCII if options.ascii else UNICODE
         self.keys = [key for key in KEYS if self._has(key)]
         # In a replay, its bar names the keys that move it.
         footer = [key for key in self.keys if key.footer and not key.replay]
@@ -173,11 +161,6 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         """A signal asks us to end: leave at once, without a question; the script goes on."""
         self.exit(Outcome(SIGNALLED + number, left_running=self.session.script_goes_on))
 
-    def give_terminal_back(self) -> None:
-        """The last resort of a screen that does not end by itself."""
-        if isinstance(self._driver, TerminalDriver):
-            self._driver.give_back()
-
     def action_leave(self) -> None:
         """Quit; of a running script ask what becomes of it."""
         from tfmemtop.ui.screens.run_dialogs import leave_dialog
@@ -254,18 +237,6 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
 
     # Other screens.
 
-    def action_picture(self) -> None:
-        """Offer to write what is seen now into a file."""
-        from tfmemtop.ui.screens.picture_dialog import picture_dialog
-        from tfmemtop.words.dialogs import picture_written
-
-        def written(path: Path | None) -> None:
-            if path is not None:
-                self.notify(picture_written(str(path)))
-
-        strips = self.screen._compositor.render_strips()
-        self.push_screen(picture_dialog(strips, self.size.width, self.glyphs), written)
-
     def action_help(self) -> None:
         from tfmemtop.ui.screens.help import HelpDialog
 
@@ -329,10 +300,6 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
     def _typed(self, message: OutputPanel.Typed) -> None:
         if self.session.may_change:
             self.session.send(events.Input(text=message.text))
-
-    @on(KeyBar.Pressed)
-    async def _key_clicked(self, message: KeyBar.Pressed) -> None:
-        await self.run_action(message.action)
 
     # The screen itself.
 

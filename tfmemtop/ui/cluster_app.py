@@ -1,6 +1,5 @@
 """The app of the cluster: draws what the watch sees, and opens one GPU."""
 
-from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -10,25 +9,17 @@ from textual.screen import ModalScreen, Screen
 from tfmemtop.cluster.watch import Seen, Watch
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.ui.cluster_keys import KEYS
-from tfmemtop.ui.draw.palette import ASCII, UNICODE
-from tfmemtop.ui.driver import TerminalDriver, driver_class
 from tfmemtop.ui.panels.cluster_table import ClusterTable
-from tfmemtop.ui.panels.key_bar import KeyBar
+from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.ui.screens.cluster_screen import ClusterScreen
 from tfmemtop.ui.screens.gpu_screen import GpuScreen
-from tfmemtop.ui.sturdy import SturdyApp
 
 SIGNALLED = 128
 
 
-class ClusterApp(SturdyApp):
+class ClusterApp(ScreenApp):
     """Nothing here changes anything: Prometheus is asked, and that is all."""
 
-    ENABLE_COMMAND_PALETTE = False
-    CSS = """
-    Screen { layout: vertical; background: ansi_default; color: ansi_default; }
-    ModalScreen { background: transparent; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key.keys, key.action, key.help, show=False)
         for key in KEYS
@@ -36,13 +27,9 @@ class ClusterApp(SturdyApp):
     ]
 
     def __init__(self, watch: Watch, options: UiOptions, *, job: str | None) -> None:
-        super().__init__(driver_class(), ansi_color=True)
-        self.animation_level = "none"
-        self.ascii_only = options.ascii
+        super().__init__(options)
         self.watch_ = watch
-        self.glyphs = ASCII if options.ascii else UNICODE
         self.seen = Seen()
-        self._color = options.color
         self.main = ClusterScreen(watch.client.address.url, job, glyphs=self.glyphs)
 
     def get_default_screen(self) -> Screen[None]:
@@ -76,32 +63,16 @@ class ClusterApp(SturdyApp):
         judged = next((one for one in self.seen.overview.rows if one.row is message.row), None)
         if judged is not None:
             interval_s = max(2.0, self.watch_.interval_s)
-            screen = GpuScreen(self.watch_.client, judged, interval_s, glyphs=self.glyphs, color=self._color)
+            screen = GpuScreen(self.watch_.client, judged, interval_s, glyphs=self.glyphs, color=self.color)
             self.push_screen(screen, lambda _: self.redraw())
 
     def action_refresh(self) -> None:
         self.watch_.hurry()
 
-    def action_picture(self) -> None:
-        """Offer to write what is seen now into a file."""
-        from tfmemtop.ui.screens.picture_dialog import picture_dialog
-        from tfmemtop.words.dialogs import picture_written
-
-        def written(path: Path | None) -> None:
-            if path is not None:
-                self.notify(picture_written(str(path)))
-
-        strips = self.screen._compositor.render_strips()
-        self.push_screen(picture_dialog(strips, self.size.width, self.glyphs), written)
-
     def action_help(self) -> None:
         from tfmemtop.ui.screens.cluster_help import ClusterHelp
 
         self.push_screen(ClusterHelp(glyphs=self.glyphs))
-
-    @on(KeyBar.Pressed)
-    async def _key_clicked(self, message: KeyBar.Pressed) -> None:
-        await self.run_action(message.action)
 
     # How it ends.
 
@@ -119,8 +90,3 @@ class ClusterApp(SturdyApp):
     def end_for(self, number: int) -> None:
         """A signal asks us to end."""
         self.exit(Outcome(SIGNALLED + number))
-
-    def give_terminal_back(self) -> None:
-        """The last resort of a screen that does not end by itself."""
-        if isinstance(self._driver, TerminalDriver):
-            self._driver.give_back()

@@ -10,7 +10,7 @@ from tfmemtop.session.next_run import NextRun
 from tfmemtop.session.session import Session
 from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import Glyphs
-from tfmemtop.ui.sturdy import SturdyApp
+from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.words import kernels
 
 _LOOK_S = 1.0
@@ -20,7 +20,7 @@ RecordingOf = Callable[[str], Path | None]
 """As in :class:`tfmemtop.options.UiOptions`."""
 
 
-class KernelActions(SturdyApp):
+class KernelActions(ScreenApp):
     """A part of the app."""
 
     session: Session

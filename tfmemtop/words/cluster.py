@@ -18,6 +18,7 @@ _SHORT = {
 }
 _SILENT = {Silence.DOWN: "down", Silence.OLD: "old", Silence.GONE: "gone"}
 ENDED = "ended"
+_NOTICE = "notice_"
 
 
 def in_short(judged: Judged) -> str:
@@ -41,7 +42,11 @@ def _short(wrong: Wrong) -> str:
         return f"{wrong.share * 100:.0f}% slower"
     if wrong.silence is Silence.ENDED:
         return ENDED
-    return _SHORT.get(wrong.kind) or safe(wrong.key.removeprefix("notice_").replace("_", " "))
+    return _SHORT.get(wrong.kind) or _plain(wrong.key)
+
+
+def _plain(key: str) -> str:
+    return safe(key.removeprefix(_NOTICE).replace("_", " "))
 
 
 def at_length(row: Row, wrong: Wrong) -> str:
@@ -69,7 +74,9 @@ def at_length(row: Row, wrong: Wrong) -> str:
 
 
 def remark(key: str) -> str:
-    """That its tfmemtop has found *key*."""
+    """That its tfmemtop has found *key*, or given a notice of that name, which is in no list of findings."""
+    if key.startswith(_NOTICE):
+        return f"Its tfmemtop reports: {_plain(key)}. Its own screen says more."
     return f"Its tfmemtop reports the finding {safe(key)}: see tfmemtop help findings, or its own screen."
 
 

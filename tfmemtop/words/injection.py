@@ -22,7 +22,10 @@ _SAID: dict[InjectionState, tuple[str, str]] = {
         _START,
     ),
     S.NOT_PYTHON: ("its program is {detail}, and not a Python interpreter", _START),
-    S.OTHER_USER: ("it belongs to another user", "start tfmemtop as that user"),
+    S.OTHER_USER: (
+        "it belongs to another user",
+        "start tfmemtop as that user; if only root may read it: sysctl kernel.yama.ptrace_scope=0, as root",
+    ),
     S.ELSEWHERE: (
         "it sees other files than tfmemtop does, as a process in a container does",
         "install and start tfmemtop in there",
@@ -51,14 +54,14 @@ def refusal(pid: int, state: InjectionState, detail: str) -> str:
     said = say_injection(state, detail)
     helps = f"; what helps: {said.remedy}" if said.remedy else ""
     outside = f"from outside it is read by: tfmemtop attach {pid}"
-    return f"the hook cannot be put into process {pid}: {said.line}{helps}; {outside}"
+    return f"the hook cannot be put into process {pid}: {said.text}{helps}; {outside}"
 
 
 def sentence(event: Injection) -> str:
     """The same as a sentence or two."""
     said = say_injection(event.state, event.detail)
     text = (
-        f"{said.line[:1].upper()}{said.line[1:]}." if event.state.under_way else f"The hook is not in it: {said.line}."
+        f"{said.text[:1].upper()}{said.text[1:]}." if event.state.under_way else f"The hook is not in it: {said.text}."
     )
     return text + (f" What helps: {said.remedy}." if said.remedy else "")
 

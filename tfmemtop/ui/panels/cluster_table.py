@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 from rich.segment import Segment
-from textual import events as textual_events
 from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 from textual.message import Message
@@ -11,35 +10,19 @@ from textual.message import Message
 from tfmemtop.cluster.judge import Judged
 from tfmemtop.cluster.overview import Pool, Row
 from tfmemtop.cluster.watch import Seen
-from tfmemtop.ui.draw.lines import Line, Panel, fit
+from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import DIM, Glyphs
 from tfmemtop.ui.panels.cluster_rows import Layout, Order, header, lay_out, longest, matching, row_line, sort
 from tfmemtop.ui.panels.key_bar import Hints
-from tfmemtop.ui.panels.process_filter import FilterPrompt
+from tfmemtop.ui.panels.row_table import TOP, RowTable
 from tfmemtop.words import cluster as words
 from tfmemtop.words.keys import FILTERING
 
-_TOP = 2
-"""Lines above the first row: title and header."""
 
-
-class ClusterTable(Panel, can_focus=True):
+class ClusterTable(RowTable[Order]):
     """The table. It asks for the one GPU by a message."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "edge(-1)", show=False),
-        Binding("end", "edge(1)", show=False),
-        Binding("full_stop,f6", "sort(1)", show=False),
-        Binding("comma", "sort(-1)", show=False),
-        Binding("I", "invert", show=False),
-        Binding("slash,f4", "filter", show=False),
-        Binding("enter", "open", show=False),
-        Binding("escape", "clear", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
 
     class Opened(Message):
         """The user wants to see the GPU of *row*."""
@@ -52,16 +35,11 @@ class ClusterTable(Panel, can_focus=True):
         """Another row is chosen."""
 
     def __init__(self, job: str | None, *, glyphs: Glyphs) -> None:
-        super().__init__(glyphs=glyphs)
-        self.order = Order()
-        self.filter = FilterPrompt(self)
+        super().__init__(Order(), glyphs=glyphs)
         self.seen = Seen()
         self._job = job
         self._rows: list[Judged] | None = None  # filtered and sorted; None until they are needed
         self._chosen: Pool | None = None  # None: the first row, whichever that is
-        self._index = 0
-        self._top = 0
-        self._follow = True  # keep the selected row in view; off while the wheel looks elsewhere
         self._layout = Layout(())
         self._needed: dict[str, int] = {}
 
@@ -96,10 +74,8 @@ class ClusterTable(Panel, can_focus=True):
     def build(self, width: int, height: int) -> list[Line]:
         rows = self.rows
         self._layout = lay_out(width, self._needed)
-        room = max(0, height - _TOP)
-        if self._follow:
-            self._top = clamp(self._top, self._index - max(1, room) + 1, self._index)
-        self._top = clamp(self._top, 0, max(0, len(rows) - room))
+        room = max(0, height - TOP)
+        self.keep_in_view(len(rows), room)
         lines = [self._title(width, len(rows)), header(self._layout, self.order)]
         lines += [
             row_line(rows[index], self._layout, self.glyphs, chosen=index == self._index)
@@ -135,7 +111,15 @@ class ClusterTable(Panel, can_focus=True):
         self._index = clamp(self._index, 0, max(0, len(rows) - 1)) if found is None else found
         self._chosen = rows[self._index].row.key if rows else self._chosen
 
-    def _select(self, index: int) -> None:
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    def column_at(self, x: int) -> str | None:
+        column = self._layout.at(x)
+        return column.name if column else None
+
+    def select(self, index: int) -> None:
         if self.rows:
             self._index = clamp(index, 0, len(self.rows) - 1)
             # At the top the cursor stays with whatever is worst.
@@ -145,85 +129,12 @@ class ClusterTable(Panel, can_focus=True):
         self.post_message(self.Moved())
 
     def rearrange(self) -> None:
-        """Draw the rows anew: their order, or which of them are shown, has changed."""
         self._rows = None
         self._follow = True
         self.redraw()
         self.post_message(self.Moved())
 
-    def action_move(self, count: int) -> None:
-        self._select(self._index + count)
-
-    def action_page(self, count: int) -> None:
-        self._select(self._index + count * max(1, self.size.height - _TOP - 1))
-
-    def action_edge(self, side: int) -> None:
-        self._select(len(self.rows) if side > 0 else 0)
-
-    # Order and filter.
-
-    def action_sort(self, count: int) -> None:
-        self.order = self.order.step(count)
-        self.rearrange()
-
-    def action_invert(self) -> None:
-        self.order = self.order.by(self.order.column)
-        self.rearrange()
-
-    def action_filter(self) -> None:
-        """Type a filter: Enter keeps it, Esc clears it."""
-        self.focus()
-        self.filter.begin()
-
-    def action_clear(self) -> None:
-        """Clear the filter."""
-        self.filter.set("")
-
-    def check_consume_key(self, key: str, character: str | None) -> bool:
-        return self.filter.typing and character is not None and character.isprintable()
-
-    def on_key(self, event: textual_events.Key) -> None:
-        if self.filter.typing:
-            self.filter.press(event)
-
-    def on_paste(self, event: textual_events.Paste) -> None:
-        if self.filter.typing:
-            event.stop()
-            self.filter.paste(event.text)
-
-    def on_blur(self) -> None:
-        if self.filter.typing:
-            self.filter.keep()
-        self.redraw()
-
-    def on_focus(self) -> None:
-        self.redraw()
-
     def action_open(self) -> None:
         """See the GPU of the chosen row."""
         if chosen := self.selected:
             self.post_message(self.Opened(chosen.row))
-
-    # The mouse.
-
-    def on_click(self, click: textual_events.Click) -> None:
-        if click.y == 1 and (column := self._layout.at(click.x)):
-            self.order = self.order.by(column.name)
-            self.rearrange()
-        index = self._top + click.y - _TOP
-        if click.y >= _TOP and index < len(self.rows):
-            self._select(index)
-            if click.chain == 2:
-                self.action_open()
-
-    def on_mouse_scroll_down(self, event: textual_events.MouseScrollDown) -> None:
-        self._scroll(event, 3)
-
-    def on_mouse_scroll_up(self, event: textual_events.MouseScrollUp) -> None:
-        self._scroll(event, -3)
-
-    def _scroll(self, event: textual_events.MouseEvent, count: int) -> None:
-        event.stop()
-        self._follow = False
-        self._top += count
-        self.redraw()

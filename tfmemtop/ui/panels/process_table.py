@@ -12,10 +12,9 @@ from tfmemtop.state import State
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.state.users import UserRow, users
 from tfmemtop.state.waiting import waiting
-from tfmemtop.ui.draw.lines import Line, Panel, fit
+from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import DIM, UNICODE, Glyphs
 from tfmemtop.ui.panels.key_bar import Hints
-from tfmemtop.ui.panels.process_filter import FilterPrompt
 from tfmemtop.ui.panels.process_rows import (
     Cursor,
     Layout,
@@ -29,6 +28,7 @@ from tfmemtop.ui.panels.process_rows import (
     sort,
     tree,
 )
+from tfmemtop.ui.panels.row_table import TOP, RowTable
 from tfmemtop.ui.panels.user_rows import user_lines
 from tfmemtop.ui.screens.drawn import Changed
 from tfmemtop.words import panels
@@ -37,30 +37,18 @@ from tfmemtop.words.keys import COLUMN_KEYS, FILTERING, ORDER_KEYS
 from tfmemtop.words.refusals import HAS_ENDED
 from tfmemtop.words.safe import safe
 
-_TOP = 2
-"""Lines above the first row: title and header."""
 _CUT_STEP = 8
 _CUT_MOST = 4096
 
 
-class ProcessTable(Panel, can_focus=True):
+class ProcessTable(RowTable[Order]):
     """The table. It asks for details and signals by messages, and itself does nothing to a process."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "edge(-1)", show=False),
-        Binding("end", "edge(1)", show=False),
         Binding("left", "cut(-1)", "command to the left", show=False),
         Binding("right", "cut(1)", "command to the right", show=False),
-        Binding("full_stop,f6", "sort(1)", "sort by the next column", show=False),
-        Binding("comma", "sort(-1)", "sort by the column before", show=False),
-        Binding("I", "invert", "invert the order", show=False),
         Binding("o", "order", "sort by the column of the next key", show=False),
         Binding("u", "users", "sum by user", show=False),
-        Binding("slash,f4", "filter", "filter", show=False),
         Binding("f5,t", "tree", "tree", show=False),
         Binding("space", "tag", "tag", show=False),
         Binding("U", "untag", "untag all", show=False),
@@ -92,9 +80,7 @@ class ProcessTable(Panel, can_focus=True):
             self.pids = pids
 
     def __init__(self, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
-        super().__init__(glyphs=glyphs, id=id)
-        self.order = Order()
-        self.filter = FilterPrompt(self)
+        super().__init__(Order(), glyphs=glyphs, id=id)
         self.as_tree = False
         self.by_user = False
         self._user = 0  # the one that is chosen
@@ -103,9 +89,6 @@ class ProcessTable(Panel, can_focus=True):
         self._rows: list[ProcessRow] | None = None  # of the newest state; None until they are needed
         self._placed: list[Placed] | None = None  # those in view order
         self._chosen: RowKey | None = None  # None: the first row, whichever that is
-        self._index = 0
-        self._top = 0
-        self._follow = True  # keep the selected row in view; off while the wheel looks elsewhere
         self._cut = 0
         self._layout = Layout(())
 
@@ -147,8 +130,8 @@ class ProcessTable(Panel, can_focus=True):
             return self._build_users(width, height)
         placed = self.placed
         self._layout = lay_out(width, bool(self.state.devices), waiting(self.state) is None)
-        room = max(0, height - _TOP)
-        self._keep_in_view(len(placed), room)
+        room = max(0, height - TOP)
+        self.keep_in_view(len(placed), room)
         lines = [self._title(width, len(placed)), header(self._layout, width, self.order, self._cut)]
         for index in range(self._top, min(len(placed), self._top + room)):
             item = placed[index]
@@ -167,7 +150,7 @@ class ProcessTable(Panel, can_focus=True):
     def _build_users(self, width: int, height: int) -> list[Line]:
         found = self.users
         self._user = clamp(self._user, 0, max(0, len(found) - 1))
-        self._top = max(0, self._user - max(1, height - _TOP) + 1)
+        self._top = max(0, self._user - max(1, height - TOP) + 1)
         title = self.title_line(width, f"Users {len(found)}", panels.BY_USER, chosen=self.has_focus)
         chosen = self._user if self.has_focus else -1
         return [title, *user_lines(found, width, height - 1, self._top, chosen, self.glyphs)]
@@ -209,12 +192,19 @@ class ProcessTable(Panel, can_focus=True):
         self._index = same if same is not None else clamp(self._index, 0, max(0, len(keys) - 1))
         self._chosen = keys[self._index] if keys else self._chosen
 
-    def _keep_in_view(self, count: int, room: int) -> None:
-        if self._follow:
-            self._top = clamp(self._top, self._index - max(1, room) + 1, self._index)
-        self._top = clamp(self._top, 0, max(0, count - room))
+    @property
+    def count(self) -> int:
+        return len(self.users) if self.by_user else len(self.placed)
 
-    def _select(self, index: int) -> None:
+    @property
+    def at(self) -> int:
+        return self._user if self.by_user else self._index
+
+    def column_at(self, x: int) -> str | None:
+        column = None if self.by_user else self._layout.at(x)
+        return column.name if column else None
+
+    def select(self, index: int) -> None:
         if self.by_user:
             self._user = clamp(index, 0, max(0, len(self.users) - 1))
         elif self.placed:
@@ -224,33 +214,15 @@ class ProcessTable(Panel, can_focus=True):
         self.redraw()
 
     def rearrange(self) -> None:
-        """Draw the rows anew: their order, or which of them are shown, has changed."""
         self._placed = None
         self._follow = True
         self.redraw()
-
-    def action_move(self, count: int) -> None:
-        self._select((self._user if self.by_user else self._index) + count)
-
-    def action_page(self, count: int) -> None:
-        self._select((self._user if self.by_user else self._index) + count * max(1, self.size.height - _TOP - 1))
-
-    def action_edge(self, side: int) -> None:
-        self._select(len(self.rows) if side > 0 else 0)
 
     def action_cut(self, count: int) -> None:
         self._cut = clamp(self._cut + count * _CUT_STEP, 0, _CUT_MOST)
         self.redraw()
 
     # Order, filter, tree, tags
-
-    def action_sort(self, count: int) -> None:
-        self.order = self.order.step(count)
-        self.rearrange()
-
-    def action_invert(self) -> None:
-        self.order = self.order.by(self.order.column)
-        self.rearrange()
 
     def action_order(self) -> None:
         """The next key names the column to sort by, its capital the other direction; as in nvitop."""
@@ -276,17 +248,12 @@ class ProcessTable(Panel, can_focus=True):
         self.as_tree = not self.as_tree
         self.rearrange()
 
-    def action_filter(self) -> None:
-        """Take the keys and type a filter: Enter keeps it, Esc clears it."""
-        self.focus()
-        self.filter.begin()
-
     def action_tag(self) -> None:
         if self.by_user:
             return
         if row := self.selected:
             self.tagged ^= {row.pid}
-            self._select(self._index + 1)
+            self.select(self._index + 1)
 
     def action_untag(self) -> None:
         self.tagged.clear()
@@ -302,33 +269,24 @@ class ProcessTable(Panel, can_focus=True):
             self.action_untag()
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        return (self.filter.typing or self._ordering) and character is not None and character.isprintable()
+        ordering = self._ordering and character is not None and character.isprintable()
+        return ordering or super().check_consume_key(key, character)
 
     def on_key(self, event: textual_events.Key) -> None:
         if self._ordering:
             self._order_by(event.character or "")
             event.stop()
             event.prevent_default()
-        elif self.filter.typing:
-            self.filter.press(event)
-
-    def on_paste(self, event: textual_events.Paste) -> None:
-        if self.filter.typing:
-            event.stop()
-            self.filter.paste(event.text)
-
-    def on_focus(self) -> None:
-        self.redraw()
 
     def on_blur(self) -> None:
         if self._ordering:
             self._ordering = False
             self.post_message(Changed())
-        if self.filter.typing:
-            self.filter.keep()
-        self.redraw()
 
     # What is asked of the app
+
+    def action_open(self) -> None:
+        self.action_details()
 
     def action_details(self) -> None:
         """All about the selected process; of a user, the processes."""
@@ -354,27 +312,3 @@ class ProcessTable(Panel, can_focus=True):
             self.post_message(self.Signal(alive))
         elif pids:
             self.notify(HAS_ENDED, timeout=3)
-
-    # The mouse
-
-    def on_click(self, click: textual_events.Click) -> None:
-        if click.y == 1 and not self.by_user and (column := self._layout.at(click.x)):
-            self.order = self.order.by(column.name)
-            self.rearrange()
-        index = self._top + click.y - _TOP
-        if click.y >= _TOP and index < (len(self.users) if self.by_user else len(self.placed)):
-            self._select(index)
-            if click.chain == 2:
-                self.action_details()
-
-    def on_mouse_scroll_down(self, event: textual_events.MouseScrollDown) -> None:
-        self._look(event, 3)
-
-    def on_mouse_scroll_up(self, event: textual_events.MouseScrollUp) -> None:
-        self._look(event, -3)
-
-    def _look(self, event: textual_events.MouseEvent, count: int) -> None:
-        event.stop()
-        self._follow = False
-        self._top += count
-        self.redraw()

@@ -182,7 +182,7 @@ def _read(said: str) -> Unfit | None:
         return Unfit(S.OLD_PYTHON, said[4:])
     if said.startswith("PermissionError"):
         return Unfit(S.NOT_ALLOWED)
-    if "not enabled" in said or "disabled" in said:
+    if "not enabled" in said or "compiled in" in said:
         return Unfit(S.DISABLED)
     return Unfit(S.FAILED, " ".join(said.split())[-300:])
 

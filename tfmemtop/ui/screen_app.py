@@ -1,0 +1,49 @@
+"""What the app of a session and that of a cluster have in common: look, terminal, and keys for every screen."""
+
+from pathlib import Path
+
+from textual import on
+
+from tfmemtop.options import UiOptions
+from tfmemtop.ui.draw.palette import ASCII, UNICODE
+from tfmemtop.ui.driver import TerminalDriver, driver_class
+from tfmemtop.ui.panels.key_bar import KeyBar
+from tfmemtop.ui.sturdy import SturdyApp
+
+
+class ScreenApp(SturdyApp):
+    """Draws on the user's terminal, in its colours."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { layout: vertical; background: ansi_default; color: ansi_default; }
+    ModalScreen { background: transparent; }
+    """
+
+    def __init__(self, options: UiOptions) -> None:
+        super().__init__(driver_class(), ansi_color=True)
+        self.animation_level = "none"
+        self.ascii_only = options.ascii
+        self.color = options.color
+        self.glyphs = ASCII if options.ascii else UNICODE
+
+    def give_terminal_back(self) -> None:
+        """The last resort of a screen that does not end by itself."""
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.give_back()
+
+    def action_picture(self) -> None:
+        """Offer to write what is seen now into a file."""
+        from tfmemtop.ui.screens.picture_dialog import picture_dialog
+        from tfmemtop.words.dialogs import picture_written
+
+        def written(path: Path | None) -> None:
+            if path is not None:
+                self.notify(picture_written(str(path)))
+
+        strips = self.screen._compositor.render_strips()
+        self.push_screen(picture_dialog(strips, self.size.width, self.glyphs), written)
+
+    @on(KeyBar.Pressed)
+    async def _key_clicked(self, message: KeyBar.Pressed) -> None:
+        await self.run_action(message.action)
