@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.patience import PATIENCE_S
+from tfmemtop.engine.process.injection import path_with_hook
 
 INJECT = Path(__file__).parents[2] / "tfmemtop" / "inject"
 
@@ -137,8 +138,7 @@ def environment(monitor: Monitor | None, **more: str) -> dict[str, str]:
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "TF"))}
     variables |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", **POOL, **more}
     if monitor is not None:
-        own = variables.get("PYTHONPATH")  # of which an empty part is the working directory
-        variables["PYTHONPATH"] = f"{INJECT}:{own}" if own else str(INJECT)
+        variables["PYTHONPATH"] = path_with_hook(variables.get("PYTHONPATH", ""))
         variables |= {"TFMEMTOP_SOCKET": str(monitor.path)}
         variables.setdefault("TFMEMTOP_INTERVAL", "0.02")
     return variables

@@ -1,6 +1,7 @@
 """Every Python of the watched command starts as it would without the hook."""
 
 import shutil
+import venv
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -125,6 +126,38 @@ def test_it_leaves_the_path_as_it_would_be(
         own = ":".join(part for part in value.split(":") if part.rstrip("/") != str(INJECT))
         bare = start(None, *options, look, **({"PYTHONPATH": own} if own else {}))
         assert outcome(bare) == outcome(start(monitor, *options, look, PYTHONPATH=value)), path
+
+
+@pytest.mark.parametrize("own", [None, "", "/y"])
+@pytest.mark.parametrize("lengthened", ["{0}:/x", "/x:{0}", "{0}:{cwd}/x", "{0}::/x", "/x:{cwd}:{0}"])
+def test_a_script_lengthens_the_path_of_its_children(
+    monitor: Monitor, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, lengthened: str
+) -> None:
+    """An empty part, as is left where nothing stood before, means the working folder."""
+    monkeypatch.chdir(tmp_path)
+    value = lengthened.format("$PYTHONPATH", cwd=tmp_path)
+    look = script(LOOK)
+    source = f"import os, sys; os.system(f'PYTHONPATH={value} {{sys.executable}} {look}')"
+    bare = start(None, "-c", source, **({} if own is None else {"PYTHONPATH": own}))
+    hooked = start(monitor, "-c", source, **({} if own is None else {"PYTHONPATH": own}))
+    assert outcome(bare) == outcome(hooked)
+
+
+def test_what_packages_import_at_the_start_is_not_looked_for_in_the_working_folder(
+    monitor: Monitor, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in ``.pth`` files of environments, which are read before the hook."""
+    venv.create(tmp_path / "venv")
+    python = str(tmp_path / "venv" / "bin" / "python")
+    (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    (packages / "some.pth").write_text("import fractions, enum")
+    work = tmp_path / "work"
+    work.mkdir()
+    for name in ("fractions", "enum"):
+        (work / f"{name}.py").write_text("print('the script has it')")
+    monkeypatch.chdir(work)
+    look = script(LOOK)
+    assert outcome(start(None, look, python=python)) == outcome(start(monitor, look, python=python))
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.4", "3.6", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])

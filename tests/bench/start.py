@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.bench.table import Row, likely
 from tests.bench.terminal import Terminal, private_sessions
 from tests.bench.yardstick import against, textual_s
-from tfmemtop.engine.process.injection import INJECT
+from tfmemtop.engine.process.injection import ALONE
 
 BOUND_ADDED = 0.3
 """Times ``python -c pass`` without it."""
@@ -31,7 +31,7 @@ def _hook(pairs: int) -> Row:
     with private_sessions() as folder:
         hooked = {
             **bare,
-            "PYTHONPATH": str(INJECT),
+            "PYTHONPATH": ALONE,
             "TFMEMTOP_SOCKET": str(folder / "hook.sock"),
             "TFMEMTOP_INTERVAL": "0.1",
             "TFMEMTOP_SETTINGS": '{"growth":null,"memory_limit":null}',

@@ -77,7 +77,7 @@ FILTERS: dict[str, Callable[[bytes], bytes]] = {
     "times": _substitute(rb"\d+\.\d+", b"T"),
     "sorted": _sort_lines,
     # What the README names as ours in the environment, and only that.
-    "environment": _substitute(rb"(?m)^TFMEMTOP_[A-Z_]+=.*\n|(?<=^PYTHONPATH=)[^:\r\n]*/tfmemtop/inject:?", b""),
+    "environment": _substitute(rb"(?m)^TFMEMTOP_[A-Z_]+=.*\n|(?<=^PYTHONPATH=)[^:\r\n]*/tfmemtop/inject[/.]*:?", b""),
     "no-pythonpath": _substitute(rb"(?m)^PYTHONPATH=\r?\n", b""),
     # TensorFlow's log: month and day, time and thread.
     "log": _substitute(rb"(?m)^([IWEF])\d{4} [0-9:.]+ +\d+ ", rb"\1 "),

@@ -265,6 +265,7 @@ class Agent:
         try:
             found = earlier()
             self._census.found_earlier(found.variables)
+            self._functions.found_earlier(found.trainers)
             for graph in found.graphs:
                 self._lines.graph_made(graph)
             for session in found.sessions:

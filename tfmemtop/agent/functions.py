@@ -65,6 +65,7 @@ class Functions:
         self._next = 0.0
         self._known = 0
         self._sent: list[list[Any]] = []
+        self._keras_steps: Optional[int] = None  # of the models that were there before us
 
     def found(self, manager: Any) -> None:
         """TensorFlow's own counting is there."""
@@ -108,7 +109,7 @@ class Functions:
                 name, file, line = place
                 tally = self._tallies.get(reference) or Tally()
                 # Traced before by other means than a call, it may never be traced in one.
-                steps = _steps_untraced(key) if tally.steps == 0 else tally.steps
+                steps = self._steps_untraced(key) if tally.steps == 0 else tally.steps
                 calls = tally.lost + detector._call_count
                 counts.append([name, calls, tally.traces, file, line, steps, tally.anew, tally.told()])
         counts.sort(key=lambda count: -count[1])
@@ -117,9 +118,25 @@ class Functions:
             self._sent = counts
             self._messenger.offer("functions", functions=counts)
 
+    def found_earlier(self, trainers: "list[dict[str, Any]]") -> None:
+        """Keras's models that were made before we came, by their attributes."""
+        # Models within others are not compiled.
+        compiled = [each for each in trainers if each.get("compiled") is True]
+        said = {each[name] for each in compiled for name in _STEPS if type(each.get(name)) is int}
+        self._keras_steps = said.pop() if len(said) == 1 else None
+
     def begin_again(self) -> None:
         """Another engine knows nothing yet."""
         self._sent = []
+
+    def _steps_untraced(self, key: Any) -> Optional[int]:
+        """Steps that a call takes of a function that was not seen being traced: one, except where Keras takes several.
+
+        All its models must agree then, since it is not known which of them has made the function.
+        """
+        name = getattr(key, "co_name", "")
+        several = name.startswith("multi") if name in _KERAS_STEPS else name == "train_function"
+        return self._keras_steps if several else 1
 
     def busiest(self, called: "Callable[[str, int], None]") -> None:
         """Tell *called* the name of the function called most often, and how often it was."""
@@ -145,13 +162,6 @@ def place_of(key: Any) -> "Optional[tuple[str, str, int]]":
         return None
     name = getattr(key, "co_qualname", key.co_name)  # from Python 3.11 on
     return name.rpartition("<locals>.")[2][:_NAME], cells.told(key.co_filename)[-_PATH:], key.co_firstlineno
-
-
-def _steps_untraced(key: Any) -> Optional[int]:
-    """Steps that a call takes of a function that was not seen being traced: one, unless Keras may take several."""
-    name = getattr(key, "co_name", "")
-    several = name.startswith("multi") if name in _KERAS_STEPS else name == "train_function"
-    return None if several else 1
 
 
 def _is_partial(kind: type) -> bool:

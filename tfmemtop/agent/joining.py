@@ -32,6 +32,10 @@ _METRICS: "tuple[_Place, ...]" = (
     ("keras.src.metrics.metric", "Metric"),
     ("tf_keras.src.metrics.base_metric", "Metric"),
 )
+_TRAINERS: "tuple[_Place, ...]" = (
+    ("keras.src.trainers.trainer", "BaseTrainer"),
+    ("keras.src.trainers.trainer", "Trainer"),
+)
 _THEIRS = ("_variables", "_trainable_weights", "_non_trainable_weights")
 """Attributes in which optimizers and metrics keep their variables."""
 
@@ -50,6 +54,7 @@ class Earlier(NamedTuple):
     variables: "list[Variable]"
     graphs: "list[Any]"
     sessions: "list[Any]"
+    trainers: "list[dict[str, Any]]"  # the attributes of Keras's models
 
 
 def remember(context: Any, agent: Any) -> None:
@@ -81,7 +86,9 @@ def earlier() -> Earlier:
     """Look for what was made before."""
     made, graphs, sessions = _classes(_MADE), _classes(_GRAPHS), _classes(_SESSIONS)
     keras, optimizers, metrics = _classes(_KERAS), _classes(_OPTIMIZERS), _classes(_METRICS)
-    found = [reference() for reference in _alive({*made, *graphs, *sessions, *keras, *optimizers, *metrics})]
+    trainers = _classes(_TRAINERS)
+    kinds_sought = made | graphs | sessions | keras | optimizers | metrics | trainers
+    found = [reference() for reference in _alive(kinds_sought)]
     paths: dict[int, str] = {}
     kinds: dict[int, str] = {}
     for each in found:
@@ -97,6 +104,7 @@ def earlier() -> Earlier:
         [Variable(each, kinds.get(id(each), VARIABLES), paths.get(id(each))) for each in found if _of(each, made)],
         [each for each in found if _of(each, graphs)],
         [each for each in found if _of(each, sessions)],
+        [_attributes(each) for each in found if _of(each, trainers)],
     )
 
 

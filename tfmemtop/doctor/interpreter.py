@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tfmemtop.doctor.check import Fact
-from tfmemtop.engine.process.injection import INJECT
+from tfmemtop.engine.process.injection import path_with_hook
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:-dbg|t|d)?")
 _KEPT = "IESsP"  # options of Python's own that bear on what it finds at its start
@@ -127,9 +127,8 @@ def resolve(command: Sequence[str], environment: Mapping[str, str], cwd: Path, d
 def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter | Unclear:
     """What the Python says of itself with the hook on its way, or why it says nothing."""
     environment = dict(start.environment)
-    users = environment.get("PYTHONPATH")
     if environment.pop(_CLEANED, None) is None:
-        environment["PYTHONPATH"] = f"{INJECT}{os.pathsep}{users}" if users else str(INJECT)
+        environment["PYTHONPATH"] = path_with_hook(environment.get("PYTHONPATH", ""))
         environment["TFMEMTOP_SOCKET"] = "/dev/null/doctor"  # nobody listens, and nothing is to be said
     try:
         process = subprocess.Popen(

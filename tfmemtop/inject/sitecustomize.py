@@ -42,17 +42,29 @@ _STAND_INS = ("ctypes", "functools", "json", "struct", "typing")
 
 def _step_aside():  # type: () -> None
     """Let the interpreter find the next ``sitecustomize``. What that raises passes to ``site``, as without us."""
-    if _FOLDER in sys.path and os.environ.get("PYTHONPATH") == _FOLDER + os.pathsep:
-        # The user has none. The empty part after ours would mean the working folder.
-        place = sys.path.index(_FOLDER) + 1
-        if sys.path[place : place + 1] in ([""], [_working_folder()]):
-            del sys.path[place]
-    sys.path[:] = [entry for entry in sys.path if entry != _FOLDER]
-    for entry in [entry for entry in sys.path_importer_cache if entry.rstrip("/") == _FOLDER]:  # as it was written
+    place = sys.path.index(_FOLDER) if _FOLDER in sys.path else 0
+    before, after = sys.path[:place], [entry for entry in sys.path[place:] if entry != _FOLDER]
+    working = _working_folder() if _stands_for_an_empty_part() else ""
+    if working and working not in before:
+        after = [working] + [entry for entry in after if entry != working]
+    sys.path[:] = before + after
+    for entry in [entry for entry in sys.path_importer_cache if os.path.normpath(entry) == _FOLDER]:
         del sys.path_importer_cache[entry]
     # The import system hands out what it finds in sys.modules after this module has run: the other one.
     own = sys.modules.pop(__name__)
     __import__(own.__name__)  # `own` lives on: Python 2 empties a module that nobody holds
+
+
+def _stands_for_an_empty_part():  # type: () -> bool
+    """Whether a script has lengthened a ``PYTHONPATH`` that holds only our folder, and nothing without us.
+
+    The empty part that is left without us means the working folder. See ``ALONE`` in ``injection.py``.
+    """
+    parts = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    hooks = os.path.basename(_FOLDER)
+    return os.path.join(_FOLDER, ".") in parts and any(
+        os.path.basename(os.path.normpath(one)) != hooks for one in parts
+    )
 
 
 def _working_folder():  # type: () -> str

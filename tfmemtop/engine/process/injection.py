@@ -8,6 +8,13 @@ from tfmemtop.engine.process.launch import Launch
 INJECT = Path(__file__).parents[2] / "inject"
 """The folder that PYTHONPATH leads Python to."""
 
+ALONE = f"{INJECT}/."
+"""The same folder, where the user's PYTHONPATH is empty or not set.
+
+A script may lengthen it: PYTHONPATH=$PYTHONPATH:/x. Without us an empty part is left, which means the working folder.
+By this way of writing it the hook knows that, and puts the working folder there.
+"""
+
 
 def mark(hook_socket: Path) -> bytes:
     """The entry in the environment of the script and of all that it starts, unless it clears that."""
@@ -24,19 +31,17 @@ def xla_folder(hook_socket: Path) -> Path:
     return hook_socket.with_name("xla")
 
 
-def with_hook(
-    environment: dict[str, str], launch: Launch, hook_socket: Path, *, folder_exists: bool, trace: bool = False
-) -> dict[str, str]:
-    """*environment* with what brings the hook in; *folder_exists* says whether the working folder is still there.
+def path_with_hook(users: str) -> str:
+    """The PYTHONPATH that brings the hook in. *users* stays as it is: an empty part in it means the working folder."""
+    return f"{INJECT}{os.pathsep}{users}" if users not in ("", ALONE) else ALONE
+
+
+def with_hook(environment: dict[str, str], launch: Launch, hook_socket: Path, *, trace: bool = False) -> dict[str, str]:
+    """*environment* with what brings the hook in.
 
     With *trace* all allocations of this run are recorded, as ``launch.trace`` has it for all runs.
     """
-    # The user's PYTHONPATH stays as it is: an empty part in it means the working folder. Where all of it is empty, it
-    # means nothing: then the hook removes the separator again, unless a script adds to it (PYTHONPATH=$PYTHONPATH:/x).
-    users = environment.get("PYTHONPATH", "")
-    # Python does not start with an empty part where the working folder has been removed.
-    separator = os.pathsep if users or folder_exists else ""
-    hooked = environment | {"PYTHONPATH": f"{INJECT}{separator}{users}"}
+    hooked = environment | {"PYTHONPATH": path_with_hook(environment.get("PYTHONPATH", ""))}
     for name in ("TFMEMTOP_NO_PROBE", "TFMEMTOP_TRACE"):
         hooked.pop(name, None)  # set by a run that this one is part of
     hooked |= told(launch, hook_socket)

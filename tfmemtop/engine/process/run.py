@@ -106,8 +106,7 @@ class Runs:
         # Those arguments that can only be shown readably, as the user gave them.
         given = [self._given.get(argument, argument) for argument in argv]
         check_command(given, self._launch.cwd, environment)
-        exists = os.fstat(self._folder).st_nlink > 0
-        environment = with_hook(environment, self._launch, self._hook_socket, folder_exists=exists, trace=trace)
+        environment = with_hook(environment, self._launch, self._hook_socket, trace=trace)
         no_report = None
         if settings.xla_report:
             asked = with_report(environment, xla_folder(self._hook_socket))

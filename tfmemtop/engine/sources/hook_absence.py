@@ -32,7 +32,7 @@ def absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsence:
         return HookAbsence(Absence.OTHER_PROGRAM, _name(executable))
     if flag := shutting_flag(command):
         return HookAbsence(BY_OPTION[flag])
-    if str(inject) not in environment.get("PYTHONPATH", "").split(os.pathsep):
+    if inject not in map(Path, environment.get("PYTHONPATH", "").split(os.pathsep)):
         return HookAbsence(Absence.ENVIRONMENT_CLEANED)
     variable, _, ours = os.fsdecode(mark or b"").partition("=")
     theirs = environment.get(variable, ours)
