@@ -78,6 +78,14 @@ def test_what_grows_and_what_does_not() -> None:
     assert made.growth.each == pytest.approx(2 * MIB, rel=0.01)
 
 
+def test_peaks_near_the_limit_do_not_tell_what_grows() -> None:
+    made = LargestSearch(Wanted("batch", 1, 4096), 9)
+    for value, peak in ((64, 21), (97, 30), (984, 275), (1003, 275.5)):
+        how = Outcome(result=Result.REACHED)
+        made.tell(TriedValue(value, Tried(limit=None, how=how, duration_s=1.0, peak_in_use=int(peak * MIB)), 320 * MIB))
+    assert made.told_growth is not None and made.told_growth.each == pytest.approx(0.27 * MIB, rel=0.02)
+
+
 def test_a_peak_that_does_not_grow_is_searched_by_halving() -> None:
     made = search(100 * MIB, 0, 2048 * MIB, Wanted("batch", 1, 300))
     assert (made.works, made.fails, made.growth) == (300, None, None)

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 
 from tests import pools
 from tests import streams as s
-from tests.ui.recorded import Recorded
+from tests.ui.recorded import Recorded, source_of
 from tests.ui.test_app import drawn, press, text_of
 from tfmemtop import events
 from tfmemtop.options import UiOptions
@@ -113,3 +114,19 @@ async def test_nothing_is_taken_in_a_replay(tmp_path: Path) -> None:
         await drawn(pilot)
         told = await press(pilot, "X", "enter")
         assert "nothing in it can be changed" in told and "take for the next run" not in told
+
+
+@pytest.mark.parametrize("key", ["X", "B"])
+async def test_where_all_is_recorded_the_key_ends_that_to_show_it(key: str) -> None:
+    cuts: list[pools.Cut] = [[(200 * MIB, True), (56 * MIB, False)]]
+    for traced in (True, False):
+        stream = [
+            msgspec.structs.replace(event, traced=traced) if isinstance(event, events.Run) else event
+            for event in pools.watched(cuts)
+        ]
+        async with TfmemtopApp(Recorded(stream), UiOptions()).run_test(size=(120, 36)) as pilot:
+            shown = await drawn(pilot)
+            told = await press(pilot, key)
+            asked = [one for one in source_of(shown).sent if isinstance(one, events.HoldersNow)]
+            assert asked == ([events.HoldersNow(pid=100)] if traced else [])
+            assert ("The recording ends now" in told) is (traced and key == "X")

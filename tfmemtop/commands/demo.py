@@ -36,7 +36,9 @@ _POOL = 2 << 30  # bytes, about three times what the training needs: a smaller l
 
 
 class Arguments(LiveArguments):
-    """As for any run; the command is the demo's own."""
+    """As for any run; the command is the demo's own, and all its allocations are recorded, to be replayed."""
+
+    trace: bool = True
 
     def check(self) -> None:
         """All of the options have an effect."""

@@ -97,7 +97,7 @@ def tell_largest(fit: FitLargest, path: Path, as_json: bool) -> None:
     search = fit.search
     said = conclusion(search, fit.stopped, fit.hint)
     if as_json:
-        growth = search.growth
+        growth = search.told_growth
         told = {
             "found": fit.found,
             "name": search.wanted.name,

@@ -62,7 +62,7 @@ class Run(Event, tag="run", frozen=True):
 
     ``kernel`` is the connection file of a Jupyter kernel, which Jupyter starts and ends: the next start is a session of
     its own, with the next number. ``notebook`` is its notebook's file, if known, ``earlier`` the sessions of those
-    starts that came before, oldest first.
+    starts that came before, oldest first. ``traced``: all allocations are recorded from the start on.
     """
 
     keep = Latest("run", most=200)
@@ -77,6 +77,7 @@ class Run(Event, tag="run", frozen=True):
     kernel: Text | None = None
     notebook: Text | None = None
     earlier: Annotated[tuple[Name, ...], Few] = ()
+    traced: bool = False
 
     def recorded(self) -> "Run":
         if not self.settings.environment:

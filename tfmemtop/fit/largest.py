@@ -144,6 +144,18 @@ class LargestSearch:
         return _line(points) if len(points) == 2 else None
 
     @property
+    def told_growth(self) -> Growth | None:
+        """The same to be told: by the largest value that worked, and the next one of at most half of it.
+
+        Near the limit a peak says little: an allocation that fits only just gets a smaller chunk.
+        """
+        peaks = {one.value: one.tried.peak_in_use for one in self.tried if one.tried.passed}
+        known = {value: peak for value, peak in peaks.items() if peak is not None}
+        top = max(known, default=0)
+        low = max((value for value in known if 2 * value <= top), default=None)
+        return self.growth if low is None else _line([(low, known[low]), (top, known[top])])
+
+    @property
     def predicted(self) -> int | None:
         """The largest value by the replays, or else by the line of what is needed; ``None`` if it cannot be told."""
         if self.prediction is not None:

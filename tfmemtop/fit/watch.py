@@ -35,6 +35,9 @@ _RETRY_S = 12.0
 _LONGER_S = 30.0  # at most, however often one waits
 _TOLD_S = 0.5  # until what has happened is known here
 
+_LOST = 0.001
+"""Of the events of a trace, the share that may be missing: every limit is proved by a try anyway."""
+
 _COUNTS_KEPT = 4096
 
 _SPEED_LEAST_S = 1.5  # of a shorter time no speed is told
@@ -212,7 +215,8 @@ class Watch:
             return None
         (replayed,) = self._replayed.values()
         present = replayed.present
-        if replayed.missing or replayed.lost or present is None or (self._peak or 0) > present.in_order.peak * 1.05:
+        too_little = replayed.missing or replayed.lost > _LOST * replayed.events
+        if too_little or present is None or (self._peak or 0) > present.in_order.peak * 1.05:
             return None
         return replayed
 

@@ -11,6 +11,7 @@ from tfmemtop.session.fitting import Fitting
 from tfmemtop.session.next_run import NextRun, whole_memory
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.session.source import Batch, Source
+from tfmemtop.session.whatif import still_traced
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 
@@ -166,6 +167,12 @@ class Session:
         if upcoming := self.next:
             self._chosen = None
             self.send(events.Relaunch(argv=list(upcoming.argv), settings=upcoming.settings, grace_s=GRACE_S))
+
+    def end_traces(self) -> None:
+        """End the recording of all allocations, where it goes on, so that what there is by now can be shown."""
+        if self.may_change:
+            for pid in still_traced(self.state):
+                self.send(events.HoldersNow(pid=pid))
 
     def stop(self) -> None:
         """End the run and the engine."""

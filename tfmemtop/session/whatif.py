@@ -14,6 +14,7 @@ from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.state import State
+from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked
 from tfmemtop.whatif.course import is_complete
 from tfmemtop.whatif.expected import LONGEST_S, Expected, answered
@@ -52,6 +53,21 @@ def traced(state: State) -> Iterator[Traced]:
                     version = hooked.hello.tensorflow or ""
                     asked = Asked(hooked.hello.tensorflow_path or "", version, _present(hooked, device), state.now)
                     yield Traced(pid, device, asked, parts)
+
+
+def still_traced(state: State) -> Iterator[int]:
+    """The processes of the newest run whose allocations are all being recorded, so that none can be replayed yet."""
+    run = state.run
+    if run is not None and run.traced and run.going:
+        for pid, process in state.processes.items():
+            hooked = process.hooked
+            if (
+                hooked
+                and of_run(state, pid)
+                and hooked.allocators
+                and not any(is_complete(windows.trace) for windows in hooked.windows.values())
+            ):
+                yield pid
 
 
 def ask(pool: Traced) -> Replayed:

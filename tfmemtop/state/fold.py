@@ -89,6 +89,7 @@ def _run(state: State, event: events.Run) -> None:
             kernel=event.kernel,
             notebook=event.notebook,
             earlier=event.earlier,
+            traced=event.traced,
         )
     )
 

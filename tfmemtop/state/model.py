@@ -211,6 +211,7 @@ class RunState:
     kernel: str | None = None  # the connection file of the Jupyter kernel that it is
     notebook: str | None = None  # the file of that kernel's notebook
     earlier: tuple[str, ...] = ()  # the sessions of that kernel's earlier starts
+    traced: bool = False  # all its allocations are recorded, from the start on
     left: bool = False  # tfmemtop has left it, and it went on
     ended: float | None = None
     exit_code: int | None = None

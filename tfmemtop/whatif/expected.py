@@ -17,6 +17,10 @@ LONGEST_S = 120.0
 """How long it may take: about as long as a try."""
 
 
+_LOST = 0.001
+"""Of the events of a trace, the share that may be missing: what is expected is tried anyway."""
+
+
 class Question(msgspec.Struct, frozen=True):
     """What is asked: from ``lowest`` to ``highest``, which values fit under ``limit`` bytes?
 
@@ -86,7 +90,12 @@ class Expectations:
             return
         ((key, replayed),) = self._replayed.items()
         parts, present = self._parts.get(key, []), replayed.present
-        if present is None or replayed.lost or not is_complete(parts) or key[0] not in self._tensorflow:
+        if (
+            present is None
+            or replayed.lost > _LOST * replayed.events
+            or not is_complete(parts)
+            or key[0] not in self._tensorflow
+        ):
             return
         self._tried.append(_Tried(value, parts, present.growth, present.collects, self._tensorflow[key[0]]))
 

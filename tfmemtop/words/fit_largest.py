@@ -29,7 +29,7 @@ def table(name: str, tried: Sequence[TriedValue]) -> list[str]:
 def conclusion(search: LargestSearch, stopped: Stopped | None, hint: HookAbsence | None) -> list[str]:
     """What was found, how the peak grows with the value, and why the search ended early, if it did."""
     said = [_found(search)] if search.tried else ["Nothing was found: no try was completed."]
-    if (growth := search.growth) is not None and search.tried:
+    if (growth := search.told_growth) is not None and search.tried:
         each, fixed = format_bytes(round(growth.each)), format_bytes(max(0, round(growth.fixed)))
         said.append(f"Each unit of {search.wanted.name} adds ~{each} to the peak; ~{fixed} do not depend on it.")
     if (first := search.first_prediction) is not None:

@@ -7,6 +7,9 @@ NOT_ENOUGH = (
     "No allocations have been recorded from the start of this run. The probe records them until the third step; "
     "the table needs all of them."
 )
+STILL_TRACED = (
+    "All allocations of this run are being recorded. The recording ends now, and the table follows in some seconds."
+)
 NOT_HERE = "Not replayed: TensorFlow of that version is not on this machine."
 
 

@@ -35,7 +35,7 @@ class Prepared:
     """A run that is ready to start: all that can be checked beforehand has been.
 
     ``argv`` is what the script gets, ``shown`` the same in valid UTF-8, ``environment`` the whole of it. ``no_report``
-    is why XLA is not asked for the reports that the settings ask for.
+    is why XLA is not asked for the reports that the settings ask for. ``traced``: all allocations are recorded.
     """
 
     argv: list[str]
@@ -43,6 +43,7 @@ class Prepared:
     environment: dict[str, str]
     settings: Settings
     no_report: Refused | None = None
+    traced: bool = False
 
 
 class Runs:
@@ -113,7 +114,8 @@ class Runs:
                 no_report = asked
             else:
                 environment = asked
-        return Prepared(given, [readable(argument) for argument in argv], environment, settings, no_report)
+        traced = (trace or self._launch.trace) and self._launch.probe
+        return Prepared(given, [readable(argument) for argument in argv], environment, settings, no_report, traced)
 
     def start(self, run: Prepared) -> None:
         """Start the next run and publish it.
@@ -153,6 +155,7 @@ class Runs:
                 kernel=readable(kernel.connection) if kernel else None,
                 notebook=readable(kernel.notebook) if kernel and kernel.notebook else None,
                 earlier=kernel.earlier if kernel else (),
+                traced=run.traced,
             )
         )
 

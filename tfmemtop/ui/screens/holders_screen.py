@@ -41,6 +41,10 @@ class HoldersScreen(FullScreen[HoldersPanel]):
             key = next((one for one in known if key and one[0] == key[0]), next(iter(known), key))
         super().__init__(session, HoldersPanel(session.state, key, glyphs=glyphs, color=color))
 
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.session.end_traces()
+
     @property
     def _can_ask(self) -> bool:
         key = self.panel.choice.key

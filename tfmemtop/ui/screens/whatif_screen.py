@@ -5,7 +5,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tfmemtop.session.session import Session
-from tfmemtop.session.whatif import ask_later, traced
+from tfmemtop.session.whatif import ask_later, still_traced, traced
 from tfmemtop.state.fold import apply
 from tfmemtop.state.predicted import predicted
 from tfmemtop.ui.draw.palette import Glyphs
@@ -32,6 +32,7 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
 
     def on_mount(self) -> None:
         super().on_mount()
+        self.session.end_traces()
         self.run_worker(self._replay(), name="replay", exit_on_error=False)
 
     async def _replay(self) -> None:
@@ -41,7 +42,9 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
         pools = [pool for pool in traced(state) if (pool.pid, pool.device) not in known]
         here = [found for pool in pools if (found := pool.here())]
         self.panel.said = whatif_screen.REPLAYING if here else whatif_screen.NOT_HERE
-        self.panel.said = self.panel.said if pools else whatif_screen.NOT_ENOUGH
+        if not pools:
+            tracing = any(still_traced(state))
+            self.panel.said = whatif_screen.STILL_TRACED if tracing else whatif_screen.NOT_ENOUGH
         self.post_message(Changed())
         for pool in here:
             try:
