@@ -21,7 +21,7 @@ from tests.corpus.kill_table import Plan, expected, number_of
 from tests.corpus.script import Script, py
 from tests.corpus.terminals import Screen
 from tests.corpus.trial import TFMEMTOP
-from tfmemtop.engine.sources.procfs import descendants, read_command
+from tfmemtop.engine.sources.procfs import descendants, read_command, read_stat
 from tfmemtop.events import Relaunch, Stop, encode
 from tfmemtop.settings import Settings
 
@@ -172,7 +172,9 @@ class _Run:
 
     def alive(self, pid: int | None) -> bool:
         """Whether a process of ours or the training still runs."""
-        return pid is not None and pid in descendants(os.getpid())
+        # Not by the tree of processes: while a parent dies, its children are in no family for a moment.
+        found = None if pid is None else read_stat(pid)
+        return found is not None and not found.zombie
 
     def send(self, command: Relaunch | Stop) -> bool:
         """Ask the engine, as a screen would."""
