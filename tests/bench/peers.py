@@ -33,7 +33,7 @@ _SETTLE_S = 4.0
 _SCRIPT = Path(__file__).parent / "scripts" / "light.py"
 
 # What each draws first of a card's memory: "2.8 of 140.4 GiB", "2867MiB / 140.4GiB".
-_OURS = re.compile(rb"\d of [\d.]+ [MGT]iB")
+_OURS = re.compile(rb"\d(?: [KMGT]iB)? of [\d.]+ [MGT]iB")
 _THEIRS = re.compile(rb"\d[KMGT]iB / [\d.]+[MGT]iB")
 
 
