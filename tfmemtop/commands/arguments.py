@@ -82,7 +82,7 @@ def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
         run.add_argument("--growth", choices=("on", "off"), help="memory growth; on if not given")
     if sizes:
         run.add_argument(
-            "--growth", choices=("on", "off", "script"), help="memory growth; script leaves it to the script (default)"
+            "--growth", choices=("on", "off", "script"), help="memory growth; script: as the program sets it (default)"
         )
         run.add_argument("--memory-limit", metavar="SIZE", help="the largest size of TensorFlow's pool on each GPU")
     run.add_argument("--allocator", choices=("bfc", "cuda_malloc_async", "script"), help="TensorFlow's allocator")
@@ -90,11 +90,11 @@ def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
         "--gpus",
         metavar="LIST",
         type=values.gpus,
-        help="the GPUs that the script sees, such as 0,2; none hides all GPUs",
+        help="the GPUs that the program sees, such as 0,2; none hides all GPUs",
     )
     if sizes:
         run.add_argument("--cpu-pool", metavar="SIZE", help="give the CPU a BFC pool of this size")
-    run.add_argument("--xla-report", action="store_true", help="have XLA write down what lies in its buffers")
+    run.add_argument("--xla-report", action="store_true", help="let XLA write down what its buffers contain")
     run.add_argument(
         "--interval",
         metavar="SECONDS",
@@ -105,7 +105,7 @@ def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
         "--holders-interval",
         metavar="SECONDS",
         type=values.seconds(0, 86_400),
-        help="time between two windows in which allocations are recorded, up to 86400; 0: none (default 60)",
+        help="time between two windows in which allocations are recorded, up to 86400; 0: only on request (default 60)",
     )
     run.add_argument(
         "--trace",
@@ -135,7 +135,7 @@ def add_export_options(parser: Parser) -> None:
         "--metrics-sd",
         metavar="FILE",
         type=values.file_of_a_rank,
-        help="write where the metrics are to FILE, for Prometheus' file_sd_configs",
+        help="write the address of the metrics to FILE, for Prometheus' file_sd_configs",
     )
     group.add_argument(
         "--metrics-file",
@@ -160,7 +160,7 @@ def add_record_option(parser: Parser) -> None:
 def add_screen_options(parser: Parser) -> None:
     """The options of :class:`ScreenArguments`."""
     screen = parser.add_argument_group("for the screen")
-    screen.add_argument("--readonly", action="store_true", help="look only: no signals, no relaunch, no typing")
+    screen.add_argument("--readonly", action="store_true", help="only show: no signals, no relaunch, no typing")
     screen.add_argument(
         "--ascii", action="store_true", help="draw with ASCII characters only; the default if the locale is not UTF-8"
     )

@@ -6,7 +6,7 @@ example: tfmemtop attach
 example: tfmemtop attach 4242
 
 RUN is the name of a session, or the beginning of the name; tfmemtop ls lists them. Without RUN it is the newest
-session whose command runs, or if none does, the newest.
+session whose command still runs. If there is none, it is the newest session.
 
 PID is the number of a process with TensorFlow. Its allocators are read from outside: nothing is put into it, and it
 is not stopped. It goes on when you leave. With --inject, and Python 3.14 or newer in the process, the hook is put into
@@ -64,7 +64,7 @@ def declare(parser: Parser) -> None:
     """The session or process, and the options of the screen."""
     parser.arguments = Arguments
     parser.add_argument(
-        "session", metavar="RUN", nargs="?", help="the session's name, or its beginning; or the number of a process"
+        "session", metavar="RUN", nargs="?", help="the name of a session or its beginning, or the number of a process"
     )
     process = parser.add_argument_group("for a process that tfmemtop did not start")
     process.add_argument(

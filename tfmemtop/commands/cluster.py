@@ -1,14 +1,13 @@
-"""Show the GPUs of many machines, as a Prometheus server has them.
+"""Show the GPUs of many machines, read from a Prometheus server.
 
 usage: tfmemtop cluster --prometheus URL [--job J] [OPTIONS]
 usage: tfmemtop cluster --prometheus URL --once [--json]
 example: tfmemtop cluster --prometheus http://monitor:9090 --job 42
 
 Prometheus must read programs that were started with --metrics; see tfmemtop help many-machines. One row is a rank or
-a GPU, what is wrong comes first, Enter opens the GPU with its history. It changes nothing.
+a GPU. Rows with a problem come first. Enter opens the GPU with its history. No program is changed.
 
-A password can stand in the URL (http://USER:PASSWORD@HOST), where others can see it in the list of processes, or in a
-file.
+A password can be given in a file. In the URL (http://USER:PASSWORD@HOST) others can see it in the list of processes.
 """
 
 import os
@@ -53,7 +52,7 @@ def declare(parser: Parser) -> None:
     server = parser.add_argument_group("for the server")
     server.add_argument("--prometheus", metavar="URL", required=True, help="the address of Prometheus")
     server.add_argument(
-        "--job", metavar="J", help="show this job only, by the scheduler's number or by Prometheus' name"
+        "--job", metavar="J", help="show only this job: the scheduler's number, or the name in Prometheus"
     )
     server.add_argument(
         "--token-file", metavar="FILE", type=values.file, help="a file with the bearer token that the server wants"
@@ -65,7 +64,7 @@ def declare(parser: Parser) -> None:
         "--refresh",
         metavar="SECONDS",
         type=values.seconds(1, 3600),
-        help="time between two refreshes, 1 to 3600 (default 5); longer where the answers take long",
+        help="time between two refreshes, 1 to 3600 (default 5); longer if the answers take long",
     )
     screen = parser.add_argument_group("for the screen")
     screen.add_argument(

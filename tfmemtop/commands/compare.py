@@ -4,9 +4,9 @@ usage: tfmemtop compare [A [B]] [--json]
 usage: tfmemtop compare RANK RANK RANK… [--json]
 example: tfmemtop compare before.jsonl after.jsonl
 
-A and B are recordings, or names of sessions, see tfmemtop ls. A:2 means run 2 of one that has several. Without B, the
-last two runs of A are compared; without A those of the last session, or if it has one run, the last two sessions.
-Three or more recordings, or two ranks of one job, are compared as ranks: which differs from the others, and how.
+A and B are recordings, or names of sessions, see tfmemtop ls. A:2 means run 2 of A. Without B, the last two runs
+of A are compared. Without A, it is the last two runs of the last session; if that has one run, the last two sessions.
+Three or more recordings, or two ranks of one job, are compared as ranks: the report says which rank differs, and how.
 A Jupyter kernel's run is compared with the one before its restart, which is a session of its own.
 """
 
@@ -48,7 +48,12 @@ def declare(parser: Parser) -> None:
     """The recordings."""
     parser.arguments = Arguments
     parser.add_argument("first", metavar="A", nargs="?", help="a recording or a session; A:2 means its run 2")
-    parser.add_argument("second", metavar="B", nargs="?", help="another; without it, the last two runs of A")
+    parser.add_argument(
+        "second",
+        metavar="B",
+        nargs="?",
+        help="a recording or a session; without it, the last two runs of A are compared",
+    )
     parser.add_argument("more", metavar="RANK", nargs="*", help="further ranks of a job")
     add_json_option(parser)
 

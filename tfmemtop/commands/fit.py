@@ -4,8 +4,8 @@ usage: tfmemtop fit [--seconds N] [OPTIONS] -- COMMAND…
 example: tfmemtop fit -- python train.py
 
 tfmemtop starts the command several times, each time with another limit. It stops a try that has run long enough. At
-the end it prints a table of the tries and the setting to use. With --largest it finds the largest value of a number in
-the command instead. More: tfmemtop help fit.
+the end it prints a table of the tries and the setting to use. With --largest it finds the largest number that
+works in the command, such as a batch size, instead of a limit. More: tfmemtop help fit.
 exit code: 0 if a limit or value was found, 1 if not, 130 if the search was interrupted.
 """
 
@@ -102,7 +102,7 @@ def declare(parser: Parser) -> None:
         "--largest",
         dest="value",
         metavar="NAME=LOW..HIGH",
-        help="find the largest value of a number that stands as {NAME} in COMMAND, under the limit of --to",
+        help="find the largest number that works in place of {NAME} in COMMAND, under the limit of --to",
     )
     fit.add_argument("--from", dest="smallest", metavar="SIZE", help="the smallest limit to try")
     fit.add_argument(

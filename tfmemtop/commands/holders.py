@@ -3,11 +3,11 @@
 usage: tfmemtop holders [FILE] [--by WHAT] [--device NAME] [--json]
 example: tfmemtop holders run.jsonl --by layer
 
-FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. It may
-still run.
+FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. The run
+may still go on.
 
-The rows add up to what TensorFlow's allocator had in use. What is not known is a row of its own, with the reason below
-the table. Without --device it is the pool in which most was in use.
+The rows add up to what TensorFlow's allocator had in use. One row holds the memory whose holder is not known; the
+reason is below the table.
 """
 
 from pathlib import Path
@@ -44,7 +44,11 @@ def declare(parser: Parser) -> None:
     output.add_argument(
         "--by", choices=tuple(by.value for by in By), help="layer (default), op, kind, shape, or line of the script"
     )
-    output.add_argument("--device", metavar="NAME", help="of this logical device, as GPU:0; else of the fullest")
+    output.add_argument(
+        "--device",
+        metavar="NAME",
+        help="the pool of this logical device, such as GPU:0; by default the pool in which most was in use",
+    )
 
 
 def run(arguments: Arguments) -> int:

@@ -6,11 +6,11 @@ usage: tfmemtop kernel remove [--name NAME]
 example: tfmemtop kernel install
 
 install adds the kernel "Python (tfmemtop)" to what Jupyter and VS Code offer. It runs the Python that --python names,
-by default the one that python means here; ipykernel must be installed there. Options for the run, such as
---memory-limit 4G, are those of all its kernels.
+by default python (or python3) on PATH. ipykernel must be installed there. Options for the run, such as
+--memory-limit 4G, apply to all its kernels.
 
-Each start of such a kernel is a session with a recording of its own: tfmemtop ls lists it, tfmemtop attach shows it.
-"kernel start -- COMMAND" is what Jupyter calls. See also: tfmemtop help notebooks.
+Each start of such a kernel is a session with its own recording: tfmemtop ls lists it, tfmemtop attach shows it.
+Jupyter itself calls "kernel start -- COMMAND". See also: tfmemtop help notebooks.
 """
 
 import os
@@ -64,13 +64,15 @@ def declare(parser: Parser) -> None:
     """What to do, the kernelspec, and the options of a run."""
     parser.arguments = Arguments
     parser.trailing = Trailing.ALLOWED
-    parser.add_argument("do", metavar="ACTION", choices=("install", "list", "remove", "start"), help="see above")
+    parser.add_argument(
+        "do", metavar="ACTION", choices=("install", "list", "remove", "start"), help="install, list or remove"
+    )
     spec = parser.add_argument_group("for the kernelspec")
     spec.add_argument("--python", metavar="FILE", type=Path, help="the Python that the kernels run in")
-    spec.add_argument("--user", action="store_true", help="install it for this user (default)")
-    spec.add_argument("--prefix", metavar="FOLDER", type=values.file, help="install it into this environment")
-    spec.add_argument("--name", metavar="NAME", help=f"its name (default {_NAME})")
-    spec.add_argument("--display-name", metavar="TEXT", help=f"how it is shown (default {_TITLE})")
+    spec.add_argument("--user", action="store_true", help="install the kernel for this user (default)")
+    spec.add_argument("--prefix", metavar="FOLDER", type=values.file, help="install the kernel into this environment")
+    spec.add_argument("--name", metavar="NAME", help=f"the kernel's name (default {_NAME})")
+    spec.add_argument("--display-name", metavar="TEXT", help=f"the name that Jupyter shows (default {_TITLE})")
     add_run_options(parser)
 
 

@@ -4,7 +4,7 @@ usage: tfmemtop ls [--all] [--json]
 example: tfmemtop ls --all
 
 The newest are first. The name of a session stands for its recording: tfmemtop why NAME. Without a name, why, compare
-and replay take the last session, attach the newest that runs.
+and replay take the last session, and attach takes the newest that still runs.
 """
 
 import msgspec

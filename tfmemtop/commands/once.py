@@ -63,7 +63,7 @@ def declare(parser: Parser) -> None:
         "--loop",
         metavar="SECONDS",
         type=values.seconds(0.1, 86400),
-        help="print a reading every so often, until Ctrl-C; in JSON each begins with a line of the type session",
+        help="print a reading every SECONDS, until Ctrl-C; in JSON each reading begins with a line of type session",
     )
 
 

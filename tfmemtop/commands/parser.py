@@ -19,12 +19,16 @@ from tfmemtop.commands import DEFAULT, NAMES, configuration
 from tfmemtop.commands.saying import tell
 from tfmemtop.options import Refusal
 
+_OPENING = """\
+See and steer the GPU memory of a TensorFlow program while it runs.
+Without a COMMAND, watch the GPUs and the processes on them."""
+
 _CLOSING = """\
 SIZE is a number with K, M, G or T (powers of 1024; 4G, 3500M), or a share of the memory such as 50%.
 Without a GPU, the memory limit and the allocator apply to TensorFlow's memory pool for the CPU.
 
-exit code: the script's own; 128+n if signal n ended it; 2 if the command line is not valid;
-126 or 127 if the script cannot be started or does not exist. More: tfmemtop help exit-codes"""
+exit code: the program's own; 128+n if signal n ended it; 2 if the command line is not valid;
+126 if the program cannot be started; 127 if it does not exist. More: tfmemtop help exit-codes"""
 
 
 FOR_RUN = "for the run"
@@ -149,7 +153,7 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         if self.name == DEFAULT:  # the help of all
-            self.description = f"See and steer the GPU memory of a TensorFlow program while it runs.\n\n{_overview()}"
+            self.description = f"{_OPENING}\n\n{_overview()}"
             self.epilog = f"example: {self.page.example}\n\n{_CLOSING}"
         return super().format_help()
 
@@ -313,7 +317,7 @@ def _flag(word: str) -> str:
 def _overview() -> str:
     """The commands as lines: how each is typed, and what it does."""
     pages = [Page.of(_docstring(name)) for name in NAMES if name != DEFAULT]
-    lines = [f"  {usage}\n      {page.summary}" for page in pages for usage in page.usages]
+    lines = [line for page in pages for line in (*(f"  {usage}" for usage in page.usages), f"      {page.summary}")]
     return "\n".join(["commands (tfmemtop COMMAND --help says more):", *lines])
 
 

@@ -5,8 +5,8 @@ example: tfmemtop why run.jsonl
 
 FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session.
 
-It begins with a verdict of two lines. The reason and what to do follow, then the questions that the run raises.
-All of it is plain text, to be read or to be pasted into an issue. --json prints the same as JSON.
+The report begins with a verdict of two lines. The reason and what to do follow, then the questions that the run
+raises, with answers. It is plain text that you can paste into an issue. --json prints the same as JSON.
 """
 
 from pathlib import Path
