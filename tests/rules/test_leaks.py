@@ -264,6 +264,16 @@ def test_windows_name_what_a_leak_consists_of() -> None:
     assert found(begin(), effective(True), steady)[Leak].grown is None
 
 
+def test_a_leak_that_is_small_beside_the_model_is_found_after_four_minutes() -> None:
+    """The model is made in the first seconds, in one jump. What comes after it is a leak, or stays as it is."""
+    start = [reading(3.0 + i, i * 256 * MIB, pool=2 * GIB) for i in range(5)]
+    rising = [reading(8.0 + i, GIB + i * MIB // 3, pool=2 * GIB) for i in range(240)]
+    leak = found(begin(), effective(True), [*start, *rising])[Leak]
+    assert leak.span_s >= 170 and 60 * leak.rise == pytest.approx(20 * MIB, rel=0.1)
+    steady = [reading(8.0 + i, GIB + i % 7 * MIB, pool=2 * GIB) for i in range(240)]
+    assert Leak not in found(begin(), effective(True), [*start, *steady])
+
+
 def test_a_leak_that_no_windows_explain_asks_for_some() -> None:
     """Until two of them tell who grows; not for a process that has none of its start, since it can have none."""
     rise = [reading(3.0 + i, GIB + i * MIB, pool=2 * GIB) for i in range(240)]

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import ceil
 
 from tfmemtop.events import Alike
 from tfmemtop.rules.causes import Cause
 from tfmemtop.rules.finding import DeviceFinding, Question
 from tfmemtop.rules.remedy import Action, Remedy
-from tfmemtop.rules.rising import LEAST_WINDOWS, Rise, merged, rise_until, rises, slope
+from tfmemtop.rules.rising import BEGINS, LEAST_WINDOWS, Rise, merged, rise_until, rises, slope
 from tfmemtop.rules.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies, trying, waited
@@ -239,9 +240,14 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
 
 
 def _stretches(trend: Trend) -> Iterator[list[Window]]:
-    """The last quarter of an hour in windows of ten seconds, then longer times in longer stretches."""
+    """The last quarter of an hour in windows of ten seconds, then longer times in longer stretches.
+
+    What rises has often begun with a jump, when the model was made. So later parts of the quarter of an hour follow it.
+    """
     windows, whole = list(trend.long)[:-1], trend.whole.windows[:-1]  # the newest is not complete
-    yield windows[-LEAK_LOOKED_AT:]
+    recent = windows[-LEAK_LOOKED_AT:]
+    for share in BEGINS:
+        yield recent[ceil(len(recent) * share) :]
     for times in EPOCHS:
         yield merged(windows, times)
     if trend.whole.width_s >= LONG_S:

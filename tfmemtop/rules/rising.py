@@ -10,7 +10,7 @@ _STEADY = 0.9
 _JUMP = 0.4
 _LAG = 3
 
-_BEGINS = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
+BEGINS = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Shares of the time that are left out at its beginning: a model is made, or a first phase of the script."""
 
 LEAST_WINDOWS = 16
@@ -52,7 +52,7 @@ def rise_until(
     """
     for windows in histories:
         before = [window for window in windows if window.start < end]
-        for share in _BEGINS:
+        for share in BEGINS:
             if found := _rise(before[int(len(before) * share) :], least):
                 return found
     return None
