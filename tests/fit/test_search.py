@@ -1,6 +1,7 @@
 """The search alone, against scripts that are only imagined: it ends in time and finds what works."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -150,3 +151,12 @@ def test_a_wrong_prediction_costs_tries_and_no_truth() -> None:
     while found.has_next():
         found.tell(tried(found.next(), 8 * GIB, 7 * GIB, 9 * GIB))
     assert found.limit is not None and 8 * GIB <= found.limit <= 8.6 * GIB
+
+
+@pytest.mark.parametrize("limit", [8 * GIB, 8 * GIB + 1000])
+def test_a_limit_that_has_passed_is_not_tried_again_where_more_is_predicted(limit: int) -> None:
+    first = msgspec.structs.replace(tried(limit, 7 * GIB, 7 * GIB, 8 * GIB), surely=9 * GIB, at_least=7 * GIB)
+    found = Search(tries=8, largest=limit)
+    found.tell(first)
+    second = found.next()
+    assert second is not None and second < 8 * GIB

@@ -148,7 +148,9 @@ class Search:
             return upper if upper > low else None
         if len(self.tried) == self._tries - 1 and works is None:
             return upper  # the last chance to have anything to recommend
-        if len(self.tried) == 1 and ((first := self._first_guess(low)) < upper or self.tried[0].surely):
+        first = self._first_guess(low)
+        untried = works is None or first < works // MIB * MIB
+        if len(self.tried) == 1 and untried and (first < upper or self.tried[0].surely):
             return first  # surely enough may be more than the pool was: another order of threads needs more
         close = max(upper * CLOSE_SHARE, CLOSE_BYTES)
         if works is not None and (below := self._predicted_to_fail()) is not None and low < below < upper:
