@@ -62,6 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "boot",
         "whatif",
         "words.replaying",
+        "words.failure",  # why the replays of a search failed
         "events",
         "fit",
         "limits",

@@ -125,6 +125,6 @@ def test_a_prediction_is_proved_in_six_tries(right: int, surely: int, likely: in
         if passed and len(made.tried) > 1:  # with each larger value that passes, the replays are nearer to the truth
             off = 0.3 ** (len(made.tried) - 2)
             surest, likeliest = (round(right + (end - right) * off) for end in (surely, likely))
-            made.expect(Prediction(surest, likeliest, likely))
+            made.expect(Prediction(surest, likeliest, likely, (1, 2)))
     assert made.settled and made.works is not None and made.works <= right < made.works + max(1, made.works // CLOSE)
-    assert made.first_prediction == Prediction(surely, likely, likely)
+    assert made.first_prediction == Prediction(surely, likely, likely, (1, 2))

@@ -33,21 +33,28 @@ def begun() -> tuple[SessionLargest, list[ev.Command]]:
     return fit, fit.begin(1)
 
 
-def passes(fit: SessionLargest, asked: list[ev.Command], number: int) -> list[ev.Command]:
-    """The try that was asked for runs to its end, and is replayed; what is asked for then."""
-    (relaunch,) = asked
+def passing(asked: list[ev.Command], number: int) -> list[ev.Event]:
+    """The try that was asked for last runs to its end, and is replayed."""
+    relaunch = asked[-1]
     assert isinstance(relaunch, ev.Relaunch) and relaunch.trace and relaunch.settings.memory_limit == GIB
     t, pid = 100.0 * number, 1000 + number
-    for event in (
+    return [
         s.run(t=t, number=number, pid=pid, settings=relaunch.settings),
         s.hook(t + 0.1, pid),
         s.allocator(t + 1.0, pid, in_use=MIB, peak=700 * MIB, pool=GIB),
         ev.Trace(t=t + 2.0, pid=pid, device="GPU:0", part=0, last=True, whole=True, events=0),
         ev.RunEnd(t=t + 3.0, run=number, exit_code=0, signal=None),
-    ):
+        ev.Replayed(t=t + 4.0, pid=pid, device="GPU:0", present=PRESENT, smallest=SMALLEST),
+    ]
+
+
+def passes(fit: SessionLargest, asked: list[ev.Command], number: int) -> list[ev.Command]:
+    """The same; what is asked for then."""
+    *events, replayed = passing(asked, number)
+    for event in events:
         assert fit.take(event) == []
     assert fit.phase is Phase.REPLAYING
-    return fit.take(ev.Replayed(t=t + 4.0, pid=pid, device="GPU:0", present=PRESENT, smallest=SMALLEST))
+    return fit.take(replayed)
 
 
 def test_each_try_that_passed_is_followed_by_a_prediction() -> None:
@@ -56,7 +63,7 @@ def test_each_try_that_passed_is_followed_by_a_prediction() -> None:
     asked = fit.predicted(None)  # one try tells nothing
     assert [one.argv for one in asked if isinstance(one, ev.Relaunch)] == [["python", "train.py", "97"]]
     assert passes(fit, asked, 3) == []
-    (third,) = fit.predicted(Prediction(400, 420, 430))
+    (third,) = fit.predicted(Prediction(400, 420, 430, (64, 97)))
     assert isinstance(third, ev.Relaunch) and third.argv == ["python", "train.py", "410"]
     assert (fit.done, fit.number) == (2, 3)
 
@@ -65,7 +72,7 @@ def test_another_run_ends_the_search_while_it_is_predicted() -> None:
     fit, asked = begun()
     passes(fit, asked, 2)
     fit.take(s.run(t=300.0, number=3, pid=7))
-    assert not fit.going and fit.stopped and fit.predicted(Prediction(1, 2, 3)) == []
+    assert not fit.going and fit.stopped and fit.predicted(Prediction(1, 2, 3, (1, 2))) == []
 
 
 def test_what_is_typed() -> None:

@@ -70,7 +70,7 @@ class FitLargest(Trying):
             return
         asked = self._expectations.request(search.limit, search.wanted.lowest, search.wanted.highest)
         if asked is not None and (expected := answered(await _said(asked, tries))) is not None:
-            search.expect(Prediction(expected.surely, expected.likely, expected.at_most))
+            search.expect(Prediction(expected.surely, expected.likely, expected.at_most, expected.values))
 
 
 async def _said(asked: bytes, tries: Tries) -> bytes | None:

@@ -101,11 +101,12 @@ def _line(points: Sequence[tuple[int, float]]) -> Growth | None:
 
 class Prediction(NamedTuple):
     """By replays with other values: up to ``surely`` all pass, ``likely`` is the largest that does, and ``at_most`` the
-    one above which none does."""
+    one above which none does. ``values`` are those of the two tries that were replayed."""
 
     surely: int
     likely: int
     at_most: int
+    values: tuple[int, int]
 
 
 class LargestSearch:
@@ -118,7 +119,9 @@ class LargestSearch:
         self.prediction: Prediction | None = None
         """By the replays of the tries so far."""
         self.first_prediction: Prediction | None = None
-        """By those of the first two that passed."""
+        """By those of the first two that passed and could be used."""
+        self.trouble = ""
+        """Why the replays with other values failed, if they did."""
 
     @property
     def works(self) -> int | None:

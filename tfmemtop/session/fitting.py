@@ -13,6 +13,7 @@ from tfmemtop.session.next_run import NextRun
 from tfmemtop.session.whatif import expect
 from tfmemtop.suggested import SuggestedLimit
 from tfmemtop.whatif.expected import Expectations
+from tfmemtop.words.failure import describe
 
 
 class Fitting:
@@ -60,6 +61,7 @@ class Fitting:
         """Make no further try. The run under way is left running."""
         if self.search is not None and self.search.going:
             self.search.stop()
+            self._ask_no_more()
             self._over()
 
     def take(self, event: Event) -> None:
@@ -77,22 +79,38 @@ class Fitting:
             self._expectations.passed(search.value)
             self._asking = asyncio.ensure_future(self._predict(search))
         if not search.going:
+            self._ask_no_more()
             self._over()
 
     async def _predict(self, search: SessionLargest) -> None:
         """Have the tries up to now replayed with other values."""
-        wanted, limit = search.search.wanted, search.search.limit
-        asked = None if limit is None else self._expectations.request(limit, wanted.lowest, wanted.highest)
-        found = None if asked is None else await expect(asked)
-        prediction = None if found is None else Prediction(found.surely, found.likely, found.at_most)
+        prediction = None
+        try:
+            prediction = await self._prediction(search)
+        except Exception as error:  # the search goes on without it, and says so at its end
+            search.search.trouble = describe(error)
+        self._asking = None
         self._send_all(search.predicted(prediction))
         if not search.going and search is self.search:
             self._over()
+
+    async def _prediction(self, search: SessionLargest) -> Prediction | None:
+        wanted, limit = search.search.wanted, search.search.limit
+        asked = None if limit is None else self._expectations.request(limit, wanted.lowest, wanted.highest)
+        found = None if asked is None else await expect(asked)
+        return None if found is None else Prediction(found.surely, found.likely, found.at_most, found.values)
+
+    def _ask_no_more(self) -> None:
+        """An answer that comes late would be taken for that of a later try."""
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
 
     def engine_went(self) -> None:
         """No further try can be made."""
         if self.search is not None and self.search.going:
             self.search.stop(Why.ENGINE_GONE)
+            self._ask_no_more()
 
     def _send_all(self, commands: list[Command]) -> None:
         for command in commands:

@@ -40,11 +40,15 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """Up to ``surely`` every value is expected to pass, above ``at_most`` none; ``likely`` is the largest that does."""
+    """Up to ``surely`` every value is expected to pass, above ``at_most`` none; ``likely`` is the largest that does.
+
+    ``values`` are those of the two runs that were replayed.
+    """
 
     surely: int
     likely: int
     at_most: int
+    values: tuple[int, int]
 
 
 class _Tried(NamedTuple):

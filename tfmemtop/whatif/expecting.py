@@ -52,7 +52,7 @@ def answer(asked: Question, parts: Sequence[Trace]) -> Expected | None:
     surely = largest(lambda value: fits(value, asked.limit, surely=True), second, *bounds)
     likely = max(surely, largest(lambda value: fits(value, asked.limit, surely=False), surely, *bounds))
     at_most = max(likely, largest(lambda value: fits(value, room, surely=False), likely, *bounds))
-    return Expected(surely, likely, at_most)
+    return Expected(surely, likely, at_most, asked.values)
 
 
 def largest(fits: Callable[[int], bool], near: int, lowest: int, highest: int) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tfmemtop.events import HookAbsence
-from tfmemtop.fit.largest import LargestSearch, TriedValue
+from tfmemtop.fit.largest import LargestSearch, Prediction, TriedValue, Wanted
 from tfmemtop.fit.stopped import Stopped
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import counted
@@ -33,15 +33,36 @@ def conclusion(search: LargestSearch, stopped: Stopped | None, hint: HookAbsence
         each, fixed = format_bytes(round(growth.each)), format_bytes(max(0, round(growth.fixed)))
         said.append(f"Each unit of {search.wanted.name} adds ~{each} to the peak; ~{fixed} do not depend on it.")
     if (first := search.first_prediction) is not None:
-        said.append(
-            f"The replay of the first two tries that passed predicted: {first.surely} passes, the largest that does is "
-            f"~{first.likely}, and nothing above {first.at_most} does."
-        )
+        said.append(_predicted(first, search.wanted))
+    if search.trouble:
+        said.append(f"A replay with other values failed: {search.trouble}. The search went on without it.")
     if stopped:
         said.append(f"The search was not completed: {stopped_words(stopped)}.")
     if hint:
         said.append(f"The hook could not get into the script: {reason_text(hint)}.")
     return said
+
+
+def _predicted(prediction: Prediction, wanted: Wanted) -> str:
+    """What was predicted. Of values outside the range nothing is known."""
+    surely, likely, at_most, values = prediction
+    replayed = " and ".join(value_words(wanted.name, value) for value in values)
+    start, end = f"The replay of the tries with {replayed} predicted", f"{wanted.highest}, the end of the range"
+    if surely >= wanted.highest:
+        return f"{start}: all values pass up to {end}."
+    if at_most < wanted.lowest:
+        return f"{start}: no value of the range passes."
+    said = [f"{surely} passes" if surely >= wanted.lowest else "it is not sure that any value passes"]
+    if likely >= wanted.highest:
+        said.append(f"all values may pass up to {end}")
+    elif likely >= wanted.lowest:
+        said.append(f"the largest that is likely to pass is ~{likely}")
+    else:
+        said.append(f"{wanted.lowest} is likely to fail")
+    if at_most < wanted.highest:
+        said.append(f"nothing above {at_most} passes")
+    *others, last = said
+    return f"{start}: {', '.join(others)}{',' * (len(others) > 1)} and {last}."
 
 
 def _found(search: LargestSearch) -> str:
