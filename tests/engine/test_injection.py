@@ -45,7 +45,7 @@ def target() -> Iterator[Obeying]:
 
 def left_of(pid: int) -> list[Path]:
     """What tfmemtop has left in /tmp for that process."""
-    return list(Path("/tmp").glob(f"tfmemtop-inject-{pid}-*"))
+    return list(Path("/tmp").glob(f"tfmemtop-inject-*-{pid}-*"))
 
 
 async def state(screen: Screen, wanted: InjectionState) -> Injection:
@@ -170,6 +170,18 @@ async def test_what_the_script_has_replaced_is_not_called(engines: Engines, targ
     assert (await state(screen, S.REPLACED)).detail == "time.monotonic"
     assert not screen.all(Hook)
     assert target.end() == (0, "")
+
+
+@needs_it
+async def test_no_thread_is_started_as_the_script_does_it(engines: Engines, target: Obeying) -> None:
+    """gevent's own would run in the main thread, whose signals would be blocked from then on."""
+    target.do("import _thread, signal; _thread.start_new_thread = lambda function, given: function(*given)")
+    screen = await engines.run(attach=target.pid, inject=True)
+    await state(screen, S.ASKED)
+    target.do("1")
+    assert (await state(screen, S.REPLACED)).detail == "_thread.start_new_thread"
+    assert target.do("len(signal.pthread_sigmask(signal.SIG_BLOCK, []))") == 0
+    assert not screen.all(Hook) and target.end() == (0, "")
 
 
 @needs_it

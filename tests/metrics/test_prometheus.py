@@ -198,7 +198,7 @@ def situations() -> dict[str, Any]:
             [(f"tfmemtop_running{{{OF}}}", "1x40"), (f"tfmemtop_steps_total{{{OF}}}", "7x40")],
             "30m",
             {},
-            "No step for ten minutes on h, job tfmemtop, rank ",
+            "No step for a quarter of an hour on h, job tfmemtop, rank ",
         ),
         "GpuHeldAndIdle": (
             [

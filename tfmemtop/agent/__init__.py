@@ -29,16 +29,25 @@ def arrive(from_signal_handler: "Callable[[Exception], bool]", engine: str, main
     return agent.import_watch
 
 
-def join(from_signal_handler: "Callable[[Exception], bool]", told: "dict[str, str]", main_thread: int) -> None:
+def join(
+    from_signal_handler: "Callable[[Exception], bool]", told: "dict[str, str]", main_thread: int, collects: bool
+) -> None:
     """Come into a process that runs already, in a thread of ours; *told* has what the environment has otherwise.
 
-    If there is an agent from before, whose engine has gone, that one begins again.
+    If there is an agent from before, whose engine has gone, that one begins again. With *collects* Python's collector
+    has been turned off for us.
     """
     before = agent_before()
-    if before is not None:
-        before.begin_again(told)
-        return
-    real_threads.main = main_thread
-    agent = Agent(told["TFMEMTOP_SOCKET"], from_signal_handler, told)
-    agent.messenger.guarded("saying hello", agent.messenger.hello)
-    agent.messenger.guarded("joining", agent.join)
+    if before is None:
+        real_threads.main = main_thread
+    agent = before or Agent(told["TFMEMTOP_SOCKET"], from_signal_handler, told)
+    if collects:
+        agent.collector.take_over()
+    try:
+        if before is not None:
+            before.begin_again(told)
+        else:
+            agent.messenger.guarded("saying hello", agent.messenger.hello)
+            agent.messenger.guarded("joining", agent.join)
+    finally:
+        agent.collector.on()

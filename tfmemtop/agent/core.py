@@ -220,6 +220,11 @@ class Agent:
     def _want_tensors(self) -> None:
         self._census.want(tensors=True)
 
+    @property
+    def collector(self) -> Collector:
+        """What keeps Python's collector out of our thread. A forked child turns it on again."""
+        return self._collector
+
     def join(self) -> None:
         """Take up what the script has made before, in a thread of ours; nothing of the script's waits for it."""
         guarded = self.messenger.guarded

@@ -45,6 +45,10 @@ class Collector:
             self._off = True
             gc.disable()
 
+    def take_over(self) -> None:
+        """It was turned off for us before, and is to be turned on again by :meth:`on`."""
+        self._off = True
+
     def on(self) -> None:
         """Undo :meth:`off`."""
         if self._off:

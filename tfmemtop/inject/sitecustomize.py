@@ -154,7 +154,7 @@ def _join(told, main_thread, kept):  # type: (dict[str, str], int, dict[str, Any
         if replaced:
             _tell(engine, kept, '{"type": "injection", "state": "replaced", "detail": "%s"}' % replaced)
         elif _tell(engine, kept, ""):
-            _Agent(kept).load("").join(_from_signal_handler, told, main_thread)
+            _Agent(kept).load("").join(_from_signal_handler, told, main_thread, collects)
     except Exception as error:
         _tell(engine, kept, '{"type": "injection", "state": "failed", "detail": %s}' % _quoted(error, kept))
     finally:

@@ -133,7 +133,7 @@ class FromOutside:
 
     async def _ask(self, injection: Injection) -> None:
         found = await injection.ask()
-        if self._injection is not injection or self._hooked:
+        if self._injection is not injection or self._hooked or (found is None and injection.answered):
             return
         state, detail = (InjectionState.ASKED, "") if found is None else found
         self._stream.publish(InjectionEvent(t=self._stream.now(), pid=injection.pid, state=state, detail=detail))
@@ -180,7 +180,8 @@ class FromOutside:
             # One that has said goodbye ends with its process; of one that was lost the process may go on.
             self._hooked = isinstance(event, Hook) or event.reason == "exit"
         elif isinstance(event, InjectionEvent) and event.state is not InjectionState.ASKED and self._injection:
-            self._injection.clear()  # it has been run
+            self._injection.answered = True
+            self._injection.clear()  # it has been run, or never will be
 
     async def _keep_on(self, look: Look) -> None:
         while not self._ended:
@@ -218,7 +219,7 @@ class FromOutside:
     def _look_for_failure(self) -> None:
         if self._injection is not None and not self._hooked and (failed := self._injection.failed()):
             now, pid = self._stream.now(), self._injection.pid
-            self._stream.publish(InjectionEvent(t=now, pid=pid, state=InjectionState.FAILED, detail=failed))
+            self._stream.publish(InjectionEvent(t=now, pid=pid, state=failed.state, detail=failed.detail))
 
     def _tell(self, look: Look, about: About) -> None:
         if about == self._told:

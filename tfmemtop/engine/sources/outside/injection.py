@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from tfmemtop.engine.sources.beside import Beside
 from tfmemtop.engine.sources.hook_absence import is_python
-from tfmemtop.engine.sources.outside.programs import ASK, SCRIPT
+from tfmemtop.engine.sources.outside.programs import ASK, REPLACED, SCRIPT
 from tfmemtop.engine.sources.outside.remote import mappings
 from tfmemtop.engine.sources.outside.which import python_of
 from tfmemtop.engine.sources.procfs import read_command, read_environment, read_stat
@@ -94,6 +94,8 @@ class Injection:
     def __init__(self, pid: int, told: dict[str, str]) -> None:
         self.pid = pid
         self._told = told
+        self.answered = False
+        """The process has told what came of it."""
         self._script: Path | None = None
         self._helper: Beside | None = None
 
@@ -105,18 +107,14 @@ class Injection:
     async def ask(self) -> Unfit | None:
         """Ask the target's Python to run the hook, when it comes to it. Why that cannot be, if it cannot."""
         try:
-            _tidy()
-            found = unfit(self.pid)
-            if found is not None:
-                return found
-            self._script = self._written()
-            if not _sees(self.pid, self._script) or len(os.fsencode(self._script)) > _LONGEST:
-                self.clear()
-                return Unfit(S.ELSEWHERE)
-            said = await self._answer(self._script)
-            if not said:
-                return Unfit(S.FAILED, "no answer")  # the file stays: the target may have been told of it
-            found = _read(said)
+            # In another thread: the folders of the target's Python may be on a disk that does not answer.
+            found = await asyncio.to_thread(self._prepare)
+            if found is None and self._script is not None:
+                said = await self._answer(self._script)
+                if not said:
+                    self._script = None  # the file stays: the target may have been told of it
+                    return Unfit(S.FAILED, "no answer")
+                found = _read(said)
         except PermissionError:
             found = Unfit(S.NOT_ALLOWED)
         except OSError as error:
@@ -125,14 +123,29 @@ class Injection:
             self.clear()
         return found
 
-    def failed(self) -> str:
-        """What went wrong when the target ran the file; empty if nothing is known of that."""
+    def _prepare(self) -> Unfit | None:
+        """Write the file, unless something is seen to stand in the way."""
+        _tidy()
+        found = unfit(self.pid)
+        if found is not None:
+            return found
+        self._script = self._written()
+        seen = _sees(self.pid, self._script) and len(os.fsencode(self._script)) <= _LONGEST
+        return None if seen else Unfit(S.ELSEWHERE)
+
+    def failed(self) -> Unfit | None:
+        """What went wrong when the target ran the file; ``None`` if nothing is known of that."""
         if self._script is None:
-            return ""
+            return None
         try:
-            return self._script.with_name(self._script.name + ".failed").read_text(errors="replace")[:1000]
+            text = self._script.with_name(self._script.name + ".failed").read_text(errors="replace")[:1000]
         except OSError:
-            return ""
+            return None
+        if not text:
+            return None  # it is being written
+        if text.startswith(REPLACED):
+            return Unfit(S.REPLACED, text.removeprefix(REPLACED))
+        return Unfit(S.FAILED, text)
 
     def clear(self) -> None:
         """Delete the file: it has been run, or never will be."""
@@ -147,9 +160,9 @@ class Injection:
 
     def _written(self) -> Path:
         # In no folder of the session's, which goes with the session: a file that is missing is told on stderr.
-        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{self.pid}-", dir="/tmp"))
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{_namespace()}-{self.pid}-", dir="/tmp"))
         script = folder / "hook.py"
-        text = SCRIPT.format(pid=self.pid, hook=str(_HOOK), told=self._told, here=str(script))
+        text = SCRIPT.format(pid=self.pid, hook=str(_HOOK), told=self._told, here=str(script), replaced=REPLACED)
         script.touch(0o600)
         script.write_text(text)
         return script
@@ -187,10 +200,16 @@ def _read(said: str) -> Unfit | None:
     return Unfit(S.FAILED, " ".join(said.split())[-300:])
 
 
+def _namespace() -> int:
+    """In which process numbers are what they are here: containers may share a /tmp."""
+    return Path("/proc/self/ns/pid").stat().st_ino
+
+
 def _tidy() -> None:
     """Delete what an engine that was killed has left for processes that have ended since."""
-    for folder in Path("/tmp").glob(_PREFIX + "*"):
-        number = folder.name[len(_PREFIX) :].partition("-")[0]
+    ours = f"{_PREFIX}{_namespace()}-"
+    for folder in Path("/tmp").glob(ours + "*"):
+        number = folder.name[len(ours) :].partition("-")[0]
         with suppress(OSError):
             if number.isdecimal() and read_stat(int(number)) is None and folder.stat().st_uid == os.getuid():
                 shutil.rmtree(folder, ignore_errors=True)

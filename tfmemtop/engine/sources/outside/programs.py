@@ -15,9 +15,19 @@ else:
 """
 """What the target's own interpreter is started with."""
 
+REPLACED = "replaced "
+"""With this begins what a process has put down that does not start threads as Python does; the function follows."""
+
 SCRIPT = """\
 # tfmemtop has put this file here, to be run once by process {pid}; it deletes itself.
 import _thread
+
+def fail(here, text):
+    try:
+        with open(here + ".failed", "w") as file:
+            file.write(text)
+    except Exception:
+        pass
 
 def begin(main, told, here):
     try:
@@ -29,11 +39,7 @@ def begin(main, told, here):
             code = compile(file.read(), "<tfmemtop sitecustomize.py>", "exec")
         exec(code, {{"__name__": "tfmemtop_hook", "__file__": {hook!r}, "_joined": (told, main)}})
     except BaseException as error:
-        try:
-            with open(here + ".failed", "w") as file:
-                file.write(type(error).__name__ + ": " + str(error))
-        except OSError:
-            pass
+        fail(here, type(error).__name__ + ": " + str(error))
     finally:
         try:
             os.unlink(here)
@@ -41,9 +47,14 @@ def begin(main, told, here):
         except OSError:
             pass  # the engine has deleted it, or deletes the folder when it has read what went wrong
 
-try:
-    _thread.start_new_thread(begin, (_thread.get_ident(), {told!r}, {here!r}))
-except KeyboardInterrupt:
-    _thread.interrupt_main()
+if type(_thread.start_new_thread) is not type(len):
+    fail({here!r}, "{replaced}_thread.start_new_thread")  # gevent's would run it in this thread
+else:
+    try:
+        _thread.start_new_thread(begin, (_thread.get_ident(), {told!r}, {here!r}))
+    except KeyboardInterrupt:
+        _thread.interrupt_main()
+    except Exception as error:
+        fail({here!r}, type(error).__name__ + ": " + str(error))
 """
 """What the process runs itself: it starts a thread, and is over. Filled in by ``format``."""
