@@ -45,7 +45,7 @@ async def test_a_failure_nobody_foresaw_ends_the_replay_and_not_the_search(monke
     _, search, sent = begun()
     assert search.phase is Phase.PREDICTING
     await asyncio.sleep(0)
-    assert len(sent) == 1
+    assert len(sent) == 2 and isinstance(sent[-1], ev.Relaunch)
     assert any("A replay with other values failed: " in line for line in conclusion(search.search, None, None))
 
 
