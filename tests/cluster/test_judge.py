@@ -7,7 +7,7 @@ from tests.cluster.exporters import GIB
 from tfmemtop.cluster.answers import Labels, Series
 from tfmemtop.cluster.judge import Kind, Overview, overview
 from tfmemtop.cluster.overview import GONE_S, Cluster, Silence
-from tfmemtop.cluster.queries import Lane
+from tfmemtop.cluster.queries import STARTING_S, Lane
 from tfmemtop.words.cluster import at_length, in_short, remark
 
 MIB = 2**20
@@ -189,6 +189,23 @@ def test_a_rank_without_tensorflow_is_no_rank_that_is_missing() -> None:
     assert wrongs(overview(made, 10)) == {"1": "gone 00:00:05", "0": ""}
     made.take(Lane.STATE, [figure("tfmemtop_running", 0, "1", uuid="", device="")], 11)
     assert wrongs(overview(made, 11)) == {"1": "ended", "0": ""}
+
+
+@pytest.mark.parametrize(("tensorflow", "said"), [("", "no TensorFlow"), ("2.21.0", "memory not read")])
+def test_a_rank_has_some_minutes_to_import(tensorflow: str, said: str) -> None:
+    made = Cluster()
+    place = {"uuid": "", "device": ""}
+    run = figure("tfmemtop_run_info", 1, user="ada", tensorflow=tensorflow, **place)
+    start = figure("tfmemtop_run_start_time_seconds", 1000.7, **place)
+    made.take(Lane.FIGURES, [], 1010)
+    made.take(Lane.FIXED, [run, start], 1010)
+    found = overview(made, 1010)
+    assert (wrongs(found), found.wrong) == ({"0": ""}, 0)
+    # The start of the run is asked for less often than figures come.
+    made.take(Lane.FIGURES, [], 1002 + STARTING_S)
+    assert wrongs(overview(made, 1002 + STARTING_S)) == {"0": said}
+    made.take(Lane.FIXED, [run], 1060 + STARTING_S)
+    assert wrongs(overview(made, 1060 + STARTING_S)) == {"0": said}
 
 
 def test_old_figures_are_told_as_such() -> None:

@@ -295,6 +295,19 @@ def test_ranks_with_an_old_tensorflow_and_without_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.prometheus
+def test_ranks_that_begin_are_not_wrong_yet(tmp_path: Path) -> None:
+    started = {"new": 0, "old": 3600}
+    hosts = [Host(name, [Rank(figures={"run_start_time_seconds": time.time() - ago})]) for name, ago in started.items()]
+    with exporting(hosts) as exporters, prometheus(tmp_path, exporters.port, [*started]) as server:
+        server.wait_until("tfmemtop_run_start_time_seconds", 2)
+        seen = complete(Asking(Client(Address.of(server.url)), "42"))
+    assert {one.row.host: in_short(one) for one in seen.overview.rows if one.row.rank} == {
+        "new": "",
+        "old": "no TensorFlow",
+    }
+
+
+@pytest.mark.prometheus
 def test_ranks_that_share_a_gpu_and_a_job_that_prometheus_renamed(tmp_path: Path) -> None:
     host = Host("both", [Rank(rank="0"), Rank(rank="1")])
     with exporting([host]) as exporters, prometheus(tmp_path, exporters.port, ["both"], honor_labels=False) as server:

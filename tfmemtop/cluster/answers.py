@@ -32,6 +32,7 @@ class Labels(msgspec.Struct, frozen=True, gc=False):
     user: str = ""
     key: str = ""
     severity: str = ""
+    tensorflow: str = ""  # its version, once it is loaded
     index: str = ""
     model: str = msgspec.field(default="", name="name")
     means: str = ""  # what a query of ours says that the figure is

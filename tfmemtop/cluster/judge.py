@@ -32,8 +32,9 @@ class Kind(IntEnum):
     SLOW = 5
     SILENT = 6
     OTHER = 7  # a finding of any other kind
-    UNREAD = 8  # a rank that runs, and nothing is known of its memory
-    ENDED = 9  # the run has ended: nothing wrong, and nothing more comes
+    UNREAD = 8  # a rank that runs and has loaded TensorFlow, and nothing is known of its memory
+    NO_TENSORFLOW = 9  # a rank that runs, and has not loaded it
+    ENDED = 10  # the run has ended: nothing wrong, and nothing more comes
 
 
 class Wrong(msgspec.Struct, frozen=True, gc=False):
@@ -172,8 +173,8 @@ def _wrongs(row: Row, medians: _Medians) -> Sequence[Wrong]:
     ]
     if row.silence is Silence.ENDED:
         return sorted([*wrongs, Wrong(Kind.ENDED, silence=row.silence)], key=lambda wrong: wrong.kind)
-    if row.rank and row.in_use is None:
-        wrongs.append(Wrong(Kind.UNREAD))
+    if row.rank and row.in_use is None and not row.starting:
+        wrongs.append(Wrong(Kind.UNREAD if row.tensorflow else Kind.NO_TENSORFLOW))
     told = {wrong.kind for wrong in wrongs}
     share = row.in_use / row.limit if row.in_use is not None and row.limit else None
     room = row.limit - row.in_use if row.limit is not None and row.in_use is not None else None

@@ -6,7 +6,7 @@ from enum import Enum
 import msgspec
 
 from tfmemtop.cluster.answers import Labels, Series, label
-from tfmemtop.cluster.queries import Lane
+from tfmemtop.cluster.queries import STARTING_S, Lane
 
 GONE_S = 600.0
 """For so long a row stays of which Prometheus has no figures any more."""
@@ -38,7 +38,8 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
     ``in_use`` is the highest since the scrape before, where that is told. ``used`` and ``total`` are the whole card's.
     ``rising`` is in bytes a second, ``pace`` in steps a second. ``silent_s`` is how long there has been ``silence``,
-    or at least so long.
+    or at least so long. Of a rank without figures, ``starting`` tells that its run began not long ago, and
+    ``tensorflow`` that it has loaded TensorFlow.
     """
 
     instance: str
@@ -62,6 +63,8 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     silence: Silence | None = None
     silent_s: float = 0.0
     pace: float | None = None
+    starting: bool = False
+    tensorflow: bool = False
 
     @property
     def key(self) -> Pool:
@@ -125,6 +128,8 @@ class Cluster:
         self._used: dict[Card, int] = {}
         self._busy: dict[Card, float] = {}
         self._ranks: dict[Told, Pool] = {}  # who says that it runs
+        self._loaded: set[Told] = set()  # those that have loaded TensorFlow
+        self._starts: dict[Told, float] = {}  # of those that began not long ago
         self._totals: dict[Card, int] = {}
         self._names: dict[Card, tuple[str, str]] = {}  # index and model
         self._findings: dict[tuple[str, str, str], list[tuple[str, str]]] = {}  # by instance, run, UUID
@@ -156,20 +161,25 @@ class Cluster:
         self._in_use = {_pool(one.metric): size for one in found if (size := one.size) is not None}
 
     def _take_fixed(self, found: Iterable[Series]) -> None:
-        self._limits, self._ranks = {}, {}
+        self._limits, self._ranks, self._loaded, self._starts = {}, {}, set(), {}
         # Of what is down, who it was stays known; of what answers it is told anew.
         if len(self._users) > MOST_USERS:
             self._users.clear()
         for one in found:
             labels, size = one.metric, one.size
+            who = label(labels.instance), label(labels.run), rank_of(labels)
             if labels.name == "tfmemtop_run_info":
                 self._users[label(labels.instance), label(labels.run)] = label(labels.user)
-                if rank := rank_of(labels):
-                    self._ranks[label(labels.instance), label(labels.run), rank] = _pool(labels)
+                if who[2]:
+                    self._ranks[who] = _pool(labels)
+                if labels.tensorflow:
+                    self._loaded.add(who)
             elif labels.name == "tfmemtop_device_info":
                 self._names[_card(labels)] = label(labels.index), label(labels.model)
             elif size is None:
                 continue
+            elif labels.name == "tfmemtop_run_start_time_seconds":
+                self._starts[who] = size
             elif labels.name == "tfmemtop_device_memory_total_bytes":
                 self._totals[_card(labels)] = size
             else:
@@ -261,7 +271,13 @@ class Cluster:
         told = {(row.instance, row.run, row.rank) for row in rows}
         told |= {(key[0], key[4], key[6]) for key in self._last}
         return [
-            self._row(pool, None) for who, pool in self._ranks.items() if who not in told and who[0] not in self._down
+            msgspec.structs.replace(
+                self._row(pool, None),
+                starting=who in self._starts and self._now < self._starts[who] + STARTING_S,
+                tensorflow=who in self._loaded,
+            )
+            for who, pool in self._ranks.items()
+            if who not in told and who[0] not in self._down
         ]
 
     def _row(self, pool: Pool, in_use: int | None) -> Row:

@@ -19,6 +19,8 @@ STEADY = 0.97
 that strict, as the exporters have looked for leaks themselves, with far more figures."""
 PACE_S = 600
 """Of so long a time the pace is told: a validation, which ranks may begin at other times, is a small part of it."""
+STARTING_S = 300
+"""So long a rank may import and build before it is told that no memory of TensorFlow has been read in it."""
 REMEMBERED = ("2m", "1s"), ("6h", "1m")
 """For so long a target that is down is known by what it once answered, and how exactly it is known since when."""
 MOST_DOWN = 100
@@ -90,7 +92,9 @@ class Queries:
     def _fixed(self) -> str:
         info = f"max by (__name__,{CARD},index,name) ({self._select('device_info')})"
         total = self._cards("device_memory_total_bytes")
-        return f"{self._select('limit_bytes', 'run_info')} or {total} or {info}"
+        # Of most ranks the start is long ago, and need not be told.
+        starting = f"({self._select('run_start_time_seconds')} > time() - {STARTING_S})"
+        return f"{self._select('limit_bytes', 'run_info')} or {total} or {info} or {starting}"
 
     def _state(self) -> str:
         ended = f"({self._select('running')} == 0)"

@@ -14,7 +14,8 @@ _SHORT = {
     Kind.FULL_BUT_IDLE: "full, idle",
     Kind.OUTLIER: "outlier",
     Kind.SILENT: "silent",
-    Kind.UNREAD: "no TensorFlow",
+    Kind.UNREAD: "memory not read",
+    Kind.NO_TENSORFLOW: "no TensorFlow",
 }
 _SILENT = {Silence.DOWN: "down", Silence.OLD: "old", Silence.GONE: "gone"}
 ENDED = "ended"
@@ -67,7 +68,11 @@ def at_length(row: Row, wrong: Wrong) -> str:
         case Kind.SILENT:
             return _silent(wrong)
         case Kind.UNREAD:
-            return "No memory of TensorFlow has been read in this rank: it has not used TensorFlow yet, or never does."
+            return (
+                "This rank has loaded TensorFlow, and no memory of it has been read: it uses none, or cannot be read."
+            )
+        case Kind.NO_TENSORFLOW:
+            return "No TensorFlow has been seen in this rank: it has not loaded TensorFlow yet, or never does."
     if wrong.silence is Silence.ENDED:
         return "The run has ended. The figures are the last ones."
     return remark(wrong.key)
