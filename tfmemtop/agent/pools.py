@@ -1,6 +1,6 @@
 """Readings of this process's pools: in place from the first one on, by the native library once it is there."""
 
-from time import monotonic, thread_time
+from time import monotonic, perf_counter, thread_time
 from typing import Any, Generic, Optional, TypeVar
 
 from .chunk_copies import LIVE, ChunkCopies, NoCopy
@@ -13,6 +13,7 @@ from .trust import GPU, PINNED_NAME, NotTrusted, PublicReader, Taken, place_of
 
 _MAP_SHARE = 0.01  # of a core, for all maps of one pool together
 _HURRY_SHARE = 0.1  # the same, while somebody goes from region to region: TensorFlow waits while one is read
+_INTERRUPTED_S = 0.02  # so long another thread may have the processor while a map is read, and TensorFlow waits
 _CONDENSE_S = 2.5e-6  # the engine's time for each chunk of a map that was read in place
 _CONDENSE_SHARE = 0.05  # of a core, for the engine's part
 
@@ -260,10 +261,10 @@ class Pools:
 
     def _read_map(self, native: "_Reader[Native]", device: str, region: Optional[int], pace: float) -> float:
         """Read one map; the seconds to leave until the next."""
-        # Without the wait for the pool's lock: TensorFlow holds it for seconds while it takes a large GPU's memory.
-        began = thread_time()
+        began, computed = perf_counter(), thread_time()
         found = native.way.map(*native.places[device], region, self._about_to_make_much)
-        cost = thread_time() - began
+        # Without a long wait for the pool's lock: TensorFlow holds it for seconds while it takes a large GPU's memory.
+        cost = min(perf_counter() - began, thread_time() - computed + _INTERRUPTED_S)
         self._rested[device] = monotonic() + cost / _HURRY_SHARE
         if found is None:
             self._has_no_map(device)

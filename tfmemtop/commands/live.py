@@ -7,6 +7,7 @@ example: tfmemtop --growth on -- python train.py
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -51,6 +52,9 @@ class Arguments(RunArguments, ScreenArguments):
                 if getattr(self, name) not in (None, False, ""):
                     raise Refusal(f"{flag} needs a command; for example: tfmemtop {flag} … -- python train.py")
 
+
+_ENGINE_GOES_S, _LOOK_S = 1.0, 0.02
+"""How long the command waits for the engine to end; another screen may keep it."""
 
 _NEED_COMMAND = {
     "growth": "--growth",
@@ -181,6 +185,10 @@ def _going(name: str) -> Launched | None:
 
 
 def _say_what_is_left(launched: Launched) -> None:
+    """Say where output and recording are, once the engine has written the end of these and gone."""
+    folder, until = Path(launched.socket).parent, time.monotonic() + _ENGINE_GOES_S
+    while folder.exists() and time.monotonic() < until:
+        time.sleep(_LOOK_S)
     if launched.output_path:
         say(f"output in {launched.output_path}")
     if recording := kept_recordings().get(launched.id):
