@@ -6,11 +6,13 @@ from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
 from tfmemtop.fit.largest import Prediction, Wanted
+from tfmemtop.fit.not_sought import NotSought
 from tfmemtop.fit.plan import Sought, make_plan, parse_sought
 from tfmemtop.fit.session import Phase
 from tfmemtop.fit.session_largest import SessionLargest
 from tfmemtop.fit.watch import Goal
 from tfmemtop.settings import Settings
+from tfmemtop.words.not_sought import not_sought
 
 MIB, GIB = s.MIB, s.GIB
 BATCH = Wanted("batch", 1, 4096)
@@ -79,5 +81,6 @@ def test_what_is_typed() -> None:
     assert parse_sought("batch=1..4096, 5 steps") == Sought(Goal(steps=5), 8, BATCH)
     assert parse_sought("30 s, 4 tries") == Sought(Goal(30.0), 4)
     for text in ("batch=1..", "a=1..2, b=1..2"):
-        with pytest.raises(ValueError, match=r"such as batch=1\.\.4096"):
+        with pytest.raises(NotSought) as refused:
             parse_sought(text)
+        assert not_sought(refused.value) == f"{text}: give one name and a range of whole numbers, such as batch=1..4096"

@@ -30,12 +30,14 @@ from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.stream.folders import output_folder
 from tfmemtop.engine.tries import open_tries
 from tfmemtop.fit.largest import Wanted, parse_wanted
+from tfmemtop.fit.not_sought import NotSought
 from tfmemtop.fit.plan import SECONDS, SECONDS_MOST, STEPS_MOST, TRIES, TRIES_MOST, Plan, check, make_plan
 from tfmemtop.fit.search import Tried
 from tfmemtop.fit.stopped import Stopped, Why
 from tfmemtop.fit.watch import Goal
 from tfmemtop.options import Refusal
 from tfmemtop.words.fit import advice, conclusion, limit_words, outcome, stopped_words, table
+from tfmemtop.words.not_sought import not_sought
 from tfmemtop.words.starting import start_text
 
 _INTERRUPTED = 130
@@ -154,8 +156,8 @@ def run(arguments: Arguments) -> int:
     machine = ask_machine()
     try:
         check(arguments.settings)
-    except ValueError as error:
-        raise Refusal(str(error)) from error
+    except NotSought as error:
+        raise Refusal(not_sought(error)) from error
     launch = make_launch(arguments, arguments.command, resolve(arguments, machine))
     smallest, largest, ceiling = bounds(arguments.settings, arguments.smallest, arguments.largest, machine)
     plan = make_plan(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from tfmemtop.fit.largest import Wanted, parse_wanted
+from tfmemtop.fit.not_sought import NoSearch, NotSought
 from tfmemtop.fit.search import Search, Tried
 from tfmemtop.fit.watch import Goal, Watch
 from tfmemtop.settings import Settings
@@ -76,10 +77,10 @@ def check(settings: Settings) -> None:
     """Whether a limit has something to act on under *settings*.
 
     Raises:
-        ValueError: it has not; one sentence fit for the user.
+        NotSought: it has not.
     """
     if settings.allocator == "cuda_malloc_async":
-        raise ValueError("fit needs the allocator bfc: what is given to cuda_malloc_async as a limit does not limit it")
+        raise NotSought(NoSearch.ALLOCATOR)
 
 
 def make_plan(
@@ -98,7 +99,7 @@ def make_plan(
     """The plan for a machine, with growth on unless *settings* say otherwise.
 
     Raises:
-        ValueError: as :func:`check`.
+        NotSought: as :func:`check`.
     """
     check(settings)
     on_gpu = has_gpus and settings.gpus != ()
@@ -131,7 +132,7 @@ def parse_sought(text: str) -> Sought:
     """What is sought, of ``30 s, 8 tries`` or ``batch=1..4096, 5 steps``; empty means the usual.
 
     Raises:
-        ValueError: as :func:`parse_goal`, or no range is meant; one sentence fit for the user.
+        NotSought: as :func:`parse_goal`, or no range is meant.
     """
     parts = text.split(",")
     ranges = [part.strip() for part in parts if "=" in part]
@@ -140,7 +141,7 @@ def parse_sought(text: str) -> Sought:
         return Sought(goal, tries)
     wanted = parse_wanted(ranges[0])
     if wanted is None or len(ranges) > 1:
-        raise ValueError(f"{', '.join(ranges)}: give one name and a range of whole numbers, such as batch=1..4096")
+        raise NotSought(NoSearch.NO_RANGE, ", ".join(ranges))
     return Sought(goal, tries, wanted)
 
 
@@ -148,27 +149,27 @@ def parse_goal(text: str) -> tuple[Goal, int]:
     """How far and in how many tries, of ``30 s``, ``200 steps`` or ``5 min, 6 tries``; empty means the usual.
 
     Raises:
-        ValueError: it means neither, or more than can be asked for; one sentence fit for the user.
+        NotSought: it means neither, or more than can be asked for.
     """
     goal, tries = Goal(SECONDS), TRIES
     for part in filter(str.strip, text.split(",")):
         if match := _TRIES.fullmatch(part):
             tries = int(match[1])
             if not 1 <= tries <= TRIES_MOST:
-                raise ValueError(f"{part.strip()}: give 1 to {TRIES_MOST} tries")
+                raise NotSought(NoSearch.TRIES, part.strip())
         elif match := _GOAL.fullmatch(part):
             goal = _goal(float(match[1]), match[2].lower(), part.strip())
         else:
-            raise ValueError(f"{part.strip()!r} is neither; give such as: 30 s, 8 tries; or: 200 steps")
+            raise NotSought(NoSearch.NO_GOAL, part.strip())
     return goal, tries
 
 
 def _goal(number: float, unit: str, text: str) -> Goal:
     if unit.startswith("st"):
         if not (number.is_integer() and 1 <= number <= STEPS_MOST):
-            raise ValueError(f"{text}: give a whole number of steps from 1 on")
+            raise NotSought(NoSearch.STEPS, text)
         return Goal(steps=int(number))
     seconds = number * {"s": 1, "m": 60, "h": 3600}[unit[0]]
     if not 1 <= seconds <= SECONDS_MOST:
-        raise ValueError(f"{text}: give 1 second to 24 hours")
+        raise NotSought(NoSearch.SECONDS, text)
     return Goal(seconds)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from tfmemtop import events
+from tfmemtop.fit.not_sought import NoSearch, NotSought
 from tfmemtop.fit.plan import Plan, Sought, make_plan
 from tfmemtop.session.fitting import Fitting
 from tfmemtop.session.next_run import NextRun, whole_memory
@@ -136,17 +137,17 @@ class Session:
         """The plan of a search with the settings of *upcoming*.
 
         Raises:
-            ValueError: a limit would have no effect under these settings, or the largest value is sought and the
+            NotSought: a limit would have no effect under these settings, or the largest value is sought and the
                 command has no place for it, or the CPU's pool no limit.
         """
         session, settings, wanted = self.state.session, upcoming.settings, sought.wanted
         limit = None
         if wanted is not None:
             if not wanted.is_in(upcoming.argv):
-                raise ValueError(f"the command has no {{{wanted.name}}}: with [E] put it where the value stands")
+                raise NotSought(NoSearch.NO_PLACE, wanted.name)
             limit = settings.memory_limit if self.state.devices else settings.memory_limit or settings.cpu_pool
             if limit is None and not self.state.devices:
-                raise ValueError("the next run has no limit, under which the value is to fit: [L] chooses one")
+                raise NotSought(NoSearch.NO_LIMIT)
         return make_plan(
             list(upcoming.argv),
             # A search makes many runs, of which nobody looks at the buffers.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from textual.screen import ModalScreen
 
 from tfmemtop.fit.largest import places
+from tfmemtop.fit.not_sought import NotSought
 from tfmemtop.fit.plan import SECONDS, TRIES, Sought, parse_sought
 from tfmemtop.fit.session import SessionFit, SessionTries
 from tfmemtop.fit.session_largest import SessionLargest
@@ -19,6 +20,7 @@ from tfmemtop.ui.screens.drawn import Changed
 from tfmemtop.ui.sturdy import SturdyApp
 from tfmemtop.words import refusals
 from tfmemtop.words.dialogs import whose_limit
+from tfmemtop.words.not_sought import not_sought
 from tfmemtop.words.searching import OVER, suggestions
 
 if TYPE_CHECKING:
@@ -77,8 +79,8 @@ class SearchKeys:
             return
         try:
             plan = session.plan(upcoming, Sought(Goal(SECONDS), TRIES))
-        except ValueError as error:
-            self._app.notify(refusals.fit_impossible(str(error)))
+        except NotSought as error:
+            self._app.notify(refusals.fit_impossible(not_sought(error)))
             return
         asked = Asked(
             running=f"Run {run.run}" if run and run.going else "",
@@ -87,8 +89,11 @@ class SearchKeys:
         )
 
         def read(text: str) -> Sought:
-            sought = parse_sought(text)
-            session.plan(upcoming, sought)  # raises if it cannot be
+            try:
+                sought = parse_sought(text)
+                session.plan(upcoming, sought)  # raises if it cannot be
+            except NotSought as error:
+                raise ValueError(not_sought(error)) from error
             return sought
 
         def done(answer: Sought | None) -> None:
