@@ -90,7 +90,7 @@ def test_a_failing_step_with_a_larger_batch_is_named_after_the_last_recorded_one
     for text in (why("batch-too-large"), summary("batch-too-large")):
         assert (
             "While it waited, 8 s before the failure, most of 98.0 MiB was held by an argument of a call 32.0 MiB, "
-            "~layer0 32.0 MiB and ~layer1 32.0 MiB. A name with ~ is that of the last recorded step, whose sizes times "
+            "~layer0 32.0 MiB and ~layer1 32.0 MiB. A name with ~ is that of a recorded step, whose sizes times "
             "2 are those of what was in use." in text
         )
 

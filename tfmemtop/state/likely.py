@@ -1,4 +1,4 @@
-"""Who the nameless allocations of a failing step likely are, by the last step that was recorded. Pure.
+"""Who the nameless allocations of a failing step likely are, by the newest recorded step that fits. Pure.
 
 A step that fails with a larger batch, or in a function that was traced anew, began before its window. But it does what
 the step before did: up to where it failed it has made the same allocations, those of the batch so many times as large.

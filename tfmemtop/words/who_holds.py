@@ -171,7 +171,7 @@ def _likely(scale: float | None) -> str:
     if scale is None:
         return ""
     times = "" if scale == 1 else f" times {scale:.3g}"
-    return f" A name with ~ is that of the last recorded step, whose sizes{times} are those of what was in use."
+    return f" A name with ~ is that of a recorded step, whose sizes{times} are those of what was in use."
 
 
 def changed(first: Listed, second: Listed) -> list[str]:
