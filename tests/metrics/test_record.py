@@ -190,7 +190,7 @@ def test_signals_for_the_command_are_not_the_exporters(tmp_path: Path) -> None:
         assert os.getsid(exporter.pid) == exporter.pid
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
             exporter.send_signal(number)  # as Slurm does with all processes of a step
-        assert scrape(address_in(sd))
+        assert eventually(lambda: scrape(address_in(sd)) or None)
         assert ended(running)[0] == 3
 
 
