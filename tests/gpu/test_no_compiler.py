@@ -160,7 +160,8 @@ def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path,
         maps = [event for event in stream if isinstance(event, events.MemoryMap) and event.device == device]
         assert maps and not any(event.missing for event in maps)
         if device in effective:
-            assert maps[0].t - effective[device].t < 1.0
+            # TensorFlow takes up to three seconds for the whole of a large GPU; before that there is no pool.
+            assert maps[0].t - max(effective[device].t, first.t) < 1.0
         (found,) = {
             (one.pool, one.in_use, one.chunks, one.chunks_in_use, one.largest_free, one.cells, tuple(one.sizes))
             for one in maps
