@@ -75,12 +75,17 @@ def cluster_screen(options: UiOptions) -> ClusterApp:
     return ClusterApp(Watch(Asking(Answering()), 3600.0), options, job=None)
 
 
+_ANSWERED_S = 30.0
+
+
 async def settled(pilot: Pilot[Outcome]) -> None:
     """Wait until all is read that the screen which is seen needs, and drawn."""
     app = pilot.app
     assert isinstance(app, ClusterApp)
     await pilot.pause()
+    until = time.monotonic() + _ANSWERED_S
     while not app.seen.complete or (isinstance(app.screen, GpuScreen) and app.screen.header.reading):
+        assert time.monotonic() < until, "a query is not among the recorded ones: python -m tests.cluster.recorded"
         await pilot.pause(0.01)
     app.redraw()
     await pilot.pause()
