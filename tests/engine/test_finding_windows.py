@@ -13,6 +13,7 @@ from tfmemtop import events
 from tfmemtop.engine.sources import finding_windows
 from tfmemtop.engine.sources.finding_windows import FindingWindows
 from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.rules.asking import WindowWishes
 
 
 async def test_a_leak_has_a_window_opened_though_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,3 +36,24 @@ async def test_a_leak_has_a_window_opened_though_nobody_looks(monkeypatch: pytes
         assert sent.empty()
     finally:
         following.close()
+
+
+async def test_a_failure_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> list[int]:
+        raise ValueError("on purpose")
+
+    monkeypatch.setattr(finding_windows, "LOOK_S", 0.01)
+    monkeypatch.setattr(WindowWishes, "due", fails)
+    stream, told = Stream(), asyncio.Queue[events.Notice]()
+    stream.listen(lambda event: told.put_nowait(event) if isinstance(event, events.Notice) else None)
+
+    class Hooks:
+        def send(self, pid: int, command: dict[str, Any]) -> bool:
+            raise AssertionError
+
+    following = FindingWindows(stream, Hooks())
+    following.begin()
+    stream.publish(w.step(1).done(t=4.0, opened=events.Opened.START))
+    notice = await asyncio.wait_for(told.get(), PATIENCE_S)
+    assert notice.kind is events.NoticeKind.FINDINGS_WITHOUT_WINDOWS
+    assert notice.detail == "ValueError: on purpose" and told.empty()

@@ -5,14 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.engine.conftest import Engines, Screen, ended
+from tests.engine.test_outside import until
 from tests.newer_python import Obeying, has_tensorflow, needs_it
-from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources.outside.injection import Unfit, unfit
 from tfmemtop.events import (
     Allocator,
@@ -50,14 +50,6 @@ def left_of(pid: int) -> list[Path]:
 
 async def state(screen: Screen, wanted: InjectionState) -> Injection:
     return await screen.until(Injection, lambda one: one.state is wanted)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(PATIENCE_S * 20):
-        if condition():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("it has not come")
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python lets others in")

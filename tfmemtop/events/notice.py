@@ -49,6 +49,7 @@ class NoticeKind(Enum):
     HOOK_FAILED = "hook_failed"  # about: the process; detail: the error
     DUMPS_OFF = "dumps_off"  # detail: why TensorFlow cannot write down a pool that runs out
     DUMP_UNREAD = "dump_unread"  # detail: the file and the error
+    FINDINGS_WITHOUT_WINDOWS = "findings_without_windows"  # none is opened for them any more; detail: the error
 
     READER_OF_OTHER_USER = "reader_of_other_user"
     COMMAND_UNREAD = "command_unread"  # detail: the error

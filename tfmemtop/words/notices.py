@@ -106,6 +106,7 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
     K.HOOK_FAILED: ("a part of the hook failed in process {about}; the script goes on: {detail}", ""),
     K.DUMPS_OFF: ("the state of a pool that runs out will be unknown: {detail}", ""),
     K.DUMP_UNREAD: ("the state of the pool that ran out is unknown: {detail}", ""),
+    K.FINDINGS_WITHOUT_WINDOWS: ("no more windows of allocations are opened for findings: {detail}", ""),
     K.READER_OF_OTHER_USER: ("another user tried to look at this session and was refused", ""),
     K.COMMAND_UNREAD: ("a screen sent a command that cannot be read: {detail}", ""),
     K.READER_SLOW: ("this screen could not keep up: {count} readings left out", ""),

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, Holders, Output, Trace
+from tfmemtop.events import Event, Holders, NoticeKind, Output, Trace
 
 if TYPE_CHECKING:
     from tfmemtop.rules.asking import WindowWishes
@@ -74,9 +74,11 @@ class FindingWindows:
             return
         try:
             wanted = future.result()
-        except Exception:
+        except Exception as error:
             traceback.print_exc()
             self.close()
+            detail = f"{type(error).__name__}: {error}"
+            self._stream.notice("windows", NoticeKind.FINDINGS_WITHOUT_WINDOWS, detail=detail)
             return
         for pid in wanted:
             self._hooks.send(pid, {"do": "holders", "finding": True})
