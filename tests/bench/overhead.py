@@ -125,8 +125,12 @@ def _generation(folder: Path, rounds: int, chance: random.Random) -> dict[str, d
 
 
 def measure(quick: bool) -> list[Row]:
+    """Compared in so many starts of each, and so many rounds in each start."""
+    return compare(*((1, 6) if quick else (8, 5)))
+
+
+def compare(generations: int, rounds: int) -> list[Row]:
     """Ratios within each round, against the mean of the round's two bare turns."""
-    generations, rounds = (1, 6) if quick else (8, 5)
     chance = random.Random(1)
     ratios: dict[tuple[str, str], list[float]] = {}
     step_s: dict[str, list[float]] = {kind: [] for kind in _KINDS}
