@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "doctor.check",
         "engine.process.unstarted",
         "notebooks.python",  # why one is unfit
+        "session.not_chosen",  # why the next run cannot be so
         "filenames",  # what was made of a name
         "placement",
         "ending",
