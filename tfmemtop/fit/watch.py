@@ -216,7 +216,7 @@ class Watch:
         (replayed,) = self._replayed.values()
         present = replayed.present
         too_little = replayed.missing or replayed.lost > _LOST * replayed.events
-        if too_little or present is None or (self._peak or 0) > present.in_order.peak * 1.05:
+        if too_little or present is None or replayed.outgrown(self._peak or 0, self._pool):
             return None
         return replayed
 

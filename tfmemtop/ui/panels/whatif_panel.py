@@ -17,6 +17,7 @@ from tfmemtop.words import whatif, whatif_screen
 _DROPPED_FIRST = ("fragmented", "largest free", "grew", "cached", "process total")
 """Columns that go first where there is little room."""
 _LOOKS = {True: GOOD, None: WARNING, False: ERROR}
+_BASIS_LEAST, _TABLE_LEAST = 2, 6  # lines of what it rests on, and those that are left for the table
 _REMARK_LEAST = 12  # cells beside the table from which on a row's remark stands there
 _LAST_LEAST = 14  # lines of the panel from which the smallest limits stand below the table
 
@@ -55,7 +56,7 @@ class WhatIfPanel(MovedPanel):
             return [self.title_line(width, whatif_screen.TITLE), [], *told]
         lines = [self.title_line(width, whatif.title(view))]
         basis = [view.replayed.missing, view.replayed.remedy] if view.replayed.missing else list(whatif.basis(view))
-        lines += _wrapped(basis, width)
+        lines += _wrapped(basis, width)[: max(_BASIS_LEAST, height - _TABLE_LEAST)]
         rows = view.rows
         if not rows:
             return lines
@@ -97,7 +98,7 @@ class WhatIfPanel(MovedPanel):
             mark = (">" if self.glyphs.ascii else "▸") if index == at else " "
             line: Line = [Segment(f"{mark} ", BOLD)]
             for place, cell in zip(used, cells[index], strict=True):
-                look = _LOOKS[rows[index].fits] if whatif.COLUMNS[place] == "fits" else PLAIN
+                look = _LOOKS[view.fits(rows[index])] if whatif.COLUMNS[place] == "fits" else PLAIN
                 look = CHOSEN if index == at and place == used[0] else look
                 line += [Segment(cell, look), Segment("  ")]
             if self._beside >= _REMARK_LEAST:
