@@ -132,7 +132,12 @@ class LargestSearch:
     @property
     def fails(self) -> int | None:
         """The smallest value that did not work."""
-        return min((one.value for one in self.tried if not one.tried.passed), default=None)
+        return min((one.value for one in self.tried if not one.tried.passed and one.tried.how.proves), default=None)
+
+    @property
+    def unproved(self) -> TriedValue | None:
+        """The try that proved nothing, with which the search ended; ``None`` if there was none."""
+        return self.tried[-1] if self.tried and not self.tried[-1].tried.how.proves else None
 
     @property
     def limit(self) -> int | None:
@@ -196,11 +201,11 @@ class LargestSearch:
     @property
     def settled(self) -> bool:
         """Whether it is known as closely as is asked for."""
-        return bool(self.tried) and self._candidate() is None
+        return bool(self.tried) and self.unproved is None and self._candidate() is None
 
     def next(self) -> int | None:
         """The value to try now; ``None`` if another try is not worth it, or not allowed."""
-        return self._candidate() if len(self.tried) < self._tries else None
+        return self._candidate() if len(self.tried) < self._tries and self.unproved is None else None
 
     def _candidate(self) -> int | None:
         if not self.tried:
