@@ -205,7 +205,7 @@ def _live(place: Place, box: Box, folders: list[Path]) -> list[str]:
     courses = [
         Course(box.path / "run"),
         Course(box.path / "tmp", fallback),
-        Course(Path("/tmp"), fallback, time.time() - 1),
+        Course(Path("/tmp"), fallback, of=str(box.path)),  # where other sessions of this machine lie too
     ]
     filled = place.how != "fills"
     until = time.monotonic() + _LIMIT_S
