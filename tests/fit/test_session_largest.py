@@ -63,9 +63,9 @@ def test_each_try_that_passed_is_followed_by_a_prediction() -> None:
     fit, asked = begun()
     assert passes(fit, asked, 2) == [] and fit.phase is Phase.PREDICTING
     asked = fit.predicted(None)  # one try tells nothing
-    assert [one.argv for one in asked if isinstance(one, ev.Relaunch)] == [["python", "train.py", "97"]]
+    assert [one.argv for one in asked if isinstance(one, ev.Relaunch)] == [["python", "train.py", "129"]]
     assert passes(fit, asked, 3) == []
-    (third,) = fit.predicted(Prediction(400, 420, 430, (64, 97)))
+    (third,) = fit.predicted(Prediction(400, 420, 430, (64, 129)))
     assert isinstance(third, ev.Relaunch) and third.argv == ["python", "train.py", "410"]
     assert (fit.done, fit.number) == (2, 3)
 

@@ -19,6 +19,7 @@ _DROPPED_FIRST = ("fragmented", "largest free", "grew", "cached", "process total
 _LOOKS = {True: GOOD, None: WARNING, False: ERROR}
 _BASIS_LEAST, _TABLE_LEAST = 2, 6  # lines of what it rests on, and those that are left for the table
 _REMARK_LEAST = 12  # cells beside the table from which on a row's remark stands there
+_ROWS_LEAST = 4  # rows of the table, rather than the sentences below it
 _LAST_LEAST = 14  # lines of the panel from which the smallest limits stand below the table
 
 
@@ -63,8 +64,13 @@ class WhatIfPanel(MovedPanel):
         shared = [row for row in together(predicted(self.state)) if view.device in row.devices]
         last = [*whatif.smallest(view), *map(whatif.together_sentence, shared)]
         last += [*filter(None, [whatif.asynchronous(view)]), whatif.NO_TIME]
-        below = _wrapped(last, width) if height >= _LAST_LEAST else []
         at = clamp(self._at, 0, len(rows) - 1)
+        below: list[Line] = []
+        for sentence in last if height >= _LAST_LEAST else []:  # whole ones, as many as there is room for
+            more = _wrapped([sentence], width)
+            if len(lines) + len(below) + len(more) + 4 + min(len(rows), _ROWS_LEAST) > height:
+                break
+            below += more
         room = max(1, height - len(lines) - len(below) - 4)
         self._page = room
         self._top = clamp(clamp(self._top, at - room + 1, at), 0, max(0, len(rows) - room))
