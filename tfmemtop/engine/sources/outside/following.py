@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tfmemtop.agent.layouts import Layout
+from tfmemtop.agent.layouts import Figures, Layout
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
 from tfmemtop.engine.sources.outside.cards import cards_of
 from tfmemtop.engine.sources.outside.injection import Injection
-from tfmemtop.engine.sources.outside.layout import Copy, Figures, NotSound
+from tfmemtop.engine.sources.outside.layout import Copy, NotSound
 from tfmemtop.engine.sources.outside.look import About, Look
 from tfmemtop.engine.sources.outside.told import allocator_event, outside_event, working_folder
 from tfmemtop.engine.sources.procfs import read_command, read_environment, read_stat

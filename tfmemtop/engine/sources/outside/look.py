@@ -6,12 +6,12 @@ All of it is done in a thread of its own: a page of the process that the kernel 
 from pathlib import Path
 from typing import NamedTuple
 
-from tfmemtop.agent.layouts import Layout, layout_of
+from tfmemtop.agent.layouts import Figures, Layout, layout_of
 from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.outside import which
 from tfmemtop.engine.sources.outside.elf import Library, NotReadable
 from tfmemtop.engine.sources.outside.finding import CPU, GPU, PINNED, Lists
-from tfmemtop.engine.sources.outside.layout import Copy, Figures, NotSound, Pool
+from tfmemtop.engine.sources.outside.layout import Copy, NotSound, Pool
 from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, mappings
 from tfmemtop.engine.sources.outside.rights import in_the_way, rights
 from tfmemtop.engine.sources.procfs import Stat, read_stat
