@@ -12,6 +12,7 @@ from tfmemtop.fit.session import Phase
 from tfmemtop.fit.session_largest import SessionLargest
 from tfmemtop.fit.watch import Goal
 from tfmemtop.settings import Settings
+from tfmemtop.words.fit_screen import conclusion
 from tfmemtop.words.not_sought import not_sought
 
 MIB, GIB = s.MIB, s.GIB
@@ -84,3 +85,16 @@ def test_what_is_typed() -> None:
         with pytest.raises(NotSought) as refused:
             parse_sought(text)
         assert not_sought(refused.value) == f"{text}: give one name and a range of whole numbers, such as batch=1..4096"
+
+
+def test_a_try_without_a_pool_ends_the_search_with_its_reason() -> None:
+    fit, asked = begun()
+    first, hook, _, _, over, _ = passing(asked, 2)
+    for event in (first, hook, over):
+        assert fit.take(event) == []
+    assert not fit.going and not fit.can_go_on and fit.command[-1] == "{batch}"
+    said = conclusion(fit)
+    assert said[:2] == [
+        "Nothing was found: the try with batch=64 proves nothing.",
+        "TensorFlow was not seen to use GPU memory. Such a try proves nothing: the limit had no effect.",
+    ]

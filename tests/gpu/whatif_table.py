@@ -79,9 +79,12 @@ def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proo
 
         smallest = _smallest(around(at_least, surely), passes, narrows=narrows)
         tried = _tried(program, traced, growth, found)
-        if outgrown:  # the replay of a part says what fails, and nothing else
+        if outgrown:  # the replay of a part says what fails, and the run what passes
             reached = peak_pool(first)
-            tried = tuple(replace(one, said_fits=one.said_fits and None, said_pool=reached) for one in tried)
+            enough = (True if surely is not None and one.limit >= surely else one.said_fits and None for one in tried)
+            tried = tuple(
+                replace(one, said_fits=fits, said_pool=reached) for one, fits in zip(tried, enough, strict=True)
+            )
         title = f"{name}, growth {_ON_OFF[growth]}"
         return Proof(title, len(traced.events), 0.0, exact, at_least, surely, tried, smallest)
 

@@ -233,9 +233,11 @@ def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Predict
 
 def _failed(state: State, pid: int, hooked: Hooked, device: str) -> Later:
     """In which way the run failed, as far as that may be for want of memory of *device*."""
-    if any(event.device in (None, device) for event in hooked.out_of_memory):
+    ran_out = {event.device for event in hooked.out_of_memory}
+    if device in ran_out:
         return Later.RAN_OUT
-    return Later.FAILED if state.run and state.run.failed and of_run(state, pid) else Later.NO_MORE
+    failed = state.run is not None and state.run.failed and of_run(state, pid)
+    return Later.FAILED if failed or None in ran_out else Later.NO_MORE
 
 
 def _beside(state: State, pid: int, index: int | None) -> int | None:
