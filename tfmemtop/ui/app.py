@@ -34,6 +34,7 @@ from tfmemtop.ui.screens.main_screen import MainScreen
 from tfmemtop.ui.search_keys import SearchKeys
 from tfmemtop.words import kernels, refusals
 from tfmemtop.words.alerts import alert
+from tfmemtop.words.panels import redrawn
 from tfmemtop.words.safe import safe
 
 
@@ -321,7 +322,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
     def action_pace(self, step: int) -> None:
         self.pace.change(step)
         self.pace.look()
-        self.notify(f"redrawn every {self.pace.every_s:g} s", timeout=2)
+        self.notify(redrawn(self.pace.every_s), timeout=2)
 
 
 _BY_ACTION = {key.action.partition("(")[0]: key for key in KEYS}

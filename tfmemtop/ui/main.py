@@ -16,7 +16,7 @@ from tfmemtop.ui import choices
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.leaving import signals_end
-from tfmemtop.words.failure import describe
+from tfmemtop.words.failure import no_summary
 from tfmemtop.words.refusals import not_remembered
 
 
@@ -81,7 +81,7 @@ def _summary(source: Source) -> tuple[str, ...]:
     try:
         return tuple(closing(source.state))
     except Exception as error:  # the exit code counts more
-        return (f"the summary cannot be made: {describe(error)}",)
+        return (no_summary(error),)
 
 
 def _forget_size() -> None:

@@ -10,7 +10,7 @@ from textual.notifications import SeverityLevel
 
 from tfmemtop.options import Outcome
 from tfmemtop.ui.gate import Gate
-from tfmemtop.words.failure import describe
+from tfmemtop.words.failure import UNKNOWN_ERROR, describe, part_not_drawn
 from tfmemtop.words.safe import safe
 
 _GATE = Gate()
@@ -49,7 +49,7 @@ class SturdyApp(App[Outcome]):
     def _fatal_error(self) -> None:
         # Textual prints pages, with the values of variables as they are. Ours is one line, once the terminal is back.
         error = sys.exc_info()[1] or self._exception
-        self.trouble = self.trouble or (describe(error) if error else "an unknown error")
+        self.trouble = self.trouble or (describe(error) if error else UNKNOWN_ERROR)
         self._close_messages_no_wait()
 
     def _try(self, draw: Callable[[], object]) -> None:
@@ -57,7 +57,7 @@ class SturdyApp(App[Outcome]):
         try:
             draw()
         except Exception as error:
-            text = f"a part of the screen cannot be drawn: {describe(error)}"
+            text = part_not_drawn(error)
             if text not in self._told:
                 self._told |= {text}
                 self.notify(text, severity="error", timeout=20)

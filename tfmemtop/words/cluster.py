@@ -231,3 +231,12 @@ COLUMNS = (
     ("WRONG", "what is wrong, the worst first"),
 )
 """Columns that do not explain themselves."""
+
+
+def table_title(shown: int, count: int) -> str:
+    """Over the table, of whose *count* rows a filter may hide some."""
+    return f"Ranks and GPUs {count:,}" if shown == count else f"Ranks and GPUs {shown:,} of {count:,}"
+
+
+HELP_GROUPS = {"screen": "The screen", "cluster": "The table", "gpu": "An opened GPU"}
+"""Over the groups of keys in the help."""

@@ -33,6 +33,31 @@ def name(run: RunFigures) -> str:
     return run.name or f"run {run.run}"
 
 
+HOW_IT_ENDED = "HOW IT ENDED"
+"""Over the column."""
+
+
+def end_words(run: RunFigures) -> str:
+    """How it ended, and whether memory ran out."""
+    return ending(run.ending) + (f", out of memory ×{run.out_of_memory}" if run.out_of_memory else "")
+
+
+def at_length(run: RunFigures, dot: str) -> str:
+    """All that is told of one run in words, its parts divided by *dot*."""
+    words = [settings(run, dot)]
+    if run.first_step_s is not None:
+        words.append(f"first step after {format_duration(run.first_step_s)}")
+    if run.steps is not None:
+        rate = "" if run.steps_per_s is None else f", {format_rate(run.steps_per_s)} a second"
+        words.append(counted(run.steps, run.unit.rstrip("s")) + rate)
+    return f"Run {run.run}: " + f" {dot} ".join([*words, end_words(run), " ".join(program(run.argv))])
+
+
+def at_most(peak: str) -> str:
+    """The highest figure of a curve."""
+    return f"at most {peak}"
+
+
 def command(run: RunFigures) -> str:
     """The run's command line, as it is shown."""
     return " ".join(run.argv)

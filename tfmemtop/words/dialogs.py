@@ -6,6 +6,7 @@ from tfmemtop.suggested import SuggestedLimit
 from tfmemtop.units import format_bytes
 from tfmemtop.words.limits import basis, typed
 
+COPY_LINES = "copy the lines"
 COPIED = "Copied, if the terminal lets programs set the clipboard."
 
 LIMIT = "Memory limit of the next run"
@@ -25,6 +26,9 @@ PICTURE_SUFFIX = "End the name in .svg for a picture, or in .txt for text."
 
 STAYS = "let it run"
 LEAVE = "The script is still running"
+LEAVE_RUNNING = "leave it running"
+LEAVE_STOPPED = "stop it"
+LEAVE_NOT = "stay"
 LEAVE_STAY = "go on watching"
 
 

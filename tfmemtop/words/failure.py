@@ -24,3 +24,22 @@ def _place(error: BaseException) -> str:
             inside = parts[len(parts) - parts[::-1].index("tfmemtop") :]
             return f" ({'/'.join(inside)}:{frame.lineno})"
     return ""
+
+
+UNKNOWN_ERROR = "an unknown error"
+"""Said where Textual has ended the screen and kept no error."""
+
+
+def not_drawn(what: str, error: BaseException) -> str:
+    """*what* raised *error* while it was drawn."""
+    return f"{what} cannot be drawn: {describe(error)}"
+
+
+def part_not_drawn(error: BaseException) -> str:
+    """A part of the screen raised *error*, nobody knows which."""
+    return not_drawn("a part of the screen", error)
+
+
+def no_summary(error: BaseException) -> str:
+    """The lines that are printed after the screen cannot be made."""
+    return f"the summary cannot be made: {describe(error)}"

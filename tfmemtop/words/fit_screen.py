@@ -4,6 +4,7 @@ import shlex
 
 from tfmemtop.fit.session import SessionFit, SessionTries
 from tfmemtop.fit.session_largest import SessionLargest
+from tfmemtop.units import format_bytes
 from tfmemtop.words import fit, fit_largest, searching
 
 
@@ -50,3 +51,36 @@ def found_words(search: SessionLargest) -> str:
 def next_time(search: SessionLargest) -> str:
     """The command line with the value that was found."""
     return shlex.join(search.command)
+
+
+STOP = "stop, leave the run going"
+HIDE = "hide this, go on"
+GO_ON = "go on with the search"
+NEXT_TIME = " relaunches with it. Next time:"
+"""After the key."""
+
+
+def begin(running: str) -> str:
+    """What Enter does; *running* is the run that it ends, empty if none."""
+    return f"end {running[:1].lower()}{running[1:]} and begin" if running else "begin"
+
+
+def goal(search: SessionTries) -> str:
+    """How far the script is to get, and in how many tries."""
+    tries = "1 try" if search.plan.tries == 1 else f"{search.plan.tries} tries"
+    return f"{fit.goal_text(search.plan.goal)}, in at most {tries}"
+
+
+def under_way(search: SessionTries) -> str:
+    """Which try runs, and of what."""
+    return f"try {search.number} of {search.plan.tries}: {try_words(search)}"
+
+
+def relaunch_with(what: str) -> str:
+    """What R does; *what* is a limit, or a value that was found."""
+    return f"relaunch with {what}"
+
+
+def with_margin(limit: int) -> str:
+    """The limit to set, in bytes."""
+    return f"With a margin: {format_bytes(limit)}. "

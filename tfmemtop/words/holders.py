@@ -42,6 +42,11 @@ KINDS = {
 }
 """What each kind is."""
 
+PEAK_BY = "peak made by"
+USED_BEFORE = "in use before it"
+COST = "cost the script"
+"""Figures of a window: what made its peak, what lay there before it, how long it held up the script."""
+
 _GROUPS = {
     By.LAYER: "layer",
     By.OPERATION: "operation",

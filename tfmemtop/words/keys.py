@@ -139,3 +139,31 @@ ORDER_KEYS = {
 """After ``o``: a key, and the column that the processes are then sorted by. Those that nvitop has mean the same."""
 
 COLUMN_KEYS = tuple(ORDER_KEYS.items())
+
+TITLE = "tfmemtop: keys and words"
+
+GROUPS = {
+    "run": "The script",
+    "screen": "The screen",
+    "replay": "The replay",
+    "processes": "Processes",
+    "output": "Output, when it is chosen with Tab",
+    "map": "Inside the pool",
+    "holders": "Who holds the memory",
+}
+"""Over the groups of keys, in the order in which they stand there."""
+
+COLUMNS_TITLE = "Columns of the processes"
+MARKS_TITLE = "Marks before a process"
+GRAPH_TITLE = "Signs in a graph"
+LAYERS_TITLE = "Words"
+
+
+def page_title(name: str) -> str:
+    """Over a page of the manual."""
+    return f"tfmemtop help {name}"
+
+
+def turn(following: str) -> str:
+    """What the arrows do; *following* is the next page, empty for the first one."""
+    return f"turn the page; next: {following or 'keys'}"

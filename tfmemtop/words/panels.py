@@ -63,3 +63,20 @@ def no_output(over: bool, live: bool) -> str:
     if not live:
         return "no output is recorded" if over else "no output is recorded so far"
     return "no output" if over else "no output yet"
+
+
+SCRIPT_ASKED_FOR = "the script asked for"
+"""Over the calls in which the script has chosen its settings."""
+
+AT_END = "at the end"
+"""A replay is."""
+
+
+def damaged(lines: int) -> str:
+    """Lines of a recording that could not be read."""
+    return f"{lines} damaged line{'' if lines == 1 else 's'} left out"
+
+
+def redrawn(seconds: float) -> str:
+    """The screen's pace was changed."""
+    return f"redrawn every {seconds:g} s"

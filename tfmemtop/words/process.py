@@ -54,3 +54,35 @@ def failed_allocation(failure: OutOfMemory) -> str:
     asked += [f"by {failure.operation}"] if failure.operation else []
     asked += [f"on {failure.device}"] if failure.device else []
     return ", ".join(asked) or "an allocation failed for good"
+
+
+UNFINISHED_IMPORT = "not imported to the end yet"
+ASKED_FOR = "What the script asked for"
+IN_EFFECT = "What took effect"
+ON_GPUS = "On the GPUs"
+OUT_OF_MEMORY = "Out of memory"
+
+
+def in_use_on(device: str) -> str:
+    """Over what is in use on a device that has no pool."""
+    return f"What is in use on {device}"
+
+
+def largest(*, tensors: bool) -> str:
+    """Over the largest variables, and *tensors* if some are among them."""
+    return "The largest variables and live tensors" if tensors else "The largest variables"
+
+
+def no_shares(reason: str) -> str:
+    """A GPU does not tell what each process has."""
+    return f"no figures for single processes: {reason}"
+
+
+def settled(text: str) -> str:
+    """What tfmemtop has set before TensorFlow made its devices."""
+    return f"set by tfmemtop: {text}"
+
+
+def not_inside(reason: str) -> str:
+    """Why the hook is not in a process."""
+    return f"Not inside this process: {reason}."

@@ -20,6 +20,7 @@ EFFECTS: dict[signal.Signals, str] = {
 }
 """In the order of the list."""
 
+TITLE = "Send a signal"
 UNKNOWN_COMMAND = "(command unknown)"
 
 

@@ -1,6 +1,7 @@
 """What the screen of other settings says around the table."""
 
 TITLE = "What other settings would do"
+TAKE = "take for the next run"
 REPLAYING = "The recorded allocations are being replayed under many settings. That takes some seconds."
 FAILED = "The recorded allocations cannot be replayed"
 NOT_ENOUGH = (

@@ -121,3 +121,6 @@ def reasons(told: Told) -> Iterator[str]:
         yield f"{told.when}: {words.figures}"
     if words.explanation:
         yield words.explanation
+
+
+NO_FINDINGS = "No findings right now."

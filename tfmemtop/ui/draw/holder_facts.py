@@ -32,16 +32,16 @@ def facts(
     ]
     if made is not None and made.operation:
         items.append(
-            _item("peak made by", end_of(words.operation(made.operation), _OPERATION_MOST, glyphs.ellipsis), glyphs)
+            _item(words.PEAK_BY, end_of(words.operation(made.operation), _OPERATION_MOST, glyphs.ellipsis), glyphs)
         )
     waited = window.opened is events.Opened.WAITING
     if not window.steps and not waited and (short := words.closed(window.closed)):
         items.append([Segment(short, WARNING)])
     if window.function and window.steps:
         items.append(_item("step of", safe(window.function), glyphs))
-    items.append(_item("in use before it", format_bytes(window.before), glyphs))
+    items.append(_item(words.USED_BEFORE, format_bytes(window.before), glyphs))
     if window.cost_us is not None:
-        items.append(_item("cost the script", duration(window.cost_us), glyphs))
+        items.append(_item(words.COST, duration(window.cost_us), glyphs))
     if window.lost:
         items.append([Segment(words.lost(window.lost), WARNING)])
     return [cut(line, width, glyphs) for line in _flow(items, width)[:rows]]

@@ -155,10 +155,10 @@ def first_size(width: int, height: int, devices: int) -> tuple[int, int]:
 class Layout(Enum):
     """How much each device shows."""
 
-    GRAPH = "title, bar, legend and graph"
-    LEGEND = "title, bar and legend"
-    BAR = "title and bar, one legend for all"
-    LINE = "a line each"
+    GRAPH = "graph"  # title, bar, legend and graph
+    LEGEND = "legend"  # title, bar and legend
+    BAR = "bar"  # title and bar, one legend for all
+    LINE = "line"  # a line each
 
 
 def device_layout(devices: int, width: int, height: int) -> tuple[Layout, int]:

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from tfmemtop.charset import to_ascii
 from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import ASCII, ERROR, PLAIN, RULE, TITLE, UNICODE, Glyphs
-from tfmemtop.words.failure import describe
+from tfmemtop.words.failure import not_drawn
 from tfmemtop.words.safe import safe
 
 Line = list[Segment]
@@ -167,7 +167,7 @@ def with_cursor(line: Line, x: int) -> Line:
 
 def cannot_be_drawn(what: str, error: Exception, width: int) -> Line:
     """The line in place of *what* raised *error* while it was drawn."""
-    return [Segment(fit(f"{what} cannot be drawn: {describe(error)}", width), ERROR)]
+    return [Segment(fit(not_drawn(what, error), width), ERROR)]
 
 
 def segments(parts: Iterable[tuple[str, Style]]) -> Line:

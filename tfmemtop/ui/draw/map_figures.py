@@ -11,6 +11,7 @@ from tfmemtop.ui.draw.chunk_map import Arranged, clock, shades, taken_at
 from tfmemtop.ui.draw.lines import Line, fit, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING, Glyphs
 from tfmemtop.units import format_bytes, format_count, format_short
+from tfmemtop.words import pool_map as words
 
 Section = tuple[str, list[Line]]
 """A title, and lines of which the first are the most telling."""
@@ -27,15 +28,13 @@ def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: i
         _item("cached", format_bytes(view.cached), LAYER["cached"]),
         _item("largest free", format_bytes(view.largest_free)),
         _item("fragmentation", f"{cut}%", _how_cut(view)),
-        _item("chunks", f"{format_count(view.chunks)} ({format_count(view.chunks_in_use)} in use)"),
+        _item("chunks", words.chunks(view.chunks, view.chunks_in_use)),
     ]
-    if view.regions_found > len(view.regions):
-        items.append(_item("regions", f"{view.regions_found}, the first {len(view.regions)} shown", WARNING))
-    else:
-        items.append(_item("regions", str(view.regions_found)))
+    style = WARNING if view.regions_found > len(view.regions) else PLAIN
+    items.append(_item("regions", words.regions(view.regions_found, len(view.regions)), style))
     if reading is not None:
         items.append(_item("limit", format_bytes(reading.limit)))
-        items.append(_item("peak in use", format_bytes(reading.peak)))
+        items.append(_item(words.PEAK_IN_USE, format_bytes(reading.peak)))
         if reading.peak_pool is not None:
             items.append(_item("peak pool", format_bytes(reading.peak_pool)))
         if reading.allocations is not None:
@@ -67,7 +66,7 @@ def shades_legend(cell_bytes: int, glyphs: Glyphs) -> Line:
             (" partly ", DIM),
             (none, DIM),
             (" free", DIM),
-            (f"   a cell is {format_short(cell_bytes)}", DIM),
+            (f"   {words.cell(cell_bytes)}", DIM),
         ]
     )
 
@@ -77,11 +76,7 @@ def legend(view: PoolMap, arranged: Arranged, width: int, glyphs: Glyphs) -> Lin
     line = shades_legend(arranged.cell_bytes, glyphs)
     more = ""
     if view.cost_us is not None:
-        cost = duration(view.cost_us)
-        more = f"   read in {cost}"
-        if view.pace_s is not None:
-            more += f", every {view.pace_s:.1f} s"
-            more += " (slower, as reading takes long)" if view.pace_s > 1.5 else ""
+        more = f"   {words.read_in(duration(view.cost_us), view.pace_s)}"
     if more and width_of(line) + len(more) <= width:
         line.append(Segment(more, DIM))
     return line
@@ -96,21 +91,18 @@ def duration(microseconds: int) -> str:
 
 def region_line(region: RegionView, width: int, glyphs: Glyphs) -> Line:
     """One region in a sentence."""
-    taken = "when it was taken is not known" if region.taken_s is None else f"taken at {taken_at(region, glyphs)}"
-    text = (
-        f" region {region.number} at {format_short(region.offset)}, {taken}, {format_short(region.size)}, "
-        f"{region.full}% full"
-    )
-    more = f", {_count(region.chunks, 'chunk')}, {region.chunks_in_use} in use, at address {region.address:#x}"
+    taken = "" if region.taken_s is None else taken_at(region, glyphs)
+    text = " " + words.region(region.number, region.offset, region.size, region.full, taken)
+    more = words.region_more(region.chunks, region.chunks_in_use, region.address)
     return [Segment(text[:width], BOLD), Segment(fit(more, width - len(text), glyphs), DIM)]
 
 
 def sections(view: PoolMap, width: int, glyphs: Glyphs) -> list[Section]:
     """The tables beside the map, each line at most *width*."""
     return [
-        ("Number of chunks by size", _sizes(view, width, glyphs)),
-        ("Biggest chunks in use", _biggest(view, width, glyphs)),
-        ("How the pool grew", _growths(view.growths, width, glyphs)),
+        (words.SIZES, _sizes(view, width, glyphs)),
+        (words.BIGGEST, _biggest(view, width, glyphs)),
+        (words.GROWTH, _growths(view.growths, width, glyphs)),
     ]
 
 
@@ -216,7 +208,3 @@ def _growths(growths: Sequence[Growth], width: int, glyphs: Glyphs) -> list[Line
         text += f" {format_short(growth.after):>7}  "
         lines.append([Segment(text[:width]), Segment(fit(now, max(0, width - len(text)), glyphs), DIM)])
     return lines
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else "s")

@@ -121,7 +121,7 @@ def _holdings(page: _Page, state: State, pid: int, told: set[str]) -> None:
     for held in holdings(state, pid):
         if held.device in told:
             continue
-        page.heading(f"What is in use on {held.device}")
+        page.heading(process_words.in_use_on(held.device))
         for label, figure, meaning in in_use(held):
             page.fact(label, f"{figure:>11}" + (f"  {meaning}" if meaning else ""))
 
@@ -143,7 +143,7 @@ def _largest(page: _Page, hooked: Hooked) -> None:
     if not found:
         return
     with_tensors = any(one.kind == TENSORS for one in found)
-    page.heading("The largest variables and live tensors" if with_tensors else "The largest variables")
+    page.heading(process_words.largest(tensors=with_tensors))
     for one in found:
         shape = ", ".join(str(extent) for extent in one.shape)
         size = exactly(f"{format_bytes(one.bytes):>11}", _LABEL)
@@ -171,7 +171,7 @@ def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow
     if hello:
         page.fact("Python", f"{hello.python}  {hello.executable}")
         where = f"  {hello.tensorflow_path}" if hello.tensorflow_path else ""
-        page.fact("TensorFlow", (hello.tensorflow or "not imported to the end yet") + where)
+        page.fact("TensorFlow", (hello.tensorflow or process_words.UNFINISHED_IMPORT) + where)
 
 
 def _gpus(page: _Page, state: State, rows: list[ProcessRow]) -> None:
@@ -183,14 +183,14 @@ def _gpus(page: _Page, state: State, rows: list[ProcessRow]) -> None:
     }
     if not held and not missing:
         return
-    page.heading("On the GPUs")
+    page.heading(process_words.ON_GPUS)
     for row in held:
         shares = [f"{format_bytes(row.gpu_memory)} held"]
         shares += [f"SM {row.sm} %"] if row.sm is not None else []
         shares += [f"memory bandwidth {row.bandwidth} %"] if row.bandwidth is not None else []
         page.fact(f"GPU {row.gpu}", ", ".join(shares))
     for name, reason in missing.items():
-        page.fact(name, f"no figures for single processes: {reason}", WARNING)
+        page.fact(name, process_words.no_shares(reason), WARNING)
 
 
 def _allocators(page: _Page, rows: list[AllocatorRow]) -> None:
@@ -211,7 +211,7 @@ def _allocators(page: _Page, rows: list[AllocatorRow]) -> None:
 
 
 def _settings(page: _Page, hooked: Hooked) -> None:
-    page.heading("What the script asked for")
+    page.heading(process_words.ASKED_FOR)
     if hooked.outside:
         page.text(outside_words.NO_REQUESTS, DIM)
     elif not hooked.requested:
@@ -221,7 +221,7 @@ def _settings(page: _Page, hooked: Hooked) -> None:
         page.text(f"  {spot(asked.file, asked.line, whole=True)}", DIM, "  ")
         if asked.error:
             page.text(f"  raised {asked.error}", ERROR, "  ")
-    page.heading("What took effect")
+    page.heading(process_words.IN_EFFECT)
     made = hooked.initialised
     if made:
         at = spot(made.file, made.line, whole=True) if made.file else None
@@ -244,13 +244,13 @@ def _settings(page: _Page, hooked: Hooked) -> None:
         ]
         page.fact(device, ", ".join(words))
         for settled in effect.settled:
-            page.fact("", f"set by tfmemtop: {settled_text(settled)}", WARNING)
+            page.fact("", process_words.settled(settled_text(settled)), WARNING)
 
 
 def _out_of_memory(page: _Page, hooked: Hooked) -> None:
     if not hooked.out_of_memory:
         return
-    page.heading("Out of memory")
+    page.heading(process_words.OUT_OF_MEMORY)
     for failure in hooked.out_of_memory:
         page.text(process_words.failed_allocation(failure), ERROR)
         page.text("  " + failure.message, PLAIN, "  ")
@@ -282,7 +282,7 @@ def _hook(page: _Page, process: ProcessState) -> None:
     if hooked:
         return
     if seen.hook_absence:
-        page.text(f"Not inside this process: {reason_text(seen.hook_absence)}.", WARNING)
+        page.text(process_words.not_inside(reason_text(seen.hook_absence)), WARNING)
         page.text(remedy_text(seen.hook_absence))
     elif seen.run is None:
         for sentence in process_words.NOT_OURS:

@@ -20,6 +20,7 @@ from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.words.no_map import refusal_text, remedy_text, why_text
 from tfmemtop.words.outside import FROM_OUTSIDE
+from tfmemtop.words.panels import SCRIPT_ASKED_FOR
 from tfmemtop.words.places import spot
 from tfmemtop.words.requests import call_text
 from tfmemtop.words.waiting import way
@@ -65,7 +66,7 @@ class AllocatorPanel(Panel):
         lines += self._inside(width, room - kept)
         room = height - len(lines)
         if requests and room >= 2:
-            lines.append([Segment(" the script asked for", DIM)])
+            lines.append([Segment(f" {SCRIPT_ASKED_FOR}", DIM)])
             lines += requests[-(room - 1) :]
         return lines
 

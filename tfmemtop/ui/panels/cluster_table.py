@@ -87,7 +87,7 @@ class ClusterTable(RowTable[Order]):
 
     def _title(self, width: int, shown: int) -> Line:
         count = len(self.seen.overview.rows)
-        title = f"Ranks and GPUs {count:,}" if shown == count else f"Ranks and GPUs {shown:,} of {count:,}"
+        title = words.table_title(shown, count)
         parts = [f"sort {self.order.column} {self.glyphs.down if self.order.falling else self.glyphs.up}"]
         parts = self.filter.title(width - len(title) - 16, parts, self.glyphs)
         return self.title_line(width, title, f" {self.glyphs.dot} ".join(parts), chosen=self.has_focus)

@@ -15,18 +15,13 @@ from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.units import format_duration, format_rate
-from tfmemtop.words.panels import WAITS
+from tfmemtop.words import header as words
 from tfmemtop.words.ranks import rank_in_short, where
 from tfmemtop.words.safe import safe
 from tfmemtop.words.settings import changes, in_effect
 from tfmemtop.words.waiting import in_short
 
-_PHASES: dict[str, tuple[str, Style]] = {
-    "running": ("running", GOOD),
-    "stopping": ("stopping", WARNING),
-    "releasing": ("waiting for its memory", WARNING),
-    "ended": ("ended", DIM),
-}
+_PHASES: dict[str, Style] = {"running": GOOD, "stopping": WARNING, "releasing": WARNING, "ended": DIM}
 
 _PROGRAM_CELLS = 30
 """Cells that the program's name and arguments keep while anything else may still go."""
@@ -48,7 +43,7 @@ class Header(Panel):
         marks: Line = [Segment(f" {mark} ", WARNING + Style(reverse=True)) for mark in self._marks()]
         clock: Line = [Segment(f" {self._clock()} ", DIM)]
         if status is None:
-            return [self._spread([*brand, *marks, Segment("  every process on the GPUs", PLAIN)], clock, width)]
+            return [self._spread([*brand, *marks, Segment(f"  {words.EVERY_PROCESS}", PLAIN)], clock, width)]
         name = safe(status.program)
         run, pace, rank = self._run(status), self._pace(status), self._rank(where)
         settings = self._line(in_effect(status.settings), PLAIN)
@@ -77,20 +72,20 @@ class Header(Panel):
         """What is special about this screen."""
         session = self.session
         if session.replay:
-            yield "REPLAY"
+            yield words.REPLAY
         elif session.readonly:
-            yield "READ-ONLY"
+            yield words.READ_ONLY
         if session.outside:
-            yield "HOOK PUT IN" if hook_put_in(self.state) else "FROM OUTSIDE"
+            yield words.from_outside(hook=hook_put_in(self.state))
         if (search := session.fitting.search) and search.going:
-            yield f"FIT try {search.number} of {search.plan.tries}"
+            yield words.searching(search.number, search.plan.tries)
         if session.frozen:
-            yield "FROZEN: Z goes on"
+            yield words.FROZEN
         run = self.state.run
         if session.may_change and run and run.going and run.reads_terminal is not None:
-            yield WAITS
+            yield words.WAITS_FOR_INPUT
         if session.engine_gone:
-            yield "ENGINE GONE"
+            yield words.ENGINE_GONE
 
     def _rank(self, say: Callable[[Placement], str]) -> Line:
         """Which of several ranks it is."""
@@ -103,13 +98,13 @@ class Header(Panel):
         return changes(upcoming.argv, upcoming.settings, run.argv, run.settings) if run and upcoming else []
 
     def _run(self, status: RunStatus, short: bool = False) -> Line:
-        word, style = _PHASES[status.phase]
+        word, style = words.PHASES[status.phase], _PHASES[status.phase]
         glyph = self.glyphs.ended if status.phase == "ended" else self.glyphs.running
         if status.phase == "ended" and (run := self.state.run) and (run.exit_code or run.signal is not None):
             style = ERROR
         line = [Segment(f"run {status.run} ", PLAIN), Segment(glyph if short else f"{glyph} {word}", style)]
         if status.kill_in_s is not None:
-            line.append(Segment(f", killed in {status.kill_in_s:.0f} s", WARNING))
+            line.append(Segment(words.killed_in(status.kill_in_s), WARNING))
         return [*line, Segment(f" {format_duration(status.elapsed_s)}", PLAIN)]
 
     def _pace(self, status: RunStatus) -> Line:
@@ -121,8 +116,8 @@ class Header(Panel):
         rate = status.pace.whole if status.phase == "ended" else status.pace.recent
         return [Segment(f" {self.glyphs.dot} {format_rate(rate)} {status.pace.unit}/s", PLAIN)] if rate else []
 
-    def _line(self, words: Sequence[str], style: Style, before: str = "  ") -> Line:
-        text = safe(f" {self.glyphs.dot} ".join(words))
+    def _line(self, parts: Sequence[str], style: Style, before: str = "  ") -> Line:
+        text = safe(f" {self.glyphs.dot} ".join(parts))
         return [Segment(before), Segment(text, style)] if text else []
 
     def _clock(self) -> str:

@@ -9,6 +9,7 @@ from tfmemtop.ui.keys import on_the_key
 from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.units import format_duration
 from tfmemtop.words.keys import play_word
+from tfmemtop.words.panels import AT_END, damaged
 
 _SHORTEST_TRACK = 10
 _KEYS = (
@@ -44,10 +45,9 @@ class ReplayBar(Panel):
         if source.seeking and source.position_s > 0:
             right += segments([(f"  seeking {100 * source.folded_s / source.position_s:.0f}%", WARNING)])
         elif source.at_end:
-            right += segments([("  at the end", DIM)])
+            right += segments([(f"  {AT_END}", DIM)])
         if source.damaged:
-            lines = f"{source.damaged} damaged line{'s' * (source.damaged != 1)} left out"
-            right += segments([(f"  {lines}", WARNING)])
+            right += segments([(f"  {damaged(source.damaged)}", WARNING)])
         spots: list[tuple[int, int, str]] = []  # first and last cell, counted from where `right` begins
         for key, word, action in (("Space", play_word(paused=source.paused, at_end=source.at_end), "play"), *_KEYS):
             more = segments([("  ", PLAIN), (on_the_key(key, self.glyphs), KEY), (f" {word}", PLAIN)])

@@ -10,8 +10,6 @@ from tfmemtop.ui.screens.help import HelpDialog, table_rows
 from tfmemtop.words import cluster as words
 from tfmemtop.words.keys import UNKNOWN
 
-_GROUPS = (("screen", "The screen"), ("cluster", "The table"), ("gpu", "An opened GPU"))
-
 
 class ClusterHelp(HelpDialog):
     """Its first page is made from the keys of the cluster's screens."""
@@ -21,7 +19,7 @@ class ClusterHelp(HelpDialog):
 
     def _keys_and_words(self, width: int) -> list[Line]:
         lines: list[Line] = []
-        for group, title in _GROUPS:
+        for group, title in words.HELP_GROUPS.items():
             lines.append([Segment(title, BOLD)])
             lines += table_rows([(key.shown, key.help) for key in KEYS if key.group == group], width, KEY)
         lines += [[], [Segment("Columns", BOLD)], *table_rows(words.COLUMNS, width, PLAIN)]

@@ -19,8 +19,8 @@ from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.screens.dialog import Dialog, Hint, InputDialog, Suggestion
 from tfmemtop.units import format_bytes
 from tfmemtop.words import fit_screen, searching
-from tfmemtop.words.dialogs import COPIED
-from tfmemtop.words.fit import goal_text, progress
+from tfmemtop.words.dialogs import COPIED, COPY_LINES
+from tfmemtop.words.fit import progress
 from tfmemtop.words.limits import IN_THE_SCRIPT, code, command_line
 
 
@@ -69,9 +69,8 @@ class AskFit(InputDialog[Sought]):
         self._ends = asked.running
 
     def hints(self) -> list[Hint]:
-        begin = f"end {self._ends[:1].lower()}{self._ends[1:]} and begin" if self._ends else "begin"
         (_, *others) = super().hints()
-        return [("Enter", begin), *others]
+        return [("Enter", fit_screen.begin(self._ends)), *others]
 
 
 class FitDialog(Dialog[Answer]):
@@ -99,14 +98,14 @@ class FitDialog(Dialog[Answer]):
     def hints(self) -> list[Hint]:
         search = self._fit
         if search.going:
-            return [("F Esc", "stop, leave the run going"), ("Enter", "hide this, go on")]
+            return [("F Esc", fit_screen.STOP), ("Enter", fit_screen.HIDE)]
         hints: list[Hint] = []
         if self._advice is not None:
-            hints += [("R", f"relaunch with {format_bytes(self._advice.size)}"), ("y", "copy the lines")]
+            hints += [("R", fit_screen.relaunch_with(format_bytes(self._advice.size))), ("y", COPY_LINES)]
         elif self._found is not None:
-            hints.append(("R", "relaunch with " + fit_screen.found_words(self._found)))
+            hints.append(("R", fit_screen.relaunch_with(fit_screen.found_words(self._found))))
         if search.can_go_on:
-            hints.append(("F", "go on with the search"))
+            hints.append(("F", fit_screen.GO_ON))
         return [*hints, ("N", "new search"), ("Esc", "close")]
 
     @property
@@ -121,13 +120,12 @@ class FitDialog(Dialog[Answer]):
         return search if isinstance(search, SessionLargest) and search.search.works is not None else None
 
     def body(self, width: int) -> list[Line]:
-        search, plan = self._fit, self._fit.plan
-        tries = "1 try" if plan.tries == 1 else f"{plan.tries} tries"
-        goal = f"{goal_text(plan.goal)}, in at most {tries}"
-        lines: list[Line] = [[Segment(fit(f"{goal}: {' '.join(plan.command)}", width, self.glyphs), DIM)], []]
+        search = self._fit
+        goal = f"{fit_screen.goal(search)}: {' '.join(search.plan.command)}"
+        lines: list[Line] = [[Segment(fit(goal, width, self.glyphs), DIM)], []]
         lines += self._table(width)
         if search.going:
-            mark = f"{self.glyphs.running} try {search.number} of {plan.tries}: {fit_screen.try_words(search)}  "
+            mark = f"{self.glyphs.running} {fit_screen.under_way(search)}  "
             lines.append([Segment(mark, KEY), Segment(fit(progress(search), width - len(mark), self.glyphs))])
             return lines
         lines += [[]] if search.done else []
@@ -144,13 +142,13 @@ class FitDialog(Dialog[Answer]):
     def _setting(self, width: int) -> list[Line]:
         found = self._advice
         if found is None and self._found is not None:
-            lines: list[Line] = [[], [Segment("[R]", KEY), Segment(" relaunches with it. Next time:")]]
+            lines: list[Line] = [[], [Segment("[R]", KEY), Segment(fit_screen.NEXT_TIME)]]
             started = fit_screen.next_time(self._found)
             return lines + [[Segment("  " + part, GOOD)] for part in chop(started, max(10, width - 2), "  ")]
         if found is None:
             return []
-        lines = [[], [Segment(f"With a margin: {format_bytes(found.size)}. ", BOLD)]]
-        lines[-1] += [Segment("[R]", KEY), Segment(" relaunches with it. Next time:")]
+        lines = [[], [Segment(fit_screen.with_margin(found.size), BOLD)]]
+        lines[-1] += [Segment("[R]", KEY), Segment(fit_screen.NEXT_TIME)]
         started = command_line(found, self._fit.plan.command)
         lines += [[Segment("  " + part, GOOD)] for part in chop(started, max(10, width - 2), "  ")]
         lines += [[Segment(part)] for part in wrap(IN_THE_SCRIPT, max(10, width))]

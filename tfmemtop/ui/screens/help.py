@@ -17,16 +17,6 @@ from tfmemtop.ui.keys import Key, on_the_key
 from tfmemtop.ui.screens.dialog import Dialog, Hint
 from tfmemtop.words import keys as words
 
-_GROUPS = (
-    ("run", "The script"),
-    ("screen", "The screen"),
-    ("replay", "The replay"),
-    ("processes", "Processes"),
-    ("output", "Output, when it is chosen with Tab"),
-    ("map", "Inside the pool"),
-    ("holders", "Who holds the memory"),
-)
-_FIRST = "tfmemtop: keys and words"
 _LEFT = 9
 """Cells of the keys with the blank after them, at the least."""
 
@@ -44,7 +34,7 @@ class HelpDialog(Dialog[None]):
         self, keys: Sequence[Key], *, replay: bool = False, signals: bool = True, glyphs: Glyphs = UNICODE
     ) -> None:
         """*keys* are those of this session: of a *replay*, or of a screen that may send *signals* or may not."""
-        super().__init__(_FIRST, glyphs=glyphs, width=92)
+        super().__init__(words.TITLE, glyphs=glyphs, width=92)
         self._keys = keys
         self._of_panels = {
             "processes": words.table_keys(replay=replay, signals=signals),
@@ -57,14 +47,14 @@ class HelpDialog(Dialog[None]):
 
     def hints(self) -> list[Hint]:
         arrows = "Left Right" if self.glyphs.ascii else "← →"
-        following = self._pages[(self._page_shown + 1) % len(self._pages)] or "keys"
-        return [("Esc", "close"), (arrows, f"turn the page; next: {following}")]
+        following = self._pages[(self._page_shown + 1) % len(self._pages)]
+        return [("Esc", "close"), (arrows, words.turn(following))]
 
     def action_turn(self, step: int) -> None:
         """Show the next page, or the one before."""
         self._page_shown = (self._page_shown + step) % len(self._pages)
         name = self._pages[self._page_shown]
-        self.heading = f"tfmemtop help {name}" if name else _FIRST
+        self.heading = words.page_title(name) if name else words.TITLE
         self.top = 0
         self.redraw()
 
@@ -79,7 +69,7 @@ class HelpDialog(Dialog[None]):
 
     def _keys_and_words(self, width: int) -> list[Line]:
         lines: list[Line] = []
-        for group, title in _GROUPS:
+        for group, title in words.GROUPS.items():
             rows = [(key.shown, key.help) for key in self._keys if key.group == group]
             rows += self._of_panels.get(group, ())
             rows = [(on_the_key(shown, self.glyphs), meaning) for shown, meaning in rows]
@@ -90,10 +80,10 @@ class HelpDialog(Dialog[None]):
             [(getattr(self.glyphs, name, name), meaning) for name, meaning in rows]
             for rows in (words.MARKS, words.GRAPH)
         )
-        lines += [[], [Segment("Columns of the processes", BOLD)], *table_rows(words.COLUMNS, width, PLAIN)]
-        lines += [[], [Segment("Marks before a process", BOLD)], *table_rows(marks, width, PLAIN)]
-        lines += [[], [Segment("Signs in a graph", BOLD)], *table_rows(graph, width, PLAIN)]
-        lines += [[], [Segment("Words", BOLD)]]
+        lines += [[], [Segment(words.COLUMNS_TITLE, BOLD)], *table_rows(words.COLUMNS, width, PLAIN)]
+        lines += [[], [Segment(words.MARKS_TITLE, BOLD)], *table_rows(marks, width, PLAIN)]
+        lines += [[], [Segment(words.GRAPH_TITLE, BOLD)], *table_rows(graph, width, PLAIN)]
+        lines += [[], [Segment(words.LAYERS_TITLE, BOLD)]]
         for kind, word, meaning in words.LAYERS:
             first, *rest = table_rows([(word, meaning)], width - 3, PLAIN)
             lines.append([Segment(f"  {self.glyphs.fill[kind] * 2} ", LAYER[kind]), *first[1:]])

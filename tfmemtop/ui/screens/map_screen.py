@@ -19,6 +19,7 @@ from tfmemtop.ui.map_wishes import PACE_S
 from tfmemtop.ui.panels.map_holders import MapHolders
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel
+from tfmemtop.words import pool_map as words
 from tfmemtop.words.holders import NO_FACES
 from tfmemtop.words.no_map import remedy_text, why_text
 from tfmemtop.words.panels import EMPTY_POOL, NO_POOL
@@ -147,7 +148,7 @@ class MapPanel(MovedPanel):
             head = chunk_map.heading(width)
             drawn = chunk_map.draw(view.regions, arranged, width, self._top, rows, self.glyphs, chosen, self._paint)
         if count > rows:
-            head = [*head, Segment(f"  rows {self._top + 1} to {self._top + len(shown)} of {count}", DIM)]
+            head = [*head, Segment(f"  {words.rows_shown(self._top + 1, self._top + len(shown), count)}", DIM)]
         head = Segment.adjust_line_length(head, width)
         return [head, *drawn, *[[Segment(" " * width)]] * (rows - len(drawn))]
 
@@ -181,21 +182,19 @@ class MapPanel(MovedPanel):
 
     def _title(self) -> str:
         if self.key is None:
-            return "Inside the pool"
+            return words.INSIDE
         process = self.state.processes.get(self.key[0])
         reading = process.hooked.allocators.get(self.key[1]) if process and process.hooked else None
-        name = f", {reading.allocator}" if reading and reading.allocator else ""
-        title = f"Pool of {place(self.state, self.key)}{name}, process {self.key[0]}"
-        return title + (f", region {self.at + 1} alone" if self.view and self.zoom is not None else "")
+        allocator = reading.allocator or "" if reading else ""
+        alone = self.at + 1 if self.view and self.zoom is not None else None
+        return words.title(place(self.state, self.key), allocator, self.key[0], alone)
 
     def _right(self) -> str:
         if self.view is None:
             return ""
         at = chunk_map.clock(self.view.at_s)
-        if self.view.exhausted:
-            return f"when an allocation failed, {at}"
-        assert self.key is not None
-        return f"as of {at}" if living(self.state, self.key) else f"as it was last, at {at}"
+        alive = self.key is not None and living(self.state, self.key)
+        return words.moment(at, exhausted=bool(self.view.exhausted), living=alive)
 
     def _without(self, width: int, view: PoolMap | None) -> list[Line]:
         """Why there is nothing to see."""
@@ -330,7 +329,7 @@ class MapScreen(FullScreen[MapPanel]):
             pid, device = known[(known.index(panel.key) + 1) % len(known)]
             hints.append(("Tab", device + (f" of {pid}" if pid != panel.key[0] else "")))
         if panel.key is not None and exhausted(panel.state, panel.key):
-            hints.append(("o", "now" if panel.moment else "as memory ran out"))
+            hints.append(("o", "now" if panel.moment else words.AS_IT_RAN_OUT))
         if self.session.may_change:
             hints += [("L", "limit"), ("A", "allocator"), ("R", "relaunch")]
         return [*hints, ("F1", "help")]

@@ -17,8 +17,8 @@ from tfmemtop.words.settings import SCRIPTS_OWN, chosen
 class Leaving(Enum):
     """What becomes of the script when the user quits."""
 
-    LEAVE = "leave it running"
-    STOP = "stop it"
+    LEAVE = "leave"
+    STOP = "stop"
     STAY = "stay"
 
 
@@ -41,9 +41,9 @@ def leave_dialog(state: State, glyphs: Glyphs) -> OptionsDialog[Leaving]:
     session = state.session
     kept = [dialogs.output_kept(session.output_path)] if session and session.output_path else []
     described = {
-        Leaving.LEAVE: ("l", dialogs.attach(session.id if session else "")),
-        Leaving.STOP: ("s", dialogs.stop(GRACE_S)),
-        Leaving.STAY: ("n", dialogs.LEAVE_STAY),
+        Leaving.LEAVE: (dialogs.LEAVE_RUNNING, "l", dialogs.attach(session.id if session else "")),
+        Leaving.STOP: (dialogs.LEAVE_STOPPED, "s", dialogs.stop(GRACE_S)),
+        Leaving.STAY: (dialogs.LEAVE_NOT, "n", dialogs.LEAVE_STAY),
     }
-    options = [Option(choice.value, choice, told, key) for choice, (key, told) in described.items()]
+    options = [Option(label, choice, told, key) for choice, (label, key, told) in described.items()]
     return OptionsDialog(dialogs.LEAVE, options, text=kept, glyphs=glyphs)

@@ -6,15 +6,13 @@ from typing import NamedTuple
 from rich.segment import Segment
 
 from tfmemtop.state.figures import RunFigures
-from tfmemtop.state.program import program
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, PLAIN, RUNS, WARNING, Glyphs
 from tfmemtop.ui.draw.runs_graph import swatch
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.units import UNKNOWN, format_duration, format_rate, format_short
+from tfmemtop.words import comparison
 from tfmemtop.words.comparison import differing, settings
-from tfmemtop.words.counting import counted
-from tfmemtop.words.endings import ending
 
 _LEFT = 4  # cells of the mark and the blanks beside it
 _WORDS_LEAST = 24
@@ -49,7 +47,7 @@ def rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, widt
     room = max(0, width - _taken(columns))
     share = room if room < _END_FROM else max(_WORDS_LEAST, room * 3 // 5)
     figures = " ".join(f"{column.heading:>{column.width}}" for column in columns)
-    words = exactly("SETTINGS", share) + ("HOW IT ENDED" if share < room else "")
+    words = exactly("SETTINGS", share) + (comparison.HOW_IT_ENDED if share < room else "")
     lines: list[Line] = [[Segment(exactly(f"{'':{_LEFT}}{figures}  {words}", width), BOLD)]]
     for index, run in enumerate(runs):
         here = index == chosen
@@ -63,7 +61,7 @@ def rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, widt
             Segment(exactly(told, share), DIM),
         ]
         if share < room:
-            end = exactly(fit(end_words(run), room - share, glyphs), room - share)
+            end = exactly(fit(comparison.end_words(run), room - share, glyphs), room - share)
             line.append(Segment(end, GOOD if run.good else WARNING))
         lines.append([Segment(segment.text, CHOSEN) for segment in line] if here else line)
     return lines
@@ -77,21 +75,9 @@ def _or_dash(value: float | None, text: Callable[[float], str]) -> str:
     return UNKNOWN if value is None else text(value)
 
 
-def end_words(run: RunFigures) -> str:
-    """How it ended, and whether memory ran out."""
-    return ending(run.ending) + (f", out of memory ×{run.out_of_memory}" if run.out_of_memory else "")
-
-
 def at_length(run: RunFigures, width: int, glyphs: Glyphs) -> list[str]:
     """All that is told of one run in words."""
-    words = [settings(run, glyphs.dot)]
-    if run.first_step_s is not None:
-        words = [*words, f"first step after {format_duration(run.first_step_s)}"]
-    if run.steps is not None:
-        rate = "" if run.steps_per_s is None else f", {format_rate(run.steps_per_s)} a second"
-        words = [*words, counted(run.steps, run.unit.rstrip("s")) + rate]
-    told = f" {glyphs.dot} ".join([*words, end_words(run), " ".join(program(run.argv))])
-    return wrap(f"Run {run.run}: {told}", max(10, width))
+    return wrap(comparison.at_length(run, glyphs.dot), max(10, width))
 
 
 def legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
@@ -99,7 +85,7 @@ def legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int, glyphs:
     lines: list[Line] = []
     for which, run in enumerate(runs):
         others = runs[1 - which] if len(runs) > 1 else None
-        words = f" {glyphs.dot} ".join([*differing(run, others), f"at most {peaks[which]}"])
+        words = f" {glyphs.dot} ".join([*differing(run, others), comparison.at_most(peaks[which])])
         left = f"run {run.run}  "
         told = fit(words, max(4, width - 5 - len(left)), glyphs)
         lines.append([Segment(f" {swatch(which, glyphs)} ", RUNS[which]), Segment(left, BOLD), Segment(told)])

@@ -10,7 +10,7 @@ from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, UNICODE, Glyphs
 from tfmemtop.ui.screens.dialog import Hint, Option, OptionsDialog
 from tfmemtop.words.safe import safe
-from tfmemtop.words.signals import EFFECTS, UNKNOWN_COMMAND, recipients, send
+from tfmemtop.words.signals import EFFECTS, TITLE, UNKNOWN_COMMAND, recipients, send
 
 _NAMED = 6
 """Processes listed one by one; of more, all pids follow in one paragraph."""
@@ -24,7 +24,7 @@ class SignalScreen(OptionsDialog[int]):
     def __init__(self, pids: Sequence[int], names: Sequence[str], *, glyphs: Glyphs = UNICODE) -> None:
         """*names* are the commands of *pids*, in the same order."""
         options = [Option(number.name, int(number), told, str(int(number))) for number, told in EFFECTS.items()]
-        super().__init__("Send a signal", options, glyphs=glyphs, width=72)
+        super().__init__(TITLE, options, glyphs=glyphs, width=72)
         self._processes = list(zip(pids, names, strict=True))
         self._digits = ""
 

@@ -59,7 +59,7 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
         if self.panel.chosen is not None:
             hints.append((f"{self.panel.glyphs.up}{self.panel.glyphs.down}", "setting"))
             if self.session.may_change:
-                hints += [("Enter", "take for the next run"), ("R", "relaunch")]
+                hints += [("Enter", whatif_screen.TAKE), ("R", "relaunch")]
         known = predicted(self.panel.state)
         if len(known) > 1:
             hints.append(("Tab", known[(self.panel.which + 1) % len(known)].device))

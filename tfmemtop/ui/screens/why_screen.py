@@ -15,9 +15,10 @@ from tfmemtop.ui.draw.remedies import remedy_lines
 from tfmemtop.ui.draw.text import wrap, wrap_code
 from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style
 from tfmemtop.ui.screens.dialog import Dialog, Hint
-from tfmemtop.words.dialogs import COPIED
+from tfmemtop.words.dialogs import COPIED, COPY_LINES
 from tfmemtop.words.findings import say
 from tfmemtop.words.remedies import said
+from tfmemtop.words.why import NO_FINDINGS
 
 
 class WhyScreen(Dialog[str]):
@@ -45,7 +46,7 @@ class WhyScreen(Dialog[str]):
         chosen = self.chosen
         hints: list[Hint] = [(f"{self.glyphs.up}{self.glyphs.down}", "choose")]
         if chosen and say(chosen).code:
-            hints.append(("y", "copy the lines"))
+            hints.append(("y", COPY_LINES))
         return [*hints, ("Esc", "close")]
 
     @property
@@ -58,7 +59,7 @@ class WhyScreen(Dialog[str]):
         found = findings(self._state())
         self._spots = []
         if not found:
-            return [[Segment("No findings right now.", DIM)]]
+            return [[Segment(NO_FINDINGS, DIM)]]
         at = self._index(found)
         lines: list[Line] = []
         for index, finding in enumerate(found):
