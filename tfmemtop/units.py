@@ -3,14 +3,12 @@
 Sizes are KiB-based throughout: ``1.0 GiB`` is 1 073 741 824 bytes.
 """
 
-import re
-
 MIB = 2**20
 GIB = 2**30
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*(?:([kmgtp])(?:i?b)?|b)?\s*", re.IGNORECASE)
-_PERCENT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*%\s*")
+_SIZE = r"(?i)\s*(\d{1,18}(?:\.\d{1,18})?)\s*(?:([kmgtp])(?:i?b)?|b)?\s*"
+_PERCENT = r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*%\s*"
 
 UNKNOWN = "—"
 """How a value that cannot be known is shown."""
@@ -58,14 +56,16 @@ def parse_size(text: str, whole: int | None = None) -> int:
         ValueError: *text* is not a size, is zero, or is a percentage and *whole* is unknown;
             its message is one sentence fit for the user.
     """
-    if match := _PERCENT.fullmatch(text):
+    import re  # which the first picture does without
+
+    if match := re.fullmatch(_PERCENT, text):
         share = float(match[1])
         if not 0 < share <= 100:
             raise ValueError(f"{text!r}: a percentage lies above 0 and at most 100")
         if whole is None:
             raise ValueError(f"{text!r}: the size of the whole is not known here; give a size such as 4G")
         return _above_0(text, int(whole * share / 100))
-    match = _SIZE.fullmatch(text)
+    match = re.fullmatch(_SIZE, text)
     if match is None:
         raise ValueError(f"{text!r} is not a size; give one such as 4G, 3500M or 50%")
     power = " kmgtp".index((match[2] or " ").lower())

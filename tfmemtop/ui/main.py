@@ -19,6 +19,9 @@ from tfmemtop.ui.leaving import signals_end
 from tfmemtop.words.failure import describe
 from tfmemtop.words.refusals import not_remembered
 
+_GATHER_S = 0.3
+"""How long a screen waits for figures: it would be drawn empty otherwise, over the first picture."""
+
 
 def run_live(socket: Path, options: UiOptions) -> Outcome:
     """The screen on the engine that listens at *socket*, until the user leaves.
@@ -28,7 +31,9 @@ def run_live(socket: Path, options: UiOptions) -> Outcome:
     """
 
     async def source() -> Source:
-        return LiveSource(await connect(socket))
+        live = LiveSource(await connect(socket))
+        await live.gather(_GATHER_S)
+        return live
 
     return asyncio.run(_run(source, options))
 
