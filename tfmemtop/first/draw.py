@@ -32,6 +32,7 @@ _COLUMNS = (
 _MARKS, _COMMAND = 3, 24
 _GUTTER, _NO_GUTTER_BELOW = 8, 32
 _HALVINGS, _SPAN = 10, "10 s"
+_BAR_LEAST, _BAR_LIKED = 4, 16
 
 
 def picture(cards: list[Card], rows: list[Row] | None, width: int, height: int) -> list[Line]:
@@ -57,7 +58,7 @@ def picture(cards: list[Card], rows: list[Row] | None, width: int, height: int) 
     )
     lines = [_header(width), *_devices(cards, width, heights.devices), *_table(rows, width, heights.processes)]
     lines += [[]] * (height - 1 - len(lines))
-    return [*lines[: height - 1], _keys(width)]
+    return [_cut(line, width) for line in (*lines[: height - 1], _keys(width))]
 
 
 def written(lines: list[Line]) -> str:
@@ -75,6 +76,13 @@ def _plain(text: str) -> bool:
 
 def _width(line: Line) -> int:
     return sum(len(text) for text, _ in line)
+
+
+def _cut(line: Line, width: int) -> Line:
+    kept: Line = []
+    for text, look in line:
+        kept.append((text[: max(0, width - _width(kept))], look))
+    return kept
 
 
 def _fit(text: str, width: int) -> str:
@@ -103,7 +111,7 @@ def _title(width: int, title: str, right: str, look: str = TITLE) -> Line:
 def _devices(cards: list[Card], width: int, height: int) -> list[Line]:
     layout, columns = device_layout(len(cards), width, height)
     if layout is Layout.LINE:
-        raise Strange("too many cards for their bars")
+        return _a_line_each(cards, width, height)
     room = max(len(_usage(card)) for card in cards)
     across = width - GAP * (columns - 1)
     widths = [(at + 1) * across // columns - at * across // columns for at in range(columns)]
@@ -124,14 +132,61 @@ def _devices(cards: list[Card], width: int, height: int) -> list[Line]:
     return lines
 
 
+def _a_line_each(cards: list[Card], width: int, height: int) -> list[Line]:
+    titled = height > 1
+    rows = min(len(cards), height - titled)
+    hidden = f"▾ {len(cards) - rows} more" if len(cards) > rows else ""
+    lines = [_title(width, "GPUs", hidden)] if titled else []
+    names = [f"GPU {card.number} {card.name}".replace("NVIDIA ", "") for card in cards]
+    name_room = min(max(map(len, names)), max(5, width // 4))
+    usages = [_short_usage(card) for card in cards]
+    usage_room = max(map(len, usages))
+    free = width - name_room - usage_room - 4
+    facts = _columns([_activity(card) for card in cards], free - _BAR_LIKED)
+    for card, name, usage, fact in list(zip(cards, names, usages, facts, strict=True))[:rows]:
+        room = free - len(fact)
+        line: Line = [(f" {_fit(name, name_room):<{name_room}} ", PLAIN)]
+        line += _bar(card, room) if room >= _BAR_LEAST else [(" " * max(0, room), PLAIN)]
+        lines.append([*line, (f" {usage:>{usage_room}} ", BOLD), (fact, DIM)])
+    if height >= len(lines) + 1:
+        lines.append(_legend_of_all(width))
+    return lines
+
+
+def _columns(facts: list[tuple[str, ...]], room: int) -> list[str]:
+    """The facts of each card in one text, in columns, all equally wide: as many as have *room*."""
+    for chosen in (facts, [(row[0], row[-1]) for row in facts], [row[:1] for row in facts]):
+        widths = [max(map(len, column)) for column in zip(*chosen, strict=True)]
+        if sum(widths) + 2 * len(widths) <= room:
+            return [
+                "".join(f" {_padded(fact, wide)} " for fact, wide in zip(row, widths, strict=True)) for row in chosen
+            ]
+    return [""] * len(facts)
+
+
+def _padded(fact: str, width: int) -> str:
+    """*fact* in *width* cells, its figure at the right: ``util   5%``."""
+    missing = " " * (width - len(fact))
+    word, space, figure = fact.partition(" ")
+    return missing + fact if fact[:1].isdigit() else word + missing + space + figure
+
+
+def _short_usage(card: Card) -> str:
+    used, whole = format_short(card.used), format_short(card.total)
+    return f"{used[:-1] if used[-1:] == whole[-1:] else used}/{whole}"
+
+
+def _activity(card: Card) -> tuple[str, ...]:
+    busy = (f"util {card.utilisation}%", f"mem {card.bandwidth}%")
+    return (*busy, f"{card.power_w:.0f} W", f"{card.temperature_c} °C")
+
+
 def _device(card: Card, layout: Layout, room: int, width: int, height: int) -> list[Line]:
-    activity = f"util {card.utilisation}% · mem {card.bandwidth}% · {card.power_w:.0f} W · {card.temperature_c} °C"
-    bar: Line = [
-        (" ", PLAIN),
-        *_bar(card, width - room - 3),
-        (f" {_usage(card):>{room}} ", BOLD),
-    ]
-    lines = [_title(width, f"GPU {card.number} {card.name}", activity), bar]
+    if width >= room + _BAR_LEAST:
+        bar = [(" ", PLAIN), *_bar(card, width - room - 3), (f" {_usage(card):>{room}} ", BOLD)]
+    else:
+        bar = _bar(card, width)
+    lines = [_title(width, f"GPU {card.number} {card.name}", " · ".join(_activity(card))), bar]
     if layout is not Layout.BAR:
         lines.append(
             [
@@ -151,6 +206,8 @@ def _usage(card: Card) -> str:
 
 def _bar(card: Card, width: int) -> Line:
     inner = width - 2
+    if inner < 1:
+        return [(" " * max(0, width), PLAIN)]
     rest = card.total - card.used - card.free
     free = card.free + (rest if rest * inner < card.total else 0)
     ends = [2 * end * inner + card.total for end in (card.used, card.used + free)]
