@@ -58,6 +58,8 @@ def main() -> None:
         if sys.argv[1] == SCREENS:
             _begin_picture()
         code = _run()
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT  # so early that nothing has begun
     finally:
         end_picture()
     sys.exit(code)

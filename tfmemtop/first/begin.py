@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
+DRIVER = "/dev/nvidiactl"
+"""What is there where NVIDIA's driver is."""
+
 SMALLEST = (40, 12)
 """Columns and rows, as of ``commands/screen.py``."""
 
@@ -33,8 +36,9 @@ def begin(arguments: list[str]) -> None:
         return
     if _painter == 0:
         _paint(os.getppid())
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        if signal.getsignal(number) is signal.SIG_DFL:
+    # Ctrl-C too: what it raises while a library in C is being imported can make that crash.
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _end_for)
 
 
@@ -56,14 +60,11 @@ def end() -> None:
 
 def _can_be_drawn(environment: Mapping[str, str]) -> bool:
     """Whether the screen will come, and look as the picture does."""
-    if not os.path.exists("/dev/nvidiactl"):  # noqa: PTH110 (pathlib takes longer to import than all of this)
+    if not os.path.exists(DRIVER):  # noqa: PTH110 (pathlib takes longer to import than all of this)
         return False
-    if any(name in environment for name in ("NO_COLOR", "TFMEMTOP_SOCKET")) or environment.get("TERM", "dumb") in (
-        "",
-        "dumb",
-    ):
+    if environment.get("TERM", "dumb") in ("", "dumb") or environment.get("NO_COLOR"):
         return False
-    if any(name.startswith("TEXTUAL") for name in environment):
+    if any(environment.get(name) for name in ("TEXTUAL_DRIVER", "TEXTUAL_COLOR_SYSTEM", "TEXTUAL_FILTERS")):
         return False
     charset = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "utf8")
     if "utf8" not in charset.lower().replace("-", ""):

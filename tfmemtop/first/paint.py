@@ -10,7 +10,7 @@ from tfmemtop.first.draw import picture, written
 from tfmemtop.first.processes import rows_of
 
 _PR_SET_PDEATHSIG = 1
-_BEGUN = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+_BEGUN = "\x1b[?1049h\x1b[?25l"
 _LFLAG, _CC = 3, 6
 
 

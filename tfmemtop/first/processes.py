@@ -29,7 +29,7 @@ def rows_of(cards: list[Card]) -> list[Row] | None:
     ``None`` where the driver may mean other processes than those with these numbers here, as in a container.
     """
     try:
-        if os.readlink("/proc/self/ns/pid") != _FIRST_NAMESPACE:  # noqa: PTH115 (as in cards.py)
+        if os.readlink("/proc/self/ns/pid") != _FIRST_NAMESPACE:  # noqa: PTH115 (as in begin.py)
             return None
     except OSError:
         return None
