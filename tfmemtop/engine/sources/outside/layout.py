@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from struct import Struct, calcsize
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tfmemtop.agent.layouts import Layout
 from tfmemtop.engine.sources.outside.remote import RemoteMemory
+
+if TYPE_CHECKING:
+    from tfmemtop.agent.layouts import Layout  # a table, loaded when it is looked up in
 
 MOST_CHUNKS, MOST_REGIONS = 200_000, 10_000
 _SOME_REGIONS = 64
@@ -45,7 +47,7 @@ class Pool:
         Gone: the process has no memory any more.
     """
 
-    def __init__(self, memory: RemoteMemory, layout: Layout, address: int) -> None:
+    def __init__(self, memory: RemoteMemory, layout: "Layout", address: int) -> None:
         self.address = address
         self._memory = memory
         self._layout = layout
@@ -179,7 +181,7 @@ def _check(figures: Figures, limit: int) -> None:
         raise NotSound(f"its figures cannot be: {figures}")
 
 
-def _form(layout: Layout) -> Struct:
+def _form(layout: "Layout") -> Struct:
     """The figures within an ``AllocatorStats``, each that may be missing followed by whether it is there."""
     form, at = "<", 0
     figures = [(layout.allocations, "q"), (layout.in_use, "q"), (layout.peak, "q")]
