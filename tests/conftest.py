@@ -1,5 +1,6 @@
 """For all tests: what tfmemtop keeps for its user, it keeps elsewhere; what is searched is found each time."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -91,6 +92,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for_gpus = [item for item in items if item.path.parent.name == "gpu"]
         config.hook.pytest_deselected(items=for_gpus)
         items[:] = [item for item in items if item not in set(for_gpus)]
+
+
+def pytest_collection_finish() -> None:
+    # Thousands of tests and their modules stay to the end. No search for garbage needs to go through them again.
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

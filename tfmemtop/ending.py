@@ -8,6 +8,8 @@ import msgspec
 SHELL_SIGNAL = 128
 """A shell's exit code for a program that a signal ended is this much above the signal's number."""
 
+_BY_SOMEBODY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 _SIGNALS = frozenset(signal.valid_signals())  # to ask for them takes 0.2 ms
 
 
@@ -39,6 +41,11 @@ class Ending(msgspec.Struct, frozen=True):
         if self.way is Way.EXIT and self.number is not None and self.number - SHELL_SIGNAL in _SIGNALS:
             return self.number - SHELL_SIGNAL
         return None
+
+    @property
+    def by_somebody(self) -> bool:
+        """Whether a signal ended it that somebody sends to end a program."""
+        return self.signal in _BY_SOMEBODY
 
 
 def how_ended(exit_code: int | None, signal: int | None, oom_killed: bool) -> Ending:

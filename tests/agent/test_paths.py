@@ -5,9 +5,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-
-import keras
 
 from tests.agent.conftest import Monitor, outcome, start
 from tests.agent.test_tensors import ask, line, typed
@@ -241,7 +240,9 @@ def test_a_million_objects(monitor: Monitor, script: Script) -> None:
 def test_packages_are_no_part_of_the_script_wherever_they_were_installed(tmp_path: Path) -> None:
     """Else their thousands of modules are looked through before the script's own objects."""
     (installed := tmp_path / "packages").mkdir()
-    for package in Path(keras.__file__).parents[1].iterdir():
+    keras = find_spec("keras")  # found, not imported: with it TensorFlow would come into the tests' own process
+    assert keras is not None and keras.origin is not None
+    for package in Path(keras.origin).parents[1].iterdir():
         (installed / package.name).symlink_to(package)
     (tmp_path / "own.py").touch()
     (tmp_path / "train.py").write_text(

@@ -1,7 +1,8 @@
 """What a window of allocations costs the steps that lie in it, and those after it: all in one process, in turns.
 
 A round is a block of steps before a window, one within, and one after. So each ratio is of neighbouring tenths of a
-second of the same process, where its memory lies as it lies.
+second of the same process, where its memory lies as it lies. Two more blocks in each round, with a pause between them
+and no window, say how much of a ratio is chance.
 """
 
 import json
@@ -25,7 +26,7 @@ _KINDS = {"keras": "a Keras training step", "eager": "an eager loop of small ope
 
 
 def measure(quick: bool) -> list[Row]:
-    """Ratios within each round, of within to the mean of before and after, and of after to before."""
+    """Ratios within each round: within to the mean of before and after, after to before, and that without a window."""
     spec = find_spec("tensorflow")
     assert spec is not None
     built = build(Path(str(spec.origin)).parent, version("tensorflow"))
@@ -44,9 +45,10 @@ def measure(quick: bool) -> list[Row]:
     for line in done.stdout.splitlines():
         found = json.loads(line)
         rounds, what = found["rounds"], _KINDS[found["kind"]]
-        within = [2 * inside / (before + after) for before, inside, after in rounds]
-        outside = [after / before for before, _, after in rounds]
-        step_ms = statistics.median(before for before, _, _ in rounds) * 1e3
+        within = [2 * inside / (before + after) for before, inside, after, *_ in rounds]
+        outside = [after / before for before, _, after, *_ in rounds]
+        chance = [again / alone for *_, alone, again in rounds]
+        step_ms = statistics.median(before for before, *_ in rounds) * 1e3
         how = f"{len(rounds)} rounds of neighbouring blocks of 0.15 s"
         rows += [
             Row(
@@ -61,7 +63,7 @@ def measure(quick: bool) -> list[Row]:
                 f"{what} after a window, against before",
                 f"{OUTSIDE}×",
                 f"{likely(outside, 3)}×",
-                how,
+                f"{how}; chance, without a window: {likely(chance, 3)}×",
                 statistics.median(outside) <= OUTSIDE,
             ),
         ]

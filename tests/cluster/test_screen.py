@@ -1,6 +1,7 @@
 """The cluster's screens on a real Prometheus: what is drawn, and what keys do."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from textual.pilot import Pilot
 from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
+from tests.cluster.recorded import cluster_screen, settled
 from tests.patience import PATIENCE_S
 from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.judge import Judged
@@ -24,6 +26,7 @@ from tfmemtop.ui.draw.lines import Panel
 from tfmemtop.ui.screens.gpu_screen import GpuScreen
 
 SIZES = ((80, 24), (160, 48))
+RATE = re.compile(r"([\d.]+ MiB)(?:/min| a minute)")
 
 
 def lines(app: ClusterApp) -> list[str]:
@@ -187,3 +190,15 @@ async def test_foreign_text_does_not_control_the_terminal(tmp_path: Path) -> Non
                     text = shown(app)
                 text = await until(app, lambda text: "rank 0" in text and "of 80.0 GiB" in text)
                 assert text.replace("\n", "").isprintable()
+
+
+async def test_the_rise_of_a_leak_is_the_same_in_all_lines_of_a_gpu() -> None:
+    """Prometheus and the rule look over different times, and do not agree to the last digit."""
+    app = cluster_screen(UiOptions())
+    async with app.run_test(size=SIZES[1]) as pilot:
+        await settled(pilot)
+        told_by_the_overview = RATE.findall(shown(app))
+        await pilot.press("slash", *"job:4190 rank:1", "enter", "enter")
+        await settled(pilot)
+        rates = RATE.findall(shown(app))
+        assert told_by_the_overview and len(rates) == 2 and len(set(rates)) == 1

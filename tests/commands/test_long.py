@@ -10,7 +10,6 @@ from tfmemtop.commands.recorded import fold, spacing_s, told
 from tfmemtop.recording import Recording, read
 from tfmemtop.reports.why import page
 from tfmemtop.rules.run_review import RunReview, review
-from tfmemtop.state import State, apply
 from tfmemtop.state.figures import figures
 
 LONG_S = 3700
@@ -23,17 +22,19 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return read(path)
 
 
-def test_an_outline_explains_what_the_whole_does(recording: Recording) -> None:
+@pytest.fixture(scope="module")
+def whole() -> RunReview:
+    """What all events come to, not only those of an outline."""
+    return review(session(LONG_S))
+
+
+def test_an_outline_explains_what_the_whole_does(recording: Recording, whole: RunReview) -> None:
     outline = list(told(recording))
     assert len(outline) < len(list(recording.events())) / 4
-    short: RunReview = review(outline, None, spacing_s(recording))
-    assert page(short, "run") == page(review(session(LONG_S)), "run")
+    assert page(review(outline, None, spacing_s(recording)), "run") == page(whole, "run")
 
 
-def test_an_outline_compares_as_the_whole_does(recording: Recording) -> None:
-    state = State()
-    for event in recording.events():
-        apply(state, event)
+def test_an_outline_compares_as_the_whole_does(recording: Recording, whole: RunReview) -> None:
     short = fold(str(recording.path))
-    whole, few = (figures(each.runs[-1], each.now) for each in (state, short))
-    assert replace(few, past=whole.past) == whole
+    complete, few = (figures(each.runs[-1], each.now) for each in (whole.state, short))
+    assert replace(few, past=complete.past) == complete

@@ -22,7 +22,7 @@ KEPT_BY_DESIGN = (
 )
 """What a run may leave: the README names each."""
 
-_CHANCE = re.compile(r"tmp[a-z0-9_]{8}|(?<=[-_.])[0-9]{2,}|(?<=[-_.])[a-z0-9_]{8}\b")
+_CHANCE = re.compile(r"tmp[a-z0-9_]{8}|(?<=popen-gw)[0-9]+|(?<=[-_.])[0-9]{2,}|(?<=[-_.])[a-z0-9_]{8}\b")
 
 
 class Box:

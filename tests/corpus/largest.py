@@ -21,11 +21,15 @@ _RANGE = "batch=1..4096"
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What was found of one model: the values that were tried, in their order, and which of them passed."""
+    """What was found of one model: the values that were tried, in their order, and which of them passed.
+
+    ``predicted`` is up to which value the first prediction said that all pass, and which is the likely largest.
+    """
 
     name: str
     tries: tuple[tuple[int, bool], ...]
     found: int | None
+    predicted: tuple[int, int] | None = None
 
     @property
     def right(self) -> bool:
@@ -38,7 +42,9 @@ class Searched:
     def __str__(self) -> str:
         tries = ", ".join(f"{value} {'passed' if passed else 'failed'}" for value, passed in self.tries)
         verdict = "right" if self.right else "NOT RIGHT"
-        return f"{self.name}: {self.found} under {PLACES[self.name]}M, {verdict}, in {len(self.tries)} tries: {tries}"
+        said = "" if self.predicted is None else "; first predicted: surely {}, likely {}".format(*self.predicted)
+        found = f"{self.name}: {self.found} under {PLACES[self.name]}M, {verdict}"
+        return f"{found}, in {len(self.tries)} tries: {tries}{said}"
 
 
 def search(name: str, tries: int) -> Searched:
@@ -46,10 +52,12 @@ def search(name: str, tries: int) -> Searched:
     options = ("--largest", _RANGE, "--to", f"{PLACES[name]}M", "--tries", str(tries), "--json")
     command = [_TFMEMTOP, "fit", *options, "--", sys.executable, SCRIPTS[name], "{batch}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1):
+    if done.returncode not in (0, 1, 3):
         raise RuntimeError(done.stderr)
     told = json.loads(done.stdout)
-    return Searched(name, tuple((one["value"], one["passed"]) for one in told["tries"]), told["value"])
+    first = told["predicted"]
+    predicted = None if first is None else (first["surely"], first["likely"])
+    return Searched(name, tuple((one["value"], one["passed"]) for one in told["tries"]), told["value"], predicted)
 
 
 def main() -> int:

@@ -81,6 +81,8 @@ FILTERS: dict[str, Callable[[bytes], bytes]] = {
     "no-pythonpath": _substitute(rb"(?m)^PYTHONPATH=\r?\n", b""),
     # TensorFlow's log: month and day, time and thread.
     "log": _substitute(rb"(?m)^([IWEF])\d{4} [0-9:.]+ +\d+ ", rb"\1 "),
+    # Of Python's warning of a fork in a process with threads, from Python 3.12 on.
+    "pids": _substitute(rb"\(pid=\d+\)", b"(pid=N)"),
     # 3.7 s here, 3.9 s there.
     "durations": _substitute(rb"\d+(\.\d+)?(e-?\d+)? ?(ms|us|s)\b", b"T s"),
 }

@@ -87,12 +87,15 @@ def _become(command: Sequence[str], environment: Mapping[str, str], cwd: Path, s
 
 
 class Course:
-    """What a second reader of the engine learns of the run."""
+    """What a second reader of the engine learns of the run.
 
-    def __init__(self, runtime: Path, pattern: str = "tfmemtop/*/engine.sock", newer_than: float = 0.0) -> None:
+    In a folder where sessions of others lie too, *of* is a text that only this session's description has.
+    """
+
+    def __init__(self, runtime: Path, pattern: str = "tfmemtop/*/engine.sock", of: str = "") -> None:
         self._runtime = runtime
         self._pattern = pattern
-        self._newer_than = newer_than  # seconds since the epoch: others' sessions may lie there too
+        self._of = of
         self._socket: socket.socket | None = None
         self._rest = b""
         self.size: tuple[int, int] | None = None
@@ -101,18 +104,7 @@ class Course:
     def look(self) -> None:
         """Take what has been told."""
         if self._socket is None:
-            for path in self._runtime.glob(self._pattern):
-                with suppress(OSError):
-                    if path.stat().st_mtime < self._newer_than:
-                        continue
-                found = socket.socket(socket.AF_UNIX)
-                try:
-                    found.connect(str(path))
-                except OSError:
-                    found.close()
-                    continue
-                found.setblocking(False)
-                self._socket = found
+            self._socket = self._found()
             return
         try:
             while data := self._socket.recv(_READ):
@@ -121,6 +113,19 @@ class Course:
                     self._take(line)
         except OSError:
             return
+
+    def _found(self) -> socket.socket | None:
+        for path in self._runtime.glob(self._pattern):
+            found = socket.socket(socket.AF_UNIX)
+            try:
+                if self._of in str((path.parent / "session").readlink()):
+                    found.connect(str(path))
+                    found.setblocking(False)
+                    return found
+            except OSError:
+                pass  # it has no description yet, or has gone
+            found.close()
+        return None
 
     @property
     def reached(self) -> bool:

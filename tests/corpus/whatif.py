@@ -60,15 +60,16 @@ class Tried:
 class Proof:
     """One script: what was predicted of it, in MiB, and the real runs. ``exact`` if the present setting was, too.
 
-    ``smallest`` is the smallest limit that really passed, ``None`` if it was not looked for.
+    ``smallest`` is the smallest limit that really passed, ``None`` if it was not looked for. Of a script that needed
+    more than was replayed ``exact`` is ``None``, and ``surely`` the pool that it reached, ``None`` with another growth.
     """
 
     name: str
     events: int
     took_s: float
-    exact: bool
+    exact: bool | None
     at_least: int
-    surely: int
+    surely: int | None
     tried: tuple[Tried, ...]
     smallest: int | None = None
 
@@ -76,12 +77,14 @@ class Proof:
     def near(self) -> bool:
         """Whether the smallest limit that passed lies between the ends, and near the lower one; true if not known."""
         most = max(self.at_least * (1 + _NEAR_SHARE), self.at_least + _NEAR_MIB)
-        return self.smallest is None or self.at_least <= self.smallest <= min(most, self.surely)
+        if self.smallest is None or self.exact is None or self.surely is None:
+            return True
+        return self.at_least <= self.smallest <= min(most, self.surely)
 
     @property
     def is_broken(self) -> bool:
         """Whether anything did not come as it was predicted."""
-        return bool(self.broken) or not self.exact or not self.near
+        return bool(self.broken) or self.exact is False or not self.near
 
     @property
     def broken(self) -> list[Tried]:
@@ -89,9 +92,8 @@ class Proof:
         return [
             tried
             for tried in self.tried
-            if (tried.limit >= self.surely and not tried.passed)
-            or (tried.limit < self.at_least and tried.passed)
-            or (tried.limit >= self.surely and not tried.pool_holds)
+            if (tried.limit < self.at_least and tried.passed)
+            or (self.surely is not None and tried.limit >= self.surely and not (tried.passed and tried.pool_holds))
         ]
 
 
@@ -134,9 +136,11 @@ def bisect(known: Sequence[tuple[int, bool]], passes: Callable[[int], bool]) -> 
     return good
 
 
-def around(at_least: int, surely: int) -> list[int]:
-    """Five limits: below the lower end, at it, between, at the upper end, and above it; MiB."""
+def around(at_least: int, surely: int | None) -> list[int]:
+    """Five limits: below the lower end, at it, between, at the upper end and above, as far as that is known; MiB."""
     below = max(1, at_least - max(1, round(at_least * _BELOW)))
+    if surely is None:
+        return sorted({below, at_least})
     wanted = (below, at_least, (at_least + surely) // 2, surely, surely + max(1, round(surely * _ABOVE)))
     return sorted(set(wanted))
 
@@ -152,9 +156,12 @@ def _try(name: str, limit: int, course: Course, program: Path, tensorflow: Path,
 
 def lines(proof: Proof) -> Iterator[str]:
     """What is printed of it."""
-    ends = f"at least {proof.at_least}M, surely {proof.surely}M"
-    exact = "equal" if proof.exact else "NOT equal"
-    yield f"{proof.name}: {proof.events} events, {proof.took_s:.1f} s; present setting {exact}; {ends}"
+    outgrown = proof.exact is None
+    upper = "not predicted" if proof.surely is None else f"{'worked' if outgrown else 'surely'} {proof.surely}M"
+    exact = (
+        "needed more than was replayed" if outgrown else f"present setting {'equal' if proof.exact else 'NOT equal'}"
+    )
+    yield f"{proof.name}: {proof.events} events, {proof.took_s:.1f} s; {exact}; at least {proof.at_least}M, {upper}"
     for tried in proof.tried:
         yield f"    {tried}{'  NOT AS PREDICTED' if tried in proof.broken else ''}"
     if proof.smallest is not None:

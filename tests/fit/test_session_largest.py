@@ -12,6 +12,7 @@ from tfmemtop.fit.session import Phase
 from tfmemtop.fit.session_largest import SessionLargest
 from tfmemtop.fit.watch import Goal
 from tfmemtop.settings import Settings
+from tfmemtop.words.fit_screen import conclusion
 from tfmemtop.words.not_sought import not_sought
 
 MIB, GIB = s.MIB, s.GIB
@@ -63,9 +64,9 @@ def test_each_try_that_passed_is_followed_by_a_prediction() -> None:
     fit, asked = begun()
     assert passes(fit, asked, 2) == [] and fit.phase is Phase.PREDICTING
     asked = fit.predicted(None)  # one try tells nothing
-    assert [one.argv for one in asked if isinstance(one, ev.Relaunch)] == [["python", "train.py", "97"]]
+    assert [one.argv for one in asked if isinstance(one, ev.Relaunch)] == [["python", "train.py", "129"]]
     assert passes(fit, asked, 3) == []
-    (third,) = fit.predicted(Prediction(400, 420, 430, (64, 97)))
+    (third,) = fit.predicted(Prediction(400, 420, 430, (64, 129)))
     assert isinstance(third, ev.Relaunch) and third.argv == ["python", "train.py", "410"]
     assert (fit.done, fit.number) == (2, 3)
 
@@ -84,3 +85,16 @@ def test_what_is_typed() -> None:
         with pytest.raises(NotSought) as refused:
             parse_sought(text)
         assert not_sought(refused.value) == f"{text}: give one name and a range of whole numbers, such as batch=1..4096"
+
+
+def test_a_try_without_a_pool_ends_the_search_with_its_reason() -> None:
+    fit, asked = begun()
+    first, hook, _, _, over, _ = passing(asked, 2)
+    for event in (first, hook, over):
+        assert fit.take(event) == []
+    assert not fit.going and not fit.can_go_on and fit.command[-1] == "{batch}"
+    said = conclusion(fit)
+    assert said[:2] == [
+        "Nothing was found: the try with batch=64 proves nothing.",
+        "TensorFlow was not seen to use GPU memory. Such a try proves nothing: the limit had no effect.",
+    ]

@@ -1,12 +1,15 @@
 """One try, as its events tell it: when it is over, and what is said of it."""
 
+import msgspec
 import pytest
 
 from tests import streams as s
 from tfmemtop import events as ev
+from tfmemtop.fit.largest import LargestSearch, TriedValue, Wanted
 from tfmemtop.fit.search import Outcome, Result, Tried
 from tfmemtop.fit.watch import UNSEEN_S, Goal, Watch
 from tfmemtop.words.fit import outcome
+from tfmemtop.words.fit_largest import conclusion
 
 MIB = s.MIB
 HALF_A_MINUTE = Goal(seconds=30.0)
@@ -113,6 +116,37 @@ def test_how_a_try_failed_is_said(end: ev.RunEnd, complained: bool, said: str) -
     assert going.over(9.0)
     told = going.outcome(None, 9.5, complained, interrupted=False)
     assert (told.passed, outcome(told.how), told.duration_s) == (False, said, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (512, "passed: it ran to its end"),
+        (None, "passed: it ran to its end"),  # of a pool whose limit is not known it is taken to be as asked
+        (4096, "the limit had no effect: TensorFlow's pool had a limit of 4.0 GiB"),
+    ],
+)
+def test_a_try_proves_nothing_if_no_pool_had_its_limit(limit: int | None, said: str) -> None:
+    bytes_ = None if limit is None else limit * MIB
+    readings = [msgspec.structs.replace(one, limit=bytes_) for one in (reading(1.0), reading(1.0, device="GPU:1"))]
+    told = watch(*readings, ended(9.0, exit_code=0)).outcome(512 * MIB, 9.5, complained=False, interrupted=False)
+    assert outcome(told.how) == said and told.how.proves is told.passed
+    failed = watch(*readings, ended(9.0, exit_code=1)).outcome(512 * MIB, 9.5, complained=False, interrupted=False)
+    assert failed.how.proves, "what fails under a larger limit fails"
+
+
+def test_a_script_that_used_the_cpu_proves_nothing_of_the_gpu() -> None:
+    going = watch(reading(1.0, device="CPU:0"), ended(9.0, exit_code=0))
+    told = going.outcome(512 * MIB, 9.5, complained=False, interrupted=False)
+    assert (told.passed, told.how.proves) == (False, False)
+    search = LargestSearch(Wanted("batch", 1, 4096), 8)
+    search.tell(TriedValue(64, told, 512 * MIB))
+    assert (search.next(), search.works, search.fails, search.settled) == (None, None, None, False)
+    assert conclusion(search, None, None) == [
+        "Nothing was found: the try with batch=64 proves nothing.",
+        "TensorFlow was not seen to use GPU memory. Such a try proves nothing: the limit had no effect.",
+        "If the script is to use the CPU, add --gpus none: the limit is then that of the CPU's pool.",
+    ]
 
 
 def test_a_script_that_ends_well_before_its_time_has_passed() -> None:

@@ -3,7 +3,9 @@
 Each script is recorded once with growth on, ``--trace`` and no limit. The table that ``tfmemtop whatif`` makes of that
 says the smallest limits, for growth on and off. Then the script runs under five limits around these, recorded as well.
 At and above *surely* none may fail, below *at least* none may pass, and where it passes the pool is to be within 2 %
-of what was said. With ``--narrow`` more runs find the smallest limit that really passes.
+of what was said. With ``--narrow`` more runs find the smallest limit that really passes. Of a script that needs more
+than what was recorded only two things are said, and tried: it passes with the pool that it reached, as *surely*
+here, and below *at least* it fails.
 
 The recordings stay in the folder that ``TFMEMTOP_KEEP_RECORDINGS`` names.
 """
@@ -16,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,11 +62,13 @@ def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proo
     if not recorded(name, first, "--growth", "on", "--trace"):
         raise RuntimeError(f"{name} fails without a limit")
     said, traced = _asked("whatif", str(first), "--json"), course(first)
-    exact = said["rows"][0]["pool"] == peak_pool(first) and not said["seen"]["outgrown"]
+    outgrown = said["seen"]["outgrown"]
+    exact = None if outgrown else said["rows"][0]["pool"] == peak_pool(first)
 
     def of(growth: bool) -> Proof:
         ends = said["smallest"]["growth_on" if growth else "growth_off"]
-        at_least, surely = ends["at_least"] // MIB, ends["surely"] // MIB
+        at_least, enough = ends["at_least"] // MIB, ends["worked" if outgrown else "surely"]
+        surely = None if enough is None else enough // MIB
         found: dict[int, Path | None] = {}
 
         def passes(limit: int) -> bool:
@@ -74,6 +79,12 @@ def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proo
 
         smallest = _smallest(around(at_least, surely), passes, narrows=narrows)
         tried = _tried(program, traced, growth, found)
+        if outgrown:  # the replay of a part says what fails, and the run what passes
+            reached = peak_pool(first)
+            enough = (True if surely is not None and one.limit >= surely else one.said_fits and None for one in tried)
+            tried = tuple(
+                replace(one, said_fits=fits, said_pool=reached) for one, fits in zip(tried, enough, strict=True)
+            )
         title = f"{name}, growth {_ON_OFF[growth]}"
         return Proof(title, len(traced.events), 0.0, exact, at_least, surely, tried, smallest)
 

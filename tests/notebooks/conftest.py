@@ -72,12 +72,12 @@ class Notebook:
         self.manager.shutdown_kernel(now=now)
 
 
-def until(look: Callable[[], Any]) -> Any:
-    """What *look* returns as soon as it is true."""
+def until(look: Callable[[], Any], every_s: float = 0.05) -> Any:
+    """What *look* returns as soon as it is true. It is called again after *every_s* seconds."""
     ends = time.monotonic() + PATIENCE_S
     while not (found := look()):
         assert time.monotonic() < ends
-        time.sleep(0.05)
+        time.sleep(every_s)
     return found
 
 

@@ -17,10 +17,19 @@ from tfmemtop.recording import read
 EXECUTE = str(Path(sys.executable).with_name("jupyter-execute"))
 
 
-def _notebook(path: Path, kernel: str) -> Path:
+_UNTIL_IT_IS_A_ROW = """
+import os, time
+while f'"pid":{{os.getpid()}},' not in open({!r}).read():
+    time.sleep(0.05)
+"""
+
+
+def _notebook(path: Path, kernel: str, recording: Path | None = None) -> Path:
+    """A notebook at *path*, whose kernel lives until *recording* has it."""
+    wait = "" if recording is None else _UNTIL_IT_IS_A_ROW.format(str(recording))
     cells: list[dict[str, Any]] = [
         {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None, "id": f"c{n}"}
-        for n, source in enumerate(("x = 6", "print(x * 7)"))
+        for n, source in enumerate(("x = 6", wait, "print(x * 7)"))
     ]
     spec = {"name": kernel, "display_name": kernel, "language": "python"}
     text = {"cells": cells, "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 5}
@@ -48,7 +57,8 @@ def test_jupyter_execute_runs_a_notebook_with_the_kernelspec(jupyter: Path) -> N
 def test_a_kernel_of_tfmemtop_is_a_session_of_its_own_under_a_watched_jupyter(jupyter: Path) -> None:
     pytest.importorskip("nbclient")
     before = set(kept_recordings())
-    path, recording = _notebook(jupyter / "inner.ipynb", "tfmemtop"), jupyter / "outer.jsonl"
+    recording = jupyter / "outer.jsonl"
+    path = _notebook(jupyter / "inner.ipynb", "tfmemtop", recording)
     command = [PROGRAM, "record", "-o", str(recording), "--", EXECUTE, "--inplace", str(path)]
     subprocess.run(command, check=True, timeout=PATIENCE_S)
     rows = {each.pid: each for each in read(recording).events() if isinstance(each, ev.Process) and each.run == 1}
@@ -63,7 +73,8 @@ def test_a_kernel_of_tfmemtop_is_a_session_of_its_own_under_a_watched_jupyter(ju
 
 def test_of_a_watched_jupyter_the_kernels_are_rows(jupyter: Path) -> None:
     pytest.importorskip("nbclient")
-    path, recording = _notebook(jupyter / "plain.ipynb", "python3"), jupyter / "run.jsonl"
+    recording = jupyter / "run.jsonl"
+    path = _notebook(jupyter / "plain.ipynb", "python3", recording)
     command = [PROGRAM, "record", "-o", str(recording), "--", EXECUTE, "--inplace", str(path)]
     subprocess.run(command, check=True, timeout=PATIENCE_S)
     assert "".join(map("".join, _printed(path))) == "42\n"

@@ -90,6 +90,17 @@ async def test_a_limit_is_typed_picked_or_refused() -> None:
         assert "next: limit 2.0 GiB" in await press(pilot, "L", "ctrl+u", "down", "enter")
 
 
+async def test_gpus_and_a_command_line_that_cannot_be_are_refused_with_what_is_wrong() -> None:
+    async with app().run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        assert "'x' is no list of GPUs; give one such as 0,2, or none" in await press(pilot, "V", "x", "enter")
+        assert "there is no GPU 7; choose from 0" in await press(pilot, "ctrl+u", *"0,7", "enter")
+        assert "next: GPUs 0" in await press(pilot, "ctrl+u", *"0,0", "enter")
+        assert "cannot be read: No closing quotation" in await press(pilot, "E", "ctrl+u", *'python "x', "enter")
+        assert "there is no command" in await press(pilot, "ctrl+u", *"BATCH=64", "enter")
+        assert "next: GPUs 0" in await press(pilot, "escape")
+
+
 async def test_after_an_allocation_failed_three_keys_run_it_with_a_limit_that_would_have_held_it() -> None:
     failed = events.OutOfMemory(t=2.5, pid=100, message="OOM", device="GPU:0", requested=2 * GIB, operation="AddV2")
     limited = [

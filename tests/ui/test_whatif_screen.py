@@ -42,7 +42,7 @@ REPLAYED = events.Replayed(
     allocations=2048,
     steps=3,
     requested=190 * MIB,
-    present=row(True, None),
+    present=events.SettingReplayed(True, True, None, outcome(290 * MIB)),  # of which the readings say 300
     rows=[
         row(True, 210 * MIB, fits=False),
         row(True, 226 * MIB, waits=True),
@@ -92,6 +92,17 @@ async def test_every_size_shows_the_settings(size: tuple[int, int], ascii: bool)
         assert any(line.startswith(">" if ascii else "▸") for line in lines)
         if ascii:
             assert "\n".join(lines).isascii()
+
+
+async def test_of_a_run_that_outgrew_its_trace_no_limit_is_called_enough() -> None:
+    stream = [*replayed(), s.allocator(40.0, 100, 300 * MIB, 700 * MIB, 1024 * MIB)]
+    async with app(stream).run_test(size=(160, 48)) as pilot:
+        await drawn(pilot)
+        told = await press(pilot, "X")
+        assert "The run later had more: 700.0 MiB in use, some of which may be scratch memory" in told
+        assert "210M  no" in told and "the run worked with a pool of 1024M, and at least 214M are needed" in told
+        for claimed in ("226M", "239M", "260M", "perhaps", "surely enough"):
+            assert claimed not in told, claimed
 
 
 async def test_where_nothing_was_recorded_from_the_start_it_is_said() -> None:

@@ -13,6 +13,7 @@ from tests import streams
 from tests.streams import GIB
 from tests.whatif.conftest import Traced
 from tests.whatif.traced import session, write
+from tfmemtop import events
 from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
 from tfmemtop.probe.build import build
 from tfmemtop.reports.whatif import page, to_json
@@ -84,8 +85,11 @@ def test_of_a_run_whose_steps_differ_a_longer_trace_can_be_recorded(
         found.append((command(path).stdout, json.loads(command(path, "--json").stdout)))
     (short, few), (long, all_) = found
     assert "Record it with --trace to have more steps replayed." in short and few["seen"]["outgrown"]
+    assert "surely enough" not in short and few["smallest"]["growth_on"]["surely"] is None
     assert "all of the allocations so far" in long and not all_["seen"]["outgrown"]
-    assert few["smallest"]["growth_on"]["surely"] < 30 * MIB < all_["smallest"]["growth_on"]["at_least"]
+    least, worked = (few["smallest"]["growth_on"][end] for end in ("at_least", "worked"))
+    assert least < 30 * MIB < all_["smallest"]["growth_on"]["at_least"] <= worked
+    assert all(row["fits"] is False or row["pool"] >= worked - MIB for row in few["rows"])
 
 
 def test_without_a_trace_it_says_how_to_get_one() -> None:
@@ -137,9 +141,56 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
     assert "perhaps" in t4 and t4.rstrip().endswith("no, needs 21.0 GiB")
     assert "fits, 6.0 GiB left" in text and "fits, 1.0 GiB left" in text
     assert to_json(view)["smallest"] == {
-        "growth_on": {"surely": 15 * GIB, "at_least": 12 * GIB},
-        "growth_off": {"surely": 20 * GIB, "at_least": 19 * GIB},
+        "growth_on": {"surely": 15 * GIB, "at_least": 12 * GIB, "worked": None},
+        "growth_off": {"surely": 20 * GIB, "at_least": 19 * GIB, "worked": None},
     }
+
+
+def outgrown(*later: Any, traced: bool = False) -> "tuple[str, dict[str, Any]]":
+    """What is said of a run with growth on after whose recorded allocations came *later*, on cards of 11 to 40 GiB."""
+    run = msgspec.structs.replace(streams.run(), traced=traced)
+    stream = [
+        *(streams.session(), run, streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),
+        *(streams.effective(0.5, 100), streams.device_reading(1.0, {100: 13 * GIB}), streams.alive(1.0, 100)),
+        *(streams.allocator(2.0, 100, 8 * GIB, 10 * GIB, 12 * GIB), streams.device_reading(2.1, {100: 13 * GIB})),
+        *(replayed_on_a_gpu(), *later),
+    ]
+    (view,) = predicted(streams.fold(stream))
+    sizes = [("11 GB", 11 * GIB, True), ("24 GB", 22 * GIB, True), ("40 GB", 40 * GIB, True)]
+    return "\n".join(page([view], sizes)), to_json(view)
+
+
+def test_of_a_run_that_needed_more_later_only_what_worked_and_what_is_too_small_is_told() -> None:
+    later = [streams.allocator(9.5, 100, 8 * GIB, 14 * GIB, 24 * GIB), streams.device_reading(9.6, {100: 25 * GIB})]
+    text, told = outgrown(*later, traced=True)
+    assert "--trace" not in text and "tfmemtop fit finds the smallest limit by trying." in text, "it was recorded so"
+    assert [(row["growth"], row["limit"], row["fits"], row["pool"]) for row in told["rows"]] == [
+        (True, 16 * GIB, True, 24 * GIB),
+        (True, 9 * GIB, False, 12 * GIB),
+    ]
+    assert told["seen"]["outgrown"] and told["smallest"] == {
+        "growth_on": {"surely": None, "at_least": 12 * GIB, "worked": 24 * GIB},
+        "growth_off": {"surely": None, "at_least": 19 * GIB, "worked": None},
+    }
+    small, middle, large = text.splitlines()[-3:]
+    assert small.split("  ")[-1] == "no, needs at least 20.0 GiB" and "not known" in middle
+    assert large.split()[2] == "fits," and large.endswith("not known"), "with another growth nothing is known to work"
+    assert "surely" not in text and "perhaps" not in text
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [events.OutOfMemory(t=9.5, pid=100, message="OOM", device="GPU:0", requested=GIB)],
+        [events.RunEnd(t=9.5, run=1, exit_code=1, signal=None)],
+    ],
+)
+def test_of_a_run_that_failed_nothing_is_called_enough(later: list[events.Event]) -> None:
+    text, told = outgrown(*later)
+    assert not any(row["fits"] for row in told["rows"]) and "surely" not in text and "fits, " not in text
+    assert told["smallest"]["growth_on"] == {"surely": None, "at_least": 12 * GIB, "worked": None}
+    by_hand = events.RunEnd(t=9.5, run=1, exit_code=None, signal=2)
+    assert outgrown(by_hand)[1]["smallest"]["growth_on"]["surely"] == 15 * GIB, "whoever ends a run may see what fits"
 
 
 def test_every_card_has_a_source_and_what_was_not_measured_is_an_estimate() -> None:
@@ -182,4 +233,4 @@ def test_a_recording_from_elsewhere_is_replayed_by_a_tensorflow_of_its_version(t
         assert done.returncode == 2 and "TensorFlow of that version is not on this machine" in done.stderr
         return
     assert done.returncode == 0, done.stderr
-    assert "The run later needed more" in done.stdout and "surely enough for what was recorded" in done.stdout
+    assert "The run later had more" in done.stdout and "surely enough" not in done.stdout

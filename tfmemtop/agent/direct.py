@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, Callable, NamedTuple, Optional
 
 from .devices import Reading
-from .layouts import LAYOUTS, Layout, layout_of
+from .layouts import LAYOUTS, Layout, figures_in, form_of, layout_of
 from .memory import Memory
 from .sheet import Sheet
 from .trust import CPU, GPU, Growth, NotTrusted, PublicReader, Taken, agree
@@ -83,7 +83,7 @@ class Direct:
         self._environment: Optional[int] = None if environment is None else environment()
         self._layout = layout
         self._memory = Memory(regained)
-        self._figures = _figures(layout)
+        self._form = _form(layout)
         self._vectors_to_stats = layout.stats + layout.stats_size - layout.regions
         self._cuda_is_there = False
         self._found: dict[tuple[int, int], Optional[tuple[int, str]]] = {}  # address and name; None is no pool
@@ -275,16 +275,7 @@ class Direct:
         return None if found is None else self._reading(found)
 
     def _reading(self, stats: bytes) -> Reading:
-        allocations, in_use, peak, limit, limited, pool, pooled, peak_pool, peaked = self._figures.unpack_from(stats)
-        return Reading(
-            in_use=in_use,
-            # TensorFlow, interrupted between the one and the other, sets it next.
-            peak=max(in_use, peak),
-            pool=pool if pooled else None,
-            limit=limit if limited else None,
-            peak_pool=max(pool, peak_pool) if pooled and peaked else None,
-            allocations=allocations,
-        )
+        return Reading(*figures_in(stats, self._form))
 
     def _adds_up(self, address: int) -> bool:
         """Whether the regions, or the first of many, are what is said of the pool, and both vectors hold wholes."""
@@ -307,14 +298,8 @@ class Direct:
         return total == reading.pool or (count > _SOME_REGIONS and 0 < total < reading.pool)
 
 
-def _figures(layout: Layout) -> Struct:
-    """The figures within an ``AllocatorStats``, each that may be missing followed by whether it is there."""
-    form, at = "<", 0
-    figures = [(layout.allocations, "q"), (layout.in_use, "q"), (layout.peak, "q")]
-    figures += [(layout.limit_told, "q?"), (layout.pool, "q?"), (layout.peak_pool, "q?")]
-    for place, figure in figures:
-        if place < at:
-            raise NotTrusted("the table has its figures in no order")
-        form += f"{place - at}x{figure}"
-        at = place + calcsize("<" + figure)
-    return Struct(form)
+def _form(layout: Layout) -> Struct:
+    try:
+        return form_of(layout)
+    except ValueError as error:
+        raise NotTrusted(str(error)) from None

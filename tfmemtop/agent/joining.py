@@ -4,13 +4,11 @@ The objects are found in one look through those that Python's garbage collector 
 weak references only, and runs nothing of the script's.
 """
 
-import gc
 import sys
-from _weakref import ref
-from itertools import chain, compress, starmap
 from typing import Any, NamedTuple, Optional
 
 from .census import METRICS, OPTIMIZER, VARIABLES
+from .one_step import alive, identity
 
 _MARK = "_tfmemtop"
 _WATCH = __name__.rpartition(".")[0] + ".import_watch"
@@ -88,20 +86,25 @@ def earlier() -> Earlier:
     keras, optimizers, metrics = _classes(_KERAS), _classes(_OPTIMIZERS), _classes(_METRICS)
     trainers = _classes(_TRAINERS)
     kinds_sought = made | graphs | sessions | keras | optimizers | metrics | trainers
-    found = [reference() for reference in _alive(kinds_sought)]
+    references = alive(lambda everything: map(kinds_sought.__contains__, map(identity, map(type, everything))))
+    found = [reference() for reference in references]
     paths: dict[int, str] = {}
     kinds: dict[int, str] = {}
     for each in found:
-        kind = id(type(each))
+        kind = identity(type(each))
         if kind in keras:
             path = _attributes(each).get("_path")
             if type(path) is str:
-                paths[id(_attributes(each).get("_value"))] = path
+                paths[identity(_attributes(each).get("_value"))] = path
         elif kind in optimizers or kind in metrics:
             for variable in _theirs(each):
-                kinds[id(variable)] = OPTIMIZER if kind in optimizers else METRICS
+                kinds[identity(variable)] = OPTIMIZER if kind in optimizers else METRICS
     return Earlier(
-        [Variable(each, kinds.get(id(each), VARIABLES), paths.get(id(each))) for each in found if _of(each, made)],
+        [
+            Variable(each, kinds.get(identity(each), VARIABLES), paths.get(identity(each)))
+            for each in found
+            if _of(each, made)
+        ],
         [each for each in found if _of(each, graphs)],
         [each for each in found if _of(each, sessions)],
         [_attributes(each) for each in found if _of(each, trainers)],
@@ -109,7 +112,7 @@ def earlier() -> Earlier:
 
 
 def _of(each: Any, classes: "set[int]") -> bool:
-    return id(type(each)) in classes
+    return identity(type(each)) in classes
 
 
 def _theirs(owner: Any) -> "list[Any]":
@@ -133,26 +136,12 @@ def _attributes(each: Any) -> "dict[str, Any]":
 
 
 def _classes(places: "tuple[_Place, ...]") -> "set[int]":
-    """The ``id``s of the classes there and of all that are derived from them, as far as they are imported."""
+    """The identities of the classes there and of all that are derived from them, as far as they are imported."""
     waiting = [getattr(sys.modules.get(module), name, None) for module, name in places]
     found: set[int] = set()
     while waiting:
         kind = waiting.pop()
-        if isinstance(kind, type) and id(kind) not in found:
-            found.add(id(kind))
+        if isinstance(kind, type) and identity(kind) not in found:
+            found.add(identity(kind))
             waiting += type.__subclasses__(kind)
     return found
-
-
-def _alive(kinds: "set[int]") -> "list[ref[Any]]":
-    """All objects whose class is one of *kinds*, in one step of the interpreter; see ``tensors.py``."""
-    everything: list[Any] = []
-    chosen = map(kinds.__contains__, map(id, map(type, everything)))
-    found: list[Any] = list(
-        chain(
-            map(everything.extend, starmap(gc.get_objects, ((),))),
-            map(ref, compress(everything, chosen)),
-            starmap(everything.clear, ((),)),
-        )
-    )
-    return found[1:-1]

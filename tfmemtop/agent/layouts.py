@@ -1,9 +1,10 @@
-"""Where TensorFlow keeps an allocator's figures in memory, by version: offsets and sizes in bytes.
+"""Where TensorFlow keeps an allocator's figures in memory, by version, and how they are read: offsets, sizes in bytes.
 
 A compiler printed them from TensorFlow's own headers. ``tests/probe/test_layouts.py`` compares them with the headers
 of the installed version, and makes the row of a new one. They hold for 64-bit processes with GCC's new ``std::string``.
 """
 
+from struct import Struct, calcsize
 from typing import NamedTuple, Optional
 
 
@@ -77,3 +78,44 @@ LAYOUTS = {
 def layout_of(version: str) -> Optional[Layout]:
     """The layout of the TensorFlow *version*, as ``2.21.0``; ``None`` if it is not known."""
     return LAYOUTS.get(".".join(version.split(".")[:2]))
+
+
+class Figures(NamedTuple):
+    """An allocator at one moment; bytes, and ``None`` where TensorFlow itself keeps none."""
+
+    in_use: int
+    peak: int
+    pool: Optional[int]
+    limit: Optional[int]
+    peak_pool: Optional[int]
+    allocations: int
+
+
+def form_of(layout: Layout) -> Struct:
+    """The figures within an ``AllocatorStats``, each that may be missing followed by whether it is there.
+
+    Raises:
+        ValueError: the table has them in no order.
+    """
+    form, at = "<", 0
+    figures = [(layout.allocations, "q"), (layout.in_use, "q"), (layout.peak, "q")]
+    figures += [(layout.limit_told, "q?"), (layout.pool, "q?"), (layout.peak_pool, "q?")]
+    for place, figure in figures:
+        if place < at:
+            raise ValueError("the table has its figures in no order")
+        form += f"{place - at}x{figure}"
+        at = place + calcsize("<" + figure)
+    return Struct(form)
+
+
+def figures_in(stats: bytes, form: Struct) -> Figures:
+    """The figures of an ``AllocatorStats``."""
+    allocations, in_use, peak, limit, limited, pool, pooled, peak_pool, peaked = form.unpack_from(stats)
+    return Figures(
+        in_use,
+        max(in_use, peak),  # TensorFlow, interrupted between the one and the other, sets it next
+        pool if pooled else None,
+        limit if limited else None,
+        max(pool, peak_pool) if pooled and peaked else None,
+        allocations,
+    )

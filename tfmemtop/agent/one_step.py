@@ -6,6 +6,8 @@ an object of the script's, whose finalizer would then run in it. Only methods of
 those that a class of the script's has put in their place.
 """
 
+import gc
+from _weakref import ref
 from itertools import chain, compress, count, repeat, starmap
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
@@ -26,6 +28,28 @@ PLAIN = {identity(kind) for kind in (str, int, float, bool, bytes, type(None))}
 
 _DICT: Any = dict
 _MAPPING: Any = type(type.__dict__)
+
+
+def alive(choose: "Callable[[list[Any]], Iterator[bool]]") -> "list[ref[Any]]":
+    """Weak references to all objects that *choose* says true of, among those that Python's garbage collector lists.
+
+    *choose* gets an empty list, and goes through it once the objects are in it. It may call C functions only.
+
+    Not by ``gc.get_referrers``, though it lists only those of a class: on Python 3.11 it crashes where an object that
+    it visits has a dict made for that, as pybind11's have, and this sets off a collection.
+    """
+    everything: list[Any] = []
+    chosen = choose(everything)
+    # One step of the interpreter from filling the list to emptying it, in which no other thread can take its
+    # turn: what the script lets go of is never held by us.
+    found: list[Any] = list(
+        chain(
+            map(everything.extend, starmap(gc.get_objects, ((),))),
+            map(ref, compress(everything, chosen)),
+            starmap(everything.clear, ((),)),
+        )
+    )
+    return found[1:-1]
 
 
 class Container(NamedTuple):

@@ -50,17 +50,6 @@ def patch_session(
     census: Census,
 ) -> None:
     """Notice TF1-style sessions, which make devices without the eager context."""
-    owner: Any = session.BaseSession
-    original: Callable[..., None] = owner.__init__
-
-    @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        try:
-            original(self, *args, **kwargs)
-        except BaseException as error:
-            hide_our_frame(error)
-            raise
-        messenger.guarded("noticing a session", note, self)
 
     def note(made: Any) -> None:
         lines.graph_made(made._graph)
@@ -69,12 +58,16 @@ def patch_session(
             config = made._config
             session_made(config is not None and bool(config.gpu_options.allow_growth))
 
-    owner.__init__ = __init__
+    _note_each(messenger, session.BaseSession, "noticing a session", note)
 
 
 def patch_graphs(messenger: Messenger, func_graph: "ModuleType", lines: OperationLines) -> None:
     """Notice the graphs of functions, in which operations are looked up later."""
-    owner: Any = func_graph.FuncGraph
+    _note_each(messenger, func_graph.FuncGraph, "noticing a graph", lines.graph_made)
+
+
+def _note_each(messenger: Messenger, owner: Any, doing: str, note: Callable[[Any], None]) -> None:
+    """Have *note* called with each *owner* that has been made."""
     original: Callable[..., None] = owner.__init__
 
     @functools.wraps(original)
@@ -84,7 +77,7 @@ def patch_graphs(messenger: Messenger, func_graph: "ModuleType", lines: Operatio
         except BaseException as error:
             hide_our_frame(error)
             raise
-        messenger.guarded("noticing a graph", lines.graph_made, self)
+        messenger.guarded(doing, note, self)
 
     owner.__init__ = __init__
 

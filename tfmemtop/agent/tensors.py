@@ -7,14 +7,14 @@ references only; what is asked of a tensor then runs no operation and reads noth
 
 import _operator as operator
 import gc
-from _weakref import ref
-from itertools import chain, compress, repeat, starmap
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from .one_step import identity
+from .one_step import alive, identity
 from .paths import Held, Search
 
 if TYPE_CHECKING:
+    from _weakref import ref
     from collections.abc import Collection
     from types import ModuleType
 
@@ -119,20 +119,5 @@ class Tensors:
 
 
 def _find(kind: type) -> "list[ref[Any]]":
-    """All objects of exactly *kind*.
-
-    Not by ``gc.get_referrers``, though it lists only those: on Python 3.11 it crashes where an object that it
-    visits has a dict made for that, as pybind11's have, and this sets off a collection.
-    """
-    everything: list[Any] = []
-    chosen = map(operator.is_, map(type, everything), repeat(kind))
-    # One step of the interpreter from filling the list to emptying it, in which no other thread can take its
-    # turn: what the script lets go of is never held by us.
-    found: list[Any] = list(
-        chain(
-            map(everything.extend, starmap(gc.get_objects, ((),))),
-            map(ref, compress(everything, chosen)),
-            starmap(everything.clear, ((),)),
-        )
-    )
-    return found[1:-1]
+    """All objects of exactly *kind*."""
+    return alive(lambda everything: map(operator.is_, map(type, everything), repeat(kind)))

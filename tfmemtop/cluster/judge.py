@@ -107,6 +107,20 @@ def overview(cluster: Cluster, now: float) -> Overview:
     )
 
 
+def rising_as(judged: Judged, rate: float, left_s: float | None) -> Judged:
+    """*judged* with the rise and the time left that were found in the history of its GPU, in place of the overview's.
+
+    The history is looked at otherwise and over another time, so that the figures of one rise differ a little.
+    """
+    return msgspec.structs.replace(judged, wrongs=tuple(_rising_as(one, rate, left_s) for one in judged.wrongs))
+
+
+def _rising_as(wrong: Wrong, rate: float, left_s: float | None) -> Wrong:
+    if wrong.kind is Kind.LEAKING or (wrong.kind is Kind.RUNS_OUT_SOON and wrong.rate is not None):
+        return msgspec.structs.replace(wrong, rate=rate, left_s=left_s)
+    return wrong
+
+
 def _order(judged: Judged) -> tuple[object, ...]:
     row = judged.row
     return judged.worst, *_urgency(judged), -(row.share or 0.0), row.job, natural(row.rank), row.host, natural(row.gpu)

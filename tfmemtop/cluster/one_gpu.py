@@ -12,6 +12,7 @@ from tfmemtop.cluster.answers import Labels, courses, label, number, series
 from tfmemtop.cluster.client import Client
 from tfmemtop.cluster.overview import Row, rank_of
 from tfmemtop.cluster.queries import COUNTED_S, interval, of_gpu
+from tfmemtop.rules.finding import DeviceFinding
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 
@@ -79,6 +80,12 @@ class OneGpu:
         """
         start = self._read_until + self._step_s
         return self._read(start, max(start, time.time() + self.ahead_s))
+
+    def is_own(self, finding: DeviceFinding) -> bool:
+        """Whether *finding* is about the pool of the row, and not about another on the same GPU."""
+        process = self._processes.get((self.row.instance, self.row.run, self.row.rank))
+        place = finding.place
+        return process is not None and place.pid in (None, process.pid) and place.device == self.row.device
 
     def _read(self, start: float, end: float) -> list[events.Event]:
         row = self.row

@@ -6,7 +6,7 @@ example: tfmemtop fit -- python train.py
 tfmemtop starts the command several times, each time with another limit. It stops a try that has run long enough. At
 the end it prints a table of the tries and the setting to use. With --largest it finds the largest number that
 works in the command, such as a batch size, instead of a limit. More: tfmemtop help fit.
-exit code: 0 if a limit or value was found, 1 if not, 130 if the search was interrupted.
+exit code: 0 if a limit or value was found, 1 if not, 3 if the limit had no effect, 130 if the search was interrupted.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from tfmemtop.words.fit import advice, conclusion, limit_words, outcome, stopped
 from tfmemtop.words.not_sought import not_sought
 from tfmemtop.words.starting import start_text
 
-_INTERRUPTED = 130
+_NO_EFFECT, _INTERRUPTED = 3, 130
 
 
 class Arguments(RunArguments):
@@ -147,7 +147,7 @@ class _Fit(Trying):
 def run(arguments: Arguments) -> int:
     """Try, with a line for each try on stderr, and print what was found.
 
-    Returns 0 if a limit was found, 1 if not, 130 if the search was interrupted.
+    Returns 0 if a limit was found, 1 if not, 3 if a limit had no effect, 130 if the search was interrupted.
 
     Raises:
         Refusal: the script cannot be started, or a setting makes no sense.
@@ -191,6 +191,8 @@ def run(arguments: Arguments) -> int:
         _print(search, path, arguments)
     if search.stopped == Stopped(Why.INTERRUPTED):
         return _INTERRUPTED
+    if search.search.unproved is not None:
+        return _NO_EFFECT
     return 0 if search.found else 1
 
 
@@ -204,6 +206,7 @@ def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
             "failed_below": search.failed_below,
             "advice": search.advice,
             "settled": bool(search.tried) and search.settled,
+            "no_effect": search.unproved is not None,
             "stopped": stopped_words(fit.stopped) if fit.stopped else None,
             "sentences": said,
             "tries": [_to_json(tried) for tried in search.tried],
@@ -217,4 +220,5 @@ def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
 
 
 def _to_json(tried: Tried) -> dict[str, Any]:
-    return msgspec.structs.asdict(tried) | {"passed": tried.passed, "how": outcome(tried.how)}
+    how = {"passed": tried.passed, "result": tried.how.result, "how": outcome(tried.how)}
+    return msgspec.structs.asdict(tried) | how

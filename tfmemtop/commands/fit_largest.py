@@ -108,6 +108,7 @@ def tell_largest(fit: FitLargest, path: Path, as_json: bool) -> None:
             "bytes_each": round(growth.each) if growth else None,
             "predicted": search.first_prediction and search.first_prediction._asdict(),
             "settled": search.settled,
+            "no_effect": search.unproved is not None,
             "stopped": stopped_words(fit.stopped) if fit.stopped else None,
             "sentences": said,
             "tries": [_to_json(one) for one in search.tried],
@@ -120,5 +121,6 @@ def tell_largest(fit: FitLargest, path: Path, as_json: bool) -> None:
 
 
 def _to_json(one: TriedValue) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(one.tried) | {"passed": one.tried.passed, "how": outcome(one.tried.how)}
+    how = {"passed": one.tried.passed, "result": one.tried.how.result, "how": outcome(one.tried.how)}
+    fields = msgspec.structs.asdict(one.tried) | how
     return {"value": one.value} | fields | {"limit": one.limit}

@@ -8,6 +8,9 @@ from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Text
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.keep import Latest
 
+HIGHER_LATER = 1.05
+"""A pool whose peak has risen by more since its allocations were recorded needs what the replay does not know of."""
+
 
 class Outcome(msgspec.Struct, frozen=True, array_like=True):
     """How one replay went. Figures are those of its end, which is where it failed if it did not fit.
@@ -105,3 +108,10 @@ class Replayed(Event, tag="replayed", frozen=True):
     def least(self, growth: bool) -> SmallestLimits | None:
         """The smallest limits with growth on, or off, and garbage collection as TensorFlow has it there."""
         return next((limits for limits in self.smallest if limits.growth is growth), None)
+
+    def outgrown(self, peak: int, pool: int | None) -> bool:
+        """Whether a run with that highest *peak* in use and largest *pool*, in bytes, needed more than was replayed."""
+        present = self.present
+        if present is None or not present.in_order.fits:
+            return False
+        return peak > present.in_order.peak * HIGHER_LATER or (pool or 0) > present.in_order.peak_pool

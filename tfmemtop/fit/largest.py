@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from tfmemtop.fit.credit import left, within
 from tfmemtop.fit.search import Tried
 
 VALUES_MOST = 2**40
@@ -13,7 +14,7 @@ VALUES_MOST = 2**40
 CLOSE = 50
 """The search ends when a value that works and one that does not differ by at most a 50th, or by 1."""
 
-_BACK = 25
+_BACK = 12
 """Where a prediction failed, the next try is a 25th below it: fragmentation and rounding take a few percent."""
 
 _BACK_FAR = 5
@@ -27,14 +28,23 @@ _NEAR = 4
 
 _FAR = 8  # times
 
+_WRONG = 1.5
+"""Times: what has failed so far below a prediction refutes it."""
+
 _ABOVE = 1.02
 """The smallest limit that really passes, as a multiple of the lower end of what is predicted."""
 
 _BEFORE = 0.85
 """After a single try that passed, the next is so much of what it lets expect: two that passed say more than one."""
 
-_SECOND = 1.5
+_APART = 1.1
+"""But at least so many times the one that passed, if that is not more than expected."""
+
+_SECOND = 2
 """The second value is at most so many times the first, and one more, so that equal sizes are not what has doubled."""
+
+_TWO = 1.7
+"""The credit that is enough for two small steps upward."""
 
 _PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
 _RANGE = re.compile(r"([A-Za-z_]\w*)=(\d{1,13})\.\.(\d{1,13})")
@@ -132,7 +142,12 @@ class LargestSearch:
     @property
     def fails(self) -> int | None:
         """The smallest value that did not work."""
-        return min((one.value for one in self.tried if not one.tried.passed), default=None)
+        return min((one.value for one in self.tried if not one.tried.passed and one.tried.how.proves), default=None)
+
+    @property
+    def unproved(self) -> TriedValue | None:
+        """The try that proved nothing, with which the search ended; ``None`` if there was none."""
+        return self.tried[-1] if self.tried and not self.tried[-1].tried.how.proves else None
 
     @property
     def limit(self) -> int | None:
@@ -182,7 +197,9 @@ class LargestSearch:
         least, kept = one.tried.at_least, one.tried.kept
         if least is None or kept is None or not kept < least < limit:
             return None
-        return min(int(one.value * (limit - kept) / (least * _ABOVE - kept) * _BEFORE), int(one.value * _SECOND) + 1)
+        expected = one.value * (limit - kept) / (least * _ABOVE - kept)
+        before = max(expected * _BEFORE, min(expected, one.value * _APART))
+        return min(int(before), int(one.value * _SECOND) + 1)
 
     def tell(self, tried: TriedValue) -> None:
         """Take in how the try went that :meth:`next` asked for."""
@@ -196,11 +213,11 @@ class LargestSearch:
     @property
     def settled(self) -> bool:
         """Whether it is known as closely as is asked for."""
-        return bool(self.tried) and self._candidate() is None
+        return bool(self.tried) and self.unproved is None and self._candidate() is None
 
     def next(self) -> int | None:
         """The value to try now; ``None`` if another try is not worth it, or not allowed."""
-        return self._candidate() if len(self.tried) < self._tries else None
+        return self._candidate() if len(self.tried) < self._tries and self.unproved is None else None
 
     def _candidate(self) -> int | None:
         if not self.tried:
@@ -215,25 +232,39 @@ class LargestSearch:
             candidate = self._as_predicted(self.prediction, low, high)
         else:
             candidate = self._beside_the_prediction(low, high) if self._from_one() is None else self._near_one(high)
-        if candidate is None or not low < candidate < high:
-            candidate = self._more(low) if fails is None else high // 4 if works is None else (low + high) // 2
-        return min(max(candidate, low + 1), high - 1)
+        if candidate is not None and not low < candidate < high:
+            candidate = None
+        if works is None:
+            return min(max(candidate or high // 4, low + 1), high - 1)
+        if len(self.tried) == 1:
+            return min(max(candidate or self._more(low), low + 1), high - 1)
+        credit = left((one.value, one.tried.passed) for one in self.tried)
+        likely = self.predicted
+        if fails is None and credit < _TWO and likely is not None and low < likely < 2 * low:
+            # That it fails tells most.
+            close = max(1, low // CLOSE)
+            candidate = low + close if likely <= low + close else likely + max(1, likely // CLOSE)
+        return within(candidate, low, high, fails=fails is not None, credit=credit)
 
-    def _as_predicted(self, prediction: Prediction, low: int, high: int) -> int:
-        """Between what surely passes and what is likely; near a value that passed, so little above it as may end it."""
+    def _as_predicted(self, prediction: Prediction, low: int, high: int) -> int | None:
+        """Between what surely passes and what is likely; near a value that passed, so little above it as may end it.
+
+        ``None`` if it has come otherwise than predicted.
+        """
         close = max(1, low // CLOSE)
         top, sure = min(high, prediction.likely), max(low, prediction.surely)
+        if low + close < sure < high <= low + _NEAR * close:
+            return sure
         if high - low <= _NEAR * close or top <= low + (_NEAR - 1) * close:
             return low + close
         if self.tried[-1].tried.passed:
+            if top == high:
+                return sure if sure > low + close else (sure + top) // 2
             # The first prediction is from far below, the next ones are better.
-            first = prediction is self.first_prediction or top == high
+            first = prediction is self.first_prediction
             return max(low + close, (sure + top) // 2 if first else (sure + 3 * top) // 4)
-        if sure < high - high // CLOSE:
-            return (sure + high) // 2
-        # What should have passed has failed, or nearly so.
-        less = high // (CLOSE + 1) if high > sure else high * _LESS // 100
-        return max(high - max(1, less), (low + high) // 2)
+        less = sure - max(1, sure * _LESS // 100) if prediction is self.first_prediction else sure
+        return less if low < less < sure + 1 <= high else None
 
     def _beside_the_prediction(self, low: int, high: int) -> int | None:
         """The prediction, or if that has been tried a value beside it, farther away each time; ``None`` without one."""
@@ -249,7 +280,7 @@ class LargestSearch:
             return low + (max(1, low // CLOSE) << self._alike(predicted) - 1) if passed else None
         if self.fails is None:
             return self.wanted.highest
-        if passed:
+        if passed or predicted > _WRONG * self.fails:
             return None
         replayed = any(one.tried.at_least is not None for one in self.tried)
         back = _BACK_FAR if replayed and _FAR * low < predicted else _BACK

@@ -28,6 +28,7 @@ class Result(Enum):
     ENDED = "ended"  # it ended in another way
     INTERRUPTED = "interrupted"
     UNUSED = "unused"  # TensorFlow was not seen to use memory
+    UNLIMITED = "unlimited"  # it did, but no pool was seen with the limit of the try
     TOO_SLOW = "too_slow"
 
 
@@ -35,8 +36,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How a try went, with the figures that belong to the result.
 
     ``requested`` bytes were lacking, where the try ran out of memory. ``steps`` in ``seconds`` were made, where it was
-    too slow. ``kind`` is that of the devices, ``GPU`` or ``CPU``, whose memory was not used. ``ending`` is how it
-    ended; ``complained`` if TensorFlow had written by then that a pool ran out.
+    too slow. ``kind`` is that of the devices, ``GPU`` or ``CPU``, whose memory was not used. ``limit`` is that of the
+    pool, in bytes, where it was not that of the try. ``ending`` is how it ended; ``complained`` if TensorFlow had
+    written by then that a pool ran out.
     """
 
     result: Result
@@ -44,6 +46,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     seconds: float = 0.0
     kind: str = ""
+    limit: int | None = None
     ending: Ending | None = None
     complained: bool = False
 
@@ -51,6 +54,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     def passed(self) -> bool:
         """Whether the limit worked."""
         return self.result in (Result.REACHED, Result.FINISHED)
+
+    @property
+    def proves(self) -> bool:
+        """Whether it says something of the limit, which must have had a pool to act on."""
+        return self.result not in (Result.UNUSED, Result.UNLIMITED)
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +117,11 @@ class Search:
         return self._highest_failed() or None
 
     @property
+    def unproved(self) -> Tried | None:
+        """The try that proved nothing, with which the search ended; ``None`` if there was none."""
+        return self.tried[-1] if self.tried and not self.tried[-1].how.proves else None
+
+    @property
     def advice(self) -> int | None:
         """:attr:`limit` with a margin, in whole MiB."""
         limit = self.limit
@@ -125,6 +138,8 @@ class Search:
         """Whether another try is worth it."""
         if not self.tried:
             return True
+        if self.unproved is not None:
+            return False
         if len(self.tried) >= self._tries or not self.tried[0].passed or self.tried[0].peak_in_use is None:
             return False
         return self._candidate() is not None
@@ -132,7 +147,7 @@ class Search:
     @property
     def settled(self) -> bool:
         """Whether :attr:`limit` is known as closely as is asked for."""
-        return self.limit is not None and self._candidate() is None
+        return self.limit is not None and self.unproved is None and self._candidate() is None
 
     def next(self) -> int | None:
         """The limit to try now, in whole MiB; ``None`` for a try without one. Only after :meth:`has_next`."""
@@ -186,7 +201,8 @@ class Search:
         return whole_mib(int(at_least * _ABOVE))
 
     def _highest_failed(self) -> int:
-        return max((tried.limit for tried in self.tried if not tried.passed and tried.limit is not None), default=0)
+        failed = [tried for tried in self.tried if not tried.passed and tried.how.proves]
+        return max((tried.limit for tried in failed if tried.limit is not None), default=0)
 
     def _low(self) -> int:
         """A limit that does not work, or is not to be tried."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from tfmemtop.events import (
     Allocator,
+    Effective,
     Event,
     Functions,
     Held,
@@ -20,6 +21,7 @@ from tfmemtop.events import (
     Stopping,
 )
 from tfmemtop.fit.search import Outcome, Result, Tried
+from tfmemtop.units import MIB
 
 UNSEEN_S = 300.0
 """How long a script may take until TensorFlow uses memory, and from then to the first step that is counted."""
@@ -122,6 +124,8 @@ class Watch:
         self._stepped_enough: float | None = None  # when they were seen to be
         self._unmet = -math.inf  # when TensorFlow last found no room, which it then tries for again
         self._pids: set[int] = set()
+        self._limits: dict[tuple[int, str], int | None] = {}  # of the pools
+        self._effective: dict[tuple[int, str], int | None] = {}  # limits of devices, as TensorFlow tells them
         self._peak: int | None = None
         self._pool: int | None = None
         self._failure: OutOfMemory | None = None
@@ -161,6 +165,8 @@ class Watch:
                 self._unmet = event.t
             case Replayed() if event.device.startswith(self._kind) and event.pid in self._pids:
                 self._replayed[event.pid, event.device] = event
+            case Effective() if event.device.startswith(self._kind) and event.pid in self._pids:
+                self._effective[event.pid, event.device] = event.limit
             case Allocator() if event.device.startswith(self._kind) and event.pid in self._pids:
                 self._read(event)
             case _:
@@ -190,7 +196,7 @@ class Watch:
     def outcome(self, limit: int | None, now: float, complained: bool, interrupted: bool) -> Tried:
         """How the try under *limit* went; *complained* if TensorFlow wrote that a pool ran out."""
         over = self._ended_at if self._ended_at is not None else now
-        how = self._outcome(complained, interrupted)
+        how = self._outcome(limit, complained, interrupted)
         replayed = self._speaking()
         predicted = replayed.least(self._growth) if replayed else None
         speed, unit = self._speed(over) if how.passed else (None, "")
@@ -216,7 +222,7 @@ class Watch:
         (replayed,) = self._replayed.values()
         present = replayed.present
         too_little = replayed.missing or replayed.lost > _LOST * replayed.events
-        if too_little or present is None or (self._peak or 0) > present.in_order.peak * 1.05:
+        if too_little or present is None or replayed.outgrown(self._peak or 0, self._pool):
             return None
         return replayed
 
@@ -226,6 +232,7 @@ class Watch:
         if self._began is None:
             self._began = self._changed = event.t
         key = event.pid, event.device
+        self._limits[key] = event.limit if event.limit is not None else self._limits.get(key)
         last, self._last[key] = self._last.get(key), event
         if last is None or (last.in_use, last.allocations) != (event.in_use, event.allocations):
             if event.t - self._changed > _STALL_S:
@@ -268,20 +275,28 @@ class Watch:
                 return speed, unit
         return None, ""
 
-    def _outcome(self, complained: bool, interrupted: bool) -> Outcome:
+    def _outcome(self, limit: int | None, complained: bool, interrupted: bool) -> Outcome:
         if self._failure is not None:
             return Outcome(result=Result.OUT_OF_MEMORY, requested=self._failure.requested)
         end = self._end
         if end is not None and self._ended_at == end.t:
             if end.ending.good:
-                return Outcome(result=Result.FINISHED)
+                return self._unproved(limit) or Outcome(result=Result.FINISHED)
             return Outcome(result=Result.ENDED, ending=end.ending, complained=complained)
         # It ended because we asked it to.
         if interrupted:
             return Outcome(result=Result.INTERRUPTED)
-        if self._began is None:
-            return Outcome(result=Result.UNUSED, kind=self._kind)
-        if self._goal.steps is not None and self._steps < self._goal.steps:
+        if self._began is not None and self._goal.steps is not None and self._steps < self._goal.steps:
             took = (self._ended_at or 0.0) - self._started
             return Outcome(result=Result.TOO_SLOW, steps=self._steps, seconds=took)
-        return Outcome(result=Result.REACHED)
+        return self._unproved(limit) or Outcome(result=Result.REACHED)
+
+    def _unproved(self, limit: int | None) -> Outcome | None:
+        """Why the try proves nothing of *limit*; ``None`` if it does, or if the limits of its pools are not known."""
+        if self._began is None:
+            return Outcome(result=Result.UNUSED, kind=self._kind)
+        limits = [known or self._effective.get(key) for key, known in self._limits.items()]
+        had = [one for one in limits if one is not None]
+        if limit is None or len(had) < len(limits) or min(had) < limit + MIB:
+            return None
+        return Outcome(result=Result.UNLIMITED, limit=min(had), kind=self._kind)

@@ -29,8 +29,9 @@ def page(views: Sequence[Predicted], cards: Sequence[Card]) -> list[str]:
     first = views[0]
     if first.beside is not None and first.replayed.smallest:
         heads = ("", whatif.card_heading(first, True), whatif.card_heading(first, False))
-        rows = [heads, *(tuple(row) for row in whatif.card_rows(first, cards))]
-        lines += ["", *(line.rstrip() for line in _columns(rows))]
+        rows = [tuple(row) for row in whatif.card_rows(first, cards)]
+        if any(row[1:] != (whatif.NOT_KNOWN, whatif.NOT_KNOWN) for row in rows):
+            lines += ["", *(line.rstrip() for line in _columns([heads, *rows]))]
     return [safe(line) for line in lines]
 
 
@@ -49,7 +50,7 @@ def _pool(view: Predicted) -> list[str]:
         *lines,
         "",
         *table,
-        whatif.AT_THE_END,
+        *([] if view.outgrown else [whatif.AT_THE_END]),
         "",
         *whatif.smallest(view),
         *([known] if known else []),
@@ -65,12 +66,14 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def to_json(view: Predicted) -> dict[str, Any]:
     """The table of one pool as keys and values; sizes in bytes.
 
-    ``fits`` is null where some runs would fail. ``outgrown``: the run later needed more than what was replayed.
+    ``fits`` is null where some runs would fail. ``outgrown``: the run later needed more than what was replayed, or
+    failed. Then only rows are there of which something is known, ``surely`` is null, and ``worked`` is the pool that
+    the run reached, null where that is not known.
     ``before`` bytes were in use as the recording of its allocations began: if not 0, the figures are upper bounds.
     """
     return {
         "device": view.device,
-        "rows": [_row(row) for row in view.rows],
+        "rows": [_row(view, row) for row in view.rows],
         "smallest": {"growth_on": _ends(view, True), "growth_off": _ends(view, False)},
         "seen": {
             "events": view.replayed.events,
@@ -81,18 +84,25 @@ def to_json(view: Predicted) -> dict[str, Any]:
     }
 
 
-def _row(row: SettingReplayed) -> dict[str, Any]:
-    outcome = row.outcome
+def _row(view: Predicted, row: SettingReplayed) -> dict[str, Any]:
+    outcome, fits = row.outcome, view.fits(row)
+    pool: int | None = outcome.peak_pool
+    peak: int | None = outcome.peak
+    if view.outgrown and row.fits is not False:
+        measured = view.measured
+        pool, peak = (view.pool, measured.peak) if measured and view.is_as_measured(row) else (None, None)
     return {
         "growth": row.growth,
         "limit": row.limit,
-        "fits": row.fits,
-        "pool": outcome.peak_pool,
-        "peak": outcome.peak,
+        "fits": fits,
+        "pool": pool,
+        "peak": peak,
         "short_by": outcome.lacking if row.fits is False else None,
     }
 
 
-def _ends(view: Predicted, growth: bool) -> dict[str, int] | None:
-    least = view.least(growth)
-    return None if least is None else {"surely": least.surely, "at_least": least.at_least}
+def _ends(view: Predicted, growth: bool) -> dict[str, int | None] | None:
+    ends = view.ends(growth)
+    if ends is None:
+        return None
+    return {"surely": ends.surely, "at_least": ends.at_least, "worked": ends.worked}

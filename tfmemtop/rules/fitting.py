@@ -1,10 +1,8 @@
 """The limit to suggest for a run: the only place that computes one, for findings, dialogs and reports."""
 
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tfmemtop.ending import Ending
 from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.rules.leaks import leaks
 from tfmemtop.rules.memory import crashed_when_full, out_of_memory
@@ -16,8 +14,6 @@ from tfmemtop.state.lookup import LimitBy
 from tfmemtop.state.model import RunState
 from tfmemtop.suggested import Basis, DeviceLimit, SuggestedLimit, whole_mib, with_margin, with_room
 from tfmemtop.units import MIB
-
-_BY_SOMEBODY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _FROM_THE_SUREST = (
     *(Basis.FIT, Basis.POOL_REACHED, Basis.REPLAYED, Basis.REPLAYED_SO_FAR),
@@ -62,7 +58,7 @@ def suggested_limit(state: State, run: RunState | None = None, growth: Growth | 
         needs = _after_failure(state, run) if newest else []
     elif newest and any(crashed_when_full(state)):
         needs = []  # the limit was too small, even if somebody was about to end the run; by how much is not known
-    elif run.going or run.ending is None or run.ending.good or _cut_short(run, run.ending):
+    elif not run.failed:
         needs = [_need(state, run, device, growth) for device in _limited(run)]
     else:
         needs = []
@@ -82,11 +78,6 @@ def suggested_limits(state: State, settings: Settings, argv: Sequence[str]) -> l
         found = [*(one for one in earlier if one and not one.is_guess)][:1] + found
     # On a machine with GPUs the limit of the next run is theirs, not the CPU pool's.
     return [one.under(settings.growth) for one in found if one.on_gpu or not state.devices]
-
-
-def _cut_short(run: RunState, ending: Ending) -> bool:
-    """Whether somebody ended it, rather than that it failed."""
-    return run.stopped or ending.signal in _BY_SOMEBODY
 
 
 def _asynchronous(run: RunState) -> bool:

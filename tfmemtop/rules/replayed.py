@@ -8,7 +8,7 @@ from tfmemtop.settings import Growth
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import RunState
-from tfmemtop.state.predicted import HIGHER_LATER, Predicted, predicted
+from tfmemtop.state.predicted import Predicted, predicted
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ def _tells(run: RunState, replayed: Replayed, device: str) -> bool:
     present = replayed.present
     if replayed.missing or replayed.lost or not replayed.whole or present is None or not present.in_order.fits:
         return False
-    return not run.out_of_memory and run.peaks.get(device, 0) <= present.in_order.peak * HIGHER_LATER
+    needed_more = replayed.outgrown(run.peaks.get(device, 0), run.pools.get(device))
+    return not (run.out_of_memory or run.failed or needed_more)
 
 
 def _share(replayed: Replayed, least: SmallestLimits | None, limit: int | None) -> float | None:
@@ -86,7 +87,7 @@ def replayed_limits(state: State, run: RunState, device: str, growth: Growth | N
     present = view.replayed.present
     assert present is not None
     wanted: Growth = growth or ("on" if present.growth else "off")
-    least = view.least(wanted == "on")
+    least = view.replayed.least(wanted == "on")
     return None if least is None else _limits(view, run.peaks[device], least, wanted)
 
 
@@ -97,8 +98,7 @@ def _speaks_for(view: Predicted, run: RunState, device: str) -> bool:
         return False
     if not replayed.whole and (view.share is None or view.share < 1):
         return False
-    pool, known = run.pools.get(device), present.in_order
-    return run.peaks[device] <= known.peak * HIGHER_LATER and (pool is None or pool <= known.peak_pool)
+    return not replayed.outgrown(run.peaks[device], run.pools.get(device))
 
 
 def _limits(view: Predicted, peak: int, least: SmallestLimits, growth: Growth) -> ReplayedLimits:

@@ -8,6 +8,7 @@ import msgspec
 
 from tfmemtop.events import SettingReplayed
 from tfmemtop.limits import Machine, parse_limit
+from tfmemtop.session.not_chosen import NoChoice, NotChosen
 from tfmemtop.settings import AllocatorName, Growth, Settings
 from tfmemtop.state import State
 
@@ -46,7 +47,7 @@ class NextRun:
         """The limit that *text* means; empty leaves it to the script.
 
         Raises:
-            ValueError: no size, or more than there is; one sentence fit for the user.
+            ValueError: no size, or more than there is; as :func:`tfmemtop.limits.parse_limit`.
         """
         if not text.strip():
             return self._set(memory_limit=None, cpu_pool=None)
@@ -58,7 +59,7 @@ class NextRun:
         """The setting that was replayed; its growth and garbage collection are of GPUs only.
 
         Raises:
-            ValueError: its limit is more than there is; one sentence fit for the user.
+            ValueError: its limit is more than there is; as :func:`tfmemtop.limits.parse_limit`.
         """
         chosen = self.with_limit("" if row.limit is None else str(row.limit), state)
         if not state.devices:
@@ -72,7 +73,7 @@ class NextRun:
         """The GPUs named in *text* (``0,2``), ``none``, or, empty, those the script chooses.
 
         Raises:
-            ValueError: no list of GPUs, or one that is not there; one sentence fit for the user.
+            NotChosen: no list of GPUs, or one that is not there.
         """
         words = text.replace(",", " ").split()
         if not words:
@@ -80,30 +81,29 @@ class NextRun:
         if words == ["none"]:
             return self._set(gpus=())
         if not all(word.isdecimal() for word in words):
-            raise ValueError(f"{text!r} is no list of GPUs; give one such as 0,2, or none")
+            raise NotChosen(NoChoice.NO_LIST, text)
         chosen = tuple(dict.fromkeys(int(word) for word in words))
         missing = [index for index in chosen if index not in state.devices]
         if missing:
-            there = ", ".join(map(str, state.devices)) or "none"
-            raise ValueError(f"there is no GPU {missing[0]}; there is {there}")
+            raise NotChosen(NoChoice.NO_GPU, str(missing[0]), state.devices)
         return self._set(gpus=chosen)
 
     def with_command_line(self, text: str) -> "NextRun":
         """The command line *text*, variables set before the command as a shell takes them.
 
         Raises:
-            ValueError: quotes that do not close, or no command; one sentence fit for the user.
+            NotChosen: quotes that do not close, or no command.
         """
         try:
             words = shlex.split(text)
         except ValueError as error:
-            raise ValueError(f"the command line cannot be read: {error}") from None
+            raise NotChosen(NoChoice.UNREADABLE, str(error)) from None
         environment = {}
         while words and _ASSIGNMENT.fullmatch(words[0]):
             name, _, value = words.pop(0).partition("=")
             environment[name] = value
         if not words:
-            raise ValueError("there is no command")
+            raise NotChosen(NoChoice.NO_COMMAND)
         return replace(
             self, argv=tuple(words), settings=msgspec.structs.replace(self.settings, environment=environment)
         )

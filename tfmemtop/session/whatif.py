@@ -15,11 +15,12 @@ from tfmemtop.events.device_names import is_pinned
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked
+from tfmemtop.whatif.asking import request
 from tfmemtop.whatif.course import is_complete
 from tfmemtop.whatif.expected import LONGEST_S, Expected, answered
 from tfmemtop.whatif.expected import WORKER as EXPECTING
 from tfmemtop.whatif.settings import Present, present
-from tfmemtop.whatif.worker import Asked, request
+from tfmemtop.whatif.worker import Asked
 from tfmemtop.words.replaying import NO_ANSWER
 
 _WORKER = "tfmemtop.whatif.worker"

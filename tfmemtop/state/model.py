@@ -260,6 +260,12 @@ class RunState:
         """How it ended; ``None`` while it runs."""
         return None if self.going else how_ended(self.exit_code, self.signal, self.oom_killed)
 
+    @property
+    def failed(self) -> bool:
+        """Whether it came to a bad end that nobody asked for."""
+        ending = self.ending
+        return ending is not None and not (ending.good or self.stopped or ending.by_somebody)
+
 
 @dataclass(slots=True)
 class OutputChunk:

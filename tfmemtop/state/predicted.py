@@ -2,15 +2,37 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from tfmemtop.events import Allocator, Replayed, SettingReplayed, SmallestLimits
+from tfmemtop.events import Allocator, Replayed, SettingReplayed
 from tfmemtop.events.device_names import is_gpu, is_pinned
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
-from tfmemtop.state.lookup import device_of
+from tfmemtop.state.lookup import device_of, of_run
 from tfmemtop.state.model import Hooked, RunState, State
+from tfmemtop.units import MIB
 
-HIGHER_LATER = 1.05
-"""A pool whose peak has risen by more since its allocations were recorded needs what the replay does not know of."""
+
+class Later(Enum):
+    """What is known of a run beyond its allocations that were replayed."""
+
+    NO_MORE = "no_more"  # it needed no more, as far as is known
+    MORE = "more"  # it needed more
+    RAN_OUT = "ran_out"  # it ran out of memory
+    FAILED = "failed"  # it came to a bad end, perhaps for want of memory
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What is known of the smallest limit, in bytes, whole MiB: below ``at_least`` no run passes.
+
+    ``surely`` is predicted to be enough; ``None`` for a run that needed more than was replayed, or failed. Of a run
+    that needed more, ``worked`` is the pool that it reached, with which it passed, or went on; ``None`` if it had
+    another growth.
+    """
+
+    at_least: int
+    surely: int | None
+    worked: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +41,8 @@ class Predicted:
 
     ``beside`` bytes of the process's memory on that GPU are no pool: its context and what lies outside, as they were
     read, or without ``measured_beside`` as they are usually. ``None`` for the CPU. ``whole_card`` is the GPU's memory,
-    ``gpu`` its NVML index.
+    ``gpu`` its NVML index. ``failed`` says in which way the run failed, if it did. ``traced`` if all of its allocations
+    were to be recorded.
     """
 
     pid: int
@@ -29,6 +52,8 @@ class Predicted:
     measured_beside: bool
     whole_card: int | None
     gpu: int | None = None
+    failed: Later = Later.NO_MORE
+    traced: bool = False
 
     @property
     def device(self) -> str:
@@ -41,21 +66,51 @@ class Predicted:
         return min(1.0, self.replayed.allocations / all_of_them) if all_of_them else None
 
     @property
+    def later(self) -> Later:
+        """How the run came on after what was replayed."""
+        now = self.measured
+        if self.failed is Later.NO_MORE and now is not None and self.replayed.outgrown(now.peak or 0, self.pool):
+            return Later.MORE
+        return self.failed
+
+    @property
     def outgrown(self) -> bool:
-        """Whether the pool has needed more since than what was replayed did."""
-        now, present = self.measured, self.replayed.present
-        if now is None or present is None or not present.in_order.fits:
-            return False
-        pool = now.peak_pool if now.peak_pool is not None else now.pool
-        return (now.peak or 0) > present.in_order.peak * HIGHER_LATER or (pool or 0) > present.in_order.peak_pool
+        """Whether the replay cannot tell what is enough: the run has needed more since, or has failed."""
+        return self.later is not Later.NO_MORE
+
+    @property
+    def pool(self) -> int | None:
+        """The largest that was measured, in bytes."""
+        now = self.measured
+        return None if now is None else now.pool if now.peak_pool is None else now.peak_pool
 
     @property
     def rows(self) -> list[SettingReplayed]:
-        """The present setting first, then those with growth on, then off, each from the smallest limit upward."""
+        """The present setting first, then those with growth on, then off, each from the smallest limit upward.
+
+        Of a run that was outgrown only those of which :meth:`fits` is known, and the present one.
+        """
         present = self.replayed.present
         others = [row for row in self.replayed.rows if present is None or not _alike(row, present)]
+        others = [row for row in others if not self.outgrown or self.fits(row) is not None]
         others.sort(key=lambda row: (not row.growth, row.collects is not self.collects, row.limit or 1 << 62))
         return others if present is None else [present, *others]
+
+    def fits(self, row: SettingReplayed) -> bool | None:
+        """Whether the run fits with the setting of *row*; ``None`` where some runs would fail, or it is not known."""
+        if row.fits is False or not self.outgrown:
+            return row.fits
+        if row is self.replayed.present and self.later is Later.RAN_OUT:
+            return False
+        return True if self.is_as_measured(row) else None
+
+    def is_as_measured(self, row: SettingReplayed) -> bool:
+        """Whether the run, which was outgrown, passed with the setting of *row*, or takes the same memory with it."""
+        present = self.replayed.present
+        if present is None or self.later is not Later.MORE or row.fits is False:
+            return False
+        larger = row.limit is None or (self.pool is not None and row.limit >= self.pool)
+        return row is present or (row.growth and present.growth and row.collects is present.collects and larger)
 
     @property
     def collects(self) -> bool:
@@ -66,9 +121,13 @@ class Predicted:
         """What the process would have in all with that pool, in bytes."""
         return None if self.beside is None else pool + self.beside
 
-    def least(self, growth: bool) -> SmallestLimits | None:
-        """The smallest limits with that growth."""
-        return self.replayed.least(growth)
+    def ends(self, growth: bool) -> Ends | None:
+        """What is known of the smallest limit with that growth."""
+        least, present = self.replayed.least(growth), self.replayed.present
+        if least is None or not self.outgrown:
+            return None if least is None else Ends(least.at_least, least.surely)
+        reached = self.pool if self.later is Later.MORE and present is not None and present.growth is growth else None
+        return Ends(least.at_least, None, None if reached is None else -(-reached // MIB) * MIB)
 
 
 def predicted(state: State, device: str | None = None) -> list[Predicted]:
@@ -122,15 +181,19 @@ def together(views: Sequence[Predicted]) -> list[Together]:
 
 def _surely(view: Predicted, growth: bool) -> SettingReplayed | None:
     """The row of the limit that is surely enough."""
-    least = view.least(growth)
-    rows = [row for row in view.rows if least and (row.growth, row.limit) == (growth, least.surely)]
+    ends = view.ends(growth)
+    if ends is None or ends.surely is None:
+        return None
+    rows = [row for row in view.rows if (row.growth, row.limit) == (growth, ends.surely)]
     return next((row for row in rows if row.collects is view.collects), None)
 
 
 def _sum(devices: Sequence[Predicted], rows: Sequence[SettingReplayed], present: bool) -> Together:
     limits = [row.limit for row in rows]
-    fits = [row.fits for row in rows]
-    pool = sum(row.outcome.peak_pool for row in rows)
+    fits = [view.fits(row) for view, row in zip(devices, rows, strict=True)]
+    pool = sum(
+        (view.pool or 0) if view.outgrown else row.outcome.peak_pool for view, row in zip(devices, rows, strict=True)
+    )
     return Together(
         devices=tuple(view.device for view in devices),
         growth=rows[0].growth,
@@ -155,7 +218,26 @@ def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Predict
         beside, measured = (USUAL_CONTEXT + USUAL_LIBRARIES, False) if read is None else (read, True)
     whole = gpu.info.total if gpu else None
     index = gpu.info.index if gpu else None
-    return Predicted(pid, replayed, hooked.allocators.get(replayed.device), beside, measured, whole, index)
+    return Predicted(
+        pid=pid,
+        replayed=replayed,
+        measured=hooked.allocators.get(replayed.device),
+        beside=beside,
+        measured_beside=measured,
+        whole_card=whole,
+        gpu=index,
+        failed=_failed(state, pid, hooked, replayed.device),
+        traced=bool(state.run and state.run.traced and of_run(state, pid)),
+    )
+
+
+def _failed(state: State, pid: int, hooked: Hooked, device: str) -> Later:
+    """In which way the run failed, as far as that may be for want of memory of *device*."""
+    ran_out = {event.device for event in hooked.out_of_memory}
+    if device in ran_out:
+        return Later.RAN_OUT
+    failed = state.run is not None and state.run.failed and of_run(state, pid)
+    return Later.FAILED if failed or None in ran_out else Later.NO_MORE
 
 
 def _beside(state: State, pid: int, index: int | None) -> int | None:

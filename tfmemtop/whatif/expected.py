@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from tfmemtop.events import Event, Hook, Replayed, Trace, encode
+from tfmemtop.events import Event, Hook, Replayed, Trace
 from tfmemtop.events.device_names import is_pinned
+from tfmemtop.whatif.asking import request
 from tfmemtop.whatif.course import is_complete
 
 WORKER = "tfmemtop.whatif.expecting"
@@ -121,7 +122,7 @@ class Expectations:
             values=(smaller.value, larger.value),
             parts=len(smaller.parts),
         )
-        return b"\n".join([msgspec.json.encode(asked), *map(encode, [*smaller.parts, *larger.parts])])
+        return request(asked, [*smaller.parts, *larger.parts])
 
 
 def answered(output: bytes | None) -> Expected | None:

@@ -1,21 +1,21 @@
 """Replays what runs with other values of a number would allocate: ``python -m tfmemtop.whatif.expecting``.
 
-A process of its own. It reads from stdin what :meth:`~tfmemtop.whatif.expected.Expectations.request` makes, and writes
-one line, :class:`~tfmemtop.whatif.expected.Expected` as JSON.
+A process of its own, asked as ``asking.py`` says. :meth:`~tfmemtop.whatif.expected.Expectations.request` makes the
+question. It answers with :class:`~tfmemtop.whatif.expected.Expected` as JSON.
 """
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from tfmemtop.events import Trace, decode_event
+from tfmemtop.events import Trace
 from tfmemtop.probe import replaying
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Answer, NotReplayed, Replayer
 from tfmemtop.units import MIB
+from tfmemtop.whatif.asking import serve
 from tfmemtop.whatif.course import course_of
 from tfmemtop.whatif.expected import Expected, Question
 from tfmemtop.whatif.scaled import Scaling, Valued
@@ -81,18 +81,8 @@ def largest(fits: Callable[[int], bool], near: int, lowest: int, highest: int) -
 
 
 def main(_: list[str]) -> int:
-    """Answer what stands on stdin, at a low priority. Exit status 1: it is not understood."""
-    os.nice(19)
-    first, *lines = sys.stdin.buffer.read().splitlines()
-    try:
-        asked = msgspec.json.decode(first, type=Question)
-        parts = [event for event in map(decode_event, lines) if isinstance(event, Trace)]
-        expected = answer(asked, parts)
-    except (ValueError, msgspec.MsgspecError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    sys.stdout.buffer.write(msgspec.json.encode(expected) + b"\n")
-    return 0
+    """Answer what stands on stdin. Exit status 1: it is not understood."""
+    return serve(Question, lambda asked, parts: msgspec.json.encode(answer(asked, parts)))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
 """Builds the replay program if there is none, and replays one trace: ``python -m tfmemtop.whatif.worker``.
 
-A process of its own, out of the script's way. :func:`request` makes what it reads from stdin, a line of JSON and after
-it a line for each part of the trace. It writes one line, the event :class:`~tfmemtop.events.replayed.Replayed`.
+A process of its own, out of the script's way, asked as ``asking.py`` says. It answers with the event
+:class:`~tfmemtop.events.replayed.Replayed`.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from tfmemtop.events import Replayed, Trace, decode_event, encode
+from tfmemtop.events import Replayed, Trace, encode
 from tfmemtop.probe.build import REPLAY, build
+from tfmemtop.whatif.asking import serve
 from tfmemtop.whatif.course import course_of
 from tfmemtop.whatif.settings import Present
 from tfmemtop.whatif.table import replayed, told
@@ -25,11 +25,6 @@ class Asked(msgspec.Struct, frozen=True):
     version: str
     present: Present
     t: float = 0.0
-
-
-def request(asked: Asked, parts: Sequence[Trace]) -> bytes:
-    """What the worker reads."""
-    return b"\n".join([msgspec.json.encode(asked), *map(encode, parts)])
 
 
 def answer(asked: Asked, parts: Sequence[Trace]) -> Replayed:
@@ -46,18 +41,8 @@ def answer(asked: Asked, parts: Sequence[Trace]) -> Replayed:
 
 
 def main(_: list[str]) -> int:
-    """Answer what stands on stdin, at a low priority. Exit status 1: it is not understood."""
-    os.nice(19)
-    first, *lines = sys.stdin.buffer.read().splitlines()
-    try:
-        asked = msgspec.json.decode(first, type=Asked)
-        parts = [event for event in map(decode_event, lines) if isinstance(event, Trace)]
-        event = answer(asked, parts)
-    except (ValueError, msgspec.MsgspecError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    sys.stdout.buffer.write(encode(event) + b"\n")
-    return 0
+    """Answer what stands on stdin. Exit status 1: it is not understood."""
+    return serve(Asked, lambda asked, parts: encode(answer(asked, parts)))
 
 
 if __name__ == "__main__":

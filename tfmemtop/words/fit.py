@@ -40,11 +40,26 @@ def outcome(how: Outcome) -> str:
         return "interrupted"
     if how.result is Result.UNUSED:
         return f"TensorFlow was not seen to use {how.kind} memory"
+    if how.result is Result.UNLIMITED:
+        return f"the limit had no effect: TensorFlow's pool had a limit of {format_bytes(how.limit)}"
     if how.result is Result.TOO_SLOW:
         return f"too slow: {how.steps} steps of a tf.function in {how.seconds:.0f} s"
     if how.result is Result.OUT_OF_MEMORY:
         return "out of memory" + (f", asking for {format_bytes(how.requested)}" if how.requested else "")
     return ending(how.ending) + (", out of memory" if how.complained else "")
+
+
+def unproved(how: Outcome) -> list[str]:
+    """Of a try that proves nothing: why, and what helps."""
+    if how.result is Result.UNLIMITED:
+        return [
+            f"The limit had no effect: TensorFlow's pool had a limit of {format_bytes(how.limit)}.",
+            "Such a try proves nothing. Perhaps the script sets a limit of its own.",
+        ]
+    said = [f"TensorFlow was not seen to use {how.kind} memory. Such a try proves nothing: the limit had no effect."]
+    if how.kind == "GPU":
+        said.append("If the script is to use the CPU, add --gpus none: the limit is then that of the CPU's pool.")
+    return said
 
 
 def result(tried: Tried) -> str:
@@ -148,10 +163,15 @@ def finding(search: Search) -> list[str]:
     """What was found, or why nothing was; and why the limit differs from the peak, where it does."""
     first, limit, below = search.tried[0], search.limit, search.failed_below
     if limit is None:
-        return [_nothing_found(search)]
+        return [_nothing_found(search), *(unproved(search.unproved.how) if search.unproved else [])]
     lines = [f"The smallest limit that worked: {format_bytes(limit)}."]
     lines[0] += f" {format_bytes(below)} did not." if below is not None else " Nothing smaller was tried."
-    if not search.settled:
+    if search.unproved:
+        lines += [
+            f"The search ended at the try with {limit_words(search.unproved.limit)}.",
+            *unproved(search.unproved.how),
+        ]
+    elif not search.settled:
         lines[0] += " More tries would narrow it down further."
     peak = first.peak_in_use or 0
     if limit > peak + MIB and below is not None and below >= peak:
@@ -193,6 +213,8 @@ def predicted(search: Search) -> list[str]:
 
 def _nothing_found(search: Search) -> str:
     first = search.tried[0]
+    if search.unproved:
+        return f"Nothing was found: the try with {limit_words(search.unproved.limit)} proves nothing."
     if not first.passed:
         if first.limit is not None:
             return f"Nothing was found: the largest limit to try, {format_bytes(first.limit)}, was not enough."

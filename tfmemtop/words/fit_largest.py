@@ -7,7 +7,7 @@ from tfmemtop.fit.largest import LargestSearch, Prediction, TriedValue, Wanted
 from tfmemtop.fit.stopped import Stopped
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import counted
-from tfmemtop.words.fit import outcome, speed_words, stopped_words
+from tfmemtop.words.fit import outcome, speed_words, stopped_words, unproved
 from tfmemtop.words.hook_absence import reason_text
 
 
@@ -29,6 +29,8 @@ def table(name: str, tried: Sequence[TriedValue]) -> list[str]:
 def conclusion(search: LargestSearch, stopped: Stopped | None, hint: HookAbsence | None) -> list[str]:
     """What was found, how the peak grows with the value, and why the search ended early, if it did."""
     said = [_found(search)] if search.tried else ["Nothing was found: no try was completed."]
+    if search.unproved:
+        said += unproved(search.unproved.tried.how)
     if (growth := search.told_growth) is not None and search.tried:
         each, fixed = format_bytes(round(growth.each)), format_bytes(max(0, round(growth.fixed)))
         said.append(f"Each unit of {search.wanted.name} adds ~{each} to the peak; ~{fixed} do not depend on it.")
@@ -68,11 +70,15 @@ def _predicted(prediction: Prediction, wanted: Wanted) -> str:
 def _found(search: LargestSearch) -> str:
     name, works, fails = search.wanted.name, search.works, search.fails
     under = "" if search.limit is None else f" under a limit of {format_bytes(search.limit)}"
+    if works is None and search.unproved:
+        return f"Nothing was found: the try with {value_words(name, search.unproved.value)} proves nothing."
     if works is None:
         first = search.tried[0]
         smallest = f"{value_words(name, fails)} did not pass{under}" if fails is not None else outcome(first.tried.how)
         return f"Nothing was found: {smallest}."
     text = f"The largest {name} that passed{under}: {works}."
+    if search.unproved:
+        return f"{text} The search ended at the try with {value_words(name, search.unproved.value)}."
     if fails is None:
         return text + (" That is the upper end." if works == search.wanted.highest else "")
     text += f" {value_words(name, fails)} did not."

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tfmemtop.events import SettingReplayed
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.state.operation_names import Layers, Phase, named
-from tfmemtop.state.predicted import Predicted, Together
+from tfmemtop.state.predicted import Ends, Later, Predicted, Together
 from tfmemtop.units import MIB, UNKNOWN, format_bytes, format_count, format_short
 from tfmemtop.words.counting import counted
 from tfmemtop.words.holders import operation
@@ -37,10 +37,11 @@ AT_THE_END = (
 )
 """Which moment the table's columns are of."""
 
+NOT_KNOWN = "not known"
+"""Of a setting of which neither the replay nor the run tells whether it is enough."""
+
 LATE = 0.01
 """The share of the peak in use at the trace's beginning from which on that is said."""
-
-_MOST_RECORDED = 200_000  # events, with --trace
 
 
 class CardRow(NamedTuple):
@@ -83,36 +84,62 @@ def basis(view: Predicted) -> Iterator[str]:
             "them is not known, so that all figures are upper bounds, as a rule."
         )
     if view.outgrown:
-        longer = "" if replayed.events >= _MOST_RECORDED else " Record it with --trace to have more steps replayed."
-        yield f"The run later needed more: these limits are too small.{longer}"
+        yield from _beyond(view)
     elif not replayed.whole:
         yield "The run had not made three steps by then: what comes later may need more."
     elif share is not None and share < 0.5:
         yield "Later steps were not replayed: a run that needs more later needs a larger limit."
 
 
+def _beyond(view: Predicted) -> Iterator[str]:
+    """How the run came on after what was replayed, and what helps."""
+    if view.later is Later.MORE:
+        now = view.measured
+        peak = format_bytes(now.peak if now else None)
+        scratch = ", some of which may be scratch memory" if is_gpu(view.device) else ""
+        yield f"The run later had more: {peak} in use{scratch}, in a pool of {format_bytes(view.pool)}."
+    elif view.later is Later.RAN_OUT:
+        yield "The run ran out of memory: what it would have needed after that is not known."
+    else:
+        yield "The run failed, perhaps for want of memory: what it would have needed is not known."
+    if view.later is Later.MORE and not view.traced:
+        yield "Record it with --trace to have more steps replayed."
+    else:
+        yield "tfmemtop fit finds the smallest limit by trying."
+    worked = ", and what worked" if view.later is Later.MORE else ""
+    yield f"The table has what is too small for the recorded allocations{worked}."
+
+
 def cells(view: Predicted, row: SettingReplayed) -> tuple[str, ...]:
     """A row of the table, a text for each of :data:`COLUMNS`."""
-    outcome = row.outcome
+    outcome, fits = row.outcome, view.fits(row)
     growth = ("on" if row.growth else "off") + ("" if row.collects is view.collects else _collecting(row.collects))
     limit = "none" if row.limit is None else _limit(row.limit)
-    if row.fits is False:
-        return (growth, limit, "no", *("",) * (len(COLUMNS) - 3))
+    if view.is_as_measured(row):
+        total = None if view.pool is None else view.total(view.pool)
+        peak = format_short(view.measured.peak) if view.measured else UNKNOWN
+        return (growth, limit, "yes", peak, format_short(view.pool), "", "", "", "", _total(view, total))
+    if fits is False or view.outgrown:
+        return (growth, limit, "no" if fits is False else NOT_KNOWN, *("",) * (len(COLUMNS) - 3))
     cached = outcome.pool - outcome.in_use
     scattered = (cached - outcome.largest_free) / cached if cached else 0.0
     total = view.total(outcome.peak_pool)
     return (
         growth,
         limit,
-        "yes" if row.fits else "perhaps",
+        "yes" if fits else "perhaps",
         format_short(outcome.peak),
         format_short(outcome.peak_pool),
         format_short(cached),
         f"{outcome.growths}×",
         format_short(outcome.largest_free),
         f"{100 * scattered:.0f}%",
-        UNKNOWN if total is None else ("" if view.measured_beside else "~") + format_short(total),
+        _total(view, total),
     )
+
+
+def _total(view: Predicted, total: int | None) -> str:
+    return UNKNOWN if total is None else ("" if view.measured_beside else "~") + format_short(total)
 
 
 def remark(view: Predicted, row: SettingReplayed) -> str:
@@ -146,6 +173,10 @@ def _operation(name: str) -> str:
 
 def _present(view: Predicted) -> str:
     now = view.measured
+    if view.later is Later.MORE:
+        return "the present setting, as measured"
+    if view.later is not Later.NO_MORE:
+        return "the present setting: the run " + ("ran out of memory" if view.later is Later.RAN_OUT else "failed")
     if now is None or now.peak is None:
         return "the present setting"
     pool = now.peak_pool if now.peak_pool is not None else now.pool
@@ -156,22 +187,31 @@ def _present(view: Predicted) -> str:
 def smallest(view: Predicted) -> Iterator[str]:
     """The smallest limits, as sentences."""
     for growth in (True, False):
-        least = view.least(growth)
-        if least is None:
+        ends = view.ends(growth)
+        if ends is None:
             continue
         name = f"With growth {'on' if growth else 'off'}" if is_gpu(view.device) else "On the CPU"
-        yield f"{name} a limit of {typed(least.surely)} is surely enough{_for_what(view)}."
-        if least.at_least < least.surely:
-            between = least.surely - least.at_least
+        if ends.surely is None:
+            yield from _known(name, ends)
+            continue
+        yield f"{name} a limit of {typed(ends.surely)} is surely enough."
+        if ends.at_least < ends.surely:
+            between = ends.surely - ends.at_least
             on_what = "how threads take turns" + (" and on scratch memory" if view.replayed.scratch else "")
             yield (
-                f"At least {typed(least.at_least)} are needed. With a limit in the {format_bytes(between)} between, "
+                f"At least {typed(ends.at_least)} are needed. With a limit in the {format_bytes(between)} between, "
                 f"it depends on {on_what}: some runs may fail."
             )
 
 
-def _for_what(view: Predicted) -> str:
-    return " for what was recorded" if view.outgrown else ""
+def _known(name: str, ends: Ends) -> Iterator[str]:
+    """The same of a run that was outgrown."""
+    needed = f"at least {typed(ends.at_least)} are needed"
+    if ends.worked is None:
+        yield f"{name} {needed}. Whether a larger limit is enough is not known."
+    else:
+        yield f"{name} the run worked with a pool of {typed(ends.worked)}, and {needed}."
+        yield "Whether a limit between the two is enough is not known."
 
 
 def together_title(row: Together) -> str:
@@ -204,17 +244,23 @@ def asynchronous(view: Predicted) -> str | None:
     """What is known of cuda_malloc_async, which cannot be replayed; ``None`` for the CPU."""
     if not is_gpu(view.device):
         return None
+    of_what = " of what was recorded" if view.outgrown else ""
     return (
         f"cuda_malloc_async is another allocator, which cannot be replayed: {format_bytes(view.replayed.requested)} "
-        "would be in use at its peak, without its own rounding; its pool is not known."
+        f"would be in use at the peak{of_what}, without its own rounding; its pool is not known."
     )
 
 
 def card_heading(view: Predicted, growth: bool) -> str:
-    """Over the column of a growth in the table of cards: with the limit that its rows go by."""
-    least = view.least(growth)
-    limit = "" if least is None else f", limit {typed(least.surely)}"
-    return f"growth {'on' if growth else 'off'}{limit}"
+    """Over the column of a growth in the table of cards: with the limit or pool that its rows go by."""
+    ends = view.ends(growth)
+    if ends is None:
+        goes_by = ""
+    elif ends.surely is not None:
+        goes_by = f", limit {typed(ends.surely)}"
+    else:
+        goes_by = f", pool {typed(ends.worked)}" if ends.worked is not None else ", not predicted"
+    return f"growth {'on' if growth else 'off'}{goes_by}"
 
 
 def card_rows(view: Predicted, cards: Sequence[tuple[str, int, bool]]) -> Iterator[CardRow]:
@@ -225,14 +271,17 @@ def card_rows(view: Predicted, cards: Sequence[tuple[str, int, bool]]) -> Iterat
 
 
 def _on_card(view: Predicted, growth: bool, usable: int, about: str) -> str:
-    least = view.least(growth)
-    needs = None if least is None else view.total(least.surely)
-    lowest = None if least is None else view.total(least.at_least)
-    if needs is None or lowest is None:
+    ends = view.ends(growth)
+    lowest = None if ends is None else view.total(ends.at_least)
+    if ends is None or lowest is None:
         return UNKNOWN
-    if needs <= usable:
+    enough = ends.worked if ends.surely is None else ends.surely
+    needs = None if enough is None else view.total(enough)
+    if needs is not None and needs <= usable:
         return f"fits, {about}{format_bytes(usable - needs)} left"
     about = "" if view.measured_beside else "~"
+    if ends.surely is None:
+        return NOT_KNOWN if lowest <= usable else f"no, needs at least {about}{format_bytes(lowest)}"
     return "perhaps" if lowest <= usable else f"no, needs {about}{format_bytes(needs)}"
 
 

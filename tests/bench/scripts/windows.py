@@ -1,7 +1,8 @@
 """Steps in and outside windows of allocations, in turns: ``python windows.py LIBRARY CHECKSUM FOLDER ROUNDS``.
 
 Prints a line of JSON for each kind of step: its rounds, each the seconds of a step before a window, within it, and
-after it, the events of allocators in a step, and what the window says that it cost a step.
+after it, and before and after a pause in which there was no window; the events of allocators in a step, and what the
+window says that it cost a step.
 """
 
 import json
@@ -29,21 +30,26 @@ def main() -> None:
     for kind, step in {"keras": training_step(on_gpu=False, jit_compile=False), "eager": eager_step()}.items():
         for _ in range(5):
             step()
-        taken, allocations, cost_s = [], 0.0, 0.0
+        taken, allocations, cost_s, closing_s = [], 0.0, 0.0, 0.0
         for number in range(int(rounds)):
+            alone, _ = repeat(step, BLOCK_S)
+            time.sleep(closing_s)
+            alone_again, _ = repeat(step, BLOCK_S)
             path = Path(folder, f"{kind}.{number}.window")
             before, _ = repeat(step, BLOCK_S)
             if not windows.start(str(path), [place], "", LIMITS):
                 raise RuntimeError("no window could be opened")
             within, steps = repeat(step, BLOCK_S)
+            begun = time.perf_counter()
             windows.end(BY_TIME)
             while (found := windows.progress()) is not None and found.running:
                 time.sleep(0.001)
+            closing_s = time.perf_counter() - begun
             after, _ = repeat(step, BLOCK_S)
             path.unlink()
             assert found is not None
             assert found.allocations
-            taken.append((before, within, after))
+            taken.append((before, within, after, alone, alone_again))
             allocations, cost_s = found.allocations / steps, found.cost_s / steps
         print(json.dumps({"kind": kind, "rounds": taken, "allocations": allocations, "cost_s": cost_s}), flush=True)
 

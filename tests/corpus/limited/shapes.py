@@ -1,9 +1,11 @@
-"""Batches of any size, by chance, through a function that takes them all."""
+"""Batches of any size, by chance or by a seed, through a function that takes them all."""
 
 import random
+import sys
 
 import tensorflow as tf
 
+random.seed(*map(int, sys.argv[1:]))
 weight = tf.Variable(tf.ones([512, 512]))
 
 

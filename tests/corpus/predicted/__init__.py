@@ -12,6 +12,7 @@ _TAKEN = ("demo", "conv", "dense", "function", "fragments", "logical", "eager")
 
 SCRIPTS: dict[str, list[str]] = {
     **{name: LIMITED[name][1:] for name in _TAKEN},
+    "shapes": [*LIMITED["shapes"][1:], "5"],  # the same sizes in each run
     **{path.stem: [str(path)] for path in sorted(_HERE.glob("*.py")) if path.stem != "__init__"},
 }
 """Path and arguments of each."""

@@ -77,7 +77,7 @@ def child():
 child()
 tf.zeros(1)
 child()
-""", live=True),
+""", live=True, filters=("log", "pids")),
     _tf("multiprocessing", "spawned workers that import it", """
 import multiprocessing as mp
 def work(n):

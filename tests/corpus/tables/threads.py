@@ -42,7 +42,7 @@ def work():
     print(os.waitstatus_to_exitcode(os.wait()[1]))
 thread = threading.Thread(target=work)
 thread.start(); thread.join()
-"""),
+""", filters=("pids",)),
     py("asyncio-run", "asyncio with tasks, a timeout, an exception", """
 import asyncio
 async def main():

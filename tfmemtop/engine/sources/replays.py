@@ -22,8 +22,9 @@ from tfmemtop.events import (
     decode_event,
 )
 from tfmemtop.events.device_names import is_pinned
+from tfmemtop.whatif.asking import request
 from tfmemtop.whatif.settings import present
-from tfmemtop.whatif.worker import Asked, request
+from tfmemtop.whatif.worker import Asked
 from tfmemtop.words.replaying import NO_ANSWER, not_done
 
 _LONGEST_S = 700.0  # building the program included

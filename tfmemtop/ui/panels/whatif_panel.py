@@ -17,7 +17,9 @@ from tfmemtop.words import whatif, whatif_screen
 _DROPPED_FIRST = ("fragmented", "largest free", "grew", "cached", "process total")
 """Columns that go first where there is little room."""
 _LOOKS = {True: GOOD, None: WARNING, False: ERROR}
+_BASIS_LEAST, _TABLE_LEAST = 2, 6  # lines of what it rests on, and those that are left for the table
 _REMARK_LEAST = 12  # cells beside the table from which on a row's remark stands there
+_ROWS_LEAST = 4  # rows of the table, rather than the sentences below it
 _LAST_LEAST = 14  # lines of the panel from which the smallest limits stand below the table
 
 
@@ -55,15 +57,20 @@ class WhatIfPanel(MovedPanel):
             return [self.title_line(width, whatif_screen.TITLE), [], *told]
         lines = [self.title_line(width, whatif.title(view))]
         basis = [view.replayed.missing, view.replayed.remedy] if view.replayed.missing else list(whatif.basis(view))
-        lines += _wrapped(basis, width)
+        lines += _wrapped(basis, width)[: max(_BASIS_LEAST, height - _TABLE_LEAST)]
         rows = view.rows
         if not rows:
             return lines
         shared = [row for row in together(predicted(self.state)) if view.device in row.devices]
         last = [*whatif.smallest(view), *map(whatif.together_sentence, shared)]
         last += [*filter(None, [whatif.asynchronous(view)]), whatif.NO_TIME]
-        below = _wrapped(last, width) if height >= _LAST_LEAST else []
         at = clamp(self._at, 0, len(rows) - 1)
+        below: list[Line] = []
+        for sentence in last if height >= _LAST_LEAST else []:  # whole ones, as many as there is room for
+            more = _wrapped([sentence], width)
+            if len(lines) + len(below) + len(more) + 4 + min(len(rows), _ROWS_LEAST) > height:
+                break
+            below += more
         room = max(1, height - len(lines) - len(below) - 4)
         self._page = room
         self._top = clamp(clamp(self._top, at - room + 1, at), 0, max(0, len(rows) - room))
@@ -97,7 +104,7 @@ class WhatIfPanel(MovedPanel):
             mark = (">" if self.glyphs.ascii else "▸") if index == at else " "
             line: Line = [Segment(f"{mark} ", BOLD)]
             for place, cell in zip(used, cells[index], strict=True):
-                look = _LOOKS[rows[index].fits] if whatif.COLUMNS[place] == "fits" else PLAIN
+                look = _LOOKS[view.fits(rows[index])] if whatif.COLUMNS[place] == "fits" else PLAIN
                 look = CHOSEN if index == at and place == used[0] else look
                 line += [Segment(cell, look), Segment("  ")]
             if self._beside >= _REMARK_LEAST:

@@ -10,12 +10,12 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from tfmemtop.cluster.client import Client, NoAnswer
-from tfmemtop.cluster.judge import Judged, Kind
+from tfmemtop.cluster.judge import Judged, Kind, rising_as
 from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.overview import Pool
 from tfmemtop.cluster.watch import Seen, in_thread
 from tfmemtop.rules import findings_of_figures
-from tfmemtop.rules.finding import Severity
+from tfmemtop.rules.finding import Finding, Severity
 from tfmemtop.rules.grouping import grouped
 from tfmemtop.rules.leaks import Leak
 from tfmemtop.state import State, apply
@@ -68,16 +68,17 @@ class FoundPanel(Panel):
     def __init__(self, row: Judged, *, glyphs: Glyphs) -> None:
         super().__init__(glyphs=glyphs)
         self.judged = row
+        self.findings: list[Finding] = []
+        self.twice: set[Kind] = set()
+        """What a finding says more of than the overview does."""
 
     def build(self, width: int, height: int) -> list[Line]:
         lines = [self.title_line(width, "Why")]
         room = max(10, width - 4)
         wrong = "!", mark_of(self.judged, self.glyphs)[1]
         row, remark = self.judged.row, MARKS[Severity.INFO]
-        groups = grouped(findings_of_figures(self.state))
-        # The rule says more of a leak than the overview does.
-        twice = {Kind.LEAKING} if any(isinstance(group.first, Leak) for group in groups) else set()
-        wrongs = [one for one in self.judged.wrongs if one.kind not in twice]
+        groups = grouped(self.findings)
+        wrongs = [one for one in self.judged.wrongs if one.kind not in self.twice]
         told = [(remark if one.kind is Kind.ENDED else wrong, words.at_length(row, one)) for one in wrongs]
         for (mark, style), sentence in [*told, *((remark, words.remark(key)) for key in self.judged.remarks)]:
             rows = enumerate(wrap(sentence, room))
@@ -179,7 +180,7 @@ class GpuScreen(Drawn, Screen[None]):
         """The newest of what is wrong with it."""
         found = next((one for one in seen.overview.rows if one.row.key == self.key), None)
         if found is not None:
-            self._judged = self.header.judged = self.found.judged = found
+            self._judged = found
             self.refresh_state(self._gpu.state)
 
     def refresh_state(self, state: State) -> None:
@@ -190,6 +191,12 @@ class GpuScreen(Drawn, Screen[None]):
         width, height = self.app.size
         room = height - 3
         self.found.state = state
+        self.found.findings = findings_of_figures(state)
+        # One rise has one figure here: what the rule says of it, and not also what the overview does.
+        leak = next((one for one in self.found.findings if isinstance(one, Leak) and self._gpu.is_own(one)), None)
+        judged = self._judged if leak is None else rising_as(self._judged, leak.rise, leak.left_s)
+        self.header.judged = self.found.judged = judged
+        self.found.twice = set() if leak is None else {Kind.LEAKING}
         lines = min(self.found.wanted_height(width), max(3, room // 2))
         self.found.styles.height = lines
         self.device.display = bool(panels(state))

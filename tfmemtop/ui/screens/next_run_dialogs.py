@@ -1,7 +1,10 @@
 """The dialogs that change the next run: each closes with the next run as it then is."""
 
+from collections.abc import Callable
+
 from tfmemtop.rules.fitting import suggested_limits
 from tfmemtop.session.next_run import NextRun, whole_memory
+from tfmemtop.session.not_chosen import NotChosen
 from tfmemtop.state import State
 from tfmemtop.state.views import host_memory
 from tfmemtop.suggested import Basis, SuggestedLimit
@@ -10,6 +13,7 @@ from tfmemtop.ui.screens.dialog import InputDialog
 from tfmemtop.words import dialogs
 from tfmemtop.words.devices import limited_memory
 from tfmemtop.words.limits import typed
+from tfmemtop.words.not_chosen import not_chosen
 
 _GPUS_LISTED = 16
 
@@ -46,7 +50,7 @@ def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[
         dialogs.GPUS,
         text=[dialogs.GPUS_PROMPT],
         value="" if gpus is None else ",".join(map(str, gpus)) or "none",
-        read=lambda text: upcoming.with_gpus(text, state),
+        read=_told(lambda text: upcoming.with_gpus(text, state)),
         suggestions=[("", dialogs.GPUS_AS_SCRIPT), *each[:_GPUS_LISTED], ("none", dialogs.GPUS_NONE)],
         glyphs=glyphs,
     )
@@ -58,6 +62,18 @@ def command_line_dialog(upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRu
         dialogs.COMMAND_LINE,
         text=[dialogs.COMMAND_LINE_PROMPT],
         value=upcoming.command_line(),
-        read=upcoming.with_command_line,
+        read=_told(upcoming.with_command_line),
         glyphs=glyphs,
     )
+
+
+def _told(choose: Callable[[str], NextRun]) -> Callable[[str], NextRun]:
+    """*choose*, which says to the user what is wrong with a text."""
+
+    def read(text: str) -> NextRun:
+        try:
+            return choose(text)
+        except NotChosen as error:
+            raise ValueError(not_chosen(error)) from error
+
+    return read

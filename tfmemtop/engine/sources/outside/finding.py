@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from struct import Struct
 from threading import get_native_id
-from typing import TYPE_CHECKING
 
+from tfmemtop.agent.layouts import Layout
 from tfmemtop.engine.sources.outside.elf import Library
 from tfmemtop.engine.sources.outside.remote import Regions, RemoteMemory
-
-if TYPE_CHECKING:
-    from tfmemtop.agent.layouts import Layout  # a table, loaded when it is looked up in
 
 CPU, GPU, PINNED = "CPU:0", "GPU", "HOST:0"
 _CPUS, _GPUS = b"_ZTVN10tensorflow12ProcessStateE", b"_ZTVN10tensorflow15GPUProcessStateE"
@@ -41,7 +38,7 @@ class Lists:
         Gone: the process has no memory any more.
     """
 
-    def __init__(self, memory: RemoteMemory, library: Library, layout: "Layout") -> None:
+    def __init__(self, memory: RemoteMemory, library: Library, layout: Layout) -> None:
         self._memory = memory
         self._layout = layout
         self._zeros = library.zeros

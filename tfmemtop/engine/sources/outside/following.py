@@ -6,12 +6,13 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tfmemtop.agent.layouts import Figures, Layout
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
 from tfmemtop.engine.sources.outside.cards import cards_of
 from tfmemtop.engine.sources.outside.injection import Injection
-from tfmemtop.engine.sources.outside.layout import Copy, Figures, NotSound
+from tfmemtop.engine.sources.outside.layout import Copy, NotSound
 from tfmemtop.engine.sources.outside.look import About, Look
 from tfmemtop.engine.sources.outside.told import allocator_event, outside_event, working_folder
 from tfmemtop.engine.sources.procfs import read_command, read_environment, read_stat
@@ -36,9 +37,6 @@ from tfmemtop.events import (
 from tfmemtop.events import Injection as InjectionEvent
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.settings import Settings
-
-if TYPE_CHECKING:
-    from tfmemtop.agent.layouts import Layout  # a table, loaded when it is looked up in
 
 REFRESH_S = 1.0
 """Between two looks at the process itself, and for allocators that have come."""
@@ -307,7 +305,7 @@ class FromOutside:
 
 
 def chunks_of(
-    pid: int, layout: "Layout", device: str, copy: Copy, wishes: list[tuple[int | None, float]], cost_us: int
+    pid: int, layout: Layout, device: str, copy: Copy, wishes: list[tuple[int | None, float]], cost_us: int
 ) -> Chunks:
     """What is said of the *copy* of a pool, for a map to be made of it."""
     return Chunks(

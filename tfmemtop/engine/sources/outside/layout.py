@@ -1,13 +1,11 @@
 """One allocator's figures and chunks in another process's memory, by the table of TensorFlow's layouts."""
 
 from collections.abc import Iterator
-from struct import Struct, calcsize
-from typing import TYPE_CHECKING, NamedTuple
+from struct import Struct
+from typing import NamedTuple
 
+from tfmemtop.agent.layouts import Figures, Layout, figures_in, form_of
 from tfmemtop.engine.sources.outside.remote import RemoteMemory
-
-if TYPE_CHECKING:
-    from tfmemtop.agent.layouts import Layout  # a table, loaded when it is looked up in
 
 MOST_CHUNKS, MOST_REGIONS = 200_000, 10_000
 _SOME_REGIONS = 64
@@ -18,17 +16,6 @@ _POINTER, _STRING, _VECTOR = Struct("<Q"), Struct("<QQ"), Struct("<QQQ")
 
 class NotSound(Exception):
     """What was read cannot be an allocator's figures; the text says why."""
-
-
-class Figures(NamedTuple):
-    """An allocator at one moment; bytes, and ``None`` where TensorFlow itself keeps none."""
-
-    in_use: int
-    peak: int
-    pool: int | None
-    limit: int | None
-    peak_pool: int | None
-    allocations: int
 
 
 class Copy(NamedTuple):
@@ -47,11 +34,11 @@ class Pool:
         Gone: the process has no memory any more.
     """
 
-    def __init__(self, memory: RemoteMemory, layout: "Layout", address: int) -> None:
+    def __init__(self, memory: RemoteMemory, layout: Layout, address: int) -> None:
         self.address = address
         self._memory = memory
         self._layout = layout
-        self._form = _form(layout)
+        self._form = form_of(layout)
         first = memory.values(address, _POINTER)
         if first is None:
             raise NotSound("nothing is there")
@@ -81,7 +68,7 @@ class Pool:
             raise NotSound("its figures do not keep still")
         if _POINTER.unpack_from(found)[0] != self._functions:
             raise NotSound("another object is at its place")
-        figures = self._figures(found[layout.stats :])
+        figures = figures_in(found[layout.stats :], self._form)
         limit = _POINTER.unpack_from(found, layout.limit)[0]
         _check(figures, limit)
         last = self._last
@@ -110,14 +97,14 @@ class Pool:
             again = memory.block(regions, first), memory.block(chunks, second)
             after = self._vectors()
             if before == after and once == again and once[0] is not None and once[1] is not None:
-                return Copy(once[0], once[1], self._figures(after[2]))
+                return Copy(once[0], once[1], figures_in(after[2], self._form))
             before = after
         return None
 
     def grows(self) -> bool | None:
         """Whether the pool grows as needed, by its regions; ``None`` while that does not show."""
         (regions, end, _), _, stats = self._vectors()
-        figures, count = self._figures(stats), (end - regions) // self._layout.region_size
+        figures, count = figures_in(stats, self._form), (end - regions) // self._layout.region_size
         if not figures.pool or not figures.limit or figures.limit <= 4 << 20:
             return None
         # Without growth the whole limit is taken at once, or nine tenths of it if that much is not free.
@@ -133,18 +120,6 @@ class Pool:
         chunks = _VECTOR.unpack_from(found, layout.chunks - layout.regions)
         return regions, chunks, found[layout.stats - layout.regions :]
 
-    def _figures(self, stats: bytes) -> Figures:
-        allocations, in_use, peak, limit, limited, pool, pooled, peak_pool, peaked = self._form.unpack_from(stats)
-        return Figures(
-            in_use=in_use,
-            # TensorFlow, interrupted between the one and the other, sets it next.
-            peak=max(in_use, peak),
-            pool=pool if pooled else None,
-            limit=limit if limited else None,
-            peak_pool=max(pool, peak_pool) if pooled and peaked else None,
-            allocations=allocations,
-        )
-
     def _read_name(self) -> str:
         text = self._memory.values(self.address + self._layout.name, _STRING)
         if text is None or not 0 < text[1] <= _LONGEST_NAME:
@@ -158,7 +133,7 @@ class Pool:
         """Whether the regions, or the first of many, are what is said of the pool."""
         layout = self._layout
         (begin, end, _), (chunks, end_of_chunks, _), stats = self._vectors()
-        figures = self._figures(stats)
+        figures = figures_in(stats, self._form)
         if end < begin or (end - begin) % layout.region_size or (end_of_chunks - chunks) % layout.chunk_size:
             return False
         count = (end - begin) // layout.region_size
@@ -179,14 +154,3 @@ def _check(figures: Figures, limit: int) -> None:
     sound = rising == sorted(rising) and figures.allocations >= 0 and figures.limit in (None, limit)
     if not sound or (figures.in_use and not figures.allocations):
         raise NotSound(f"its figures cannot be: {figures}")
-
-
-def _form(layout: "Layout") -> Struct:
-    """The figures within an ``AllocatorStats``, each that may be missing followed by whether it is there."""
-    form, at = "<", 0
-    figures = [(layout.allocations, "q"), (layout.in_use, "q"), (layout.peak, "q")]
-    figures += [(layout.limit_told, "q?"), (layout.pool, "q?"), (layout.peak_pool, "q?")]
-    for place, figure in figures:
-        form += f"{place - at}x{figure}"
-        at = place + calcsize("<" + figure)
-    return Struct(form)

@@ -4,20 +4,18 @@ All of it is done in a thread of its own: a page of the process that the kernel 
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from tfmemtop.agent.layouts import Figures, Layout, layout_of
 from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.outside import which
 from tfmemtop.engine.sources.outside.elf import Library, NotReadable
 from tfmemtop.engine.sources.outside.finding import CPU, GPU, PINNED, Lists
-from tfmemtop.engine.sources.outside.layout import Copy, Figures, NotSound, Pool
+from tfmemtop.engine.sources.outside.layout import Copy, NotSound, Pool
 from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, mappings
 from tfmemtop.engine.sources.outside.rights import in_the_way, rights
 from tfmemtop.engine.sources.procfs import Stat, read_stat
 from tfmemtop.events import OutsideState
-
-if TYPE_CHECKING:
-    from tfmemtop.agent.layouts import Layout  # a table, loaded when it is looked up in
 
 S = OutsideState
 
@@ -176,8 +174,6 @@ class Look:
         about = About(S.NO_DEVICES, "", named.version, mapped.folder, library.build_id, python)
         if named.version is None:
             return about._replace(state=S.REPLACED if named.replaced else S.NO_VERSION), None
-        from tfmemtop.agent.layouts import layout_of
-
         layout = layout_of(named.version)
         if layout is None:
             return about._replace(state=S.NO_TABLE, detail=named.version), None

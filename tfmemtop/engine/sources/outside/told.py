@@ -2,7 +2,7 @@
 
 import os
 
-from tfmemtop.engine.sources.outside.layout import Figures
+from tfmemtop.agent.layouts import Figures
 from tfmemtop.engine.sources.outside.look import About
 from tfmemtop.engine.sources.procfs import read_command, read_stat
 from tfmemtop.events import Allocator, Outside

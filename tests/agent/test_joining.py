@@ -1,0 +1,23 @@
+"""What a hook that comes late looks for in the process, as the script can notice it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+AGENTS = Path(__file__).parents[2]
+SCRIPT = f"""
+import json, sys
+sys.path.insert(0, {str(AGENTS)!r})
+from tfmemtop.agent.joining import earlier
+
+heard = []
+sys.addaudithook(lambda event, _: heard.append(event))
+earlier()
+print(json.dumps(heard))
+"""
+
+
+def test_an_audit_hook_hears_of_one_look_and_not_of_each_object() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True)
+    assert json.loads(done.stdout) == ["gc.get_objects"]

@@ -1,0 +1,15 @@
+"""Why the next run cannot be as it was typed, in one sentence. Pure."""
+
+from tfmemtop.session.not_chosen import NoChoice, NotChosen
+
+_TEXTS = {
+    NoChoice.NO_LIST: "{text!r} is no list of GPUs; give one such as 0,2, or none",
+    NoChoice.NO_GPU: "there is no GPU {text}; choose from {there}",
+    NoChoice.UNREADABLE: "the command line cannot be read: {text}",
+    NoChoice.NO_COMMAND: "there is no command",
+}
+
+
+def not_chosen(error: NotChosen) -> str:
+    """What is wrong, and what to give instead."""
+    return _TEXTS[error.why].format(text=error.text, there=", ".join(map(str, error.there)))
