@@ -239,11 +239,20 @@ def _live(place: Place, box: Box, folders: list[Path]) -> list[str]:
                 screen.draw(_LOOK_S)
         if screen.code != CODE:
             troubles.append(f"the screen ends with {screen.code}")
+        named = re.findall(r"tfmemtop: (?:output|recorded) in (\S+)", screen.drawn.decode(errors="replace"))
+        troubles += [f"{path} is named, and nothing is there" for path in named if not _has_something(path)]
         return troubles
     finally:
         for course in courses:
             course.close()
         screen.close()
+
+
+def _has_something(path: str) -> bool:
+    try:
+        return Path(path).stat().st_size > 0
+    except OSError:
+        return False
 
 
 _WITH = {

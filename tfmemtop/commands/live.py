@@ -189,11 +189,19 @@ def _say_what_is_left(launched: Launched) -> None:
     folder, until = Path(launched.socket).parent, time.monotonic() + _ENGINE_GOES_S
     while folder.exists() and time.monotonic() < until:
         time.sleep(_LOOK_S)
-    if launched.output_path:
+    if launched.output_path and _has_something(Path(launched.output_path)):
         say(f"output in {launched.output_path}")
-    if recording := kept_recordings().get(launched.id):
+    if (recording := kept_recordings().get(launched.id)) and _has_something(recording):
         say(f"recorded in {recording}")
         say(f"tfmemtop why {launched.id} explains it")
+
+
+def _has_something(path: Path) -> bool:
+    """Whether anything could be written there: on a full disk there is a file without a byte, or none."""
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 @contextmanager
