@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "rules",
         "state",
         "events",
+        "limits",  # what is more than there is
         "settings",
         "suggested",
         "units",
@@ -92,6 +93,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
         "placement",
         "words.failure",  # why the exporter has failed
+        "words.unusable",  # why settings cannot be used here
         *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
         *("rules", "state"),  # which find where a window of allocations would tell more
         "metrics",  # whose process it starts, and hands the stream to

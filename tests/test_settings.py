@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.settings import Settings, carry, launch_environment
+from tfmemtop.settings import NoSuchGpu, Settings, carry, launch_environment
 from tfmemtop.units import MIB
+from tfmemtop.words.unusable import unusable
 
 GPUS = ["GPU-aa", "GPU-bb"]
 
@@ -51,8 +52,9 @@ def test_a_pool_of_its_own_beats_the_limit_on_the_cpu() -> None:
     ],
 )
 def test_what_the_machine_lacks_is_refused(settings: Settings, uuids: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(NoSuchGpu) as caught:
         carry(settings, uuids)
+    assert unusable(caught.value).startswith(message)
 
 
 def test_the_users_environment_stays_and_own_variables_win() -> None:

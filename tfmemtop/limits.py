@@ -5,17 +5,41 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from tfmemtop.settings import Settings
-from tfmemtop.units import MIB, format_bytes, parse_size
+from tfmemtop.units import MIB, parse_size
 
 HostOwner = Literal["machine", "container", "job", "cgroup"]
 """Whose limit bounds the host memory."""
 
 
 class Whole(NamedTuple):
-    """The memory that a limit is a share of: ``size`` bytes, ``None`` if unknown, and whose it is, in words."""
+    """The memory that a limit is a share of: ``size`` bytes, ``None`` if unknown.
+
+    ``owner`` is whose it is: whose limit bounds the host memory, or a GPU's index in NVML's order, ``None`` if unknown.
+    """
 
     size: int | None
-    owner: str
+    owner: HostOwner | int | None
+
+
+class TooMuch(ValueError):
+    """*size* bytes are more than ``whole.size``. ``words/unusable.py`` says it to the user.
+
+    *text* is the size as it was typed, empty if it was not.
+    """
+
+    def __init__(self, size: int, whole: Whole, text: str = "") -> None:
+        super().__init__(size, whole, text)
+        self.size = size
+        self.whole = whole
+        self.text = text
+
+
+class TooLittle(ValueError):
+    """*text* is less than TensorFlow can be given, 1 MiB. ``words/unusable.py`` says it to the user."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
 
 
 @dataclass(frozen=True)
@@ -35,8 +59,7 @@ class Machine:
     @property
     def host(self) -> Whole:
         """The host memory."""
-        owner = "control group" if self.host_memory_of == "cgroup" else self.host_memory_of
-        return Whole(self.host_memory, f"this {owner}")
+        return Whole(self.host_memory, self.host_memory_of)
 
     def whole(self, settings: Settings) -> Whole:
         """The smallest GPU that a run with *settings* sees; on a machine without GPUs, the host memory."""
@@ -45,9 +68,9 @@ class Machine:
         visible = range(len(self.totals)) if settings.gpus is None else settings.gpus
         known = [(total, index) for index, total in enumerate(self.totals) if index in visible and total is not None]
         if not known:
-            return Whole(None, "the GPU")
+            return Whole(None, None)
         size, index = min(known)
-        return Whole(size, f"GPU {index}")
+        return Whole(size, index)
 
 
 def needs_gpus(settings: Settings) -> bool:
@@ -59,13 +82,14 @@ def parse_limit(text: str, whole: Whole) -> int:
     """Bytes meant by *text*, a size or a share of *whole*, down to whole MiB: TensorFlow counts limits in these.
 
     Raises:
-        ValueError: it is not a size, more than *whole*, or less than TensorFlow can be given. Its message is one
-            sentence fit for the user.
+        NotASize: it is not a size.
+        TooMuch: it is more than *whole*.
+        TooLittle: it is less than TensorFlow can be given.
     """
     size = parse_size(text, whole.size)
     _check(size, whole, text)
     if size < MIB:
-        raise ValueError(f"{text} is less than 1 MiB, the smallest that TensorFlow can be given")
+        raise TooLittle(text)
     return size // MIB * MIB
 
 
@@ -73,13 +97,13 @@ def check(settings: Settings, machine: Machine) -> None:
     """Check that *machine* has as much memory as *settings* ask for.
 
     Raises:
-        ValueError: it has not. The message is one sentence fit for the user.
+        TooMuch: it has not.
     """
     for size, whole in ((settings.memory_limit, machine.whole(settings)), (settings.cpu_pool, machine.host)):
         if size is not None:
-            _check(size, whole, format_bytes(size))
+            _check(size, whole)
 
 
-def _check(size: int, whole: Whole, text: str) -> None:
+def _check(size: int, whole: Whole, text: str = "") -> None:
     if whole.size is not None and size > whole.size:
-        raise ValueError(f"{text} is more than {whole.owner} has, {format_bytes(whole.size)}")
+        raise TooMuch(size, whole, text)

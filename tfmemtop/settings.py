@@ -48,13 +48,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     environment: Variables = {}
 
 
+class NoSuchGpu(ValueError):
+    """A setting names a GPU that is not there. ``words/unusable.py`` says it to the user.
+
+    *index* is the GPU's in NVML's order, ``None`` if any would do, as for ``cuda_malloc_async``; *count* are there.
+    """
+
+    def __init__(self, index: int | None, count: int) -> None:
+        super().__init__(index, count)
+        self.index = index
+        self.count = count
+
+
 def carry(settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
     """Environment variables that carry *settings*, given the UUIDs of all GPUs in NVML's order.
 
     Without a GPU the memory limit and the BFC allocator act on TensorFlow's CPU pool.
 
     Raises:
-        ValueError: a setting names what this machine lacks; one sentence fit for the user.
+        NoSuchGpu: a setting names or needs a GPU that this machine lacks.
     """
     variables: dict[str, str] = {}
     if settings.growth is not None:
@@ -63,8 +75,7 @@ def carry(settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
     if settings.gpus is not None:
         for index in settings.gpus:
             if index >= len(gpu_uuids):
-                have = f"this machine has {len(gpu_uuids)}" if gpu_uuids else "this machine has none"
-                raise ValueError(f"there is no GPU {index}: {have}")
+                raise NoSuchGpu(index, len(gpu_uuids))
         # By UUID: CUDA orders by speed unless told otherwise, NVML by bus.
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpu_uuids[i] for i in settings.gpus) or "-1"
     cpu_pool = settings.cpu_pool
@@ -74,7 +85,7 @@ def carry(settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
         elif settings.allocator == "bfc":
             variables["TF_GPU_ALLOCATOR"] = ""
     elif settings.allocator == "cuda_malloc_async":
-        raise ValueError("cuda_malloc_async needs a GPU, and this machine has none")
+        raise NoSuchGpu(None, 0)
     else:
         cpu_pool = cpu_pool if cpu_pool is not None else settings.memory_limit
         if settings.allocator == "bfc":
@@ -91,6 +102,6 @@ def launch_environment(base: Mapping[str, str], settings: Settings, gpu_uuids: S
     """*base* (the user's pristine environment) with *settings* over it.
 
     Raises:
-        ValueError: as :func:`carry`.
+        NoSuchGpu: as :func:`carry`.
     """
     return dict(base) | carry(settings, gpu_uuids)

@@ -3,12 +3,33 @@
 Sizes are KiB-based throughout: ``1.0 GiB`` is 1 073 741 824 bytes.
 """
 
+from enum import Enum
+
 MIB = 2**20
 GIB = 2**30
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SIZE = r"(?i)\s*(\d{1,18}(?:\.\d{1,18})?)\s*(?:([kmgtp])(?:i?b)?|b)?\s*"
 _PERCENT = r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*%\s*"
+
+
+class SizeFault(Enum):
+    """What is wrong with a size as it was typed."""
+
+    NO_SIZE = "no_size"
+    NO_SHARE = "no_share"  # a percentage that is not above 0 and at most 100
+    NO_WHOLE = "no_whole"  # a percentage, and the whole is unknown
+    ZERO = "zero"
+
+
+class NotASize(ValueError):
+    """*text* means no bytes. ``words/unusable.py`` says it to the user."""
+
+    def __init__(self, fault: SizeFault, text: str) -> None:
+        super().__init__(fault, text)
+        self.fault = fault
+        self.text = text
+
 
 UNKNOWN = "—"
 """How a value that cannot be known is shown."""
@@ -53,28 +74,27 @@ def parse_size(text: str, whole: int | None = None) -> int:
     """Bytes meant by ``4G``, ``3500M``, ``1.5 GiB``, ``4096`` or, of *whole* bytes, ``50%``.
 
     Raises:
-        ValueError: *text* is not a size, is zero, or is a percentage and *whole* is unknown;
-            its message is one sentence fit for the user.
+        NotASize: *text* is not a size, is zero, or is a percentage and *whole* is unknown.
     """
     import re  # which the first picture does without
 
     if match := re.fullmatch(_PERCENT, text):
         share = float(match[1])
         if not 0 < share <= 100:
-            raise ValueError(f"{text!r}: a percentage lies above 0 and at most 100")
+            raise NotASize(SizeFault.NO_SHARE, text)
         if whole is None:
-            raise ValueError(f"{text!r}: the size of the whole is not known here; give a size such as 4G")
+            raise NotASize(SizeFault.NO_WHOLE, text)
         return _above_0(text, int(whole * share / 100))
     match = re.fullmatch(_SIZE, text)
     if match is None:
-        raise ValueError(f"{text!r} is not a size; give one such as 4G, 3500M or 50%")
+        raise NotASize(SizeFault.NO_SIZE, text)
     power = " kmgtp".index((match[2] or " ").lower())
     return _above_0(text, int(float(match[1]) * 1024**power))
 
 
 def _above_0(text: str, size: int) -> int:
     if size <= 0:
-        raise ValueError(f"{text!r}: a size must be above 0")
+        raise NotASize(SizeFault.ZERO, text)
     return size
 
 

@@ -16,7 +16,9 @@ from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.watch import Watch, open_watch
 from tfmemtop.events import Event, Initialised, Run, RunEnd
-from tfmemtop.settings import Settings
+from tfmemtop.limits import TooMuch
+from tfmemtop.settings import NoSuchGpu, Settings
+from tfmemtop.words.unusable import unusable
 
 GIB = 1 << 30
 
@@ -87,9 +89,10 @@ async def test_settings_are_checked_though_the_driver_hangs_by_now(watched: Watc
         await driver.until_it_hangs()
         run = await asyncio.wait_for(watch.prepare(["true"], Settings(gpus=(0,), memory_limit=79 * GIB)), 5)
         assert run.environment["CUDA_VISIBLE_DEVICES"] == "GPU-1"
-        with pytest.raises(ValueError, match=r"81\.0 GiB is more than GPU 0 has, 80\.0 GiB"):
+        with pytest.raises(TooMuch) as too_much:
             await watch.prepare(["true"], Settings(memory_limit=81 * GIB))
-        with pytest.raises(ValueError, match="there is no GPU 1"):
+        assert unusable(too_much.value) == "81.0 GiB is more than GPU 0 has, 80.0 GiB"
+        with pytest.raises(NoSuchGpu):
             await watch.prepare(["true"], Settings(gpus=(1,)))
 
 

@@ -39,6 +39,7 @@ from tfmemtop.options import Refusal
 from tfmemtop.words.fit import advice, conclusion, limit_words, outcome, stopped_words, table
 from tfmemtop.words.not_sought import not_sought
 from tfmemtop.words.starting import start_text
+from tfmemtop.words.unusable import unusable
 
 _NO_EFFECT, _INTERRUPTED = 3, 130
 
@@ -182,7 +183,7 @@ def run(arguments: Arguments) -> int:
     except StartError as error:
         raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
     except ValueError as error:
-        raise Refusal(str(error)) from error
+        raise Refusal(unusable(error)) from error
     finally:
         os.close(output)
     if isinstance(search, FitLargest):

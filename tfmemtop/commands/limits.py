@@ -6,6 +6,7 @@ from tfmemtop.commands.arguments import RunArguments
 from tfmemtop.limits import Machine, Whole, parse_limit
 from tfmemtop.options import Refusal
 from tfmemtop.settings import Settings, carry
+from tfmemtop.words.unusable import unusable
 
 
 def resolve(arguments: RunArguments, machine: Machine) -> Settings:
@@ -28,7 +29,7 @@ def resolve(arguments: RunArguments, machine: Machine) -> Settings:
         )
     except ValueError as error:
         trouble = f" ({machine.trouble})" if machine.trouble else ""
-        raise Refusal(f"{error}{trouble}") from error
+        raise Refusal(f"{unusable(error)}{trouble}") from error
 
 
 def bounds(
@@ -53,4 +54,4 @@ def _size(flag: str, text: str | None, whole: Whole) -> int | None:
     try:
         return parse_limit(text, whole)
     except ValueError as error:
-        raise Refusal(f"{flag}: {error}") from error
+        raise Refusal(f"{flag}: {unusable(error)}") from error

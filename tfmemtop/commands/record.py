@@ -35,6 +35,7 @@ from tfmemtop.words.failure import describe
 from tfmemtop.words.notices import say_kind
 from tfmemtop.words.ranks import of_rank
 from tfmemtop.words.starting import start_text
+from tfmemtop.words.unusable import unusable
 
 
 class Arguments(RunArguments):
@@ -74,7 +75,7 @@ def run(arguments: Arguments) -> int:
     except StartError as error:
         raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
     except (RecordingError, ValueError) as error:
-        raise Refusal(str(error)) from error
+        raise Refusal(unusable(error)) from error
     lines = [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]
     failures = [*done.failed_alerts, *done.failed_exports]
     lines += [say_kind(failed.kind, failed.detail, failed.about).line for failed in failures]

@@ -47,6 +47,7 @@ from tfmemtop.events import (
 )
 from tfmemtop.settings import Settings
 from tfmemtop.words.starting import start_text
+from tfmemtop.words.unusable import unusable
 
 LINGER_S = 2.0
 """How long an engine waits for another reader once it is no longer needed."""
@@ -221,14 +222,14 @@ class Engine:
             await self.watch.prepare(self._argv, settings)
             choose(self._kernel.shared, settings)
         except (StartError, ValueError, OSError) as error:
-            why = start_text(error.unstarted) if isinstance(error, StartError) else str(error)
+            why = _why(error)
             self._stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, why)
         else:
             self._stream.withdraw("relaunch")
             self._stream.publish(Upcoming(t=self._stream.now(), settings=settings))
 
     def _not_relaunched(self, error: Exception) -> None:
-        why = start_text(error.unstarted) if isinstance(error, StartError) else str(error)
+        why = _why(error)
         self._stream.notice("relaunch", NoticeKind.NOT_RELAUNCHED, Level.ERROR, why)
 
     def _end(self, grace_s: float) -> None:
@@ -308,3 +309,7 @@ class Engine:
         return any(
             (stat := read_stat(pid)) is not None and stat.session == ours for pid in self.watch.readings.of_runs()
         )
+
+
+def _why(error: Exception) -> str:
+    return start_text(error.unstarted) if isinstance(error, StartError) else unusable(error)

@@ -40,6 +40,7 @@ from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import Watch
 from tfmemtop.events import NoticeKind, Terminal
 from tfmemtop.recording import RecordingError, Writer
+from tfmemtop.words.unusable import unusable
 
 _REFUSALS = (StartError, ValueError, RecordingError, OSError)
 
@@ -238,4 +239,4 @@ def _unstarted(error: Exception) -> Unstarted:
         return error.unstarted
     if isinstance(error, OSError) and error.filename:
         return Unstarted(Why.REFUSED, detail=f"{error.filename}: {error.strerror}")
-    return Unstarted(Why.REFUSED, detail=str(error))
+    return Unstarted(Why.REFUSED, detail=unusable(error))

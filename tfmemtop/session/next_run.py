@@ -47,7 +47,7 @@ class NextRun:
         """The limit that *text* means; empty leaves it to the script.
 
         Raises:
-            ValueError: no size, or more than there is; as :func:`tfmemtop.limits.parse_limit`.
+            ValueError: as :func:`tfmemtop.limits.parse_limit`, typed: no size, or more than there is.
         """
         if not text.strip():
             return self._set(memory_limit=None, cpu_pool=None)
@@ -59,7 +59,7 @@ class NextRun:
         """The setting that was replayed; its growth and garbage collection are of GPUs only.
 
         Raises:
-            ValueError: its limit is more than there is; as :func:`tfmemtop.limits.parse_limit`.
+            ValueError: as :func:`tfmemtop.limits.parse_limit`, typed: its limit is more than there is.
         """
         chosen = self.with_limit("" if row.limit is None else str(row.limit), state)
         if not state.devices:

@@ -14,6 +14,7 @@ from tfmemtop.words import dialogs
 from tfmemtop.words.devices import limited_memory
 from tfmemtop.words.limits import typed
 from tfmemtop.words.not_chosen import not_chosen
+from tfmemtop.words.unusable import unusable
 
 _GPUS_LISTED = 16
 
@@ -36,7 +37,7 @@ def limit_dialog(
         dialogs.LIMIT,
         text=[dialogs.limit_prompt(bool(state.devices), whole_memory(state, upcoming.settings))],
         value=suggestions[0][0] if ran_out else "" if limit is None else typed(limit),
-        read=lambda text: upcoming.with_limit(text, state),
+        read=_told(lambda text: upcoming.with_limit(text, state)),
         suggestions=suggestions,
         glyphs=glyphs,
     )
@@ -75,5 +76,7 @@ def _told(choose: Callable[[str], NextRun]) -> Callable[[str], NextRun]:
             return choose(text)
         except NotChosen as error:
             raise ValueError(not_chosen(error)) from error
+        except ValueError as error:
+            raise ValueError(unusable(error)) from error
 
     return read

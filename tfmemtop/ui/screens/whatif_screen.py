@@ -15,6 +15,7 @@ from tfmemtop.ui.screens.full_screen import FullScreen
 from tfmemtop.units import format_bytes
 from tfmemtop.words import refusals, whatif_screen
 from tfmemtop.words.failure import describe
+from tfmemtop.words.unusable import unusable
 
 
 class WhatIfScreen(FullScreen[WhatIfPanel]):
@@ -78,7 +79,7 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
             try:
                 self.session.choose(upcoming.with_replayed(row, state))
             except ValueError as error:
-                self.app.notify(str(error))
+                self.app.notify(unusable(error))
                 return
             limit = "none" if row.limit is None else format_bytes(row.limit)
             growth = whatif_screen.taken(limit, "on" if row.growth else "off")
