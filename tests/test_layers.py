@@ -57,7 +57,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "xla": {"events"},
     "notebooks": {"__init__", "boot"},
     "demo": set(),
-    "state": {"placement", "limits", "tensorflow_text", "ending", "events", "words.failure", "settings", "units"},
+    # drawn before anything else is loaded: it takes no more than it draws with
+    "first": {"programs", "ui.draw.layout", "units"},
+    "programs": set(),
+    "state": {
+        "programs",
+        "placement",
+        "limits",
+        "tensorflow_text",
+        "ending",
+        "events",
+        "words.failure",
+        "settings",
+        "units",
+    },
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
     # the state as samples for Prometheus, in a process of its own
     "metrics": {"events", "rules", "state", "uncollected", "words.dashboard", "words.failure", "words.metrics"},
@@ -92,6 +105,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
         *("charset", "help", "words", "engine.stream.client", "placement", "cluster"),
+        "first.begin",  # whose picture the screen takes over
         "notebooks.server",  # which can restart a kernel
         "notebooks.origin",  # for which starts a choice holds
     },
@@ -103,7 +117,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard", "cluster"),
     },
     "cli": {"commands", "options", "charset", "words.failure"},
-    "boot": set(),
+    "boot": {"first.begin"},
     "__main__": {"boot"},
     "__init__": {"notebooks.magic"},  # %load_ext tfmemtop
 }

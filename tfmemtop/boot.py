@@ -18,6 +18,14 @@ IGNORED = "TFMEMTOP_IGNORED"
 _NEEDED = ("msgspec", "psutil", "pynvml", "pyte", "textual")
 _PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}  # always, from its start
 
+SCREENS = "tfmemtop.cli"
+"""The module of the command, which may show a screen."""
+
+
+def end_picture() -> None:
+    """Leave the terminal as it was before the first picture; nothing where there is none. Called before one prints."""
+
+
 ignored: "list[int]" = []
 """Signals that this process's parent had it ignore. A program that is started for the user is to ignore them too."""
 blocked: "list[int]" = []
@@ -31,7 +39,7 @@ def command(module: str, *arguments: str) -> "list[str]":
 
 def start() -> None:
     """The installed command: replace this process by one that does the same in isolation."""
-    os.execve(sys.executable, command("tfmemtop.cli", *sys.argv[1:]), given_environment())
+    os.execve(sys.executable, command(SCREENS, *sys.argv[1:]), given_environment())
 
 
 def given_environment() -> "dict[bytes, bytes]":
@@ -46,6 +54,18 @@ def given_environment() -> "dict[bytes, bytes]":
 
 def main() -> None:
     """Find the packages, put right what Python's start changed, and run the module."""
+    try:
+        if sys.argv[1] == SCREENS:
+            _begin_picture()
+        code = _run()
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT  # so early that nothing has begun
+    finally:
+        end_picture()
+    sys.exit(code)
+
+
+def _run() -> int:
     _find_packages()
     _restore_environment()
     _note_signals()
@@ -54,7 +74,21 @@ def main() -> None:
     sys.argv = sys.argv[1:]
     from importlib import import_module
 
-    sys.exit(import_module(module).main(sys.argv[1:]))
+    code: int = import_module(module).main(sys.argv[1:])
+    return code
+
+
+def _begin_picture() -> None:
+    """Have the GPUs drawn by another process, if the command is to show them; this one goes on meanwhile."""
+    global end_picture
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path.append(ours)
+    try:
+        from tfmemtop.first.begin import begin, end
+    finally:
+        sys.path.remove(ours)
+    begin(sys.argv[2:])
+    end_picture = end
 
 
 def _find_packages() -> None:

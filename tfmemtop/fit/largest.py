@@ -255,7 +255,7 @@ class LargestSearch:
         top, sure = min(high, prediction.likely), max(low, prediction.surely)
         if low + close < sure < high <= low + _NEAR * close:
             return sure
-        if high - low <= _NEAR * close or top <= low + (_NEAR - 1) * close:
+        if high - low <= _NEAR * close or top <= low + close * 3 // 2:
             return low + close
         if self.tried[-1].tried.passed:
             if top == high:

@@ -1,7 +1,6 @@
 """Files that their readers find whole or not at all."""
 
 import os
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 
 def draft_of(path: str) -> str:
     """A name beside *path* that nobody can know before, and that no pattern such as ``*.json`` takes in."""
-    return f"{path}.{secrets.token_hex(4)}"
+    return f"{path}.{os.urandom(4).hex()}"
 
 
 def can_be_replaced(path: str) -> bool:

@@ -4,7 +4,6 @@ import asyncio
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -116,6 +115,8 @@ async def expect(asked: bytes) -> Expected | None:
 
 def _beside_us(wanted: str) -> str | None:
     """The folder of the TensorFlow that is installed with tfmemtop, if it is of that version."""
+    from importlib.metadata import PackageNotFoundError, version  # which takes a while to load
+
     spec = find_spec("tensorflow")
     if spec is None or spec.origin is None:
         return None

@@ -12,6 +12,7 @@ from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from tfmemtop.charset import to_ascii
+from tfmemtop.first.begin import take_over
 from tfmemtop.ui.sturdy import SturdyApp
 
 _GIVEN_BACK = (
@@ -20,6 +21,8 @@ _GIVEN_BACK = (
 )
 """Mouse, focus, bracketed paste and reports of the size off, lines wrapped, Kitty's keys and the alternate screen left,
 the cursor shown: what Textual turns on, undone in its order."""
+
+_ALTERNATE = "\x1b[?1049h"
 
 
 def _lenient_decoder(encoding: str) -> Any:
@@ -43,19 +46,28 @@ class TerminalDriver(LinuxDriver):
     """
 
     _modes: list[Any] | None = None
+    _drawn_over = False
+    """Whether the first picture is there, and the alternate screen with it: to enter that again would clear it."""
 
     def write(self, data: str) -> None:
         """As Textual's; a terminal that takes ASCII only gets nothing else, whatever widget drew it.
 
         Once the terminal takes nothing more (it was closed), *data* is let go, not waited for.
         """
+        if self._drawn_over and data == _ALTERNATE:
+            return
         ascii_only = isinstance(self._app, SturdyApp) and self._app.ascii_only
         if self._writer_thread is not None and self._writer_thread.is_alive():
             super().write(to_ascii(data) if ascii_only else data)
 
     def start_application_mode(self) -> None:
         """As Textual's; the modes it sets are remembered."""
+        before = take_over()
+        self._drawn_over = before is not None
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        self._drawn_over = False
+        if before is not None:
+            self.attrs_before = before
         self._modes = self._modes_now()
 
     def _sigcont_application(self, *_: object) -> None:

@@ -5,8 +5,8 @@ import os
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfmemtop.cluster.watch import Asking, Watch
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.reports.summary import closing
@@ -19,6 +19,12 @@ from tfmemtop.ui.leaving import signals_end
 from tfmemtop.words.failure import no_summary
 from tfmemtop.words.refusals import not_remembered
 
+if TYPE_CHECKING:
+    from tfmemtop.cluster.watch import Asking
+
+_GATHER_S = 0.3
+"""How long a screen waits for figures: it would be drawn empty otherwise, over the first picture."""
+
 
 def run_live(socket: Path, options: UiOptions) -> Outcome:
     """The screen on the engine that listens at *socket*, until the user leaves.
@@ -28,7 +34,9 @@ def run_live(socket: Path, options: UiOptions) -> Outcome:
     """
 
     async def source() -> Source:
-        return LiveSource(await connect(socket))
+        live = LiveSource(await connect(socket))
+        await live.gather(_GATHER_S)
+        return live
 
     return asyncio.run(_run(source, options))
 
@@ -46,12 +54,13 @@ def run_replay(path: Path, options: UiOptions) -> Outcome:
     return asyncio.run(_run(source, options))
 
 
-def run_cluster(asking: Asking, options: UiOptions, *, job: str | None, interval_s: float) -> Outcome:
+def run_cluster(asking: "Asking", options: UiOptions, *, job: str | None, interval_s: float) -> Outcome:
     """The screen of many machines, on what a Prometheus server has, until the user leaves."""
     return asyncio.run(_cluster(asking, options, job, interval_s))
 
 
-async def _cluster(asking: Asking, options: UiOptions, job: str | None, interval_s: float) -> Outcome:
+async def _cluster(asking: "Asking", options: UiOptions, job: str | None, interval_s: float) -> Outcome:
+    from tfmemtop.cluster.watch import Watch
     from tfmemtop.ui.cluster_app import ClusterApp
 
     _forget_size()

@@ -8,7 +8,6 @@ or not at all, even where files cannot be written (``ulimit -f 0``).
 
 import fcntl
 import os
-import secrets
 import shutil
 import socket
 import stat
@@ -200,7 +199,13 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _open(parent: Path, describe: Callable[[SessionFolder], SessionInfo] | None) -> SessionFolder:
     # It begins with a letter: what is all digits is the number of a process.
-    path = parent / (secrets.choice(_LETTERS) + "".join(secrets.choice(_LETTERS + _DIGITS) for _ in range(4)))
+    # The module secrets would load OpenSSL.
+    chance = int.from_bytes(os.urandom(16), "little")
+    name = _LETTERS[chance % len(_LETTERS)]
+    for _ in range(4):
+        chance //= 64
+        name += (_LETTERS + _DIGITS)[chance % len(_LETTERS + _DIGITS)]
+    path = parent / name
     path.mkdir(mode=0o700)
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

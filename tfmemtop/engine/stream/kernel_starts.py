@@ -3,7 +3,6 @@
 Both lie beside the recordings, by what :func:`tfmemtop.notebooks.origin.shared_by_starts` says of the kernel.
 """
 
-import hashlib
 import os
 import time
 from pathlib import Path
@@ -84,5 +83,7 @@ def forget_old() -> None:
 
 
 def _place(kernel: str, ending: str) -> Path:
+    import hashlib  # and OpenSSL with it: only where there is a kernel
+
     name = hashlib.sha256(os.fsencode(kernel)).hexdigest()[:16]
     return output_folder() / f"{name}{ending}"

@@ -5,8 +5,8 @@ first, then the graph shrinks, then the process table, then the output; nothing 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 SIDE_BY_SIDE = 110
 """Columns from which allocators and output stand beside each other."""
@@ -33,8 +33,7 @@ _FINDING, _FINDING_NARROW = 3, 4  # lines of a finding with its title
 _COLUMN_LEAST = 72  # cells of a device beside others
 
 
-@dataclass(frozen=True, slots=True)
-class Heights:
+class Heights(NamedTuple):
     """Lines of each panel; 0 hides it. Allocators and output share ``lower`` where they stand side by side."""
 
     devices: int
@@ -108,7 +107,7 @@ def without_empty(
             return heights
         # An empty half of the screen goes to the other one.
         above = heights.allocators - _EMPTY
-        heights = replace(heights, allocators=above, output=heights.output - above, side_by_side=False)
+        heights = heights._replace(allocators=above, output=heights.output - above, side_by_side=False)
     upper = heights.allocators if allocators is None else min(heights.allocators, allocators)
     below = heights.output if output else min(heights.output, _EMPTY)
     spare = heights.allocators - upper + heights.output - below
@@ -118,8 +117,8 @@ def without_empty(
     spare -= devices - heights.devices
     # What the devices cannot use goes to the map, or stays where it was.
     if heights.allocators and (allocators is None or not heights.output):
-        return replace(heights, devices=devices, allocators=upper + spare, output=below)
-    return replace(heights, devices=devices, allocators=upper, output=below + spare)
+        return heights._replace(devices=devices, allocators=upper + spare, output=below)
+    return heights._replace(devices=devices, allocators=upper, output=below + spare)
 
 
 def output_size(width: int, heights: Heights) -> tuple[int, int]:

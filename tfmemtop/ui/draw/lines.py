@@ -78,6 +78,8 @@ class Panel(Widget):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines of *crop*, through the app's filters. A panel has no border, padding or tint to be drawn."""
+        if self._drawn != self.size:
+            self.redraw()  # before it has heard of its size: no frame shows an empty panel first
         background = self.background_colors[1]
         filters = self.get_line_filters()
         strips = []

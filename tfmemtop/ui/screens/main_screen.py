@@ -83,6 +83,8 @@ class MainScreen(Drawn, Screen[None]):
 
     def on_mount(self) -> None:
         self.table.focus()
+        if self.session.state.session is not None:
+            self.refresh_state(self.session.state)  # laid out, so that nothing moves after the first frame
 
     # What is shown.
 

@@ -1,0 +1,128 @@
+"""The first picture on a real terminal: there before Textual is, and the terminal and the keys as they should be."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.patience import PATIENCE_S, end
+from tfmemtop.ui import choices
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "first_picture.py"
+FIGURES = r"2\.8 of 140\.4 GiB"
+LAST_KEY = "quit"
+MODES = re.compile(r"\x1b\[\?(\d+)([hl])")
+
+Picture = Callable[..., "pexpect.spawn[str]"]
+
+
+@pytest.fixture
+def picture(home: Path) -> Iterator[Picture]:
+    """Starts tfmemtop on a pty, where Textual's import waits for the file ``textual``."""
+    started: list[pexpect.spawn[str]] = []
+
+    def begin(*arguments: str, **environment: str) -> pexpect.spawn[str]:
+        child = pexpect.spawn(
+            sys.executable,
+            ["-I", "-S", str(SCRIPT), *arguments],
+            dimensions=(24, 80),
+            env={"XDG_CONFIG_HOME": str(home), **os.environ, "SCREEN_MAY_BEGIN": str(home / "textual")} | environment,
+            encoding="utf-8",
+            timeout=PATIENCE_S,
+        )
+        started.append(child)
+        return child
+
+    yield begin
+    for child in started:
+        if child.child_fd >= 0:
+            end(child)
+
+
+def held(child: pexpect.spawn[str]) -> list[object]:
+    """The modes of the terminal before, once the whole picture is there and Textual still waits."""
+    before = termios.tcgetattr(child.child_fd)
+    child.expect(FIGURES)
+    child.expect(LAST_KEY)
+    return before
+
+
+def is_given_back(child: pexpect.spawn[str], before: list[object], printed: str) -> None:
+    """Nothing that was turned on is left on."""
+    on = dict(MODES.findall(printed))  # the last switch of each counts
+    assert {mode for mode, switch in on.items() if switch == "h"} <= {"7", "25"}
+    assert on["25"] == "h", "the cursor is shown"
+    assert termios.tcgetattr(child.child_fd) == before
+
+
+def test_the_figures_are_there_before_textual_and_the_screen_takes_over_without_clearing(
+    picture: Picture, home: Path
+) -> None:
+    child = picture()
+    before = held(child)
+    printed = f"{child.before}{child.after}"
+    (home / "textual").touch()
+    child.expect(r"\[\?1003h")  # the mouse, which is the screen's
+    printed += f"{child.before}{child.after}"
+    assert printed.count("\x1b[?1049h") <= 1, "entered twice, the alternate screen would be cleared"
+    child.expect("every process on the GPUs")
+    child.send("q")
+    child.expect(pexpect.EOF)
+    is_given_back(child, before, f"{printed}{child.before}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_who_ends_it_meanwhile_finds_the_terminal_as_it_was(picture: Picture, number: signal.Signals) -> None:
+    child = picture()
+    before = held(child)
+    if number is signal.SIGINT:
+        child.send("\x03")
+    else:
+        child.kill(number)
+    child.expect(pexpect.EOF)
+    printed = child.before or ""
+    assert "\x1b[?1049l" in printed
+    is_given_back(child, before, printed)
+    assert "Traceback" not in printed
+
+
+def test_a_key_that_is_typed_meanwhile_is_the_screens(picture: Picture, home: Path) -> None:
+    child = picture()
+    held(child)
+    child.send("q")
+    (home / "textual").touch()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
+def test_a_driver_that_hangs_holds_up_nothing(picture: Picture, home: Path) -> None:
+    (home / "textual").touch()
+    child = picture(DRIVER_HANGS="1")
+    child.expect(r"every process on the GPUs")
+    child.send("q")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
+@pytest.mark.parametrize("otherwise", ["option", "file of options", "another scale"])
+def test_where_the_screen_will_look_otherwise_there_is_none(picture: Picture, home: Path, otherwise: str) -> None:
+    if otherwise == "file of options":
+        (home / "tfmemtop").mkdir()
+        (home / "tfmemtop" / "config.toml").write_text("readonly = true\n")
+    if otherwise == "another scale":
+        (home / "state" / "tfmemtop").mkdir(parents=True)
+        choices.save(choices.Choices(scale="whole"), home / "state" / "tfmemtop" / "choices.json")
+    (home / "textual").touch()
+    child = picture(*(["--readonly"] if otherwise == "option" else []))
+    child.expect(r"every process on the GPUs")
+    assert not re.search(FIGURES, child.before or "")

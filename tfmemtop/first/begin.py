@@ -1,0 +1,140 @@
+"""Begins the first picture, and ends it: when the screen takes over, and before anything else is said on the terminal.
+
+It runs at the very start of the command, before packages can be found: it imports only what costs next to nothing.
+"""
+
+import os
+import signal
+import termios
+import time
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any
+
+DRIVER = "/dev/nvidiactl"
+"""What is there where NVIDIA's driver is."""
+
+SMALLEST = (40, 12)
+"""Columns and rows, as of ``commands/screen.py``."""
+
+_ENDS_S, _LOOK_S = 1.0, 0.005
+_RESTORED = b"\x1b[?1049l\x1b[?25h"
+
+_painter = 0  # the process that draws; 0 when there is none
+_modes: list[Any] = []  # the terminal's, before
+
+
+def begin(arguments: list[str]) -> None:
+    """Have the first picture drawn, if *arguments* ask for the screen of the GPUs and the terminal can show it."""
+    global _painter, _modes
+    if arguments or not _can_be_drawn(os.environ):
+        return
+    try:
+        _modes = termios.tcgetattr(0)
+        _painter = os.fork()
+    except (OSError, termios.error):
+        return
+    if _painter == 0:
+        _paint(os.getppid())
+    # Ctrl-C too: what it raises while a library in C is being imported can make that crash.
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _end_for)
+
+
+def take_over() -> list[Any] | None:
+    """Leave the picture to the screen, to be drawn over; the modes of the terminal before it, ``None`` without one."""
+    return _modes if _finished() else None
+
+
+def end() -> None:
+    """Leave the terminal as it was before the picture; nothing if there is none."""
+    if not _finished():
+        return
+    try:
+        os.write(2, _RESTORED)
+        termios.tcsetattr(0, termios.TCSANOW, _modes)
+    except (OSError, termios.error):
+        return  # the terminal has gone
+
+
+def _can_be_drawn(environment: Mapping[str, str]) -> bool:
+    """Whether the screen will come, and look as the picture does."""
+    if not os.path.exists(DRIVER):  # noqa: PTH110 (pathlib takes longer to import than all of this)
+        return False
+    if environment.get("TERM", "dumb") in ("", "dumb") or environment.get("NO_COLOR"):
+        return False
+    if any(environment.get(name) for name in ("TEXTUAL_DRIVER", "TEXTUAL_COLOR_SYSTEM", "TEXTUAL_FILTERS")):
+        return False
+    charset = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "utf8")
+    if "utf8" not in charset.lower().replace("-", ""):
+        return False
+    try:
+        if len({os.fstat(number).st_rdev for number in (0, 1, 2)}) > 1 or not os.isatty(0):
+            return False
+        size = os.get_terminal_size(1)
+        if os.tcgetpgrp(0) != os.getpgrp() or size.columns < SMALLEST[0] or size.lines < SMALLEST[1]:
+            return False
+    except OSError:
+        return False
+    return not _looks_otherwise(environment)
+
+
+def _looks_otherwise(environment: Mapping[str, str]) -> bool:
+    """Whether options are kept in the user's file, or another scale or order was chosen the last time."""
+    home = environment.get("HOME", "")
+    kept = environment.get("XDG_CONFIG_HOME", "")
+    if os.path.exists(f"{kept if kept.startswith('/') else home + '/.config'}/tfmemtop/config.toml"):  # noqa: PTH110
+        return True
+    state = environment.get("XDG_STATE_HOME", "")
+    path = f"{state if state.startswith('/') else home + '/.local/state'}/tfmemtop/choices.json"
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            chosen = file.read(4096).replace(b" ", b"")
+    except OSError:
+        return False
+    return not all(part in chosen for part in (b'"scale":"auto"', b'"sort":"GPU"', b'"inverted":false'))
+
+
+def _paint(parent: int) -> None:
+    """Draw in this process, and end it: 0 if the picture is there, else 3."""
+    code = 3
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command's, which ends this process
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
+        from tfmemtop.first.paint import paint
+
+        code = 0 if paint(parent) else 3
+    except Exception:  # there will be a screen, with everything that is to be said
+        code = 3
+    finally:
+        os._exit(code)
+
+
+def _finished() -> bool:
+    """See to it that the painter has ended; whether it has drawn. Then there is none any more."""
+    global _painter
+    painter, _painter = _painter, 0
+    if not painter:
+        return False
+    # It holds the signal back while it draws, so that a picture is drawn whole or not at all.
+    os.kill(painter, signal.SIGTERM)
+    until = time.monotonic() + _ENDS_S
+    while True:
+        found, status = os.waitpid(painter, os.WNOHANG)
+        if found:
+            return os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0
+        if time.monotonic() > until:  # the terminal takes nothing, or the driver hangs
+            os.kill(painter, signal.SIGKILL)
+            return True
+        time.sleep(_LOOK_S)
+
+
+def _end_for(number: int, _: FrameType | None) -> None:
+    end()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+__all__ = ["begin", "end", "take_over"]
