@@ -11,6 +11,7 @@ from tests.agent.conftest import PYTHON
 from tests.probe.cached import TRAINING, Compiler, Recorded, Script
 from tests.probe.test_build import command
 from tfmemtop.events import Probe
+from tfmemtop.words.probe import probe_text
 
 # Well behaved in a trial, and the end of every script: as a library is that fits one process and not another.
 KILLER = """
@@ -42,7 +43,7 @@ def test_a_library_that_ended_a_training_ends_no_other(
     first = Recorded(tmp_path / "first", PYTHON, training, **compiler.variables)
     first.until(lambda _: False)
     assert first.end() == ("", f"None {int(signal.SIGSEGV)}")  # what the design gives up, once
-    assert "SIGSEGV" in first.probes()[-1].text and compiler.kept() == ["refused"]
+    assert "SIGSEGV" in probe_text(first.probes()[-1]) and compiler.kept() == ["refused"]
 
     second = Recorded(tmp_path / "second", PYTHON, training, **compiler.variables)
     second.until(lambda event: isinstance(event, Probe) and event.state == "failed")

@@ -22,6 +22,7 @@ from tfmemtop.events import (
     Stop,
 )
 from tfmemtop.recording import read
+from tfmemtop.words.probe import probe_text
 
 Script = Callable[[str], str]
 
@@ -83,7 +84,7 @@ def _is_large(growth: PoolGrowth) -> bool:
 async def test_what_is_not_wanted_is_not_built(engines: Engines, script: Script) -> None:
     screen = await engines.run(sys.executable, script(TRAINING), environment={**os.environ, **POOL}, probe=False)
     probe = await screen.until(Probe)
-    assert probe.state == "unavailable" and "--no-probe" in probe.text
+    assert probe.state == "unavailable" and "--no-probe" in probe_text(probe)
     assert (await screen.until(Allocator)).pool is None
 
 
@@ -108,7 +109,7 @@ cp {shlex.quote(str(library))} "$2"
         other = await engines.run(sys.executable, script(TRAINING), environment={**os.environ, **POOL})
     finally:
         del os.environ["CXX"]
-    assert "being built" in (await screen.until(Probe)).text
+    assert "being built" in probe_text(await screen.until(Probe))
     await screen.until(Allocator, lambda reading: bool(reading.pool))  # meanwhile it is read in place
     await screen.client.send(Input(text="\n"))
     await screen.until_shown("grown")

@@ -25,9 +25,6 @@ NO_ENGLISH = {
 }
 """Files of these rooms whose long strings are in another language."""
 
-NOT_YET = {"engine/sources/hooks.py", "engine/sources/probes.py"}
-"""Files of these rooms that still hold sentences. None may be added."""
-
 DECLARE_KEYS = ("Key", "Binding")
 """Constructors that declare a key. What it does is said where it is declared, as an argument of theirs."""
 
@@ -84,7 +81,7 @@ FILES = [path for room in ROOMS for path in (sorted((PACKAGE / room).rglob("*.py
 def test_no_sentence_outside_words(path: Path) -> None:
     raised = path.relative_to(PACKAGE).as_posix().startswith(RAISED_TOO)
     found = [f"{path.name}:{line}: {text!r}" for line, text in sentences(ast.parse(path.read_text()), raised=raised)]
-    if path.relative_to(PACKAGE).as_posix() in NOT_YET | NO_ENGLISH:
+    if path.relative_to(PACKAGE).as_posix() in NO_ENGLISH:
         assert found, "it has none any more: take it from the list"
     else:
         assert not found

@@ -38,14 +38,24 @@ class HookEnd(Event, tag="hook_end", frozen=True):
     dropped: Size = 0  # readings the agent could not send
 
 
+class HookTrouble(Enum):
+    """What is wrong with a hook; in brackets, which fields of :class:`HookError` belong to it."""
+
+    FAILED = "failed"  # a part of it, inside the script (text: the error)
+    UNREAD = "unread"  # it sent what cannot be read (text: why)
+    TOO_LONG = "too_long"  # it sent a longer packet than it may (count: bytes of the longest)
+
+
 class HookError(Event, tag="hook_error", frozen=True):
-    """Something of ours failed inside the script; the script went on."""
+    """Something of ours failed inside the script, or on the way from there; the script went on."""
 
     origin = Origin.HOOK
     keep = Newest(50)
 
     pid: Number
     text: Text
+    kind: HookTrouble = HookTrouble.FAILED
+    count: Size | None = None
 
 
 class Call(Enum):
@@ -182,13 +192,27 @@ class PoolGrowth(Event, tag="pool_growth", frozen=True):
     after: Size
 
 
+class ProbeNote(Enum):
+    """What the engine tells of a probe; in brackets, which fields of :class:`Probe` belong to it."""
+
+    LEFT_OUT = "left_out"  # the user wishes none
+    BEING_BUILT = "being_built"  # (detail: TensorFlow's version)
+    NOT_AGAIN = "not_again"  # it has ended another process
+    TO_BE_LOADED = "to_be_loaded"  # once TensorFlow has made its devices
+    ENDED_PROCESS = "ended_process"  # that loaded it (signal, if known; file: what says that it is not used again)
+    ENDED_PROCESS_UNMARKED = "ended_process_unmarked"  # likewise (signal; detail: why there is no such file)
+    NOT_IN_TIME = "not_in_time"  # not built (count: seconds)
+    NOT_BUILT = "not_built"  # (detail: the last thing that was said, if anything was)
+
+
 class Probe(Event, tag="probe", frozen=True):
     """By which way the pools of one process are looked into.
 
     How far the probe is, the native library for that: ``building``, ``built`` (it waits for TensorFlow's devices),
     ``loading`` (a process that ends now was ended by it), ``loaded`` (checked, and in use), ``unavailable`` (something
     is missing that ``remedy`` brings), ``failed``. Apart from it, what there is without the probe: ``direct`` (pools
-    are read in place) or ``public`` (only in use and peak are known, which TensorFlow's public API tells).
+    are read in place) or ``public`` (only in use and peak are known, which TensorFlow's public API tells). What else is
+    known is ``text``, as the hook or the build says it, or a ``note`` of the engine's, which ``words/probe.py`` says.
     """
 
     origin = Origin.HOOK
@@ -198,6 +222,11 @@ class Probe(Event, tag="probe", frozen=True):
     state: Literal["building", "built", "loading", "loaded", "unavailable", "failed", "direct", "public"]
     text: Text = ""
     remedy: Text = ""
+    note: ProbeNote | None = None
+    detail: Text = ""
+    file: Text = ""
+    signal: Number | None = None
+    count: Size | None = None
 
     @property
     def of_library(self) -> bool:

@@ -47,6 +47,8 @@ class NoticeKind(Enum):
     HOOK_TOO_OFTEN = "hook_too_often"  # about: the process
     HOOKS_WAIT = "hooks_wait"  # no file descriptor is left
     HOOK_FAILED = "hook_failed"  # about: the process; detail: the error
+    HOOK_UNREAD = "hook_unread"  # it sent what cannot be read; about: the process; detail: why
+    HOOK_TOO_LONG = "hook_too_long"  # it sent too long a packet; about: the process; count: bytes of the longest
     DUMPS_OFF = "dumps_off"  # detail: why TensorFlow cannot write down a pool that runs out
     DUMP_UNREAD = "dump_unread"  # detail: the file and the error
     FINDINGS_WITHOUT_WINDOWS = "findings_without_windows"  # none is opened for them any more; detail: the error

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import stat
 import tempfile
 import zlib
@@ -81,15 +82,18 @@ def whole(path: Path, digest: str) -> Library | None:
     return library if library and library.digest == digest and mine else None
 
 
-def refuse(path: Path, why: str) -> Path:
-    """See to it that the library at *path* is never handed out again; the file that says so, and *why*.
+def refuse(path: Path, number: "int | None") -> Path:
+    """See to it that the library at *path* is never handed out again; the file that says so.
+
+    It has ended the process that loaded it, by the signal *number*, ``None`` if nobody knows how.
 
     Raises:
         OSError: this cannot be written down.
     """
     mark = path.with_suffix(".refused")
     try:
-        mark.write_text(why + "\n")
+        how = "nobody knows how" if number is None else signal.Signals(number).name
+        mark.write_text(f"a process ended as it loaded it ({how})\n")
         _sync(mark)
     finally:
         path.unlink(missing_ok=True)

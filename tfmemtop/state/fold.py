@@ -3,7 +3,7 @@
 from typing import Literal
 
 from tfmemtop import events
-from tfmemtop.events import Level, NoticeKind
+from tfmemtop.events import HookTrouble, Level, NoticeKind
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state import fold_holders as fold_holders  # which has handlers too
 from tfmemtop.state import fold_memory as fold_memory  # likewise
@@ -270,10 +270,19 @@ def _hook_end(state: State, event: events.HookEnd) -> None:
             state.run.unread = state.run.unread or (event.reason == "lost" and bool(hooked.allocators))
 
 
+_HOOK_NOTICES = {
+    HookTrouble.FAILED: NoticeKind.HOOK_FAILED,
+    HookTrouble.UNREAD: NoticeKind.HOOK_UNREAD,
+    HookTrouble.TOO_LONG: NoticeKind.HOOK_TOO_LONG,
+}
+
+
 @folds(events.HookError)
 def _hook_error(state: State, event: events.HookError) -> None:
-    key, kind, level = f"hook-error-{event.pid}", NoticeKind.HOOK_FAILED, Level.WARNING
-    notice = events.Notice(t=event.t, key=key, level=level, kind=kind, detail=event.text, about=event.pid)
+    key, kind, level = f"hook-error-{event.pid}", _HOOK_NOTICES[event.kind], Level.WARNING
+    notice = events.Notice(
+        t=event.t, key=key, level=level, kind=kind, detail=event.text, about=event.pid, count=event.count
+    )
     _notice(state, notice)
 
 

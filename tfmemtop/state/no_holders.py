@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from tfmemtop.events import Probe
 from tfmemtop.state.holder_views import hooked_at, missing
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey
@@ -17,7 +18,7 @@ class Lacking(Enum):
     FORGOTTEN = auto()
     REFUSED = auto()  # the hook says why, in ``told``
     NOT_BFC = auto()
-    NO_PROBE = auto()  # ``told`` and ``remedy`` are what is known of that
+    NO_PROBE = auto()  # ``probe`` is what is known of that
     PROBE_COMING = auto()
     PROFILER = auto()
     NOT_ASKED = auto()  # windows open only when somebody asks for one
@@ -28,11 +29,11 @@ class Lacking(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NoHolders:
-    """Why a pool has no window; ``told`` is what the process itself says of it, ``remedy`` what would help."""
+    """Why a pool has no window; ``told`` is what the process itself says of it, ``probe`` what is told of the probe."""
 
     reason: Lacking
     told: str = ""
-    remedy: str = ""
+    probe: Probe | None = None
 
 
 def why_none(state: State, key: PoolKey | None) -> NoHolders:
@@ -48,7 +49,7 @@ def why_none(state: State, key: PoolKey | None) -> NoHolders:
         return NoHolders(Lacking.NOT_BFC)
     library = hooked.probe
     if library is not None and library.state in ("unavailable", "failed"):
-        return NoHolders(Lacking.NO_PROBE, library.text, library.remedy)
+        return NoHolders(Lacking.NO_PROBE, probe=library)
     if hooked.ended:
         return NoHolders(Lacking.ENDED_NOT_ASKED if only_asked(state) else Lacking.ENDED)
     if library is not None and library.state in _COMING:

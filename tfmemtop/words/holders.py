@@ -10,6 +10,7 @@ from tfmemtop.state.no_holders import Lacking, NoHolders
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import counted, spoken
 from tfmemtop.words.places import named_spot
+from tfmemtop.words.probe import probe_remedy, probe_text
 
 _KINDS = {
     Kind.VARIABLES: "variables",
@@ -126,7 +127,8 @@ def none_text(none: NoHolders) -> tuple[str, str]:
         return f"There is no window: {none.told}.", ""
     text = _LACKING[none.reason]
     if none.reason is Lacking.NO_PROBE:
-        return f"{text}{f': {none.told}' if none.told else ''}.", none.remedy
+        known = probe_text(none.probe) if none.probe else ""
+        return f"{text}{f': {known}' if known else ''}.", probe_remedy(none.probe) if none.probe else ""
     return text, _HELPS.get(none.reason, "")
 
 

@@ -2,6 +2,7 @@
 
 from tfmemtop.events import MemoryMap
 from tfmemtop.state.pool_views import Missing, NoMap
+from tfmemtop.words.probe import probe_remedy, probe_text
 
 _LIBRARY = "the probe, which reads pools from inside,"
 
@@ -24,7 +25,7 @@ def why_text(why: NoMap) -> str:
         case Missing.NO_LIBRARY:
             return _no_library(why)
         case Missing.PUBLIC_FIGURES_ONLY:
-            return why.without.text if why.without else ""
+            return probe_text(why.without) if why.without else ""
         case Missing.NOT_STARTED:
             return f"{_LIBRARY} is not in this process yet"
         case Missing.ENDED:
@@ -42,10 +43,10 @@ def refusal_text(event: MemoryMap) -> str:
 
 def remedy_text(why: NoMap) -> str:
     """What helps; empty where nothing is known to."""
-    return why.library.remedy if why.library else ""
+    return probe_remedy(why.library) if why.library else ""
 
 
 def _no_library(why: NoMap) -> str:
-    parts = [(why.library.text or _STATES.get(why.library.state, "")) if why.library else ""]
-    parts += [why.without.text] if why.without else []
+    parts = [(probe_text(why.library) or _STATES.get(why.library.state, "")) if why.library else ""]
+    parts += [probe_text(why.without)] if why.without else []
     return "; ".join(part for part in parts if part)

@@ -104,6 +104,15 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
         "a higher limit: ulimit -n",
     ),
     K.HOOK_FAILED: ("a part of the hook failed in process {about}; the script goes on: {detail}", ""),
+    K.HOOK_UNREAD: (
+        "a part of the hook failed in process {about}; the script goes on: the hook sent what cannot be read: {detail}",
+        "",
+    ),
+    K.HOOK_TOO_LONG: (
+        "a part of the hook failed in process {about}; the script goes on: the hook sent what cannot be read: "
+        "a packet is longer than {count} bytes",
+        "",
+    ),
     K.DUMPS_OFF: ("the state of a pool that runs out will be unknown: {detail}", ""),
     K.DUMP_UNREAD: ("the state of the pool that ran out is unknown: {detail}", ""),
     K.FINDINGS_WITHOUT_WINDOWS: ("no more windows of allocations are opened for findings: {detail}", ""),

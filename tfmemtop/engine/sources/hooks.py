@@ -16,6 +16,7 @@ from tfmemtop.events import (
     Hook,
     HookEnd,
     HookError,
+    HookTrouble,
     NoticeKind,
     OutOfMemory,
     PoolGrowth,
@@ -157,7 +158,7 @@ class Hooks:
                 self._close(connection)
                 return
             if flags & socket.MSG_TRUNC:
-                self._complain(connection, f"a packet is longer than {PACKET} bytes")
+                self._complain(connection, HookTrouble.TOO_LONG, count=PACKET)
             else:
                 self._take(connection, packet)
 
@@ -165,7 +166,7 @@ class Hooks:
         try:
             event = decode_from_hook(packet, connection.pid, self._stream.now())
         except Unreadable as error:
-            self._complain(connection, str(error))
+            self._complain(connection, HookTrouble.UNREAD, str(error))
             return
         if not self._may_tell(connection.pid, getattr(event, "device", None)):
             return
@@ -215,12 +216,10 @@ class Hooks:
         except OSError:
             return  # as in send()
 
-    def _complain(self, connection: _Connection, why: str) -> None:
+    def _complain(self, connection: _Connection, kind: HookTrouble, why: str = "", count: int | None = None) -> None:
         if not connection.complained:
             connection.complained = True
-            self._stream.publish(
-                HookError(t=self._stream.now(), pid=connection.pid, text=f"the hook sent what cannot be read: {why}")
-            )
+            self._stream.publish(HookError(t=self._stream.now(), pid=connection.pid, text=why, kind=kind, count=count))
 
     def _close(self, connection: _Connection) -> None:
         asyncio.get_running_loop().remove_reader(connection.sock)

@@ -5,17 +5,19 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from tfmemtop import boot
 from tfmemtop.engine.sources.beside import Beside
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, Hook, HookEnd, Probe, Run, RunEnd
+from tfmemtop.events import Event, Hook, HookEnd, Probe, ProbeNote, Run, RunEnd
 from tfmemtop.probe.build import Built
 from tfmemtop.probe.cache import refuse, whole
 
 _QUICK_S = 0.5  # a library that is there already is handed over before anybody needs to know
 _BUILD_S = 400.0
+_State = Literal["building", "built", "unavailable", "failed"]
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
 """What ends a process that runs into a library's fault, or does what it is forbidden."""
 
@@ -59,63 +61,63 @@ class Probes:
 
     def _provide(self, pid: int, tensorflow: tuple[str, str]) -> None:
         if not self._enabled:
-            text = "left out by --no-probe: pools are not known, only what is in use of them"
-            self._stream.publish(Probe(t=self._stream.now(), pid=pid, state="unavailable", text=text))
+            self._publish(pid, "unavailable", ProbeNote.LEFT_OUT)
             return
         self._waiting[pid] = tensorflow
         build = self._builds.get(tensorflow)
         if build is None or build.outdated:
             build = self._builds[tensorflow] = _Build(self._loop, tensorflow, self._deliver)
             self._sessions |= {build.pid}
-        if build.built is not None:
-            self._deliver(tensorflow, build.built)
+        if build.outcome is not None:
+            self._deliver(tensorflow, build.outcome)
         else:
             self._loop.call_later(_QUICK_S, self._say_building, pid, tensorflow)
 
     def _say_building(self, pid: int, tensorflow: tuple[str, str]) -> None:
         if self._waiting.get(pid) == tensorflow:
-            text = f"the probe for TensorFlow {tensorflow[1]} is being built, once, beside the script"
-            self._stream.publish(Probe(t=self._stream.now(), pid=pid, state="building", text=text))
+            self._publish(pid, "building", ProbeNote.BEING_BUILT, detail=tensorflow[1])
 
-    def _deliver(self, tensorflow: tuple[str, str], built: Built) -> None:
+    def _deliver(self, tensorflow: tuple[str, str], outcome: "_Outcome") -> None:
+        built = outcome.built
         for pid in [pid for pid, wanted in self._waiting.items() if wanted == tensorflow]:
             del self._waiting[pid]
             if built.digest in self._unfit:
-                text = "the probe is not used again: a process ended as it loaded it"
-                self._stream.publish(Probe(t=self._stream.now(), pid=pid, state="failed", text=text))
+                self._publish(pid, "failed", ProbeNote.NOT_AGAIN)
             elif built.state == "built":
                 self._loads.handed(pid, built)
                 self._hooks.send(pid, {"do": "load", "path": built.path, "checksum": built.checksum})
-                text = "the probe is built, and loaded once TensorFlow has made its devices"
-                self._stream.publish(Probe(t=self._stream.now(), pid=pid, state="built", text=text))
+                self._publish(pid, "built", ProbeNote.TO_BE_LOADED)
+            elif outcome.note is not None:
+                self._publish(pid, built.state, outcome.note, detail=outcome.detail, count=outcome.seconds)
             else:
                 self._stream.publish(
                     Probe(t=self._stream.now(), pid=pid, state=built.state, text=built.text, remedy=built.remedy)
                 )
 
-    def _condemn(self, pid: int, built: Built, how: str) -> None:
-        """A library has ended the process that loaded it: it is not used again."""
+    def _publish(self, pid: int, state: _State, note: ProbeNote, *, detail: str = "", count: int | None = None) -> None:
+        self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=state, note=note, detail=detail, count=count))
+
+    def _condemn(self, pid: int, built: Built, number: int | None) -> None:
+        """A library has ended the process that loaded it, by the signal *number* if known: it is not used again."""
         self._unfit.add(built.digest)
-        text, remedy = f"the process ended as it loaded the probe ({how}), which is not used again", ""
+        note, file, detail = ProbeNote.ENDED_PROCESS, "", ""
         try:
-            mark = refuse(Path(built.path), f"a process ended as it loaded it ({how})")
-            remedy = f"remove {mark} to have it tried again, or leave the probe out with --no-probe"
+            file = str(refuse(Path(built.path), number))
         except OSError as error:
-            text += f" by this session; the next would, since it cannot be written down: {error}"
-            remedy = "leave the probe out with --no-probe"
-        self._loop.call_soon(
-            self._stream.publish, Probe(t=self._stream.now(), pid=pid, state="failed", text=text, remedy=remedy)
-        )
+            note, detail = ProbeNote.ENDED_PROCESS_UNMARKED, str(error)
+        told = Probe(t=self._stream.now(), pid=pid, state="failed", note=note, file=file, detail=detail, signal=number)
+        self._loop.call_soon(self._stream.publish, told)
 
 
 class _Loads:
     """Which process loads which library, to find a library that ends its process.
 
-    *condemn* gets the process, what it was handed and how it ended. A hook says so before it loads a library and after
-    its first readings, some milliseconds later. How a process ended is known only of a run's first one.
+    *condemn* gets the process, what it was handed and the signal that ended it, if that is known. A hook says so before
+    it loads a library and after its first readings, some milliseconds later. How a process ended is known only of a
+    run's first one.
     """
 
-    def __init__(self, condemn: Callable[[int, Built, str], None]) -> None:
+    def __init__(self, condemn: Callable[[int, Built, int | None], None]) -> None:
         self._condemn = condemn
         self._handed: dict[int, Built] = {}  # by process
         self._loading: set[int] = set()
@@ -146,18 +148,27 @@ class _Loads:
         elif isinstance(event, RunEnd):
             doubted, self._doubted = self._doubted, None
             if doubted and event.signal in _FAULTS:
-                self._condemn(self._main, doubted, signal.Signals(event.signal).name)
+                self._condemn(self._main, doubted, event.signal)
 
     def close(self) -> None:
         """Stop: how the process ended will not be known."""
         if self._doubted:
-            self._condemn(self._main, self._doubted, "nobody knows how")
+            self._condemn(self._main, self._doubted, None)
 
     def _lost(self, pid: int, built: Built) -> None:
         if pid == self._main:
             self._doubted = built
         elif built.digest not in self._proven:
-            self._condemn(pid, built, "nobody knows how")
+            self._condemn(pid, built, None)
+
+
+class _Outcome(NamedTuple):
+    """What has come of a build; with a ``note`` where its process has not said it itself."""
+
+    built: Built
+    note: ProbeNote | None = None
+    detail: str = ""
+    seconds: int | None = None
 
 
 class _Build:
@@ -167,18 +178,18 @@ class _Build:
         self,
         loop: asyncio.AbstractEventLoop,
         tensorflow: tuple[str, str],
-        done: Callable[[tuple[str, str], Built], None],
+        done: Callable[[tuple[str, str], _Outcome], None],
     ) -> None:
         self._tensorflow = tensorflow
         self._done = done
-        self.built: Built | None = None
+        self.outcome: _Outcome | None = None
         self._process = Beside(loop, boot.command("tfmemtop.probe.build", *tensorflow), _BUILD_S, self._finish)
         self.pid = self._process.pid
 
     @property
     def outdated(self) -> bool:
         """Whether what was built is no longer as it was."""
-        built = self.built
+        built = self.outcome.built if self.outcome else None
         return built is not None and built.state == "built" and not whole(Path(built.path), built.digest)
 
     def let_go(self) -> None:
@@ -186,17 +197,17 @@ class _Build:
         self._process.let_go()
 
     def _finish(self, output: bytes | None) -> None:
-        late = f"the probe was not built within {_BUILD_S:.0f} s"
-        self.built = Built("failed", "", late) if output is None else _parse(output)
-        self._done(self._tensorflow, self.built)
+        late = _Outcome(Built("failed"), ProbeNote.NOT_IN_TIME, seconds=round(_BUILD_S))
+        self.outcome = late if output is None else _parse(output)
+        self._done(self._tensorflow, self.outcome)
 
 
-def _parse(output: bytes) -> Built:
-    lines = output.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+def _parse(output: bytes) -> _Outcome:
+    last = output.decode(errors="replace").strip().rpartition("\n")[2]
     try:
-        return Built(**json.loads(lines[-1]))
+        return _Outcome(Built(**json.loads(last)))
     except (ValueError, TypeError):
-        return Built("failed", "", f"the probe could not be built: {lines[-1]}")
+        return _Outcome(Built("failed"), ProbeNote.NOT_BUILT, last)
 
 
 def _has_gone(pid: int) -> bool:
