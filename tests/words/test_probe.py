@@ -3,7 +3,7 @@
 import pytest
 
 from tfmemtop.events import Probe, ProbeNote, decode_event
-from tfmemtop.state import State, fold
+from tfmemtop.state import State, apply
 from tfmemtop.words.notices import say
 from tfmemtop.words.probe import probe_remedy, probe_text
 
@@ -37,7 +37,7 @@ def test_a_recording_with_sentences_reads_as_it_did() -> None:
     ],
 )
 def test_what_is_wrong_with_a_hook_is_said(fields: bytes, said: str) -> None:
-    state = State()
-    fold(state, decode_event(b'{"type":"hook_error","t":1.0,"pid":7,' + fields + b"}"))
+    state, wrong = State(), "a part of the hook failed in process 7; the script goes on"
+    apply(state, decode_event(b'{"type":"hook_error","t":1.0,"pid":7,' + fields + b"}"))
     (notice,) = state.notices.values()
-    assert say(notice).text == f"a part of the hook failed in process 7; the script goes on: {said}"
+    assert say(notice).text == f"{wrong}: {said}"
