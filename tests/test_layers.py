@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "probe": {"boot", "agent.native", "agent.native_windows", "agent.trust"},
     "whatif": {"events", "probe", "units"},  # the recorded allocations, and the program that replays them
     "xla": {"events"},
-    "notebooks": {"__init__", "boot"},
+    "notebooks": {"__init__", "boot", "words.magic"},  # what the magic says in a kernel that cannot ask
     "demo": set(),
     # drawn before anything else is loaded: it takes no more than it draws with
     "first": {"programs", "ui.draw.layout", "units"},

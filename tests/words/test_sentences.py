@@ -11,22 +11,56 @@ PACKAGE = Path(__file__).parents[2] / "tfmemtop"
 
 _SIZES = ("limits.py", "settings.py", "units.py")
 
-ROOMS = ("doctor", "engine", "events", "fit", "metrics", "reports", "rules", "session", "state", "ui", *_SIZES)
+ROOMS = (
+    *("cluster", "doctor", "engine", "events", "fit", "metrics", "notebooks", "reports", "rules", "session", "state"),
+    *("commands", "ui", "whatif", *_SIZES),
+)
 """Rooms that hold no sentence. Add a room once it has none."""
 
-RAISED_TOO = ("fit/", "session/", "ui/", *_SIZES)
+RAISED_TOO = ("cluster/", "commands/", "fit/", "notebooks/", "session/", "ui/", *_SIZES)
 """Rooms and files whose errors reach the user, so that these hold no sentence either."""
 
 NO_ENGLISH = {
     "doctor/interpreter.py",  # a program for the command's Python
     "engine/sources/outside/programs.py",  # programs for another Python
     "metrics/dashboard.py",  # queries in PromQL
+    "cluster/queries.py",  # PromQL
+    "notebooks/python.py",  # a program for another Python
+    "commands/shells.py",  # programs for shells
     "ui/draw/picture.py",  # SVG
 }
 """Files of these rooms whose long strings are in another language."""
 
+NOT_YET = {
+    "commands/attach.py",
+    "commands/cluster.py",
+    "commands/compare.py",
+    "commands/configuration.py",
+    "commands/convert.py",
+    "commands/demo.py",
+    "commands/fit.py",
+    "commands/fit_largest.py",
+    "commands/fit_tries.py",
+    "commands/help.py",
+    "commands/known_sessions.py",
+    "commands/launching.py",
+    "commands/limits.py",
+    "commands/live.py",
+    "commands/parser.py",
+    "commands/record.py",
+    "commands/recorded.py",
+    "commands/replay.py",
+    "commands/saying.py",
+    "commands/screen.py",
+    "commands/values.py",
+}
+"""Files of these rooms that still hold sentences. None may be added."""
+
 DECLARE_KEYS = ("Key", "Binding")
 """Constructors that declare a key. What it does is said where it is declared, as an argument of theirs."""
+
+DECLARE_OPTIONS = ("add_argument", "add_argument_group")
+"""Methods that declare an option of a command, or a group of them. Likewise; argparse makes the help of them."""
 
 _WORD = re.compile(r"[A-Za-z'’-]+[.,;:!?]?")
 
@@ -37,8 +71,8 @@ MOST_WORDS = 2
 def sentences(tree: ast.Module, *, raised: bool = False) -> Iterator[tuple[int, str]]:
     """Line and text of each string of three words and more that the program could show.
 
-    Docstrings are left out, what a key's declaration says of it, style sheets, and what an error says unless *raised*:
-    in most of these rooms it is for programmers.
+    Docstrings are left out, what the declaration of a key or an option says of it, style sheets, and what an error says
+    unless *raised*: in the other rooms it is for programmers.
     """
     left_out = {
         id(part) for node in _not_shown(tree) if not (raised and isinstance(node, ast.Raise)) for part in ast.walk(node)
@@ -63,15 +97,21 @@ SHEETS = ("CSS", "DEFAULT_CSS")
 
 
 def _not_shown(tree: ast.Module) -> Iterator[ast.AST]:
-    """Docstrings of modules, classes, functions and constants, declarations of keys, style sheets, raised errors."""
+    """Docstrings of modules, classes, functions and constants, declarations, style sheets, raised errors."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in DECLARE_KEYS:
+        if isinstance(node, ast.Call) and _declares(node.func):
             arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-            yield from (argument for argument in arguments if isinstance(argument, ast.Constant))
+            yield from (argument for argument in arguments if isinstance(argument, ast.Constant | ast.JoinedStr))
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in SHEETS:
             yield node.value
         if isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             yield node
+
+
+def _declares(function: ast.expr) -> bool:
+    if isinstance(function, ast.Name):
+        return function.id in DECLARE_KEYS
+    return isinstance(function, ast.Attribute) and function.attr in DECLARE_OPTIONS
 
 
 FILES = [path for room in ROOMS for path in (sorted((PACKAGE / room).rglob("*.py")) or [PACKAGE / room])]
@@ -81,7 +121,7 @@ FILES = [path for room in ROOMS for path in (sorted((PACKAGE / room).rglob("*.py
 def test_no_sentence_outside_words(path: Path) -> None:
     raised = path.relative_to(PACKAGE).as_posix().startswith(RAISED_TOO)
     found = [f"{path.name}:{line}: {text!r}" for line, text in sentences(ast.parse(path.read_text()), raised=raised)]
-    if path.relative_to(PACKAGE).as_posix() in NO_ENGLISH:
+    if path.relative_to(PACKAGE).as_posix() in NO_ENGLISH | NOT_YET:
         assert found, "it has none any more: take it from the list"
     else:
         assert not found
@@ -102,6 +142,9 @@ def test_no_sentence_outside_words(path: Path) -> None:
         ('Binding("n", "next", description="the next match")', 0),
         ('Binding("n", "next", say("the next match"))', 1),
         ('Option("n", "the next match")', 1),
+        ('parser.add_argument("--gpus", help="the GPUs to see")', 0),
+        ('parser.add_argument("--gpus", help=gpus("the GPUs to see"))', 1),
+        ('parser.add_argument_group("for the run").add_argument("--n", help=f"how many tries, {most}")', 0),
         ('CSS = "Screen { layout: vertical; color: red; }"', 0),
         ('x: "dict[int, tuple[float, bool]]"', 0),
     ],

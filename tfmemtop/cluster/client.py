@@ -53,6 +53,10 @@ class NoAnswer(Exception):
         self.trouble, self.detail = trouble, detail[:_LONGEST_ERROR]
 
 
+class NotAnAddress(ValueError):
+    """There is no such address. What was given may hold a password: the error does not repeat it."""
+
+
 @dataclass(frozen=True)
 class Address:
     """Where a server is. ``authorization`` is a header's value, and is never shown."""
@@ -65,11 +69,12 @@ class Address:
         """The address *text*, with or without ``USER:PASSWORD@``, a bearer *token*, or a *login* ``USER:PASSWORD``.
 
         Raises:
-            ValueError: it is no address of a web server.
+            NotAnAddress: it is no address of a web server, or no header may have the characters of the token or login.
+            ValueError: likewise, of the port.
         """
         parts = urlsplit(text if "://" in text else f"http://{text}")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError("no address of a web server")
+            raise NotAnAddress
         parts.port  # noqa: B018 (raises where it is no number)
         host = parts.netloc.rpartition("@")[2]
         if parts.username is not None and not login:
@@ -78,7 +83,7 @@ class Address:
         if login and not token:
             header = "Basic " + base64.b64encode(login.encode()).decode()
         if not header.isprintable() or not header.isascii():
-            raise ValueError("a token with characters that no header may have")
+            raise NotAnAddress
         return cls(urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")), header)
 
 

@@ -102,7 +102,10 @@ def _install(arguments: Arguments) -> None:
         raise Refusal(words.unfit(unfit.why, unfit.python, unfit.detail)) from None
     folder = kernelspec.folder_under(arguments.prefix) if arguments.prefix else kernelspec.user_folder()
     name, title = arguments.name or _NAME, arguments.display_name or _TITLE
-    path = kernelspec.write(folder, name, title, found, _options(arguments))
+    try:
+        path = kernelspec.write(folder, name, title, found, _options(arguments))
+    except kernelspec.NotOurs as error:
+        raise Refusal(words.not_ours(error.filename), 1) from None
     tell([words.installed(title, str(path)), words.AFTER_INSTALLING])
 
 

@@ -4,6 +4,7 @@ Where they lie is Jupyter's convention (``jupyter --paths``), which is followed 
 another environment than tfmemtop.
 """
 
+import errno
 import json
 import os
 import re
@@ -19,6 +20,10 @@ from tfmemtop.notebooks.python import Python
 _MARK = "tfmemtop"  # of the metadata of ours
 _ENV = "/usr/bin/env"  # becomes the program that it is given
 _NAME = re.compile(r"[A-Za-z0-9._-]+")  # as Jupyter allows
+
+
+class NotOurs(FileExistsError):
+    """A kernelspec of that name is there, in the folder ``filename``, and is not of tfmemtop."""
 
 
 class Kernelspec(NamedTuple):
@@ -57,13 +62,13 @@ def write(folder: Path, name: str, display_name: str, python: Python, options: S
     the first word is ``env``, and the metadata say which Python it is that the kernels run in, as VS Code writes them.
 
     Raises:
-        FileExistsError: there is one of that name that is not ours.
+        NotOurs: there is one of that name that is not ours.
         OSError: it cannot be written.
     """
     place = folder / name
     path = place / "kernel.json"
     if path.exists() and _read(place) is None:
-        raise FileExistsError(None, "a kernelspec of this name is there, and is not tfmemtop's", str(place))
+        raise NotOurs(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
     argv = python.kernel["argv"]
     spec = python.kernel | {
         "argv": [_ENV, *boot.command("tfmemtop.cli", "kernel", "start", *options, "--"), *argv],

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tfmemtop import boot
+from tfmemtop.words.magic import CURVES, LIMIT, NO_PICTURE, OUT_OF_MEMORY, TIME, UNWATCHED, not_asked
 
 _SOCKET = "TFMEMTOP_SOCKET"
 _PATIENCE_S = 120.0
@@ -30,10 +31,7 @@ def memtop(line: str) -> None:
 def _ask() -> Any:
     socket = os.environ.get(_SOCKET)
     if not socket:
-        return _nothing(
-            "tfmemtop does not watch this kernel. Add one that it watches: tfmemtop kernel install. "
-            'Then change the notebook\'s kernel to "Python (tfmemtop)".'
-        )
+        return _nothing(UNWATCHED)
     session = Path(socket).parent.name
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     try:
@@ -48,10 +46,10 @@ def _ask() -> Any:
         )
         return json.loads(done.stdout)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return _nothing(f"tfmemtop cannot be asked: {error}")
+        return _nothing(not_asked(error))
     except ValueError:
         last = done.stderr.strip().splitlines()[-1:]
-        return _nothing(f"tfmemtop cannot be asked: {last[0] if last else 'it said nothing'}")
+        return _nothing(not_asked(last[0] if last else ""))
 
 
 def _nothing(error: str) -> dict[str, Any]:
@@ -63,21 +61,21 @@ def _draw(told: Any) -> None:
         from IPython.display import Image, display
         from matplotlib.figure import Figure
     except ImportError:
-        sys.stdout.write("With matplotlib in this environment, the session is drawn here.\n")
+        sys.stdout.write(NO_PICTURE + "\n")
         return
     # Not pyplot, which would choose the user's backend.
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     axes = figure.add_subplot()
-    for name, label in (("total", "process total"), ("pool", "pool"), ("in_use", "in use")):
+    for name, label in CURVES:
         at, sizes = _known(told[name], told["width_s"])
         if at:
             axes.plot(at, sizes, label=label, drawstyle="steps-post", linewidth=1.2)
     highest = max(size for size in told["in_use"] if size is not None)
     if told["limit"] and told["limit"] < 4 * highest:
-        axes.axhline(told["limit"] / _MIB, label="limit", linestyle="--", linewidth=1, color="gray")
+        axes.axhline(told["limit"] / _MIB, label=LIMIT, linestyle="--", linewidth=1, color="gray")
     for place, second in enumerate(told["ran_out_s"]):
-        axes.axvline(second, label="" if place else "out of memory", linestyle=":", color="red")
-    axes.set_xlabel("seconds since the kernel's start")
+        axes.axvline(second, label="" if place else OUT_OF_MEMORY, linestyle=":", color="red")
+    axes.set_xlabel(TIME)
     axes.set_ylabel("MiB")
     axes.set_ylim(bottom=0)
     axes.legend(loc="upper left", fontsize="small")

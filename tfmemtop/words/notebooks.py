@@ -57,3 +57,8 @@ def kernel_alone(reason: str) -> str:
 def no_kernel(python: str, reason: str) -> str:
     """The kernel's Python cannot be started."""
     return f"the kernel cannot be started: {python}: {reason}"
+
+
+def not_ours(folder: str) -> str:
+    """A kernelspec of that name was there before."""
+    return f"{folder}: a kernelspec of this name is there, and is not tfmemtop's"

@@ -1,0 +1,19 @@
+"""What ``%memtop`` says in a notebook of itself. A kernel loads it, so it imports nothing."""
+
+UNWATCHED = (
+    "tfmemtop does not watch this kernel. Add one that it watches: tfmemtop kernel install. "
+    'Then change the notebook\'s kernel to "Python (tfmemtop)".'
+)
+NO_PICTURE = "With matplotlib in this environment, the session is drawn here."
+
+CURVES = (("total", "process total"), ("pool", "pool"), ("in_use", "in use"))
+"""The curves of the picture, the highest first: the key in what is told, and the name."""
+
+LIMIT = "limit"
+OUT_OF_MEMORY = "out of memory"
+TIME = "seconds since the kernel's start"
+
+
+def not_asked(reason: object) -> str:
+    """The session could not be asked; *reason* is empty if nothing is known."""
+    return f"tfmemtop cannot be asked: {reason or 'it said nothing'}"
