@@ -149,7 +149,7 @@ def test_what_is_printed_is_ascii_and_never_fails(
         timeout=PATIENCE_S,
     )
     printed = done.stdout + done.stderr
-    assert done.returncode in (0, 1, 2)
+    assert done.returncode in (0, 1, 2, 3)  # 3: fit, of a script that makes no pool
     assert printed.isascii() and b"Traceback" not in printed and b"UnicodeEncodeError" not in printed, printed
 
 
