@@ -35,6 +35,7 @@ from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import InjectionState, OutsideState
 from tfmemtop.options import Refusal
 from tfmemtop.units import format_duration
+from tfmemtop.words import usage
 from tfmemtop.words.injection import refusal
 from tfmemtop.words.outside import say_outside
 
@@ -57,7 +58,7 @@ class Arguments(ScreenArguments):
         given = {"--inject": self.inject, "--record": self.record, "--no-record": self.no_record}
         given["--interval"] = self.interval != type(self).interval
         if self.pid is None and (flag := next((flag for flag, value in given.items() if value), None)):
-            raise Refusal(f"{flag} needs the number of a process; for example: tfmemtop attach {flag} … 4242")
+            raise Refusal(usage.needs_process(flag))
 
 
 def declare(parser: Parser) -> None:
@@ -104,10 +105,10 @@ def _process(pid: int, arguments: Arguments) -> int:
     look.close()
     # What the process itself may change is waited for on the screen; the rest is said at once.
     if about.state is OutsideState.GONE:
-        raise Refusal(f"there is no process {pid}", 1)
+        raise Refusal(usage.no_process(pid), 1)
     if not about.state.may_change:
         said = say_outside(about.state, about.detail, pid, about.tensorflow)
-        raise Refusal(f"process {pid} cannot be read: {said.line}", 1)
+        raise Refusal(usage.process_unread(pid, said.line), 1)
     if arguments.inject and (found := _unfit(pid)) is not None:
         raise Refusal(refusal(pid, *found), 1)
     columns, rows = script_terminal_size()
@@ -159,7 +160,7 @@ def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
         Refusal: no session fits, or several do. Those are first listed on stderr.
     """
     if not found:
-        raise Refusal("no session is running; start one: tfmemtop -- COMMAND…")
+        raise Refusal(usage.NO_SESSION)
     if name is None:
         return next(filter(_is_running, reversed(found)), found[-1])
     exact = [session for session in found if session.id == name]
@@ -169,10 +170,7 @@ def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
     shown = fitting or found
     _list(shown)
     example = next(filter(_is_running, shown), shown[0])
-    problem = (
-        f"no session is called {name!r}" if not fitting else f"there are several sessions that begin with {name!r}"
-    )
-    raise Refusal(f"{problem}; choose one: tfmemtop attach {example.id}")
+    raise Refusal(usage.choose_session(name, example.id, several=bool(fitting)))
 
 
 def _is_running(session: SessionInfo) -> bool:

@@ -23,6 +23,7 @@ from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.commands.screen import terminal_size
 from tfmemtop.options import Refusal
 from tfmemtop.reports.cluster import as_json, table
+from tfmemtop.words import usage
 from tfmemtop.words.cluster import clocks_apart, counted, no_answer, nothing_of
 
 _LARGEST_SECRET = 16_384
@@ -41,9 +42,9 @@ class Arguments(ScreenArguments):
 
     def check(self) -> None:
         if self.json and not self.once:
-            raise Refusal("cluster --json needs --once")
+            raise Refusal(usage.JSON_NEEDS_ONCE)
         if self.token_file and self.login_file:
-            raise Refusal("give --token-file or --login-file, not both")
+            raise Refusal(usage.TOKEN_AND_LOGIN)
 
 
 def declare(parser: Parser) -> None:
@@ -84,7 +85,7 @@ def run(arguments: Arguments) -> int:
     client = Client(_address(arguments))
     if arguments.once:
         return _once(client, arguments)
-    terminal_size("use tfmemtop cluster --once")
+    terminal_size(usage.INSTEAD_OF_CLUSTER)
     asking = Asking(client, arguments.job)
     asking.begin()  # before the import that takes longest
     from tfmemtop.ui.main import run_cluster
@@ -92,19 +93,19 @@ def run(arguments: Arguments) -> int:
     options = arguments.ui_options(dict(os.environ))
     outcome = run_cluster(asking, options, job=arguments.job, interval_s=arguments.refresh)
     if outcome.trouble:
-        say(f"the screen has failed: {outcome.trouble}")
+        say(usage.screen_failed(outcome.trouble))
     return outcome.exit_code
 
 
 def _address(arguments: Arguments) -> Address:
     token, login = (_secret(path) if path else "" for path in (arguments.token_file, arguments.login_file))
     if login and ":" not in login:
-        raise Refusal(f"{arguments.login_file}: there is no USER:PASSWORD in it")
+        raise Refusal(usage.no_login(str(arguments.login_file)))
     try:
         return Address.of(arguments.prometheus, token=token, login=login)
     except ValueError:
         # The address may hold a password: it is not repeated.
-        raise Refusal("--prometheus: that is no address such as http://monitor:9090") from None
+        raise Refusal(usage.NO_SERVER) from None
 
 
 def _secret(path: Path) -> str:
@@ -113,8 +114,8 @@ def _secret(path: Path) -> str:
         with path.open("rb") as file:
             text = file.read(_LARGEST_SECRET).decode()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise Refusal(f"{path} cannot be read: {reason}") from None
+        reason = error.strerror or str(error) if isinstance(error, OSError) else usage.NO_TEXT
+        raise Refusal(usage.unreadable(str(path), reason)) from None
     line = text.partition("\n")[0].strip()
     if not line:
         raise Refusal(f"{path} is empty")

@@ -33,6 +33,7 @@ from tfmemtop.state.holder_choice import chosen
 from tfmemtop.state.holder_views import Listed, listed
 from tfmemtop.state.holders import By
 from tfmemtop.state.ranks import Rank
+from tfmemtop.words import usage
 
 
 class Arguments(Parsed):
@@ -93,7 +94,7 @@ def _ranks(names: Sequence[str]) -> list[Rank]:
         same_job = one is not None and other is not None and one.job == other.job
         return ranks if same_job and ranks[0].number != ranks[1].number else []
     if len(ranks) < 2:
-        raise Refusal("fewer than two of the recordings can be compared")
+        raise Refusal(usage.TOO_FEW_RANKS)
     return _newest(ranks)
 
 
@@ -108,7 +109,7 @@ def _rank(name: str, *, needed: bool) -> Rank | None:
     except Refusal as refusal:
         if needed:
             raise
-        say(f"{refusal}; it is left out")
+        say(usage.left_out(str(refusal)))
         return None
     session = state.session
     hooked = [process.hooked.hello.tensorflow for process in state.processes.values() if process.hooked]
@@ -132,7 +133,7 @@ def _newest(ranks: list[Rank]) -> list[Rank]:
         before = newest.get(key)
         if before is not None:
             older, rank = sorted((before, rank), key=lambda each: each.started)
-            say(f"{older.name} is left out: {rank.name} is a newer start of the same rank")
+            say(usage.older_start(older.name, rank.name))
         newest[key] = rank
     return sorted(newest.values(), key=lambda rank: (rank.number is None, rank.number or 0))
 
@@ -159,7 +160,7 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
         return _run_of(str(started_before[-1])), _run_of(path)
     other = next((other.path for _, other in recorded()[1:]), None) if name is None else None
     if other is None:
-        raise Refusal(f"{path} holds {len(state.runs) or 'no'} run: name a second file to compare with")
+        raise Refusal(usage.too_few_runs(path, len(state.runs)))
     return _run_of(str(other)), _run_of(path)
 
 

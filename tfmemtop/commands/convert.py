@@ -20,6 +20,7 @@ from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Event
 from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, Writer, left_out, read
+from tfmemtop.words import usage
 
 
 class Arguments(Parsed):
@@ -45,7 +46,7 @@ def run(arguments: Arguments) -> int:
     path = recording_of(arguments.file)
     with suppress(OSError):
         if path.samefile(arguments.output):
-            raise Refusal(f"{path} cannot be written while it is read: name another file")
+            raise Refusal(usage.written_while_read(str(path)))
     try:
         recording = read(path)
         with closing(Writer(arguments.output)) as writer:

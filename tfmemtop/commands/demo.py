@@ -30,6 +30,7 @@ from tfmemtop.commands.screen import script_terminal_size
 from tfmemtop.engine.start import start
 from tfmemtop.options import Refusal
 from tfmemtop.settings import Settings
+from tfmemtop.words import usage
 
 _SCRIPT = Path(__file__).parents[1] / "demo" / "train.py"
 _POOL = 2 << 30  # bytes, about three times what the training needs: a smaller limit can be tried
@@ -61,7 +62,7 @@ def run(arguments: Arguments) -> int:
         Refusal: TensorFlow is not installed, or there is no screen to show it on.
     """
     if find_spec("tensorflow") is None:
-        raise Refusal("the demo needs TensorFlow: pip install 'tfmemtop[demo]'")
+        raise Refusal(usage.NO_TENSORFLOW)
     size = script_terminal_size()
     arguments.record, remarks = file_for(arguments.record)
     launch = make_launch(arguments, [sys.executable, str(_SCRIPT)], _settings(arguments), *size)

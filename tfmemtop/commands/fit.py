@@ -36,6 +36,7 @@ from tfmemtop.fit.search import Tried
 from tfmemtop.fit.stopped import Stopped, Why
 from tfmemtop.fit.watch import Goal
 from tfmemtop.options import Refusal
+from tfmemtop.words import usage
 from tfmemtop.words.fit import advice, conclusion, limit_words, outcome, stopped_words, table
 from tfmemtop.words.not_sought import not_sought
 from tfmemtop.words.starting import start_text
@@ -57,9 +58,9 @@ class Arguments(RunArguments):
 
     def check(self) -> None:
         if self.seconds is not None and self.steps is not None:
-            raise Refusal("give --seconds or --steps, not both")
+            raise Refusal(usage.SECONDS_AND_STEPS)
         if self.value is not None and self.smallest is not None:
-            raise Refusal("--from is a limit to search from: with --largest, --to gives the limit of every try")
+            raise Refusal(usage.FROM_AND_LARGEST)
 
     @property
     def wanted(self) -> Wanted | None:
@@ -71,9 +72,9 @@ class Arguments(RunArguments):
         if self.value is None:
             return None
         if (wanted := parse_wanted(self.value)) is None:
-            raise Refusal(f"--largest {self.value}: give a name and a range of whole numbers, such as batch=1..4096")
+            raise Refusal(usage.no_range(self.value))
         if not wanted.is_in(self.command):
-            raise Refusal(f"--largest {self.value}: the command has no {{{wanted.name}}} in which to put the value")
+            raise Refusal(usage.no_place(self.value, wanted.name))
         return wanted
 
     @property
@@ -175,7 +176,7 @@ def run(arguments: Arguments) -> int:
     if plan.on_gpu or arguments.largest is not None or wanted is None:
         search: FitLargest | _Fit = _Fit(plan, launch) if wanted is None else FitLargest(wanted, plan, launch)
     else:
-        raise Refusal("without a GPU, --largest needs --to: the size of the CPU's pool in which the value shall fit")
+        raise Refusal(usage.LARGEST_NEEDS_TO)
     path = output_folder() / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
     output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
@@ -215,7 +216,7 @@ def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
         }
         tell_json(msgspec.json.format(msgspec.json.encode(told)))
         return
-    kept = [f"What the script printed in these tries: {path}"]
+    kept = [usage.printed_in(str(path))]
     suggested = advice(fit.plan.suggested(search), arguments.command)
     tell_blocks(table(search.tried) if search.tried else [], said, suggested, kept)
 

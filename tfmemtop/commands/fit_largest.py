@@ -17,6 +17,7 @@ from tfmemtop.events import Allocator, Event
 from tfmemtop.fit.largest import LargestSearch, Prediction, TriedValue, Wanted
 from tfmemtop.fit.plan import Plan
 from tfmemtop.whatif.expected import LONGEST_S, WORKER, Expectations, answered
+from tfmemtop.words import usage
 from tfmemtop.words.fit import outcome, stopped_words
 from tfmemtop.words.fit_largest import conclusion, table, value_words
 
@@ -116,7 +117,7 @@ def tell_largest(fit: FitLargest, path: Path, as_json: bool) -> None:
         }
         tell_json(msgspec.json.format(msgspec.json.encode(told)))
         return
-    kept = [f"What the script printed in these tries: {path}"]
+    kept = [usage.printed_in(str(path))]
     tell_blocks(table(search.wanted.name, search.tried) if search.tried else [], said, kept)
 
 

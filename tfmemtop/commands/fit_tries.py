@@ -14,6 +14,7 @@ from tfmemtop.fit.search import Tried
 from tfmemtop.fit.stopped import Stopped, Why
 from tfmemtop.fit.watch import Watch
 from tfmemtop.tensorflow_text import tells_exhaustion
+from tfmemtop.words import usage
 from tfmemtop.words.fit import result
 
 _WIDTH = 96
@@ -71,7 +72,7 @@ class Trying:
 
     def heading(self, done: int, words: str) -> str:
         """The name of the try after *done* others; *words* say what is tried."""
-        return f"try {done + 1} of at most {self.plan.tries}: {words}"
+        return usage.try_heading(done + 1, self.plan.tries, words)
 
 
 def tell_blocks(table: list[str], sentences: list[str], *more: list[str]) -> None:

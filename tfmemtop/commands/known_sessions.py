@@ -8,6 +8,7 @@ from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings
 from tfmemtop.options import Refusal
 from tfmemtop.recording import Recording, RecordingError, read
 from tfmemtop.state.outcome import TOLD_BY, Outcome, SessionFigures, outcome
+from tfmemtop.words import usage
 
 
 def going() -> list[SessionInfo]:
@@ -19,7 +20,7 @@ def going() -> list[SessionInfo]:
     try:
         return sessions()
     except OSError as error:
-        raise Refusal(f"cannot look for sessions: {error}") from error
+        raise Refusal(usage.unsearchable(error)) from error
 
 
 def recorded() -> list[tuple[str, Recording]]:
@@ -84,12 +85,12 @@ def recording_of(name: str | None) -> Path:
     if name is None:
         newest = next(iter(recorded()), None)
         if newest is None:
-            raise Refusal("no session has been recorded yet; start one: tfmemtop -- COMMAND…")
+            raise Refusal(usage.NONE_RECORDED)
         return newest[1].path
     if Path(name).exists() or not name.isalnum():
         return Path(name)
     kept = kept_recordings()
     found = [kept[name]] if name in kept else [path for each, path in kept.items() if each.startswith(name)]
     if len(found) > 1:
-        raise Refusal(f"{len(found)} sessions begin with {name!r}; tfmemtop ls lists them")
+        raise Refusal(usage.begin_alike(len(found), name))
     return found[0] if found else Path(name)

@@ -17,6 +17,7 @@ from tfmemtop.filenames import named
 from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.options import Refusal
 from tfmemtop.settings import Settings
+from tfmemtop.words import usage
 from tfmemtop.words.notices import say_kind
 from tfmemtop.words.ranks import naming
 
@@ -67,11 +68,11 @@ def export_of(arguments: RunArguments, cwd: str) -> Export | None:
     """
     if arguments.metrics is None:
         if arguments.metrics_sd is not None:
-            raise Refusal("--metrics-sd needs --metrics; for example: --metrics 0 --metrics-sd tfmemtop.json")
+            raise Refusal(usage.METRICS_SD_ALONE)
         if arguments.metrics_file is None:
             return None
     elif arguments.metrics[1] == 0 and arguments.metrics_sd is None:
-        raise Refusal("--metrics 0 takes any free port: --metrics-sd FILE has to tell Prometheus which")
+        raise Refusal(usage.METRICS_ANY_PORT)
     address, port = arguments.metrics or ("127.0.0.1", None)
 
     def path(pattern: Path | None) -> str | None:

@@ -6,6 +6,7 @@ from tfmemtop.commands.arguments import RunArguments
 from tfmemtop.limits import Machine, Whole, parse_limit
 from tfmemtop.options import Refusal
 from tfmemtop.settings import Settings, carry
+from tfmemtop.words import usage
 from tfmemtop.words.unusable import unusable
 
 
@@ -19,7 +20,7 @@ def resolve(arguments: RunArguments, machine: Machine) -> Settings:
     """
     settings = arguments.settings
     if not machine.uuids and arguments.memory_limit is not None and arguments.cpu_pool is not None:
-        raise Refusal("without a GPU, --memory-limit sets the size of the CPU pool: give it or --cpu-pool, not both")
+        raise Refusal(usage.CPU_POOL_TWICE)
     try:
         carry(settings, machine.uuids)
         return msgspec.structs.replace(
@@ -44,7 +45,7 @@ def bounds(
     least = _size("--from", smallest, whole)
     most = _size("--to", largest, whole)
     if least is not None and most is not None and least > most:
-        raise Refusal(f"--from {smallest} is more than --to {largest}")
+        raise Refusal(usage.bounds_crossed(smallest, largest))
     return least, most, whole.size
 
 

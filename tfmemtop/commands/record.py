@@ -30,8 +30,9 @@ from tfmemtop.options import Refusal
 from tfmemtop.placement import placement
 from tfmemtop.recording import RecordingError, left_out, read
 from tfmemtop.reports.summary import summarise
+from tfmemtop.words import usage
 from tfmemtop.words.endings import ending
-from tfmemtop.words.failure import describe
+from tfmemtop.words.failure import no_summary
 from tfmemtop.words.notices import say_kind
 from tfmemtop.words.ranks import of_rank
 from tfmemtop.words.starting import start_text
@@ -110,5 +111,5 @@ def report(path: Path, end: RunEnd, trouble: str | None, readings: int) -> list[
         # Such as /dev/null, of which nothing is read back; or the disk was full from the start.
         lines = [ending(end.ending)]
     except Exception as error:  # the run's exit code counts more
-        lines = [ending(end.ending), f"the summary cannot be made: {describe(error)}"]
-    return [*lines, f"the recording is not complete: {trouble}" if trouble else f"recorded in {path}"]
+        lines = [ending(end.ending), no_summary(error)]
+    return [*lines, usage.incomplete(trouble) if trouble else f"recorded in {path}"]

@@ -11,6 +11,7 @@ from tfmemtop.recording import Recording, RecordingError, left_out, read
 from tfmemtop.recording.outline import STRETCH_S
 from tfmemtop.rules.run_review import LOOK_S
 from tfmemtop.state import State, apply
+from tfmemtop.words import usage
 
 _LONG_S = 3600.0
 _WHOLE_S = 300.0
@@ -75,4 +76,4 @@ def fold(path: str, number: int | None = None) -> State:
 
 def no_run(path: str, number: int | None) -> Refusal:
     """The recording *path* contains no run, or none with that *number*."""
-    return Refusal(f"{path} holds no run" + ("" if number is None else f" {number}"))
+    return Refusal(usage.no_run(path, number))

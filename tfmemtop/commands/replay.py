@@ -16,6 +16,7 @@ from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import terminal_size
 from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, read
+from tfmemtop.words import usage
 
 
 class Arguments(ScreenArguments):
@@ -47,5 +48,5 @@ def run(arguments: Arguments) -> int:
     except RecordingError as error:
         raise Refusal(str(error)) from error
     if outcome.trouble:
-        say(f"the screen has failed: {outcome.trouble}")
+        say(usage.screen_failed(outcome.trouble))
     return outcome.exit_code

@@ -5,32 +5,28 @@ import sys
 
 from tfmemtop.options import Refusal
 from tfmemtop.ui.draw.layout import first_size
+from tfmemtop.words import usage
 
 SMALLEST = (40, 12)
 """The smallest terminal, in columns and rows, on which the screen is of use."""
 
-_INSTEAD = "use tfmemtop record -- COMMAND…, or tfmemtop --once"
 
-
-def terminal_size(instead: str = _INSTEAD) -> tuple[int, int]:
+def terminal_size(instead: str = usage.INSTEAD) -> tuple[int, int]:
     """Columns and rows of the terminal that the screen will be drawn on; *instead* is what a refusal advises.
 
     Raises:
         Refusal: there is none, it cannot be drawn on, or it is too small.
     """
-    for stream, name in ((sys.stdin, "standard input"), (sys.stdout, "standard output")):
+    for stream, name in ((sys.stdin, "input"), (sys.stdout, "output")):
         if stream is None or stream.closed or not stream.isatty():
-            raise Refusal(f"{name} is not a terminal: {instead}")
+            raise Refusal(usage.no_terminal(name, instead))
     if os.environ.get("TERM", "dumb") in ("dumb", ""):
-        raise Refusal(f"the terminal cannot be drawn on (TERM is dumb or not set): {instead}")
+        raise Refusal(usage.cannot_draw(instead))
     columns, rows = os.get_terminal_size(sys.stdout.fileno())
     if columns == 0 or rows == 0:  # the terminal does not know its size, for example a serial line
         return 80, 24
     if columns < SMALLEST[0] or rows < SMALLEST[1]:
-        raise Refusal(
-            f"the terminal has {columns}×{rows} cells; the screen needs {SMALLEST[0]}×{SMALLEST[1]}: "
-            f"make it larger, or {instead}"
-        )
+        raise Refusal(usage.too_small((columns, rows), SMALLEST, instead))
     return columns, rows
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tfmemtop.filenames import check
+from tfmemtop.words import option_values as words
 from tfmemtop.words.ranks import unknown_field
 
 
@@ -15,10 +16,10 @@ def gpus(text: str) -> tuple[int, ...]:
         return ()
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise ArgumentTypeError(f"{text!r} is not a list of GPUs such as 0,2; give numbers as nvidia-smi shows them")
+        raise ArgumentTypeError(words.no_gpu_list(text))
     found = tuple(map(int, parts))
     if len(set(found)) < len(found):
-        raise ArgumentTypeError(f"{text!r} names a GPU twice")
+        raise ArgumentTypeError(words.gpu_twice(text))
     return found
 
 
@@ -31,7 +32,7 @@ def seconds(least: float, most: float) -> Callable[[str], float]:
         except ValueError:
             found = math.nan
         if not least <= found <= most:
-            raise ArgumentTypeError(f"{text!r} is not a number of seconds from {least:g} to {most:g}")
+            raise ArgumentTypeError(words.no_seconds(text, least, most))
         return found
 
     return read
@@ -42,7 +43,7 @@ def count(most: int) -> Callable[[str], int]:
 
     def read(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 12 and 1 <= int(text) <= most):
-            raise ArgumentTypeError(f"{text!r} is not a whole number from 1 to {most}")
+            raise ArgumentTypeError(words.no_count(text, most))
         return int(text)
 
     return read
@@ -51,7 +52,7 @@ def count(most: int) -> Callable[[str], int]:
 def file(text: str) -> Path:
     """The name of a file to write."""
     if not text:
-        raise ArgumentTypeError("the file's name is empty")
+        raise ArgumentTypeError(words.NO_FILE_NAME)
     return Path(text)
 
 
@@ -59,20 +60,20 @@ def address(text: str) -> tuple[str, int]:
     """``9400`` or ``0.0.0.0:9400`` or ``[::1]:9400`` as an address and a port; the machine's own if none is given."""
     host, colon, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port[:6]) <= 65_535):
-        raise ArgumentTypeError(f"{text!r} is not a port such as 9400, or an address and a port such as 0.0.0.0:9400")
+        raise ArgumentTypeError(words.no_port(text))
     if colon and not host:
-        raise ArgumentTypeError(f"{text!r} has no address; 0.0.0.0:{port} is every address of this machine")
+        raise ArgumentTypeError(words.no_address(text, port))
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise ArgumentTypeError(f"{text!r}: an address with colons needs brackets, as in [::1]:9400")
+        raise ArgumentTypeError(words.no_brackets(text))
     return host or "127.0.0.1", int(port)
 
 
 def prom_file(text: str) -> Path:
     """The name of a file for node_exporter, which reads only those that end in ``.prom``."""
     if not text.endswith(".prom"):
-        raise ArgumentTypeError(f"{text!r} does not end in .prom; node_exporter reads no other file")
+        raise ArgumentTypeError(words.no_prom_file(text))
     return file_of_a_rank(text)
 
 

@@ -1,0 +1,149 @@
+"""Why a command cannot do what it was asked to, and what it says beside its results. Pure."""
+
+# Options that contradict each other.
+
+CPU_POOL_TWICE = "without a GPU, --memory-limit sets the size of the CPU pool: give it or --cpu-pool, not both"
+METRICS_SD_ALONE = "--metrics-sd needs --metrics; for example: --metrics 0 --metrics-sd tfmemtop.json"
+METRICS_ANY_PORT = "--metrics 0 takes any free port: --metrics-sd FILE has to tell Prometheus which"
+JSON_NEEDS_ONCE = "cluster --json needs --once"
+TOKEN_AND_LOGIN = "give --token-file or --login-file, not both"
+SECONDS_AND_STEPS = "give --seconds or --steps, not both"
+FROM_AND_LARGEST = "--from is a limit to search from: with --largest, --to gives the limit of every try"
+LARGEST_NEEDS_TO = "without a GPU, --largest needs --to: the size of the CPU's pool in which the value shall fit"
+
+
+def bounds_crossed(smallest: str | None, largest: str | None) -> str:
+    """The smallest limit to try is above the largest."""
+    return f"--from {smallest} is more than --to {largest}"
+
+
+def no_range(text: str) -> str:
+    """What ``--largest`` was given is no name with a range."""
+    return f"--largest {text}: give a name and a range of whole numbers, such as batch=1..4096"
+
+
+def no_place(text: str, name: str) -> str:
+    """The command has no place for the value of ``--largest``."""
+    return f"--largest {text}: the command has no {{{name}}} in which to put the value"
+
+
+# The terminal.
+
+INSTEAD = "use tfmemtop record -- COMMAND…, or tfmemtop --once"
+INSTEAD_OF_CLUSTER = "use tfmemtop cluster --once"
+
+
+def no_terminal(stream: str, instead: str) -> str:
+    """A stream is no terminal; *instead* is what to do."""
+    return f"standard {stream} is not a terminal: {instead}"
+
+
+def cannot_draw(instead: str) -> str:
+    """The terminal has no cursor that could be moved."""
+    return f"the terminal cannot be drawn on (TERM is dumb or not set): {instead}"
+
+
+def too_small(size: tuple[int, int], least: tuple[int, int], instead: str) -> str:
+    """The terminal has fewer columns and rows than the screen needs."""
+    has, needs = (f"{columns}×{rows}" for columns, rows in (size, least))
+    return f"the terminal has {has} cells; the screen needs {needs}: make it larger, or {instead}"
+
+
+def screen_failed(trouble: str) -> str:
+    """Said once the terminal is back."""
+    return f"the screen has failed: {trouble}"
+
+
+# Sessions and recordings.
+
+NO_SESSION = "no session is running; start one: tfmemtop -- COMMAND…"
+NONE_RECORDED = "no session has been recorded yet; start one: tfmemtop -- COMMAND…"
+TOO_FEW_RANKS = "fewer than two of the recordings can be compared"
+NO_TENSORFLOW = "the demo needs TensorFlow: pip install 'tfmemtop[demo]'"
+
+
+def unsearchable(error: OSError) -> str:
+    """The folder of the sessions cannot be read."""
+    return f"cannot look for sessions: {error}"
+
+
+def begin_alike(count: int, name: str) -> str:
+    """Several recorded sessions begin with *name*."""
+    return f"{count} sessions begin with {name!r}; tfmemtop ls lists them"
+
+
+def choose_session(name: str | None, example: str, *, several: bool) -> str:
+    """No running session is called *name*, or *several* begin so."""
+    problem = f"there are several sessions that begin with {name!r}" if several else f"no session is called {name!r}"
+    return f"{problem}; choose one: tfmemtop attach {example}"
+
+
+def no_process(pid: int) -> str:
+    """There is no such process."""
+    return f"there is no process {pid}"
+
+
+def process_unread(pid: int, why: str) -> str:
+    """It cannot be read from outside."""
+    return f"process {pid} cannot be read: {why}"
+
+
+def needs_process(flag: str) -> str:
+    """An option has a meaning for a process only."""
+    return f"{flag} needs the number of a process; for example: tfmemtop attach {flag} … 4242"
+
+
+def no_run(path: str, number: int | None) -> str:
+    """A recording has no run, or none of that number."""
+    return f"{path} holds no run" + ("" if number is None else f" {number}")
+
+
+def too_few_runs(path: str, count: int) -> str:
+    """There is nothing to compare the recording with."""
+    return f"{path} holds {count or 'no'} run: name a second file to compare with"
+
+
+def left_out(why: str) -> str:
+    """A recording that cannot be compared."""
+    return f"{why}; it is left out"
+
+
+def older_start(older: str, newer: str) -> str:
+    """Of a rank that was started again, the newest start is compared."""
+    return f"{older} is left out: {newer} is a newer start of the same rank"
+
+
+def written_while_read(path: str) -> str:
+    """A recording would be converted into its own file."""
+    return f"{path} cannot be written while it is read: name another file"
+
+
+def incomplete(trouble: str) -> str:
+    """The recording broke off."""
+    return f"the recording is not complete: {trouble}"
+
+
+def printed_in(path: str) -> str:
+    """Where the output of all tries is."""
+    return f"What the script printed in these tries: {path}"
+
+
+def try_heading(number: int, most: int, what: str) -> str:
+    """Which try it is, and of what."""
+    return f"try {number} of at most {most}: {what}"
+
+
+# Prometheus.
+
+NO_SERVER = "--prometheus: that is no address such as http://monitor:9090"
+NO_TEXT = "it is no text"
+
+
+def no_login(path: str) -> str:
+    """The file has no user and password."""
+    return f"{path}: there is no USER:PASSWORD in it"
+
+
+def unreadable(path: str, reason: str) -> str:
+    """A file cannot be read."""
+    return f"{path} cannot be read: {reason}"
