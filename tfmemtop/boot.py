@@ -15,6 +15,9 @@ from importlib.machinery import PathFinder
 IGNORED = "TFMEMTOP_IGNORED"
 """The variable in which the shell script ``tfmemtop`` hands over what was ignored before Python started."""
 
+KEEPER = "pty-keeper"
+"""What the process that holds the script's terminal calls itself, in ``/proc/PID/cmdline`` too."""
+
 _NEEDED = ("msgspec", "psutil", "pynvml", "pyte", "textual")
 _PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}  # always, from its start
 

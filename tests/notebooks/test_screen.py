@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,13 @@ def test_a_screen_in_a_terminal_goes_on_with_the_kernel_that_was_restarted(jupyt
         terminal.expect("ipykernel_launcher")
         notebook.restart()
         second = notebook.session()
-        until(lambda: all(each.id != first.id for each in sessions()))  # its engine stays while a screen shows it
+
+        def gone() -> bool:
+            with suppress(pexpect.TIMEOUT):  # what is drawn is read: a full terminal would hold the screen up
+                terminal.read_nonblocking(1 << 16, 0)
+            return all(each.id != first.id for each in sessions())
+
+        until(gone)  # its engine stays while a screen shows it
         terminal.send("q")
         terminal.expect(f"still running as {second.id}")
         terminal.expect(pexpect.EOF)

@@ -18,12 +18,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NoReturn
 
+from tfmemtop.boot import KEEPER
 from tfmemtop.engine.process.daemon import detach, rename
 from tfmemtop.engine.process.kept_output import KeptOutput
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.words.keeping import farewell
-
-NAME = "pty-keeper"
 
 _PACE_S = 0.5
 _READ = 16 * 1024
@@ -62,7 +61,7 @@ def _keep(engine: int, terminal: PseudoTerminal, line: int) -> NoReturn:
         with suppress(OSError):  # some real-time signals are the C library's own
             signal.signal(number, signal.SIG_IGN)
     detach(os.devnull)
-    rename(NAME)
+    rename(KEEPER)
     # From now on only the script and the engine hold the terminal's other end, so that a hang-up can be seen.
     os.close(terminal.slave)
     _, status = os.waitpid(engine, 0)

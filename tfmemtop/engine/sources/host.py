@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import psutil
 
+from tfmemtop.boot import KEEPER
 from tfmemtop.engine.sources import cgroup, hook_absence
 from tfmemtop.engine.sources.procfs import Stat, all_pids, carries, read_command, read_stat, since_boot
 from tfmemtop.events import HookAbsence, Process, ProcessReading, ProcessReadings
@@ -156,6 +157,8 @@ class Host:
             of_run = (run or None) if pid in (self._adopted, self._member) else of_run
             if of_run is None and self._mark and stat.started >= self._since and carries(pid, self._mark):
                 of_run = run or None
+            if of_run is not None and read_command(pid)[:1] == [KEEPER]:
+                of_run = None  # that of another session, such as of a kernel under a Jupyter which is watched
             if of_run is None and pid not in wanted:
                 self._foreign.add(pid)
                 continue
