@@ -77,11 +77,11 @@ def basis(view: Predicted) -> Iterator[str]:
     of_all = "" if share is None else f", {_percent(share)} of the allocations so far"
     yield f"It rests on {seen}{of_all}, replayed in TensorFlow's own allocator."
     if replayed.lost:
-        yield f"{counted(replayed.lost, 'event')} could not be recorded: all figures are lower than they should be."
+        yield f"{counted(replayed.lost, 'event')} could not be recorded. This makes the replayed figures too low."
     if replayed.before >= LATE * replayed.requested > 0:
         yield (
             f"The recording began late: {format_bytes(replayed.before)} were in use by then. How the pool came to hold "
-            "them is not known, so that all figures are upper bounds, as a rule."
+            "them is not known. As a rule this makes the replayed figures too high."
         )
     if view.outgrown:
         yield from _beyond(view)
