@@ -10,7 +10,7 @@ _TEXTS = {
     ProbeNote.TO_BE_LOADED: "the probe is built, and loaded once TensorFlow has made its devices",
     ProbeNote.ENDED_PROCESS: "the process ended as it loaded the probe ({how}), which is not used again",
     ProbeNote.ENDED_PROCESS_UNMARKED: "the process ended as it loaded the probe ({how}), which is not used again by "
-    "this session; the next would, since it cannot be written down: {detail}",
+    "this session; the next session tries it again, as this could not be written down: {detail}",
     ProbeNote.NOT_IN_TIME: "the probe was not built within {count} s",
     ProbeNote.NOT_BUILT: "the probe could not be built: {detail}",
 }
