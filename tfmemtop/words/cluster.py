@@ -68,7 +68,7 @@ def at_length(row: Row, wrong: Wrong) -> str:
         case Kind.SILENT:
             return _silent(wrong)
         case Kind.UNREAD:
-            return "This rank has loaded TensorFlow, but none of its memory has been read: it uses none, or cannot be read."
+            return "This rank has loaded TensorFlow, but none of its memory was read: it uses none, or cannot be read."
         case Kind.NO_TENSORFLOW:
             return "No TensorFlow has been seen in this rank: it has not loaded TensorFlow yet, or never does."
     if wrong.silence is Silence.ENDED:
