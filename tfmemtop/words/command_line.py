@@ -100,7 +100,7 @@ def _meant(closest: str) -> str:
 
 def file_too_large(path: str, most: int) -> str:
     """It has more than *most* KiB."""
-    return f"{path}: larger than {most} KiB"
+    return f"{path}: the file is larger than {most} KiB"
 
 
 def no_configured_option(path: str, name: str) -> str:

@@ -101,7 +101,7 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
     K.HOOK_TOO_OFTEN: ("process {about} connects too often as a hook and was refused", ""),
     K.HOOKS_WAIT: (
         "no file descriptor is left for the hooks of more processes; they are read once others have ended",
-        "a higher limit: ulimit -n",
+        "raise the limit: ulimit -n",
     ),
     K.HOOK_FAILED: ("a part of the hook failed in process {about}; the script goes on: {detail}", ""),
     K.HOOK_UNREAD: (

@@ -3,7 +3,7 @@
 
 def own_error(described: str) -> str:
     """tfmemtop itself has failed, in a way that nobody expected."""
-    return f"{described}: tfmemtop has failed; this is an error of its own"
+    return f"{described}: tfmemtop has failed; this is an error in tfmemtop itself"
 
 
 # Options that contradict each other.
@@ -169,8 +169,8 @@ def try_heading(number: int, most: int, what: str) -> str:
 
 # Prometheus.
 
-NO_SERVER = "--prometheus: that is no address such as http://monitor:9090"
-NO_TEXT = "it is no text"
+NO_SERVER = "--prometheus needs an address such as http://monitor:9090"
+NO_TEXT = "it is not text"
 
 
 def no_login(path: str) -> str:
