@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "engine.process.unstarted",
         "notebooks.python",  # why one is unfit
         "session.not_chosen",  # why the next run cannot be so
+        "recording.errors",  # what is wrong with one
         "filenames",  # what was made of a name
         "placement",
         "ending",
