@@ -37,7 +37,7 @@ from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.options import Refusal
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words.ranks import waits_for_script
-from tfmemtop.words.starting import start_text
+from tfmemtop.words.starting import HELD_BY_DRIVER, start_text
 
 if TYPE_CHECKING:
     from tfmemtop.engine.process.group_signal import StepListener
@@ -107,7 +107,11 @@ def _watch(launch: Launch, arguments: ScreenArguments) -> int:
         from tfmemtop.engine.inside import EngineInside
 
     engine = EngineInside(launch)
-    return show(engine.start, arguments, end=engine.end)
+    try:
+        return show(engine.start, arguments, end=engine.end)
+    finally:
+        if engine.held():
+            say(HELD_BY_DRIVER)
 
 
 def show(

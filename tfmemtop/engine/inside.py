@@ -7,6 +7,7 @@ elsewhere: the same engine serves the same socket, so other screens find it, and
 
 import asyncio
 import threading
+import time
 from concurrent.futures import Future
 from typing import Any
 
@@ -23,6 +24,8 @@ from tfmemtop.words.failure import describe as in_words
 
 _ENDS_S = 5.0
 """How long the screen's process waits for it to end."""
+_SURE_S, _LOOK_S = 1.0, 0.02
+"""For how long the driver's call is looked at, which takes some milliseconds where the driver answers."""
 
 
 class EngineInside:
@@ -53,6 +56,18 @@ class EngineInside:
                 pass  # it has ended
         if self._thread.ident is not None:
             self._thread.join(_ENDS_S)
+
+    def held(self) -> bool:
+        """Once it has ended: whether this process cannot end yet, because the kernel keeps it in a call to the driver.
+
+        No program can help that. An engine in a process of its own would be left behind so in the screen's place.
+        """
+        until = time.monotonic() + _SURE_S
+        while self._engine is not None and self._engine.watch.readings.held:
+            if time.monotonic() > until:
+                return True
+            time.sleep(_LOOK_S)
+        return False
 
     def _run(self) -> None:
         folder: SessionFolder | None = None

@@ -6,6 +6,8 @@ from concurrent.futures import Executor, Future
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
+from tfmemtop.engine.sources.procfs import read_stat
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -48,6 +50,15 @@ class OwnThread(Executor):
                 if job is not None:
                     job[0].cancel()
         self._jobs.put(None)
+
+    @property
+    def held(self) -> bool:
+        """Whether the thread is in a call of the kernel's that nothing interrupts. A process ends only after that."""
+        thread = self._thread
+        if thread is None or thread.native_id is None or not thread.is_alive():
+            return False
+        stat = read_stat(thread.native_id)
+        return stat is not None and stat.state == "D"
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

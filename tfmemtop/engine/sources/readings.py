@@ -107,6 +107,11 @@ class Readings:
         self._driver_thread.shutdown(cancel_futures=True)
         self._host_thread.shutdown(cancel_futures=True)
 
+    @property
+    def held(self) -> bool:
+        """Whether this process cannot end yet, because the kernel keeps it in a call to the driver."""
+        return self._driver_thread.held
+
     def _take(self, event: Event) -> None:
         self._foreign.take(event)
         if isinstance(event, Run):
