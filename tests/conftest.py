@@ -3,7 +3,6 @@
 import gc
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.building import start
 from tfmemtop.words import failure
 
 # The same examples each time, and no failure because the machine was busy. ``--hypothesis-profile=default`` searches.
@@ -36,16 +36,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-_BUILD = """
-from importlib.metadata import version
-from importlib.util import find_spec
-from pathlib import Path
-from tfmemtop.probe.build import PROBE, REPLAY, build
-for product in (PROBE, REPLAY):
-    build(Path(find_spec("tensorflow").origin).parent, version("tensorflow").replace("rc", "-rc"), product)
-"""
-
-
 @pytest.fixture(scope="session", autouse=True)
 def built_meanwhile(request: pytest.FixtureRequest, cache: Path) -> Iterator[None]:
     """What nearly all tests of TensorFlow load is built beside the first of them, at the tests' own priority.
@@ -58,7 +48,7 @@ def built_meanwhile(request: pytest.FixtureRequest, cache: Path) -> Iterator[Non
     )
     building = None
     if wanted and os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
-        building = subprocess.Popen([sys.executable, "-c", _BUILD], stdout=subprocess.DEVNULL)
+        building = start(cache, "probe", "replay")
     yield
     if building is not None:
         building.wait()

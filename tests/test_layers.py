@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "engine.process.unstarted",
         "notebooks.python",  # why one is unfit
         "session.not_chosen",  # why the next run cannot be so
+        "recording.errors",  # what is wrong with one
         "filenames",  # what was made of a name
         "placement",
         "ending",
@@ -116,7 +117,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
         *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard", "cluster"),
     },
-    "cli": {"commands", "options", "charset", "words.failure"},
+    "cli": {"commands", "options", "charset", "words.failure", "words.usage"},
     "boot": {"first.begin"},
     "__main__": {"boot"},
     "__init__": {"notebooks.magic"},  # %load_ext tfmemtop

@@ -13,6 +13,7 @@ from tfmemtop.commands.parser import parse
 from tfmemtop.commands.saying import let_go_of_stdout, open_all_three, say
 from tfmemtop.options import Refusal
 from tfmemtop.words.failure import describe
+from tfmemtop.words.usage import own_error
 
 INTERRUPTED = 130
 
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except Exception as error:
         let_go_of_stdout()
-        say(f"{describe(error)}: tfmemtop has failed; this is an error of its own")
+        say(own_error(describe(error)))
         return 1
 
 

@@ -170,9 +170,10 @@ def both(monitor: Monitor, *arguments: str, **more: str) -> tuple[Outcome, Outco
 
 
 def steady(text: str) -> str:
-    """*text* without the clock, thread and address in each line of TensorFlow's own log."""
+    """*text* without what is chance in the lines of TensorFlow's log, and in Python's warning about forks."""
     text = re.sub(r"(?m)^([IWEF])\d{4} \d\d:\d\d:[\d.]+ +\d+ ", r"\1 ", text)
     text = re.sub(r"(?m)^\d{4}-\d\d-\d\d [\d:.]+: ", "", text)
+    text = re.sub(r"\(pid=\d+\) is multi-threaded", "(pid=1) is multi-threaded", text)
     return re.sub(r"0x[0-9a-f]+", "0x", text)
 
 

@@ -153,7 +153,7 @@ def test_no_thread_to_be_had(monitor: Monitor, script: Script) -> None:
     source = """
 import signal, threading
 import tensorflow as tf
-threading.stack_size(1 << 46)
+threading.stack_size(1 << 47)  # all that a process can address, so that no kernel grants it
 print(tf.Variable(1.0).numpy(), signal.pthread_sigmask(signal.SIG_BLOCK, ()))
 """
     done = run(monitor, script(source))

@@ -68,9 +68,9 @@ REFUSED = b'{"status":"error","errorType":"bad_data","error":"invalid parameter"
     [
         (answering(401), Trouble.WHO_ARE_YOU, "it refuses the user, password or token (HTTP 401)"),
         (answering(403), Trouble.WHO_ARE_YOU, "it refuses the user, password or token (HTTP 403)"),
-        (answering(404, b"<html>"), Trouble.NOT_PROMETHEUS, "what answers there is not Prometheus"),
-        (answering(200, b"<html>hello"), Trouble.NOT_PROMETHEUS, "what answers there is not Prometheus"),
-        (answering(200, b'{"status": "ok"}'), Trouble.NOT_PROMETHEUS, "what answers there is not Prometheus"),
+        (answering(404, b"<html>"), Trouble.NOT_PROMETHEUS, "the server at that address is not Prometheus"),
+        (answering(200, b"<html>hello"), Trouble.NOT_PROMETHEUS, "the server at that address is not Prometheus"),
+        (answering(200, b'{"status": "ok"}'), Trouble.NOT_PROMETHEUS, "the server at that address is not Prometheus"),
         (answering(302, Location="http://elsewhere/x"), Trouble.ELSEWHERE, "it redirects to elsewhere/x"),
         (answering(503, b"busy"), Trouble.OVERLOADED, "it has no room for the query now (HTTP 503)"),
         (answering(422, REFUSED), Trouble.QUERY_REFUSED, "it refuses the query: invalid parameter"),

@@ -67,7 +67,7 @@ def test_a_rank_its_exporter_and_the_death_of_each(tmp_path: Path) -> None:
     ):
         asking = Asking(Client(Address.of(server.url)), "77")
         # Prometheus may have read the page while the first figures were still to come.
-        (found,) = until(asking, lambda rows: bool(rows) and bool(rows[0].row.user) and rows[0].row.limit is not None)
+        (found,) = until(asking, lambda rows: bool(rows) and bool(rows[0].row.user) and (rows[0].row.in_use or 0) > MIB)
         row = found.row
         assert (row.job, row.rank, row.gpu, row.device) == ("77", "3", "", "CPU:0")
         assert row.in_use is not None and 200 * MIB <= row.in_use < 300 * MIB

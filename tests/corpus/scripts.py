@@ -14,25 +14,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.building import start
 from tests.corpus import running
 from tests.corpus.box import Box
-from tests.corpus.script import Script, py
+from tests.corpus.script import Script
 from tests.corpus.tables import SCRIPTS
-from tests.corpus.trial import Trial, attempt, summary, warm
-
-WARM = py(
-    "warm",
-    "builds the library that looks into pools, once for all scripts",
-    """
-import os, time
-import tensorflow as tf
-tf.zeros([8]).numpy()
-until = time.monotonic() + 40
-while time.monotonic() < until and os.environ["XDG_CACHE_HOME"] + "/" not in open("/proc/self/maps").read():
-    time.sleep(0.1)
-""",
-    tensorflow=True,
-)
+from tests.corpus.trial import Trial, attempt, summary
 
 
 def chosen(names: list[str], quick: bool) -> list[Script]:
@@ -59,7 +46,8 @@ def play(scripts: list[Script], *, with_live: bool, cache: Path | None = None) -
     trials = []
     try:
         if any(script.tensorflow for script in scripts):
-            warm(WARM, box)
+            # A builder that an engine started could outlast a script.
+            start(cache, "probe").wait()
         for script in scripts:
             trial = attempt(script, box, with_live=with_live)
             trials.append(trial)

@@ -78,11 +78,6 @@ def attempt(script: Script, box: Box, *, with_live: bool) -> Trial:
     return trial
 
 
-def warm(script: Script, box: Box) -> None:
-    """Run *script*, recorded, for what it leaves in the cache."""
-    _run(script, box, (*TFMEMTOP, "record", "-o", str(box.recording), "--"), _LIMIT_TENSORFLOW_S, None)
-
-
 def _run(script: Script, box: Box, ours: tuple[str, ...], limit_s: float, like: Outcome | None) -> Outcome:
     box.prepare(script)
     box.recording.unlink(missing_ok=True)

@@ -108,7 +108,7 @@ async def test_what_does_not_fit_is_no_map_and_is_told_once(desk: Desk, changes:
     wrong = msgspec.structs.replace(TOLD, **changes)
     assert not desk.told(wrong, 19)
     (missing,) = desk.told(wrong, 19)
-    assert missing.missing and refusal_text(missing).endswith(f"without the probe makes no map: {missing.missing}")
+    assert missing.missing and refusal_text(missing).endswith(f"no map could be made of it: {missing.missing}")
     assert len(desk.told(TOLD)) == 2
 
 

@@ -118,9 +118,9 @@ CASES = {
     "16 cards": Case("16 cards", ["GPU 0 ", "GPU 15 "], ["15  NVIDIA H100"]),
     "nonsense": Case(
         "nonsense",
-        ["— of 80.0 GiB", "the driver reports what cannot be"],
+        ["— of 80.0 GiB", "the driver reports impossible figures"],
         [
-            "GPU 0: the driver reports what cannot be, so it is not shown: used 18446744073709551615, free",
+            "GPU 0: the driver reports impossible figures, which are not shown: used 18446744073709551615, free",
             "—  80.0G     —       —      —     —",
         ],
         nowhere=("900.0G", "65535W", "-3%", "90.0G"),
@@ -128,7 +128,7 @@ CASES = {
     "nonsense, more used and free than there is": Case(
         "nonsense, more used and free than there is",
         ["70.0 of 80.0 GiB"],
-        ["GPU 0: the driver reports what cannot be, so it is not shown: free"],
+        ["GPU 0: the driver reports impossible figures, which are not shown: free"],
     ),
     "nonsense, a card of no size that can be": Case(
         "nonsense, a card of no size that can be", ["1.0 GiB of —"], ["0  NVIDIA H100 80GB HBM3  1.0G  1.0G      —"]

@@ -1,10 +1,16 @@
 """What is recorded of every session: all that is new, while there is room; and each new peak to the end."""
 
+import asyncio
 from itertools import pairwise
+from pathlib import Path
 
 from tests import streams as s
 from tfmemtop import events as ev
+from tfmemtop.engine.stream.recorder import Recorder
+from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import SAME_AGAIN_S, Thinner
+from tfmemtop.recording import RecordingError, Trouble, Writer
+from tfmemtop.words.notices import say
 
 MIB = 2**20
 
@@ -58,3 +64,16 @@ def test_a_flood_of_output_is_cut_and_says_how_much() -> None:
     assert 256 * 1024 < told < 1_000_000
     assert told + sum(event.skipped for event in found) == 10_000 * 10_000 + len("Traceback")
     assert found[-1].text == "Traceback"
+
+
+async def test_one_that_has_grown_too_large_ends_and_a_notice_says_at_which_size(tmp_path: Path) -> None:
+    stream, told = Stream(), asyncio.get_running_loop().create_future()
+    stream.listen(lambda event: told.set_result(event) if isinstance(event, ev.Notice) else None)
+    recorder = Recorder(stream, Writer(tmp_path / "run.jsonl"), Thinner(MIB))
+    recorder.begin()
+    for n in range(30):
+        stream.publish(ev.OutOfMemory(t=n, pid=7, message="x" * 40_000))
+    notice = await asyncio.wait_for(told, 10.0)
+    assert say(notice).text == "this session is no longer recorded: its recording has grown to 1 MiB"
+    assert isinstance(recorder.trouble, RecordingError) and recorder.trouble.trouble is Trouble.TOO_LARGE
+    recorder.close()

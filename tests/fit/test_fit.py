@@ -79,7 +79,7 @@ def test_steps_are_counted_and_the_largest_limit_is_tried_first() -> None:
     [
         ("exit 3", "the script does not pass without a limit either (ended with exit code 3)"),
         ("kill -SEGV $$", "the script does not pass without a limit either (ended by SIGSEGV)"),
-        ("exit 0", "the try with no limit proves nothing. TensorFlow was not seen to use CPU memory."),
+        ("exit 0", "the try with no limit proves nothing. tfmemtop did not see TensorFlow use CPU memory."),
     ],
 )
 def test_nothing_found_is_1_or_3_and_says_why(script: str, said: str) -> None:

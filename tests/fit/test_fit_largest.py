@@ -51,7 +51,7 @@ def test_tries_without_a_pool_give_no_number(tmp_path: Path, monkeypatch: pytest
     assert (done.returncode, found["value"], found["no_effect"]) == (3, None, True)
     assert [(one["passed"], one["result"]) for one in found["tries"]] == [(False, "unused")]
     said = " ".join(found["sentences"])
-    assert "the try with n=64 proves nothing. TensorFlow was not seen to use CPU memory." in said
+    assert "the try with n=64 proves nothing. tfmemtop did not see TensorFlow use CPU memory." in said
 
 
 @pytest.mark.tensorflow

@@ -96,5 +96,5 @@ def test_a_try_without_a_pool_ends_the_search_with_its_reason() -> None:
     said = conclusion(fit)
     assert said[:2] == [
         "Nothing was found: the try with batch=64 proves nothing.",
-        "TensorFlow was not seen to use GPU memory. Such a try proves nothing: the limit had no effect.",
+        "tfmemtop did not see TensorFlow use GPU memory. Such a try proves nothing: the limit had no effect.",
     ]

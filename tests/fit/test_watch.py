@@ -68,7 +68,7 @@ def test_memory_of_another_kind_does_not_count() -> None:
     assert going.over(UNSEEN_S + 1)
     told = going.outcome(None, UNSEEN_S + 1, complained=False, interrupted=False)
     assert (told.passed, told.peak_in_use) == (False, None)
-    assert outcome(told.how) == "TensorFlow was not seen to use GPU memory"
+    assert outcome(told.how) == "tfmemtop did not see TensorFlow use GPU memory"
 
 
 def test_out_of_memory_ends_a_try_at_once() -> None:
@@ -144,7 +144,7 @@ def test_a_script_that_used_the_cpu_proves_nothing_of_the_gpu() -> None:
     assert (search.next(), search.works, search.fails, search.settled) == (None, None, None, False)
     assert conclusion(search, None, None) == [
         "Nothing was found: the try with batch=64 proves nothing.",
-        "TensorFlow was not seen to use GPU memory. Such a try proves nothing: the limit had no effect.",
+        "tfmemtop did not see TensorFlow use GPU memory. Such a try proves nothing: the limit had no effect.",
         "If the script is to use the CPU, add --gpus none: the limit is then that of the CPU's pool.",
     ]
 

@@ -37,14 +37,16 @@ async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
         for name in ("PATH", "XDG_CACHE_HOME"):
             patch.setenv(name, alone[name])
         screen = await engines.run(sys.executable, script(TRAINING), environment=alone, record=str(tmp_path / "file"))
-        assert "no C++ compiler" in (await screen.until(Probe, lambda probe: probe.of_library)).text
+        # On a busy machine it is first told that the library is being built.
+        told = await screen.until(Probe, lambda probe: probe.of_library and probe.state != "building")
+        assert "no C++ compiler" in told.text
     devices = await screen.until(Effective)
     # The first map may be of a pool that is still empty; the next follows a second later.
     found = await screen.until(MemoryMap, lambda found: found.pool > 0)
     assert found.t - devices.t < 2.0 and found.cells and found.missing is None
     first = await screen.until(Allocator, lambda reading: bool(reading.pool))
     assert first.pool == first.peak_pool and first.pool and first.allocations and first.limit == 512 * MIB
-    assert [probe.state for probe in screen.all(Probe)] == ["unavailable", "direct"]
+    assert [probe.state for probe in screen.all(Probe) if probe.state != "building"] == ["unavailable", "direct"]
 
     late = await engines.look(own_sessions()[0].socket)
     for probe in screen.all(Probe):

@@ -90,8 +90,8 @@ def test_a_failing_step_with_a_larger_batch_is_named_after_the_last_recorded_one
     for text in (why("batch-too-large"), summary("batch-too-large")):
         assert (
             "While it waited, 8 s before the failure, most of 98.0 MiB was held by an argument of a call 32.0 MiB, "
-            "~layer0 32.0 MiB and ~layer1 32.0 MiB. A name with ~ is that of a recorded step, whose sizes times "
-            "2 are those of what was in use." in text
+            "~layer0 32.0 MiB and ~layer1 32.0 MiB. A name with ~ comes from a recorded step, whose sizes times "
+            "2 are the sizes that were in use." in text
         )
 
 
@@ -129,7 +129,7 @@ def test_the_rows_of_a_failing_step_say_what_is_likely_only() -> None:
     shown = replace(one, window=waiting)
     text = " ".join(" ".join(table(shown, By.LAYER, ())).split())
     assert (
-        "~layer0 activations 32.0 MiB" in text and "A name with ~ is that of a step that was recorded before." in text
+        "~layer0 activations 32.0 MiB" in text and "A name with ~ comes from a step that was recorded before." in text
     )
     rows = {row["name"]: row for row in to_json(shown, By.LAYER)["rows"]}
     assert rows["layer1"]["likely"] and "likely" not in rows["an argument of a call"]

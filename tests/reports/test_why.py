@@ -78,7 +78,7 @@ def test_where_nothing_was_read_the_verdict_says_why() -> None:
         return say_verdict(found)
 
     ended = RunEnd(t=6.0, run=1, exit_code=0, signal=None)
-    assert said() == "Run 1 ended with exit code 0. No process was seen to use TensorFlow."
+    assert said() == "Run 1 ended with exit code 0. tfmemtop saw no process use TensorFlow."
     assert said(s.hook(1.1, 100)).endswith("only in a BFC pool: add --cpu-pool SIZE.")
     assert "At most 200.0 MiB were in use" in said(s.hook(1.1, 100), s.allocator(5.0, 100, 200 * s.MIB, name="CPU:0"))
 

@@ -92,7 +92,7 @@ def test_of_a_process_that_the_hook_was_put_into_it_is_said_what_is_still_unknow
     asked = events.Injection(t=1.1, pid=100, state=InjectionState.ASKED)
     state = folded(told(1.0, OutsideState.READING), asked, s.allocator(1.2, 100, in_use=GIB))
     [found] = [one for one in findings(state) if isinstance(one, ReadFromOutside)]
-    assert "not come to that yet" in say(found).text and "Not known from outside" in say(found).figures
+    assert "has not done so yet" in say(found).text and "Not known from outside" in say(found).figures
     assert found.severity is Severity.INFO and not hook_put_in(state)
 
     for event in (s.hook(2.0, 100), told(2.1, OutsideState.HOOKED), s.allocator(2.2, 100, in_use=GIB)):

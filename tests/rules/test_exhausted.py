@@ -238,7 +238,7 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
     )
     assert actions(finding)[0] is Action.RAISE_LIMIT
     whole = moment(2 * GIB - 100 * MIB, 2 * GIB, 99 * MIB, t=29.95)
-    assert "known when TensorFlow gives up" in say(finding).figures
+    assert "known only when TensorFlow gives up" in say(finding).figures
     # What the operation's arguments tell is what was asked for, unless there was room for that.
     known = msgspec.structs.replace(stands, requested=300 * MIB, shape=[75 * MIB], dtype="float32")
     exactly = say(found(gpu(2 * GIB, OURS), written, known)[NoRoom])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.cli import main
-from tfmemtop.recording import RecordingError, Writer
+from tfmemtop.recording import RecordingError, Trouble, Writer
 from tfmemtop.recording import writer as writing
 from tfmemtop.session import replay
 from tfmemtop.session.replay import ReplaySource
@@ -235,8 +235,9 @@ async def test_closing_ends_the_iteration(player: Player) -> None:
 
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("hello\n")
-    with pytest.raises(RecordingError, match="no tfmemtop recording"):
+    with pytest.raises(RecordingError) as refused:
         ReplaySource(tmp_path / "x")
+    assert refused.value.trouble is Trouble.NO_RECORDING
 
 
 async def test_a_live_source_passes_events_on_and_commands_back() -> None:

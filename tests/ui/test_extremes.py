@@ -18,7 +18,7 @@ from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import Line, Panel
 
 NAMED = {"pid": 100, "ppid": 1, "run": 1, "index": 0, "format": FORMAT, "device": "GPU:0", "uuid": "GPU-a"}
-FAILED = ("cannot be drawn", "This cannot be told", "own rules", "could not be taken in", "cannot be made")
+FAILED = ("cannot be drawn", "This cannot be answered", "own rules", "could not be taken in", "cannot be made")
 EXTREMES = {
     "highest": Filling("x", 1e400, 8, NAMED),
     "lowest": Filling("", -1e400, 1, NAMED),

@@ -90,7 +90,9 @@ async def test_what_will_be_done_is_said_before_it_is() -> None:
         assert "Find the smallest memory limit that works" in told
         assert "another limit for each GPU and growth on" in said(shown)
         assert "Run 1 is ended first." in told and "Enter end run 1 and begin" in told
-        assert "'soon' is neither; give such as: 30 s, 8 tries" in await press(pilot, "ctrl+u", *"soon", "enter")
+        assert "'soon' is not understood; give for example: 30 s, 8 tries" in await press(
+            pilot, "ctrl+u", *"soon", "enter"
+        )
         await press(pilot, "escape")
         assert relaunches(shown) == [] and "FIT" not in text_of(shown)
 
@@ -125,7 +127,7 @@ async def test_the_largest_batch_is_found_and_relaunched_with() -> None:
     async with app([*training(), ENDED]).run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)
         await press(pilot, "F", "ctrl+u", *"batch=32..64, 1 s", "enter")
-        assert "the command has no {batch}: with [E] put it where the value stands" in said(shown)
+        assert "the command has no {batch}: press [E] and put it in place of the value" in said(shown)
         await press(pilot, "escape", "E", "end", *" {batch}", "enter")
         assert "batch=1..4096, 5 steps  the largest batch that passes" in await press(pilot, "F")
         told = await press(pilot, "ctrl+u", *"batch=32..64, 1 s, 3 tries", "enter")

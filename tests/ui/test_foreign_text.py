@@ -19,7 +19,7 @@ from tfmemtop.commands import once
 from tfmemtop.commands.record import report
 from tfmemtop.commands.saying import say
 from tfmemtop.events import FORMAT, RunEnd
-from tfmemtop.recording import Writer
+from tfmemtop.recording import RecordingError, Trouble, Writer
 
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
@@ -98,7 +98,7 @@ def test_no_summary_lets_anything_through(
     poisoned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     end = RunEnd(t=1.0, run=1, exit_code=0, signal=None)
-    for line in report(poisoned, end, POISON, 0):
+    for line in report(poisoned, end, RecordingError(Trouble.STOPPED, poisoned, POISON), 0):
         say(line)
     monkeypatch.setattr(once, "read", lambda _, outside: (FILLED.events(), [POISON]))
     assert cli.main(["--once"]) == 0

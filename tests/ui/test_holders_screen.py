@@ -161,7 +161,7 @@ async def test_in_a_replay_the_arrows_move_the_replay_and_brackets_the_cursor(tm
         assert "[ ] moment" in await press(pilot, "B")
         assert "into the window" in await press(pilot, *["right_square_bracket"] * 5)
         told = await press(pilot, "n")
-        assert "no other can be asked for" in told and "n now" not in told
+        assert "no new one can be asked for" in told and "n now" not in told
         assert "window 1 of 1" in await press(pilot, "p", *["left"] * 4)
 
 
@@ -187,9 +187,9 @@ REFUSED = msgspec.structs.replace(
         ([*NONE, UNAVAILABLE], "not in use here: no compiler"),
         ([*NONE, events.Probe(t=9.0, pid=100, state="building")], "being built or loaded"),
         ([*NONE, REFUSED], "There is no window: the file is damaged."),
-        (NOT_ASKED, "No window is opened of itself: the session was started with --holders-interval 0."),
+        (NOT_ASKED, "No window is opened automatically: the session was started with --holders-interval 0."),
         (NOT_ASKED, "[n] asks for a window now."),
-        ([*NOT_ASKED, events.HookEnd(t=31.0, pid=100, reason="exit")], "nobody had asked for a window"),
+        ([*NOT_ASKED, events.HookEnd(t=31.0, pid=100, reason="exit")], "before a window was asked for"),
         (pools.watched([[(pools.MIB, True)]]), "No window has been recorded yet"),
         ([*NONE, events.HookEnd(t=31.0, pid=100, reason="exit")], "ended before a window was recorded"),
         ([s.session(), s.run()], "No pool is known"),
@@ -227,7 +227,7 @@ async def test_a_failing_step_has_the_names_of_the_step_before() -> None:
         await drawn(pilot)
         told = await press(pilot, "B")
         assert "opened because an allocation waited for room" in told
-        assert re.search(r"~mlp0up +\w.* 2[0-9.]+M ", told) and "~ named after a step before" in told
+        assert re.search(r"~mlp0up +\w.* 2[0-9.]+M ", told) and "~ name of an earlier step" in told
 
 
 async def test_tab_goes_to_the_next_pool_and_m_to_its_map() -> None:

@@ -40,7 +40,7 @@ def test_the_present_setting_replayed_is_what_was_measured_to_the_byte(told: Rep
 def test_the_smallest_limits_are_where_the_replay_begins_to_pass(told: Replayed, course: Course, program: Path) -> None:
     least = told.least(growth=True)
     assert least is not None and told.least(growth=False) is None  # a pool of the CPU always grows
-    assert course.requested // 2 < least.at_least <= least.surely < least.at_least * 3 // 2
+    assert course.requested // 2 < least.at_least <= least.surely < least.at_least * 2
     limits = [least.at_least - MIB, *range(least.at_least, least.surely + MIB, MIB)]
     answers = run(program, course.events, course.steps, [Question(True, False, limit) for limit in limits])
     below, *others = (answer for answer in answers if isinstance(answer, Answer))

@@ -6,11 +6,12 @@ from typing import Literal
 
 from tfmemtop.charset import takes_utf8
 from tfmemtop.commands import values
-from tfmemtop.commands.parser import FOR_ALERTS, FOR_RUN, Arguments, Parser
+from tfmemtop.commands.parser import Arguments, Parser
 from tfmemtop.engine.stream.folders import choices_file
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.options import UiOptions
 from tfmemtop.settings import AllocatorName, Growth, Settings
+from tfmemtop.words import command_line
 
 
 class RunArguments(Arguments):
@@ -77,7 +78,7 @@ def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
 
     Without these it is a search for a size, which has growth on unless told otherwise.
     """
-    run = parser.add_argument_group(FOR_RUN)
+    run = parser.add_argument_group(command_line.FOR_RUN)
     if not sizes:
         run.add_argument("--growth", choices=("on", "off"), help="memory growth; on if not given")
     if sizes:
@@ -117,7 +118,7 @@ def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
 
 def add_alert_options(parser: Parser) -> None:
     """``--on-end COMMAND`` and ``--on-oom COMMAND``."""
-    alerts = parser.add_argument_group(FOR_ALERTS)
+    alerts = parser.add_argument_group(command_line.FOR_ALERTS)
     alerts.add_argument("--on-end", metavar="COMMAND", help="a shell command to run when the program has ended")
     alerts.add_argument("--on-oom", metavar="COMMAND", help="a shell command to run when memory has run out")
 

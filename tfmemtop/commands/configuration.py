@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfmemtop.options import Refusal
+from tfmemtop.words import command_line
 
 _LARGEST = 64 * 1024  # bytes: a file of options is far smaller
 
@@ -31,7 +32,7 @@ def read() -> Mapping[str, object]:
     except OSError as error:
         raise Refusal(f"{file}: {error.strerror}") from error
     if len(text) > _LARGEST:
-        raise Refusal(f"{file}: larger than {_LARGEST // 1024} KiB")
+        raise Refusal(command_line.file_too_large(str(file), _LARGEST // 1024))
     from msgspec import DecodeError, toml  # most users have no such file
 
     try:
@@ -50,12 +51,11 @@ def words(entries: Mapping[str, object], known: Mapping[str, bool]) -> list[str]
     for name, value in entries.items():
         flag = f"--{name}"
         if flag not in known:
-            raise Refusal(f"{path()}: there is no option {name!r}; see tfmemtop help config")
+            raise Refusal(command_line.no_configured_option(str(path()), name))
         if known[flag] and isinstance(value, str | int | float) and not isinstance(value, bool):
             found.append(f"{flag}={value}")
         elif not known[flag] and isinstance(value, bool):
             found += [flag] * value
         else:
-            expected = 'a number, or text in quotes such as "4G"' if known[flag] else "true or false"
-            raise Refusal(f"{path()}: {name} has to be {expected}")
+            raise Refusal(command_line.wrong_kind(str(path()), name, takes_value=known[flag]))
     return found

@@ -19,8 +19,9 @@ from tfmemtop.commands.saying import say
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Event
 from tfmemtop.options import Refusal
-from tfmemtop.recording import RecordingError, Writer, left_out, read
+from tfmemtop.recording import RecordingError, Writer, read
 from tfmemtop.words import usage
+from tfmemtop.words.recording import lines_left_out, recording_text
 
 
 class Arguments(Parsed):
@@ -52,9 +53,9 @@ def run(arguments: Arguments) -> int:
         with closing(Writer(arguments.output)) as writer:
             _write(recording.events(), writer)
     except RecordingError as error:
-        raise Refusal(str(error)) from error
+        raise Refusal(recording_text(error)) from error
     if recording.damaged or recording.unknown:
-        say(left_out(recording))
+        say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     return 0
 
 

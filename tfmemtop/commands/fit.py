@@ -87,7 +87,7 @@ def declare(parser: Parser) -> None:
     """The options of a run but for the limit itself, and those of the search."""
     parser.arguments = Arguments
     parser.trailing = Trailing.NEEDED
-    parser.instead = {"--memory-limit": "--from and --to", "--cpu-pool": "--from and --to"}
+    parser.instead = {"--memory-limit": ("--from", "--to"), "--cpu-pool": ("--from", "--to")}
     fit = parser.add_argument_group("for the search")
     seconds, steps = values.seconds(1, SECONDS_MOST), values.count(STEPS_MOST)
     fit.add_argument(

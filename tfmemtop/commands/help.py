@@ -14,6 +14,7 @@ from tfmemtop.commands.parser import Parser, parser_of
 from tfmemtop.commands.saying import takes_colours, tell, tell_coloured
 from tfmemtop.help import summary, topic, topics
 from tfmemtop.options import Refusal
+from tfmemtop.words import command_line
 
 _WIDTH = 100  # columns; longer lines are hard to read
 _PICTURE = re.compile(r"^!\[.*\n\n?", re.MULTILINE)
@@ -45,16 +46,13 @@ def run(arguments: Arguments) -> int:
     elif name in NAMES:
         tell(parser_of(name).format_help().splitlines())
     else:
-        raise Refusal(f"there is no topic {name!r}; choose one of: {', '.join(topics())}")
+        raise Refusal(command_line.no_topic(name, topics()))
     return 0
 
 
 def contents() -> list[str]:
     """The list of pages as lines."""
-    width = max(map(len, topics()))
-    lines = [f"  {name:{width}}  {summary(name)}" for name in topics()]
-    options = "tfmemtop --help shows the commands and their options."
-    return ["tfmemtop help TOPIC shows one of these pages:", "", *lines, "", options]
+    return command_line.topics([(name, summary(name)) for name in topics()])
 
 
 def rendered(markdown: str, width: int, *, coloured: bool = False) -> list[str]:

@@ -19,6 +19,7 @@ from tfmemtop.reports.account import account
 from tfmemtop.reports.why import page
 from tfmemtop.rules.run_review import review
 from tfmemtop.state import State
+from tfmemtop.words.recording import recording_text
 
 _COLUMNS = 600
 
@@ -28,8 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (session,) = sys.argv[1:] if arguments is None else arguments
     try:
         tell_json(msgspec.json.encode(_look(session)))
-    except (Refusal, RecordingError) as error:
+    except Refusal as error:
         tell_json(msgspec.json.encode(Drawn(error=str(error))))
+    except RecordingError as error:
+        tell_json(msgspec.json.encode(Drawn(error=recording_text(error))))
     return 0
 
 

@@ -36,6 +36,7 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.options import Refusal
 from tfmemtop.uncollected import uncollected
+from tfmemtop.words import command_line, usage
 from tfmemtop.words.ranks import waits_for_script
 from tfmemtop.words.starting import HELD_BY_DRIVER, start_text
 
@@ -50,7 +51,7 @@ class Arguments(RunArguments, ScreenArguments):
         if not self.command:
             for name, flag in _NEED_COMMAND.items():
                 if getattr(self, name) not in (None, False, ""):
-                    raise Refusal(f"{flag} needs a command; for example: tfmemtop {flag} … -- python train.py")
+                    raise Refusal(command_line.option_needs_command(flag))
 
 
 _ENGINE_GOES_S, _LOOK_S = 1.0, 0.02
@@ -74,7 +75,7 @@ def declare(parser: Parser) -> None:
     """The options of a run on the screen."""
     parser.arguments = Arguments
     parser.trailing = Trailing.ALLOWED
-    parser.instead = {"--json": "tfmemtop --once --json"}
+    parser.instead = {"--json": ("tfmemtop --once --json",)}
     add_run_options(parser)
     add_alert_options(parser)
     add_export_options(parser)
@@ -161,13 +162,13 @@ def show(
             if heard:
                 raise SystemExit(128 + heard[0]) from error
             if isinstance(error, OSError):
-                raise Refusal(f"the engine of {launched.id} cannot be reached: {error.strerror or error}", 1) from error
+                raise Refusal(usage.engine_gone(launched.id, error), 1) from error
             raise
         finally:
             if end is not None:
                 end()
     if outcome.trouble:
-        say(f"the screen has failed: {outcome.trouble}")
+        say(usage.screen_failed(outcome.trouble))
     for line in outcome.summary:
         say(line)
     if outcome.left_running and step is not None:
@@ -193,7 +194,7 @@ def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
     try:
         code = wait_for_script(launched.socket, screens - SIGNALLED if screens > SIGNALLED else None, step)
     except OSError as error:
-        raise Refusal(f"the engine of {launched.id} cannot be reached: {error.strerror or error}", 1) from error
+        raise Refusal(usage.engine_gone(launched.id, error), 1) from error
     _say_what_is_left(launched)
     return code
 
@@ -215,10 +216,10 @@ def _say_what_is_left(launched: Launched) -> None:
     while folder.exists() and time.monotonic() < until:
         time.sleep(_LOOK_S)
     if launched.output_path and _has_something(Path(launched.output_path)):
-        say(f"output in {launched.output_path}")
+        say(usage.output_in(launched.output_path))
     if (recording := kept_recordings().get(launched.id)) and _has_something(recording):
-        say(f"recorded in {recording}")
-        say(f"tfmemtop why {launched.id} explains it")
+        say(usage.recorded_in(str(recording)))
+        say(usage.explains(launched.id))
 
 
 def _has_something(path: Path) -> bool:
@@ -252,5 +253,4 @@ def _signals_raised() -> Iterator[list[int]]:
 
 
 def _say_it_goes_on(launched: Launched) -> None:
-    where = f"output in {launched.output_path}; " if launched.output_path else ""
-    say(f"still running as {launched.id}; {where}tfmemtop attach {launched.id} brings the screen back")
+    say(usage.still_running(launched.id, launched.output_path))

@@ -18,24 +18,10 @@ from tfmemtop import __version__
 from tfmemtop.commands import DEFAULT, NAMES, configuration
 from tfmemtop.commands.saying import tell
 from tfmemtop.options import Refusal
+from tfmemtop.words import command_line
 
-_OPENING = """\
-See and steer the GPU memory of a TensorFlow program while it runs.
-Without a COMMAND, watch the GPUs and the processes on them."""
-
-_CLOSING = """\
-SIZE is a number with K, M, G or T (powers of 1024; 4G, 3500M), or a share of the memory such as 50%.
-Without a GPU, the memory limit and the allocator apply to TensorFlow's memory pool for the CPU.
-
-exit code: the program's own; 128+n if signal n ended it; 2 if the command line is not valid;
-126 if the program cannot be started; 127 if it does not exist. More: tfmemtop help exit-codes"""
-
-
-FOR_RUN = "for the run"
-FOR_ALERTS = "for alerts"
-"""Titles of groups of options that have no effect where nothing is run."""
-
-OTHER = "other"
+_NEED_RUN = {command_line.FOR_RUN, command_line.FOR_ALERTS}
+"""Groups of options that have no effect where nothing is run."""
 
 _TYPED_ONLY = {"--record", "--help", "--version", "-h", "-V"}
 """What cannot stand in the user's file of options."""
@@ -123,7 +109,7 @@ class Parser(argparse.ArgumentParser):
         self.name, self.page = name, Page.of(docstring)
         self.arguments: type[Arguments] = Arguments
         self.trailing = Trailing.NONE
-        self.instead: dict[str, str] = {}
+        self.instead: dict[str, tuple[str, ...]] = {}
         """What to use in place of another command's option."""
         super().__init__(
             prog=f"tfmemtop {name}",
@@ -147,21 +133,18 @@ class Parser(argparse.ArgumentParser):
 
     def add_common(self) -> None:
         """The options of every command; the last in the help."""
-        other = self.add_argument_group(OTHER)
+        other = self.add_argument_group(command_line.OTHER)
         other.add_argument("-h", "--help", action=_Help, nargs=0, help="print this and exit")
         other.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and exit")
 
     def format_help(self) -> str:
         if self.name == DEFAULT:  # the help of all
-            self.description = f"{_OPENING}\n\n{_overview()}"
-            self.epilog = f"example: {self.page.example}\n\n{_CLOSING}"
+            self.description = f"{command_line.OPENING}\n\n{_overview()}"
+            self.epilog = f"example: {self.page.example}\n\n{command_line.CLOSING}"
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
-        missing = message.removeprefix("the following arguments are required: ")
-        if missing != message:
-            raise Refusal(f"{self.title} needs {missing}; for example: {self.page.example}")
-        raise ValueRefused(f"{message.removeprefix('argument ')}; see {self._help}")
+        raise ValueRefused(command_line.not_valid(message, self.title, self.page.example, self._help))
 
     @property
     def _help(self) -> str:
@@ -175,25 +158,25 @@ class Parser(argparse.ArgumentParser):
         """
         arguments = self.arguments(command=command)
         if dashes and self.trailing is Trailing.NONE:
-            raise Refusal(f"{self.title} takes no command after --")
+            raise Refusal(command_line.takes_no_command(self.title))
         if dashes and not command:
-            raise Refusal("there is no command after --; for example: tfmemtop -- python train.py")
+            raise Refusal(command_line.NONE_AFTER_DASHES)
         _, rest = self.parse_known_intermixed_args(list(head), arguments)
         for word in rest:
             self._refuse(word)
         self._add_configured(arguments)
         if self.trailing is Trailing.NEEDED and not command:
-            raise Refusal(f"{self.title} needs a command; for example: {self.page.example}")
+            raise Refusal(command_line.needs_command(self.title, self.page.example))
         if command and not command[0]:
-            raise Refusal("the command after -- is empty")
+            raise Refusal(command_line.EMPTY_AFTER_DASHES)
         arguments.check()
         return arguments
 
     def _add_configured(self, arguments: Arguments) -> None:
         """Set what was not typed and stands in the user's file of options."""
         nothing_runs = self.trailing is Trailing.ALLOWED and not arguments.command
-        without = {FOR_RUN, FOR_ALERTS} if nothing_runs else set()
-        groups = [group for group in self._action_groups if group.title not in without | {OTHER}]
+        without = {command_line.OTHER} | (_NEED_RUN if nothing_runs else set())
+        groups = [group for group in self._action_groups if group.title not in without]
         mine = {action.dest for group in groups for action in group._group_actions} - vars(arguments).keys()
         entries = configuration.read() if mine else {}
         if not entries:
@@ -210,17 +193,15 @@ class Parser(argparse.ArgumentParser):
 
     def _refuse(self, word: str) -> NoReturn:
         if not word.startswith("-"):
-            hint = f"; see {self._help}" if self.trailing is Trailing.NONE else "; put -- before the command"
-            raise Refusal(f"{self.title} does not understand {word!r}{hint}")
+            its_help = self._help if self.trailing is Trailing.NONE else None
+            raise Refusal(command_line.no_such_word(self.title, word, its_help))
         flag = _flag(word)
         owners = [parser.title for parser in map(parser_of, NAMES) if flag in parser.flags]
         if not owners:
-            meant = _closest(flag, self.flags)
-            raise Refusal(f"there is no option {flag}; {meant or f'see {self._help}'}")
-        here = "" if self.name == DEFAULT else f", not of {self.title}"
+            raise Refusal(command_line.no_option(flag, _closest(flag, self.flags), self._help))
+        here = None if self.name == DEFAULT else self.title
         named = ["tfmemtop -- COMMAND" if owner == "tfmemtop" else owner for owner in owners]
-        better = f"; use {self.instead[flag]}" if flag in self.instead else ""
-        raise Refusal(f"{flag} is an option of {', '.join(named)}{here}{better}")
+        raise Refusal(command_line.foreign_option(flag, named, here, self.instead.get(flag, ())))
 
 
 def parse(argv: Sequence[str]) -> Call:
@@ -266,7 +247,7 @@ def _choose(head: list[str], dashes: bool) -> tuple[str, list[str]]:
             return "cluster", [word for word in head if word != "cluster"]
         head = without
         if place is not None:
-            raise Refusal(f"--once goes with no other command such as {head[place]}")
+            raise Refusal(command_line.once_alone(head[place]))
         return "once", head
     place = next(_words(head), None)
     if place is None:
@@ -277,17 +258,16 @@ def _choose(head: list[str], dashes: bool) -> tuple[str, list[str]]:
     if not dashes:
         program = shlex.join(["tfmemtop", *head[:place], "--", *head[place:]])
         if meant := _closest(name, NAMES):
-            raise Refusal(f"there is no command {name!r}; {meant} To run a program of that name: {program}")
-        raise Refusal(f"put -- before the command: {program}")
-    raise Refusal(f"{name!r} before -- is not a command of tfmemtop; see tfmemtop --help")
+            raise Refusal(command_line.no_command(name, meant, program))
+        raise Refusal(command_line.dashes_missing(program))
+    raise Refusal(command_line.no_command_before_dashes(name))
 
 
-def _closest(word: str, known: Iterable[str]) -> str:
-    """The question whether one of *known* was meant by *word*; empty if none resembles it."""
+def _closest(word: str, known: Iterable[str]) -> str | None:
+    """The one of *known* that resembles *word* most; ``None`` if none does."""
     from difflib import get_close_matches
 
-    found = get_close_matches(word, set(known), 1, cutoff=0.7)
-    return f"did you mean {found[0]}?" if found else ""
+    return next(iter(get_close_matches(word, set(known), 1, cutoff=0.7)), None)
 
 
 def _words(head: list[str]) -> Iterator[int]:
@@ -318,7 +298,7 @@ def _overview() -> str:
     """The commands as lines: how each is typed, and what it does."""
     pages = [Page.of(_docstring(name)) for name in NAMES if name != DEFAULT]
     lines = [line for page in pages for line in (*(f"  {usage}" for usage in page.usages), f"      {page.summary}")]
-    return "\n".join(["commands (tfmemtop COMMAND --help says more):", *lines])
+    return "\n".join([command_line.COMMANDS, *lines])
 
 
 def _docstring(name: str) -> str:

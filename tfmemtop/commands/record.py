@@ -28,13 +28,14 @@ from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
 from tfmemtop.options import Refusal
 from tfmemtop.placement import placement
-from tfmemtop.recording import RecordingError, left_out, read
+from tfmemtop.recording import RecordingError, read
 from tfmemtop.reports.summary import summarise
 from tfmemtop.words import usage
 from tfmemtop.words.endings import ending
 from tfmemtop.words.failure import no_summary
 from tfmemtop.words.notices import say_kind
 from tfmemtop.words.ranks import of_rank
+from tfmemtop.words.recording import lines_left_out, recording_text
 from tfmemtop.words.starting import start_text
 from tfmemtop.words.unusable import unusable
 
@@ -100,16 +101,16 @@ def _end_by(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def report(path: Path, end: RunEnd, trouble: str | None, readings: int) -> list[str]:
+def report(path: Path, end: RunEnd, trouble: RecordingError | None, readings: int) -> list[str]:
     """What to say of a run that has ended, in which so many *readings* were taken, and of its recording at *path*."""
     try:
         recording = read(path)
         lines = summarise(told(recording), readings)
         if recording.damaged:
-            lines.append(left_out(recording))
+            lines.append(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     except RecordingError:
         # Such as /dev/null, of which nothing is read back; or the disk was full from the start.
         lines = [ending(end.ending)]
     except Exception as error:  # the run's exit code counts more
         lines = [ending(end.ending), no_summary(error)]
-    return [*lines, usage.incomplete(trouble) if trouble else f"recorded in {path}"]
+    return [*lines, usage.incomplete(recording_text(trouble)) if trouble else usage.recorded_in(str(path))]

@@ -7,11 +7,12 @@ from tfmemtop.commands.known_sessions import recording_of
 from tfmemtop.commands.saying import say
 from tfmemtop.events import Event, Run
 from tfmemtop.options import Refusal
-from tfmemtop.recording import Recording, RecordingError, left_out, read
+from tfmemtop.recording import Recording, RecordingError, read
 from tfmemtop.recording.outline import STRETCH_S
 from tfmemtop.rules.run_review import LOOK_S
 from tfmemtop.state import State, apply
 from tfmemtop.words import usage
+from tfmemtop.words.recording import lines_left_out, recording_text
 
 _LONG_S = 3600.0
 _WHOLE_S = 300.0
@@ -68,9 +69,9 @@ def fold(path: str, number: int | None = None) -> State:
                 break
             apply(state, event)
     except RecordingError as error:
-        raise Refusal(str(error)) from error
+        raise Refusal(recording_text(error)) from error
     if recording.damaged:
-        say(left_out(recording))
+        say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     return state
 
 

@@ -17,6 +17,7 @@ from tfmemtop.commands.screen import terminal_size
 from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, read
 from tfmemtop.words import usage
+from tfmemtop.words.recording import recording_text
 
 
 class Arguments(ScreenArguments):
@@ -46,7 +47,7 @@ def run(arguments: Arguments) -> int:
 
         outcome = run_replay(path, arguments.ui_options(dict(os.environ)))
     except RecordingError as error:
-        raise Refusal(str(error)) from error
+        raise Refusal(recording_text(error)) from error
     if outcome.trouble:
         say(usage.screen_failed(outcome.trouble))
     return outcome.exit_code

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from tfmemtop import boot
 from tfmemtop.charset import json_ascii
+from tfmemtop.words import usage
 from tfmemtop.words.safe import safe
 
 
@@ -69,13 +70,13 @@ def tell_json(encoded: bytes) -> None:
 def _print(text: str) -> None:
     boot.end_picture()
     if sys.stdout is None:
-        raise OSError(errno.EBADF, "standard output is closed")
+        raise OSError(errno.EBADF, usage.STDOUT_CLOSED)
     try:
         print(text, flush=True)
     except BrokenPipeError:
         raise  # the reader has closed the pipe
     except OSError as error:
-        raise OSError(error.errno, error.strerror, "standard output") from error
+        raise OSError(error.errno, error.strerror, usage.STDOUT) from error
 
 
 def say(text: str) -> None:

@@ -19,9 +19,10 @@ from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.recorded import no_run, numbered, spacing_s, told
 from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.options import Refusal
-from tfmemtop.recording import RecordingError, left_out, read
+from tfmemtop.recording import RecordingError, read
 from tfmemtop.reports.why import page, to_json
 from tfmemtop.rules.run_review import review
+from tfmemtop.words.recording import lines_left_out, recording_text
 
 
 class Arguments(Parsed):
@@ -49,7 +50,7 @@ def run(arguments: Arguments) -> int:
         recording = read(Path(path))
         seen = review(told(recording, number), number, spacing_s(recording))
     except RecordingError as error:
-        raise Refusal(str(error)) from error
+        raise Refusal(recording_text(error)) from error
     if seen.state.run is None or number not in (None, seen.state.run.run):
         raise no_run(path, number)
     if arguments.json:
@@ -57,5 +58,5 @@ def run(arguments: Arguments) -> int:
     else:
         tell(page(seen, path))
     if recording.damaged:
-        say(left_out(recording))
+        say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     return 0

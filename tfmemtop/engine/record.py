@@ -20,7 +20,7 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import open_watch
 from tfmemtop.events import Allocator, DeviceReading, Event, RunEnd
-from tfmemtop.recording import Writer
+from tfmemtop.recording import RecordingError, Writer
 
 _OURS = {
     # What the kernel says of our own process, or of its terminal, and what cannot be caught.
@@ -40,7 +40,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     end: RunEnd
     path: str
     readings: int
-    trouble: str | None
+    trouble: RecordingError | None
     failed_alerts: list[Failed]
     failed_exports: list[Failed]
 

@@ -85,14 +85,14 @@ def whole(path: Path, digest: str) -> Library | None:
 def refuse(path: Path, number: "int | None") -> Path:
     """See to it that the library at *path* is never handed out again; the file that says so.
 
-    It has ended the process that loaded it, by the signal *number*, ``None`` if nobody knows how.
+    It has ended the process that loaded it, by the signal *number*, ``None`` if that is not known.
 
     Raises:
         OSError: this cannot be written down.
     """
     mark = path.with_suffix(".refused")
     try:
-        how = "nobody knows how" if number is None else signal.Signals(number).name
+        how = "how is not known" if number is None else signal.Signals(number).name
         mark.write_text(f"a process ended as it loaded it ({how})\n")
         _sync(mark)
     finally:

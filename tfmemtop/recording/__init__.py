@@ -6,9 +6,9 @@ keeps one line in memory, skips what is damaged and counts it, and can read a fi
 begin at any chunk of a compressed recording. A recording of an older format is upgraded line by line as it is read.
 """
 
-from tfmemtop.recording.errors import RecordingError
+from tfmemtop.recording.errors import RecordingError, Trouble
 from tfmemtop.recording.lines import BEGINNING, Place
-from tfmemtop.recording.reader import Recording, Start, left_out, read
+from tfmemtop.recording.reader import Recording, Start, read
 from tfmemtop.recording.writer import Writer
 
-__all__ = ["BEGINNING", "Place", "Recording", "RecordingError", "Start", "Writer", "left_out", "read"]
+__all__ = ["BEGINNING", "Place", "Recording", "RecordingError", "Start", "Trouble", "Writer", "read"]

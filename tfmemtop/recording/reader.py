@@ -13,7 +13,7 @@ import msgspec
 
 from tfmemtop.events import FORMAT, Event, Session, Unreadable, decode_event, decoder, event_types
 from tfmemtop.recording.chunks import GZIP, Chunk, chunks
-from tfmemtop.recording.errors import RecordingError, reason_of
+from tfmemtop.recording.errors import RecordingError, Trouble, reason_of
 from tfmemtop.recording.format_1 import decode_format_1
 from tfmemtop.recording.header import LONGEST_LINE, header_of
 from tfmemtop.recording.lines import BEGINNING, Lines, Place
@@ -227,7 +227,7 @@ class Recording:
         return event
 
     def _unreadable(self, error: OSError) -> RecordingError:
-        return RecordingError(f"cannot read {self.path}: {reason_of(error)}")
+        return RecordingError(Trouble.UNREADABLE, self.path, reason_of(error))
 
 
 def _near_end(file: BinaryIO) -> Place:
@@ -235,13 +235,6 @@ def _near_end(file: BinaryIO) -> Place:
     if file.read(len(GZIP)) == GZIP:
         return BEGINNING
     return Place(max(0, file.seek(0, os.SEEK_END) - _TAIL))
-
-
-def left_out(recording: Recording) -> str:
-    """What to say of a recording's damaged lines, and of lines that only a newer tfmemtop knows."""
-    kinds = {"damaged": recording.damaged, "unknown": recording.unknown}
-    counts = [f"{count} {kind} {'line' if count == 1 else 'lines'}" for kind, count in kinds.items() if count]
-    return f"{recording.path}: {' and '.join(counts)} left out"
 
 
 def first_line(file: BinaryIO) -> bytes:
@@ -258,25 +251,20 @@ def read(path: str | os.PathLike[str]) -> Recording:
     path = Path(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise RecordingError(f"{path} is no tfmemtop recording: it is not a regular file")
+            raise RecordingError(Trouble.NO_FILE, path)
         with path.open("rb") as file:
             line = first_line(file)
             is_empty = file.seek(0, os.SEEK_END) == 0
     except (OSError, ValueError) as error:
-        raise RecordingError(f"cannot read {path}: {reason_of(error)}") from error
+        raise RecordingError(Trouble.UNREADABLE, path, reason_of(error)) from error
     header = header_of(line)
     if header is None:
-        raise RecordingError(
-            f"{path} is no tfmemtop recording: " + ("it is empty" if is_empty else "it does not begin as one")
-        )
+        raise RecordingError(Trouble.EMPTY if is_empty else Trouble.NO_RECORDING, path)
     if header.format > FORMAT:
-        raise RecordingError(
-            f"{path} was written by a newer tfmemtop "
-            f"(format {header.format}; this one reads up to {FORMAT}): upgrade tfmemtop"
-        )
+        raise RecordingError(Trouble.NEWER, path, count=header.format)
     session = _decode(line, header.format)
     if not isinstance(session, Session):
-        raise RecordingError(f"{path}: the first line, which describes the session, is damaged")
+        raise RecordingError(Trouble.HEAD_DAMAGED, path)
     return Recording(path, header.format, session)
 
 

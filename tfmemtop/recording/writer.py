@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfmemtop.events import Event, encode
 from tfmemtop.recording.chunks import Packer
-from tfmemtop.recording.errors import RecordingError, reason_of
+from tfmemtop.recording.errors import RecordingError, Trouble, reason_of
 from tfmemtop.recording.header import LONGEST_LINE, header_of
 from tfmemtop.recording.outline import Outline
 from tfmemtop.recording.reader import first_line
@@ -66,7 +66,7 @@ class Writer:
                 self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, _MODE
             )
         except (OSError, ValueError) as error:
-            raise RecordingError(f"cannot record to {self.path}: {reason_of(error)}") from error
+            raise RecordingError(Trouble.UNWRITABLE, self.path, reason_of(error)) from error
         try:
             self._take_over()
         except BaseException:
@@ -79,19 +79,17 @@ class Writer:
         if not self._regular:
             if stat.S_ISCHR(mode):
                 return
-            raise RecordingError(f"cannot record to {self.path}: it is not a regular file")
+            raise RecordingError(Trouble.NO_FILE_TO_WRITE, self.path)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             # A file system without locks is no reason not to record.
             if error.errno == errno.EWOULDBLOCK:
-                raise RecordingError(f"cannot record to {self.path}: another tfmemtop is recording there") from error
+                raise RecordingError(Trouble.TAKEN, self.path) from error
         if os.fstat(self._descriptor).st_size:
             with self.path.open("rb") as file:
                 if header_of(first_line(file)) is None:
-                    raise RecordingError(
-                        f"cannot record to {self.path}: the file exists and is no tfmemtop recording; it was left alone"
-                    )
+                    raise RecordingError(Trouble.FOREIGN, self.path)
             # Only once there is something to put in its place: the run may yet fail to start.
             self._stale = True
         else:
@@ -194,7 +192,7 @@ class Writer:
             if self._packer is None:
                 self._cut(self._written + bytes(data[:done]).rfind(b"\n") + 1)
             self._drop()
-            raise RecordingError(f"recording to {self.path} has stopped: {reason_of(error)}") from error
+            raise RecordingError(Trouble.STOPPED, self.path, reason_of(error)) from error
         self._written += done
 
     def close(self) -> None:

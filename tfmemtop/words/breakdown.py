@@ -65,6 +65,6 @@ def counted_kinds(held: Holdings) -> str:
     """The last census, where it does not fit into what is in use."""
     kinds = ", ".join(f"{kind} {format_bytes(size)}" for kind, size in held.kinds)
     return (
-        f"the last census counted {kinds}: {format_bytes(held.excess)} more than is in use now, since that was freed "
-        "after it, or counted more than once"
+        f"the last census counted {kinds}: {format_bytes(held.excess)} more than is in use now. Some of it was "
+        "freed since, or counted more than once"
     )

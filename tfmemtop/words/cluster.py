@@ -130,14 +130,14 @@ def _silent(wrong: Wrong) -> str:
         return f"The exporter has not answered Prometheus{since}. The figures are the last ones."
     if wrong.silence is Silence.OLD:
         return f"The figures are {format_duration(wrong.silent_s)} old: no newer ones are written."
-    return f"Prometheus has had no figures{since}: the run has ended, or is no target any more."
+    return f"Prometheus has had no figures{since}: the run has ended, or it is no longer a target."
 
 
 def _rate(rate: float) -> str:
     return f"{format_bytes(int(rate * 60))}/min"
 
 
-NOTHING_WRONG = "Nothing is wrong here, as far as the figures tell."
+NOTHING_WRONG = "The figures show nothing wrong here."
 
 
 def no_history(span_s: float) -> str:
@@ -169,7 +169,7 @@ _TROUBLES = {
     Trouble.CERTIFICATE: "its certificate is not accepted ({})",
     Trouble.WHO_ARE_YOU: "it refuses the user, password or token (HTTP {})",
     Trouble.ELSEWHERE: "it redirects to {}; give that address",
-    Trouble.NOT_PROMETHEUS: "what answers there is not Prometheus",
+    Trouble.NOT_PROMETHEUS: "the server at that address is not Prometheus",
     Trouble.QUERY_REFUSED: "it refuses the query: {}",
     Trouble.OVERLOADED: "it has no room for the query now (HTTP {})",
     Trouble.TOO_LARGE: "its answer is too large; name a --job",

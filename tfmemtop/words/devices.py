@@ -95,7 +95,7 @@ _LACKING = {
     WhyLacking.OLD_DRIVER: "this driver is too old to report {}",
     WhyLacking.CARD_LOST: "the card is lost, so there is no {}",
     WhyLacking.FAILED: "the driver failed to report {}",
-    WhyLacking.IMPOSSIBLE: "the driver reports what cannot be, so it is not shown: {}",
+    WhyLacking.IMPOSSIBLE: "the driver reports impossible figures, which are not shown: {}",
 }
 
 _NAMED = 4

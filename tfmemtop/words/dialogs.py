@@ -28,7 +28,7 @@ STAYS = "let it run"
 LEAVE = "The script is still running"
 LEAVE_RUNNING = "leave it running"
 LEAVE_STOPPED = "stop it"
-LEAVE_NOT = "stay"
+LEAVE_NOT = "do not quit"
 LEAVE_STAY = "go on watching"
 
 

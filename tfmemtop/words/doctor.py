@@ -37,7 +37,7 @@ def _trouble(values: Values) -> Said:
 
 
 def _pids_differ(values: Values) -> Said:
-    text = "process numbers here differ from those of the machine; pools are known all the same"
+    text = "process numbers here differ from those of the machine; pools are still read"
     return Said(
         text + (f"; {shares_missing(values['reason'])}" if values["reason"] else ""),
         "start the container with --pid=host",
@@ -45,7 +45,7 @@ def _pids_differ(values: Values) -> Said:
 
 
 def _shares_missing(values: Values) -> Said:
-    remedy = "none: pools and what is in use of them are known all the same"
+    remedy = "none; pools and what is in use of them are still read"
     return Said(
         shares_missing(values["reason"]), "run as root, or on a GPU that is not divided" if values["mig"] else remedy
     )
@@ -138,7 +138,7 @@ _WORKED_OUT: dict[Fact, Callable[[Values], Said]] = {
 }
 
 _SAID: dict[Fact, tuple[str, str]] = {
-    Fact.NO_GPU_SHOWN: ("the driver answers, and shows no GPU", "in a container: --gpus all"),
+    Fact.NO_GPU_SHOWN: ("the driver answers but shows no GPU", "in a container: --gpus all"),
     Fact.NO_GPU: ("no NVIDIA GPU here; TensorFlow's pool on the CPU is shown", ""),
     Fact.SHARES_TOLD: ("the driver reports memory per process", ""),
     Fact.NO_PROCESS: ("no process is on a GPU now", ""),
@@ -146,7 +146,7 @@ _SAID: dict[Fact, tuple[str, str]] = {
     Fact.NO_COMMAND: ("no command was given", "name the command: tfmemtop doctor -- python train.py"),
     Fact.COMMAND_NOT_FOUND: ("{name}: command not found", "check its spelling and PATH"),
     Fact.NOT_EXECUTABLE: ("{name}: cannot be executed", "chmod +x, or name its interpreter"),
-    Fact.INTERPRETER_LOOP: ("{name}: each interpreter names another", ""),
+    Fact.INTERPRETER_LOOP: ("{name}: its interpreters name one another without end", ""),
     Fact.NOT_PYTHON: ("{name} is not a Python, " + _UNTOLD, ""),
     Fact.RUN_BY_OTHER: ("{name} is run by {interpreter}, " + _UNTOLD, ""),
     Fact.ENV_OPTION: ("the meaning of env {word} is unknown here", ""),

@@ -39,7 +39,7 @@ def outcome(how: Outcome) -> str:
     if how.result is Result.INTERRUPTED:
         return "interrupted"
     if how.result is Result.UNUSED:
-        return f"TensorFlow was not seen to use {how.kind} memory"
+        return f"tfmemtop did not see TensorFlow use {how.kind} memory"
     if how.result is Result.UNLIMITED:
         return f"the limit had no effect: TensorFlow's pool had a limit of {format_bytes(how.limit)}"
     if how.result is Result.TOO_SLOW:
@@ -56,7 +56,9 @@ def unproved(how: Outcome) -> list[str]:
             f"The limit had no effect: TensorFlow's pool had a limit of {format_bytes(how.limit)}.",
             "Such a try proves nothing. Perhaps the script sets a limit of its own.",
         ]
-    said = [f"TensorFlow was not seen to use {how.kind} memory. Such a try proves nothing: the limit had no effect."]
+    said = [
+        f"tfmemtop did not see TensorFlow use {how.kind} memory. Such a try proves nothing: the limit had no effect."
+    ]
     if how.kind == "GPU":
         said.append("If the script is to use the CPU, add --gpus none: the limit is then that of the CPU's pool.")
     return said
@@ -220,7 +222,7 @@ def _nothing_found(search: Search) -> str:
             return f"Nothing was found: the largest limit to try, {format_bytes(first.limit)}, was not enough."
         return f"Nothing was found: the script does not pass without a limit either ({outcome(first.how)})."
     if first.peak_in_use is None:
-        return "Nothing was found: no TensorFlow pool was seen in the script."
+        return "Nothing was found: tfmemtop saw no TensorFlow pool in the script."
     if search.has_next():
         return "Nothing was found: the search was ended before any limit had worked."
     tries = f"{len(search.tried)} {'try' if len(search.tried) == 1 else 'tries'}"

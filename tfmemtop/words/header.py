@@ -7,7 +7,7 @@ EVERY_PROCESS = "every process on the GPUs"
 
 REPLAY = "REPLAY"
 READ_ONLY = "READ-ONLY"
-FROZEN = "FROZEN: Z goes on"
+FROZEN = "FROZEN: Z resumes"
 WAITS_FOR_INPUT = WAITS
 ENGINE_GONE = "ENGINE GONE"
 

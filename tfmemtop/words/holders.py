@@ -37,7 +37,7 @@ KINDS = {
     Kind.WORKSPACE: "scratch memory of one operation",
     Kind.TENSORS: "tensors that Python holds",
     Kind.XLA: "the buffer of a compiled cluster",
-    Kind.ROUNDING: "what a chunk has beyond the XLA buffer in it",
+    Kind.ROUNDING: "the part of a chunk beyond the XLA buffer in it",
     Kind.BEFORE: "allocated before the window, other than known variables",
     Kind.UNKNOWN: "allocations without a name, or not recorded",
 }
@@ -45,7 +45,7 @@ KINDS = {
 
 PEAK_BY = "peak made by"
 USED_BEFORE = "in use before it"
-COST = "cost the script"
+COST = "slowed the script by"
 """Figures of a window: what made its peak, what lay there before it, how long it held up the script."""
 
 _GROUPS = {
@@ -67,12 +67,12 @@ _OPENED = {
 
 _CLOSED = {
     Closed.STEP: "",
-    Closed.TIME: "no whole step: its longest time was over",
-    Closed.EVENTS: "no whole step: it had as many events as it may have",
+    Closed.TIME: "no whole step: the longest time of a window was over",
+    Closed.EVENTS: "no whole step: the most events of a window were reached",
     Closed.PROFILER: "no whole step: the script began to profile",
     Closed.EXIT: "no whole step: the script ended",
-    Closed.DISK: "no whole step: its file could not be written",
-    Closed.MEMORY: "no whole step: there was no memory left for it",
+    Closed.DISK: "no whole step: the window's file could not be written",
+    Closed.MEMORY: "no whole step: no memory was left for the window",
 }
 
 UNKNOWN_TIME = "a moment"
@@ -80,7 +80,7 @@ TITLE = "Who holds the memory"
 SUM = "sum"
 NO_NAME = "no name"
 NO_SHAPE = "no shape known"
-LIKELY = "~ named after a step before"
+LIKELY = "~ name of an earlier step"
 
 WHAT_THIS_IS = (
     "In a window, tfmemtop records each allocation of one step of the script, with its operation. This screen then "
@@ -107,9 +107,9 @@ _LACKING = {
     Lacking.PROBE_COMING: "Windows are recorded by the probe, a small native library. It is being built or loaded.",
     Lacking.PROFILER: "The script is profiling. No window can be recorded until it stops.",
     Lacking.ENDED: "The process ended before a window was recorded.",
-    Lacking.NOT_ASKED: "No window is opened of itself: the session was started with --holders-interval 0.",
-    Lacking.ENDED_NOT_ASKED: "The process ended, and nobody had asked for a window. None is opened of itself: the "
-    "session was started with --holders-interval 0.",
+    Lacking.NOT_ASKED: "No window is opened automatically: the session was started with --holders-interval 0.",
+    Lacking.ENDED_NOT_ASKED: "The process ended before a window was asked for. No window is opened "
+    "automatically: the session was started with --holders-interval 0.",
     Lacking.NOT_YET: "No window has been recorded yet. The first one ends with the script's third step.",
 }
 
@@ -247,8 +247,8 @@ def sum_told(rows: int, named: int, unknown: int) -> str:
 
 NOW_ASKED = "The next step will be recorded."
 NOW_ENDED = "This process has ended: no window can be recorded any more."
-NOW_IN_REPLAY = "This is a recording: it holds the windows that were recorded, and no other can be asked for."
-NOTHING_BESIDE = "There is only one window so far: nothing can be laid beside it."
+NOW_IN_REPLAY = "This is a recording: it has only the windows that were recorded, and no new one can be asked for."
+NOTHING_BESIDE = "There is only one window so far: there is no other to compare it with."
 
 NO_FACES = "It is not known who holds these cells: no window has been recorded of this pool. [B] says why."
 

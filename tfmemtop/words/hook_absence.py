@@ -14,7 +14,7 @@ _REASONS = {
 }
 
 _REMEDIES = {
-    Absence.ISOLATED: "Start Python without -I; against files in the script's folder, -P or -s do as well.",
+    Absence.ISOLATED: "Start Python without -I; -P or -s also keep out files of the script's folder.",
     Absence.IGNORES_ENVIRONMENT: "Start Python without -E, so that it reads PYTHONPATH.",
     Absence.NO_SITE: "Start Python without -S, so that it loads the site module.",
     Absence.OTHER_PROGRAM: "Start the script with a Python interpreter of its own instead of a bundle.",

@@ -11,7 +11,7 @@ _START = "start the script as tfmemtop -- COMMAND"
 
 _SAID: dict[InjectionState, tuple[str, str]] = {
     S.ASKED: (
-        "its Python has been asked to let the hook in, and has not come to that yet: its main thread is in one long "
+        "its Python was asked to load the hook and has not done so yet: its main thread is in one long "
         "call, or an audit hook of the script forbids it",
         "",
     ),
@@ -30,10 +30,10 @@ _SAID: dict[InjectionState, tuple[str, str]] = {
         "it sees other files than tfmemtop does, as a process in a container does",
         "install and start tfmemtop in there",
     ),
-    S.DISABLED: ("its Python was told, or built, to let nobody run code in it", _START),
+    S.DISABLED: ("its Python was started or built so that no other program can run code in it", _START),
     S.NOT_ALLOWED: (
         "the kernel does not let tfmemtop write to its memory",
-        "what lets its memory be read lets it be written too: see tfmemtop help outside",
+        "the same permission that allows reading its memory allows writing: see tfmemtop help outside",
     ),
     S.REPLACED: (
         "the script has replaced {detail}, as gevent does, and the hook would call the replacement",

@@ -22,7 +22,7 @@ def chosen(*, apart: bool) -> str:
 
 def hold_from_restart(settings: Sequence[str], *, apart: bool) -> str:
     """With what the kernel's next start takes place; *apart* as in :func:`chosen`."""
-    holds = "That holds from its next restart, whoever restarts it." if apart else _CHOSEN_OF_A_WINDOW
+    holds = "That holds from its next restart, no matter who restarts it." if apart else _CHOSEN_OF_A_WINDOW
     return f"Its next start: {' · '.join(settings)}. {holds}"
 
 

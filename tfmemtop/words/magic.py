@@ -16,4 +16,4 @@ TIME = "seconds since the kernel's start"
 
 def not_asked(reason: object) -> str:
     """The session could not be asked; *reason* is empty if nothing is known."""
-    return f"tfmemtop cannot be asked: {reason or 'it said nothing'}"
+    return f"tfmemtop gave no answer: {reason or 'it printed nothing'}"

@@ -37,7 +37,7 @@ def why_text(why: NoMap) -> str:
 def refusal_text(event: MemoryMap) -> str:
     """Why *event* has no map; empty where it has one."""
     if event.missing and event.of_copy:
-        return f"what was read of this pool without the probe makes no map: {event.missing}"
+        return f"this pool was read without the probe, and no map could be made of it: {event.missing}"
     return event.missing or ""
 
 

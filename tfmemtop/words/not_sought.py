@@ -4,14 +4,14 @@ from tfmemtop.fit.not_sought import NoSearch, NotSought
 from tfmemtop.fit.plan import TRIES_MOST
 
 _TEXTS = {
-    NoSearch.ALLOCATOR: "fit needs the allocator bfc: what is given to cuda_malloc_async as a limit does not limit it",
-    NoSearch.NO_PLACE: "the command has no {{{}}}: with [E] put it where the value stands",
-    NoSearch.NO_LIMIT: "the next run has no limit, under which the value is to fit: [L] chooses one",
+    NoSearch.ALLOCATOR: "fit needs the allocator bfc: a limit has no effect on cuda_malloc_async",
+    NoSearch.NO_PLACE: "the command has no {{{}}}: press [E] and put it in place of the value",
+    NoSearch.NO_LIMIT: "the value is to fit under a limit, and the next run has none: [L] sets one",
     NoSearch.NO_RANGE: "{}: give one name and a range of whole numbers, such as batch=1..4096",
     NoSearch.TRIES: f"{{}}: give 1 to {TRIES_MOST} tries",
     NoSearch.STEPS: "{}: give a whole number of steps from 1 on",
     NoSearch.SECONDS: "{}: give 1 second to 24 hours",
-    NoSearch.NO_GOAL: "{!r} is neither; give such as: 30 s, 8 tries; or: 200 steps",
+    NoSearch.NO_GOAL: "{!r} is not understood; give for example: 30 s, 8 tries; or: 200 steps",
 }
 
 

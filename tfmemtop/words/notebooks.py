@@ -61,4 +61,4 @@ def no_kernel(python: str, reason: str) -> str:
 
 def not_ours(folder: str) -> str:
     """A kernelspec of that name was there before."""
-    return f"{folder}: a kernelspec of this name is there, and is not tfmemtop's"
+    return f"{folder}: there is a kernelspec of this name that tfmemtop did not make"

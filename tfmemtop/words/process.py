@@ -56,7 +56,7 @@ def failed_allocation(failure: OutOfMemory) -> str:
     return ", ".join(asked) or "an allocation failed for good"
 
 
-UNFINISHED_IMPORT = "not imported to the end yet"
+UNFINISHED_IMPORT = "still being imported"
 ASKED_FOR = "What the script asked for"
 IN_EFFECT = "What took effect"
 ON_GPUS = "On the GPUs"

@@ -95,7 +95,7 @@ def _section(say: Callable[P, Iterable[str]], *figures: P.args, **named: P.kwarg
     try:
         return tuple(say(*figures, **named))
     except Exception as error:
-        return (f"This cannot be told: {describe(error)}.",)
+        return (f"This cannot be answered: {describe(error)}.",)
 
 
 def _all_taken(facts: AllTaken) -> Iterator[str]:
@@ -261,7 +261,7 @@ def _with_and_without(facts: GrowthEffect) -> str:
             f"Growth was off: {_taken_at_once(facts)}. With growth a pool holds what is in use at the peak, here at "
             f"most {format_bytes(peaks.in_use)}, and usually at most twice that."
         )
-    return "Growth is a setting of GPUs, and TensorFlow used none that was seen here."
+    return "Growth is a setting for GPUs, and tfmemtop saw TensorFlow use none."
 
 
 def _taken_at_once(facts: GrowthEffect) -> str:

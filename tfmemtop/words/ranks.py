@@ -19,7 +19,7 @@ def naming(named: Named, name: str) -> list[str]:
         field = "%r" if "rank" in named.added else "%n"
         lines.append(
             f"{named.added} was added to the file's name, so that no file is overwritten: {name}; "
-            f"{field} in the name says where it shall stand"
+            f"{field} in the name chooses its place"
         )
     return lines
 

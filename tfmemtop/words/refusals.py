@@ -6,7 +6,7 @@ GROWTH_NEEDS_GPU = "Growth is a setting for GPUs, and this machine has none. [L]
 NO_GPU_TO_CHOOSE = "This machine has no GPU to choose."
 NOTHING_TO_RELAUNCH = "There is no script to relaunch: tfmemtop only watches."
 SEARCH_GOES_ON = "A search for the smallest limit is under way. [F] shows it and can stop it."
-NOTHING_READS = "No script is running that could read what is typed."
+NOTHING_READS = "No script is running to read what is typed."
 NOTHING_IS_SENT = "Nothing can be typed here: this screen changes nothing."
 HAS_ENDED = "This process has already ended."
 

@@ -1,8 +1,10 @@
-"""Why a size or a setting cannot be used on this machine, in one sentence. Pure."""
+"""Why a size, a setting or a file for the recording cannot be used, in one sentence. Pure."""
 
 from tfmemtop.limits import TooLittle, TooMuch, Whole
+from tfmemtop.recording.errors import RecordingError
 from tfmemtop.settings import NoSuchGpu
 from tfmemtop.units import NotASize, SizeFault, format_bytes
+from tfmemtop.words.recording import recording_text
 
 _SIZES = {
     SizeFault.NO_SIZE: "{!r} is not a size; give one such as 4G, 3500M or 50%",
@@ -22,6 +24,8 @@ def unusable(error: Exception) -> str:
             return f"{size} is more than {_owner(error.whole)} has, {format_bytes(error.whole.size)}"
         case TooLittle():
             return f"{error.text} is less than 1 MiB, the smallest that TensorFlow can be given"
+        case RecordingError():
+            return recording_text(error)
         case NoSuchGpu(index=None):
             return "cuda_malloc_async needs a GPU, and this machine has none"
         case NoSuchGpu():

@@ -1,5 +1,11 @@
 """Why a command cannot do what it was asked to, and what it says beside its results. Pure."""
 
+
+def own_error(described: str) -> str:
+    """tfmemtop itself has failed, in a way that nobody expected."""
+    return f"{described}: tfmemtop has failed; this is an error in tfmemtop itself"
+
+
 # Options that contradict each other.
 
 CPU_POOL_TWICE = "without a GPU, --memory-limit sets the size of the CPU pool: give it or --cpu-pool, not both"
@@ -29,6 +35,8 @@ def no_place(text: str, name: str) -> str:
 
 # The terminal.
 
+STDOUT = "standard output"
+STDOUT_CLOSED = f"{STDOUT} is closed"
 INSTEAD = "use tfmemtop record -- COMMAND…, or tfmemtop --once"
 INSTEAD_OF_CLUSTER = "use tfmemtop cluster --once"
 
@@ -60,6 +68,32 @@ NO_SESSION = "no session is running; start one: tfmemtop -- COMMAND…"
 NONE_RECORDED = "no session has been recorded yet; start one: tfmemtop -- COMMAND…"
 TOO_FEW_RANKS = "fewer than two of the recordings can be compared"
 NO_TENSORFLOW = "the demo needs TensorFlow: pip install 'tfmemtop[demo]'"
+
+
+def engine_gone(session: str, error: OSError) -> str:
+    """The engine of a session has ended, or does not answer."""
+    return f"the engine of {session} cannot be reached: {error.strerror or error}"
+
+
+def output_in(path: str) -> str:
+    """Where the script's output is."""
+    return f"output in {path}"
+
+
+def recorded_in(path: str) -> str:
+    """Where the recording of the session is."""
+    return f"recorded in {path}"
+
+
+def explains(session: str) -> str:
+    """What explains the run that has ended."""
+    return f"tfmemtop why {session} explains it"
+
+
+def still_running(session: str, output_path: str | None) -> str:
+    """The screen has ended, and the script goes on."""
+    output = f"{output_in(output_path)}; " if output_path else ""
+    return f"still running as {session}; {output}tfmemtop attach {session} brings the screen back"
 
 
 def unsearchable(error: OSError) -> str:
@@ -135,8 +169,8 @@ def try_heading(number: int, most: int, what: str) -> str:
 
 # Prometheus.
 
-NO_SERVER = "--prometheus: that is no address such as http://monitor:9090"
-NO_TEXT = "it is no text"
+NO_SERVER = "--prometheus needs an address such as http://monitor:9090"
+NO_TEXT = "it is not text"
 
 
 def no_login(path: str) -> str:

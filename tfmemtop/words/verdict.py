@@ -44,7 +44,7 @@ def _on_one(verdict: Verdict) -> str:
 
 
 _UNREAD = {
-    Unread.NO_TENSORFLOW: "No process was seen to use TensorFlow.",
+    Unread.NO_TENSORFLOW: "tfmemtop saw no process use TensorFlow.",
     Unread.NO_CPU_POOL: "On the CPU tfmemtop reads TensorFlow's memory only in a BFC pool: add --cpu-pool SIZE.",
     Unread.UNKNOWN: "No memory of TensorFlow was read.",
 }
@@ -56,7 +56,7 @@ def _nothing(verdict: Verdict) -> str:
     if verdict.how is not None and verdict.how.good:
         return "Nothing needs to be changed."
     stopped = verdict.how is None or verdict.how.signal in _STOPPED
-    return "Up to then nothing needed a change." if stopped else "Its memory does not explain that."
+    return "Up to then no setting needed a change." if stopped else "Its memory does not explain that."
 
 
 def _held(verdict: Verdict) -> str:

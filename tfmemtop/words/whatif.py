@@ -101,13 +101,13 @@ def _beyond(view: Predicted) -> Iterator[str]:
     elif view.later is Later.RAN_OUT:
         yield "The run ran out of memory: what it would have needed after that is not known."
     else:
-        yield "The run failed, perhaps for want of memory: what it would have needed is not known."
+        yield "The run failed, perhaps for lack of memory: what it would have needed is not known."
     if view.later is Later.MORE and not view.traced:
         yield "Record it with --trace to have more steps replayed."
     else:
         yield "tfmemtop fit finds the smallest limit by trying."
-    worked = ", and what worked" if view.later is Later.MORE else ""
-    yield f"The table has what is too small for the recorded allocations{worked}."
+    worked = ", and which worked" if view.later is Later.MORE else ""
+    yield f"The table shows which limits are too small for the recorded allocations{worked}."
 
 
 def cells(view: Predicted, row: SettingReplayed) -> tuple[str, ...]:

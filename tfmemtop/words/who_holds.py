@@ -98,8 +98,8 @@ def likely(found: Standing) -> str:
     if not any(row.likely for row in found.holders):
         return ""
     return (
-        "A name with ~ is that of a step that was recorded before. The step that failed was not recorded, but the "
-        "sizes of what was in use are those of that step, all as many times as large."
+        "The step that failed was not recorded. A name with ~ comes from a step that was recorded before. The sizes "
+        "of that step, all multiplied by the same number, are the sizes that were in use at the failure."
     )
 
 
@@ -171,7 +171,7 @@ def _likely(scale: float | None) -> str:
     if scale is None:
         return ""
     times = "" if scale == 1 else f" times {scale:.3g}"
-    return f" A name with ~ is that of a recorded step, whose sizes{times} are those of what was in use."
+    return f" A name with ~ comes from a recorded step, whose sizes{times} are the sizes that were in use."
 
 
 def changed(first: Listed, second: Listed) -> list[str]:

@@ -6,7 +6,7 @@ import shutil
 from tfmemtop.engine.stream.stream import Line, Stream, line_of
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.events import Event, Level, NoticeKind
-from tfmemtop.recording import RecordingError, Writer
+from tfmemtop.recording import RecordingError, Trouble, Writer
 
 LEAST_FREE = 128 * 2**20
 """Bytes of the disk that a recording nobody asked for leaves to others."""
@@ -27,7 +27,7 @@ class Recorder:
         self._writer.so_far = self._so_far
         self._thinner = thinner
         self._task: asyncio.Task[None] | None = None
-        self.trouble: str | None = None
+        self.trouble: RecordingError | None = None
         """Why the recording is incomplete, or ``None``."""
 
     def begin(self) -> None:
@@ -59,13 +59,13 @@ class Recorder:
 
     def _keep_small(self, thinner: Thinner) -> None:
         if not thinner.grown(self._writer.size):
-            raise RecordingError(f"it has grown to {thinner.limit >> 20} MiB")
+            raise RecordingError(Trouble.TOO_LARGE, self._writer.path, count=thinner.limit >> 20)
         try:
             free = shutil.disk_usage(self._writer.path.parent).free
         except OSError:
             return  # what cannot be written will be met soon enough
         if free < LEAST_FREE:
-            raise RecordingError(f"less than {LEAST_FREE >> 20} MiB are free on the disk")
+            raise RecordingError(Trouble.DISK_FULL, self._writer.path, count=LEAST_FREE >> 20)
 
     def _so_far(self) -> list[Event] | None:
         backlog = self._stream.backlog
@@ -83,7 +83,7 @@ class Recorder:
     def _give_up(self, error: RecordingError) -> None:
         if self.trouble is not None:
             return
-        self.trouble = str(error)
+        self.trouble = error
         self._stream.forget(self._take)
         try:
             self._writer.close()
@@ -95,6 +95,18 @@ class Recorder:
             session_unrecorded(self._stream, error)
 
 
-def session_unrecorded(stream: Stream, error: Exception) -> None:
+_UNRECORDED = {
+    Trouble.TOO_LARGE: NoticeKind.SESSION_TOO_LARGE,
+    Trouble.DISK_FULL: NoticeKind.SESSION_DISK_FULL,
+    Trouble.TAKEN: NoticeKind.SESSION_FILE_TAKEN,
+    Trouble.FOREIGN: NoticeKind.SESSION_FILE_TAKEN,
+    Trouble.NO_FILE_TO_WRITE: NoticeKind.SESSION_FILE_TAKEN,
+}
+
+
+def session_unrecorded(stream: Stream, error: OSError | RecordingError) -> None:
     """Say that nothing more is recorded of the session, and why."""
-    stream.notice("recording", NoticeKind.SESSION_UNRECORDED, Level.INFO, str(error))
+    kind, detail, count = NoticeKind.SESSION_UNRECORDED, str(error), None
+    if isinstance(error, RecordingError) and error.trouble in _UNRECORDED:
+        kind, detail, count = _UNRECORDED[error.trouble], str(error.path), error.count
+    stream.notice("recording", kind, Level.INFO, detail, count=count)

@@ -22,7 +22,7 @@ BESIDE_POOLS = f"{format_bytes(USUAL_CONTEXT + USUAL_LIBRARIES)} on an H200"
 def _(found: OthersHoldCard) -> Said:
     at_most = f"TensorFlow can take {format_bytes(found.free)} at most"
     if found.limit is not None:
-        at_most = f"TensorFlow took what was free then as its limit, {format_bytes(found.limit)}"
+        at_most = f"TensorFlow set its limit to what was free then, {format_bytes(found.limit)}"
     return Said(
         f"{place_name(found.place)}: {_who_held(found)} of the card's {format_bytes(found.whole)} when the run "
         "started.",
@@ -54,10 +54,10 @@ def _(found: TwoReserveCard) -> Said:
     return Said(
         f"{place_name(found.place)}: two processes of {found.script or 'this run'} fill the card, {first.pid} "
         f"({format_bytes(first.used)}) and {second.pid} ({format_bytes(second.used)}).",
-        "Two TensorFlow processes share a card well only if each is told what it may take: with growth it takes what "
-        "it needs, with a limit no more than that. A worker process (multiprocessing, a data loader, a second "
-        "notebook) that imports TensorFlow and touches the GPU reserves memory like any other. Hide the GPU from it if "
-        "it does not compute there.",
+        "Two TensorFlow processes share a card well only if each has growth or a limit: with growth a process takes "
+        "what it needs, with a limit no more than the limit. A worker process (multiprocessing, a data loader, a "
+        "second notebook) that imports TensorFlow and touches the GPU reserves memory like any other. Hide the GPU "
+        "from it if it does not compute there.",
         (*GROWTH, "", 'tf.config.set_visible_devices([], "GPU")  # in a worker that needs no GPU'),
         reserved,
     )
@@ -88,11 +88,10 @@ def _(found: HeldBeside) -> Said:
         "TensorFlow is imported there, and has made no device." if found.imported else "It has not imported TensorFlow."
     )
     return Said(
-        f"{place_name(found.place)}: process {found.pid}{script} holds {format_bytes(found.used)}, and not through "
-        "TensorFlow.",
+        f"{place_name(found.place)}: process {found.pid}{script} holds {format_bytes(found.used)} outside TensorFlow.",
         "Another library uses CUDA in this process of the run (JAX, PyTorch, CuPy, RAPIDS). A CUDA context alone takes "
-        f"{format_bytes(USUAL_CONTEXT)} on an H200. No setting of TensorFlow changes what it holds, and TensorFlow's "
-        "limit in other processes is what it leaves.",
+        f"{format_bytes(USUAL_CONTEXT)} on an H200. No setting of TensorFlow changes what it holds. TensorFlow in "
+        "other processes gets what it leaves.",
         figures=why,
     )
 
@@ -118,7 +117,7 @@ def _(found: FullButIdle) -> Said:
     return Said(
         f"{where} is full but idle: its utilisation averaged {found.percent:.0f}%.",
         "Memory and work are counted separately: what TensorFlow has reserved or cached shows as used, whether or not "
-        "anything is computed. The host had little to do as well: the script may wait for a disk, a network, a lock or "
+        "anything is computed. The host was nearly idle too: the script may wait for a disk, a network, a lock or "
         f"a person.{others}",
         figures=f"{taken}. The script computes little there now.",
     )
@@ -203,7 +202,7 @@ def _(found: LimitsBeyondCard) -> Said:
     return Said(
         headline,
         "TensorFlow takes the limits as they are given and does not compare them with the card. Each logical device "
-        "has a pool of its own; no other can have what one does not use. CUDA's context and libraries take more "
+        "has a pool of its own, and what it does not use is lost to the others. CUDA's context and libraries take more "
         f"besides: {BESIDE_POOLS}.",
         figures=figures,
     )

@@ -60,7 +60,7 @@ def _(found: Leak) -> Said:
     pace = f"{format_bytes(int(found.rise * 60))} a minute"
     if found.each is not None:
         pace = f"{format_bytes(found.each)} a {found.unit.rstrip('s')}"
-    figures = f"{has} steadily for {spoken(max(1.0, found.span_s))}, lows included."
+    figures = f"{has} steadily for {spoken(max(1.0, found.span_s))}, also at its lowest points."
     if found.left_s is not None:
         steps = f" ({rough(found.left_steps)} {found.unit})" if found.left_steps is not None else ""
         full = "At that pace it would have been full" if found.ended else "At this pace the memory is full"

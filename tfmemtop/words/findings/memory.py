@@ -94,7 +94,7 @@ def _(found: CrashedWhenFull) -> Said:
     full = _joined(f"{full}.", held(closest.held) if closest.held else "")
     waited = ""
     if found.waited:
-        waited = f"Its use had stood still for {closest.still_s:.0f} s, as while TensorFlow waits for room. "
+        waited = f"Its use had stood still for {closest.still_s:.0f} s, as happens while TensorFlow waits for room. "
     headline = f"The script probably crashed{at} because TensorFlow's CPU pool ran out"
     if found.leaked is not None:
         leak = cause_of(found.leaked)
@@ -128,7 +128,7 @@ def _why_no_size(a: Anatomy) -> str:
     what = (
         "a tf.function runs many operations" if a.operation is None else f"{a.operation} may need more than its output"
     )
-    return f"How much exactly is known when TensorFlow gives up: {what}."
+    return f"The exact size is known only when TensorFlow gives up: {what}."
 
 
 _GRAPH = re.compile(r"__(?:inference|forward|backward)_(.+)_\d+")
@@ -167,7 +167,7 @@ def _doubt(doubt: Doubt | None) -> str:
         return ""
     if doubt.old is Old.ALL:
         return f"These figures are {doubt.age_s:.0f} s older than the failure, so this may be wrong."
-    return f"The largest free chunk was read {doubt.age_s:.0f} s before the failure; it may have been another then."
+    return f"The largest free chunk was read {doubt.age_s:.0f} s before the failure; it may have been different then."
 
 
 @singledispatch
@@ -235,7 +235,7 @@ def _(cause: TrulyFull) -> Said:
     whole = "The pool is full: its limit is" if cause.by_limit else "The card is full: it has"
     return Said(
         f"{whole} {format_bytes(cause.whole)}, and {format_bytes(cause.needed - cause.whole)} more were needed.",
-        "What is in use are tensors that something still needs: weights, the optimizer's copies, and the activations "
+        "The memory in use holds tensors that are still needed: weights, the optimizer's copies, and the activations "
         "of one step, which grow with the batch.",
         figures=f"{format_bytes(cause.in_use)} were in use.",
     )
@@ -292,7 +292,7 @@ def _gap(cause: Unexplained) -> str:
 
 @cause_of.register
 def _(cause: Pending) -> Said:
-    otherwise = Said("What is in use and what was asked for are together too much.")
+    otherwise = Said("What is in use and the request together are more than there is.")
     if cause.otherwise is not None:
         otherwise = cause_of(cause.otherwise)
     headline = otherwise.headline
@@ -303,6 +303,6 @@ def _(cause: Pending) -> Said:
         headline,
         otherwise.explanation
         if cause.known
-        else "An error, if there is one, brings the size that was asked for, and so the cause.",
+        else "If an error follows, it names the size that was asked for, which shows the cause.",
         figures=f"{otherwise.figures} {waits}".lstrip(),
     )

@@ -64,7 +64,7 @@ def _(found: GrownBeyondNeed) -> Said:
         "BFC, TensorFlow's allocator, takes memory from CUDA in regions, each twice as large as the one before and at "
         "least as large as what was asked for. So the pool may become nearly twice as large as needed. A large tensor "
         "that fits into no free chunk adds a region of its own. A limit stops the last doubling early. How much lower "
-        "than the pool it may be depends on the order of allocations, so only a try tells.",
+        "than the pool it may be depends on the order of allocations, so only a try can find it.",
         figures=why,
     )
 
@@ -79,7 +79,7 @@ def _(found: FragmentedPool) -> Said:
         f"{found.fragmentation:.0%} of the free memory lie outside the largest free chunk, in {found.chunks_free} free "
         f"chunks among {found.chunks_in_use} in use. A tensor needs one chunk. What helps: {joining}a pool that is "
         "taken in one region (growth off, or a limit), since regions never merge; shapes that stay the same from step "
-        "to step, as by padding or a fixed batch size; making what lives long (weights, optimizer slots) first.",
+        "to step, as by padding or a fixed batch size; making long-lived tensors (weights, optimizer slots) first.",
         ("export TF_GPU_ALLOCATOR=cuda_malloc_async",) if on_gpu else (),
         f"The pool is at its limit, so another tensor of {format_bytes(found.biggest)}, the size of the largest in "
         "use, would not fit. Whether the script will ask for one is not known.",
@@ -90,8 +90,8 @@ def _(found: FragmentedPool) -> Said:
 def _(found: TightLimit) -> Said:
     return Said(
         f"{place_name(found.place)}: the peak in use is {found.peak / found.limit:.0%} of the limit.",
-        "What fits depends on the order of allocations too: free memory in pieces does not add up. How much more is "
-        "enough only a try tells. Larger batches or another model need another one.",
+        "What fits depends on the order of allocations too: free memory in pieces does not add up. Only a try can "
+        "find how much more is enough. Larger batches or another model need another limit.",
         figures=f"The peak was {format_bytes(found.peak)}, the limit is {format_bytes(found.limit)}. A little more "
         "use or fragmentation, and the script may run out of memory.",
     )

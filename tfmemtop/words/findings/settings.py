@@ -128,7 +128,7 @@ def _(found: GrowthOverridden) -> Said:
         by = f"most likely {GROWTH_VARIABLE} in the environment overrides it (the process's details show it)"
     return Said(
         f"{line_of(callsite(found.request))} turned growth {asked}, but it is {is_on}: {by}.",
-        f"{GROWTH_VARIABLE} beats the script's own calls: if it is exactly true or false, TensorFlow ignores what "
+        f"{GROWTH_VARIABLE} overrides the script's own calls: if it is exactly true or false, TensorFlow ignores what "
         "set_memory_growth said. Unset it in the shell, the container or the job's settings.",
         (f"unset {GROWTH_VARIABLE}",),
     )

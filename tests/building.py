@@ -1,0 +1,36 @@
+"""``python -m tests.building PRODUCT…``: builds the probe or the replay for this Python's TensorFlow, into the cache.
+
+At the priority of whoever asks. An engine builds at the lowest, which may take minutes on a busy machine.
+"""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from tfmemtop.probe.build import PROBE, REPLAY, build
+
+
+def start(cache: Path, *products: str) -> subprocess.Popen[bytes]:
+    """A process that builds the *products*, which are ``probe`` or ``replay``, into *cache*."""
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__, *products],
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def main(products: list[str]) -> None:
+    """Build them one after the other."""
+    tensorflow = find_spec("tensorflow")
+    assert tensorflow is not None
+    for product in (PROBE, REPLAY):
+        if product.name in products:
+            build(Path(str(tensorflow.origin)).parent, version("tensorflow").replace("rc", "-rc"), product)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,12 @@
+"""What is wrong with a recording: each trouble has its words, with the file and what belongs to it."""
+
+import pytest
+
+from tfmemtop.recording import RecordingError, Trouble
+from tfmemtop.words.recording import recording_text
+
+
+@pytest.mark.parametrize("trouble", Trouble)
+def test_every_trouble_is_said_of_its_file(trouble: Trouble) -> None:
+    said = recording_text(RecordingError(trouble, "/tmp/{x}.tfm", "no {space}", 3))
+    assert "/tmp/{x}.tfm" in said and "None" not in said and "\n" not in said
