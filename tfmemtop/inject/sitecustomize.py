@@ -250,11 +250,11 @@ def _without_file(code):  # type: (CodeType) -> CodeType
 
 def _report(error, engine, kept):  # type: (Exception, str, dict[str, Any]) -> None
     """Tell the *engine*, never the script, that the agent could not be loaded."""
-    _tell(engine, kept, '{"type": "hook_error", "text": %s}' % _quoted(error, kept))
+    _tell(engine, kept, '{"type": "hook_error", "part": "load", "text": %s}' % _quoted(error, kept))
 
 
 def _quoted(error, kept):  # type: (Exception, dict[str, Any]) -> str
-    text = "the agent could not be loaded: %s: %s" % (type(error).__name__, error)
+    text = "%s: %s" % (type(error).__name__, error)
     return kept["_json"].encode_basestring_ascii(text)  # type: ignore[no-any-return]
 
 

@@ -23,6 +23,10 @@ _KEPT = 16  # libraries, and as many refusals
 _DRAFTS = "build-*"
 
 
+class NotOurs(PermissionError):
+    """The folder belongs to another user."""
+
+
 class Library(NamedTuple):
     """A library that is whole.
 
@@ -44,7 +48,7 @@ def cache_folder() -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise PermissionError("it belongs to somebody else")
+        raise NotOurs(folder)
     if stat.S_IMODE(found.st_mode) != 0o700:
         folder.chmod(0o700)
     return folder
@@ -92,8 +96,7 @@ def refuse(path: Path, number: "int | None") -> Path:
     """
     mark = path.with_suffix(".refused")
     try:
-        how = "how is not known" if number is None else signal.Signals(number).name
-        mark.write_text(f"a process ended as it loaded it ({how})\n")
+        mark.write_text(f"{'?' if number is None else signal.Signals(number).name}\n")
         _sync(mark)
     finally:
         path.unlink(missing_ok=True)

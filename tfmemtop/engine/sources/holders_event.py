@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tfmemtop.engine.sources.pool_replay import Alike, Course
 from tfmemtop.engine.sources.tensorflow_numbers import dtype_name, region_name
-from tfmemtop.events import Closed, Holders, Holding, Window
+from tfmemtop.events import Closed, Holders, Holding, Window, Windowless
 from tfmemtop.events.courses import FOREVER, Span, pack, pack_holdings, pack_names, pack_spans
 
 _HOLDINGS = 4096  # in one event
@@ -34,7 +34,7 @@ class _Lived:
         return self.begin <= event and (self.end == FOREVER or self.end > event)
 
 
-def missing(window: Window, device: str, why: str) -> Holders:
+def missing(window: Window, device: str, why: str | None, windowless: Windowless | None = None) -> Holders:
     """An event for a window of which nothing can be told."""
     return Holders(
         t=0.0,
@@ -49,6 +49,7 @@ def missing(window: Window, device: str, why: str) -> Holders:
         cost_us=window.cost_us,
         pace_s=window.pace_s,
         missing=why,
+        windowless=windowless,
     )
 
 
