@@ -74,7 +74,7 @@ class Agent:
         self._inherited = False
         self.import_watch = ImportWatch(
             self.messenger.guarded,
-            Awaited("meeting TensorFlow", self._tensorflow_is_here, CONTEXT, ERRORS),
+            Awaited("listen:TensorFlow", self._tensorflow_is_here, CONTEXT, ERRORS),
             [
                 Awaited("listen:variables", self._variables_are_here, VARIABLES),
                 Awaited("listen:TF1 variables", self._references_are_here, REFERENCES),

@@ -166,12 +166,12 @@ class Sampler:
         if stopping or now >= self._next_reading:
             self._next_reading = now + (min(self._interval, _SOON_S) if now < self._first_until else self._interval)
             self._do("read:allocators", self._tick)
-            self._do("counting calls", self._functions.tell, time.monotonic(), stopping)
-            self._do("watching calls", self._functions.busiest, self._windows.called)
+            self._do("count:calls", self._functions.tell, time.monotonic(), stopping)
+            self._do("count:busiest function", self._functions.busiest, self._windows.called)
         self._do("search:waiting allocations", self._look_for_waits)
         self._do("read:maps", self._pools.read_maps)
-        self._do("recording allocations", self._follow_library)
-        self._do("recording allocations", self._windows.work, [device.name for device in self._devices], stopping)
+        self._do("record:allocations", self._follow_library)
+        self._do("record:allocations", self._windows.work, [device.name for device in self._devices], stopping)
         self._do("search:lines", self._lines.work)
         if self._opened.locked() and self._waited:
             self._opened.release()
