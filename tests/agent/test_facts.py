@@ -58,7 +58,7 @@ def constant(node: ast.expr) -> str:
 FOUND = {one for room in ("agent", "probe") for one in sent(room)}
 
 
-@pytest.mark.parametrize("kind", sorted(set(SENT.values()), key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("kind", sorted(set(SENT.values()), key=str))
 def test_what_is_sent_is_in_the_vocabulary_and_nothing_there_is_never_sent(kind: type[Enum]) -> None:
     known = {one.value for one in kind}
     told = {text for of, text in FOUND if of is kind}

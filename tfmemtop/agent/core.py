@@ -98,7 +98,7 @@ class Agent:
         self._sampler = None
         if self._context is not None:
             own_folder(self.messenger.pid)
-        # Another thread may have held the allocator's lock at the fork; nobody will release it here.
+        # Another thread may have held the allocator's lock at the fork; it is never released here.
         self._inherited = self._sessions or self._eager()
 
     def _tensorflow_is_here(self, context: "ModuleType", errors: "ModuleType") -> None:

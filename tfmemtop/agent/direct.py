@@ -164,7 +164,7 @@ class Direct:
         """Whether an allocation waits for room in that pool. It does so for up to 10 s before it fails.
 
         Measured with every version in the table, with one and with three that waited: the list was empty in all looks
-        while threads allocated what had room, and in none while one waited and nobody freed memory.
+        while threads allocated what had room, and in none while one waited and no memory was freed.
         """
         found = self._find(kind, index)
         waiters = None if found is None else self._pointer(found[0] + self._layout.waiters)

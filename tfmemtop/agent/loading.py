@@ -62,7 +62,7 @@ def _read(path: str) -> bytes:
 
 
 def _in_memory(content: bytes) -> int:
-    """A descriptor of a file in memory with *content*, which nobody can change."""
+    """A descriptor of a file in memory with *content*, which cannot be changed."""
     try:
         create = _libc.memfd_create
     except AttributeError:

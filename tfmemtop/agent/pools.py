@@ -65,7 +65,7 @@ class Pools:
         self._mapless: set[str] = set()
         self._mapless_in_place: set[str] = set()  # the library may have one
         self._disagreed = 0  # readings in place, one after the other, with TensorFlow's own account
-        self._placeless: set[str] = set()  # GPUs of sessions of which only the library will know the card
+        self._placeless: set[str] = set()  # GPUs of sessions; only the library will know their card
 
     def obey(self, message: "dict[str, Any]") -> None:
         """Do what the engine says: ``load`` a library, or read the ``maps`` it wants from now on.
@@ -165,7 +165,7 @@ class Pools:
             self._messenger.send("probe", state="direct")
 
     def stop(self) -> None:
-        """Stop watching, and let go of what was put down."""
+        """Stop watching, and release the memory of copies."""
         if self._native is not None and self._announced:
             self._native.way.stop_sampler()
         self._copies.close()
@@ -273,7 +273,7 @@ class Pools:
     def _cut(
         self, direct: "_Reader[Direct]", device: str, wanted: "dict[Optional[int], float]", wishes: int
     ) -> "dict[Optional[int], float]":
-        """Put down how a pool is cut up, of which maps of regions are *wanted*; the seconds to leave until the next."""
+        """Put down how a pool is cut up, for maps of the *wanted* regions; the seconds to leave until the next."""
         place = direct.places[device]
         if not direct.way.has_pool(*place):
             self._has_no_map(device)

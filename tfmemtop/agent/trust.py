@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GPU, PINNED, CPU = 0, 1, 2
-"""Kinds of allocators, of which only GPUs have an index above 0."""
+"""Kinds of allocators. Only GPUs have an index above 0."""
 
 PINNED_NAME = "HOST:0"
 """The name we give the pool of pinned host memory, which is no device of TensorFlow's."""

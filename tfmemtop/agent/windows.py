@@ -108,7 +108,7 @@ class Windows:
 
     @property
     def _opens_itself(self) -> bool:
-        """Whether windows may be opened that nobody has asked for."""
+        """Whether windows may be opened without a request."""
         return self._interval > 0 and not (self._served and self._count == 0)
 
     def may_begin(self, native: Any) -> None:
@@ -130,7 +130,7 @@ class Windows:
             native.end(BY_EXIT)
 
     def ask(self, finding: bool) -> None:
-        """Somebody wants one now; or a *finding* does, of which it would tell more."""
+        """The user wants one now, or a *finding* does, which would be told in more detail."""
         if finding:
             self._found = True
         else:

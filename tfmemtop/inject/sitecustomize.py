@@ -52,7 +52,7 @@ def _step_aside():  # type: () -> None
         del sys.path_importer_cache[entry]
     # The import system hands out what it finds in sys.modules after this module has run: the other one.
     own = sys.modules.pop(__name__)
-    __import__(own.__name__)  # `own` lives on: Python 2 empties a module that nobody holds
+    __import__(own.__name__)  # `own` lives on: Python 2 empties a module that is not held
 
 
 def _stands_for_an_empty_part():  # type: () -> bool
@@ -75,7 +75,7 @@ def _working_folder():  # type: () -> str
 
 
 def _keep():  # type: () -> dict[str, ModuleType]
-    """Copies of the C modules that the agent needs. Modules that nobody has imported yet do not stay imported."""
+    """Copies of the C modules that the agent needs. Modules that were not imported yet do not stay imported."""
     import _frozen_importlib
     import _frozen_importlib_external
     import _imp
@@ -178,7 +178,7 @@ def _find_nothing(name, path=None, target=None):  # type: (str, object, object) 
 def _from_signal_handler(error):  # type: (Exception) -> bool
     """Whether *error*, caught in our code, is the script's because a Python signal handler raised it.
 
-    Every other exception stays with us, whoever raised it: an audit hook of the script, for example.
+    Every other exception stays with us, also one that an audit hook of the script raised, for example.
     """
     handlers = set()  # type: set[int]
     for number in range(1, _NSIG):
@@ -273,7 +273,7 @@ def _tell(engine, kept, packet):  # type: (str, dict[str, Any], str) -> bool
     except Exception as again:
         if _from_signal_handler(again):
             raise
-        # Else the engine has gone too, or the script forbids the way to it: nobody is left to be told.
+        # Else the engine has gone too, or the script forbids the way to it: nothing can be told.
         return False
     return True
 

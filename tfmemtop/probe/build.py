@@ -42,7 +42,7 @@ _TRIAL_ENVIRONMENT = {
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w", "-DNDEBUG")
 _LINK_FLAGS = (
     "-Wl,-z,defs",  # else what is missing shows only in the script's process
-    "-Wl,-z,nodelete",  # whoever closes it, its thread runs on
+    "-Wl,-z,nodelete",  # if it is closed, its thread runs on
 )
 _PROGRAM_FLAGS = ("-std=c++17", "-O2", "-fPIE", "-pie", "-pthread", "-w", "-DNDEBUG")
 _ROOM = 1 << 20  # bytes of disk that a build and its library need at most

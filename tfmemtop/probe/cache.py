@@ -2,8 +2,7 @@
 
 ``probe-KEY-DIGEST.so`` is a library: KEY names what it was built of, DIGEST is the SHA-256 of the file. One that ended
 a program as it was loaded leaves ``probe-KEY-DIGEST.refused``. ``replay-KEY-DIGEST.bin`` is a program. ``build-*`` are
-folders of a build under way: whoever holds the lock on ``lock`` owns them, and finds those of builders that were
-killed.
+folders of a build under way: the holder of the lock on ``lock`` owns them, and finds what killed builders left.
 """
 
 import contextlib
@@ -61,7 +60,7 @@ def cache_path() -> Path:
 
 
 def describe(path: Path) -> Library:
-    """The file at *path*, of which nothing is known yet.
+    """The file at *path*, as it is now.
 
     Raises:
         OSError: it cannot be read.
@@ -76,7 +75,7 @@ def checksum_of(content: bytes) -> int:
 
 
 def whole(path: Path, digest: str) -> Library | None:
-    """The library, if it is there, is as it was when it was kept, and nobody else may write to it."""
+    """The library, if it is there, is as it was when it was kept, and no other user may write to it."""
     try:
         found = path.lstat()
         library = describe(path) if stat.S_ISREG(found.st_mode) else None
@@ -166,7 +165,7 @@ class Cache:
             shutil.rmtree(draft, ignore_errors=True)
 
     def draft(self) -> "tempfile.TemporaryDirectory[str]":
-        """A folder to build in, for who holds the lock.
+        """A folder to build in, for the holder of the lock.
 
         Raises:
             OSError: it cannot be made.

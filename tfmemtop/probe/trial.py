@@ -1,4 +1,4 @@
-"""Loads a new library beside the real TensorFlow, in a process that nobody misses.
+"""Loads a new library beside the real TensorFlow, in a process of its own.
 
 All that a script's process would do with the library is done once, on an allocator of this process. Exit status 0 says
 that it went well; with 1, the last line on stdout has the fields of ``Distrust`` in

@@ -95,4 +95,4 @@ class FindingWindows:
 
 
 def _matters(event: Event) -> bool:
-    return not isinstance(event, Output | Trace)  # megabytes, of which no rule makes use
+    return not isinstance(event, Output | Trace)  # megabytes that no rule uses

@@ -35,7 +35,7 @@ class _Lived:
 
 
 def missing(window: Window, device: str, why: str | None, windowless: Windowless | None = None) -> Holders:
-    """An event for a window of which nothing can be told."""
+    """An event that says why there is nothing to tell of a window."""
     return Holders(
         t=0.0,
         pid=window.pid,
@@ -119,7 +119,7 @@ def _cut(course: Course, first: int, last: int) -> list[_Lived]:
 
 
 def _no_more_than(peak: int, lived: list[_Lived], peak_at: int) -> int:
-    """Bytes that live at the peak; they are not more than *peak*: what is too much was freed, though nobody saw it."""
+    """Bytes that live at the peak; they are not more than *peak*: any excess was freed without being recorded."""
     there = [life for life in lived if life.at(peak_at)]
     total = sum(life.alike.size for life in there)
     if total <= peak:

@@ -55,7 +55,7 @@ class Replays:
         self._effective: dict[tuple[int, str], Effective] = {}
         self._limits: dict[tuple[int, str], int] = {}
         self._parts: dict[tuple[int, str], list[Trace]] = {}
-        self._ended: deque[int] = deque()  # processes of which something is still known
+        self._ended: deque[int] = deque()  # processes that have ended and are still remembered
         self._waiting: deque[tuple[int, str]] = deque()
         self._begun = 0
         self._worker: Beside | None = None
