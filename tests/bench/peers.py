@@ -57,9 +57,9 @@ def find_nvitop() -> list[str]:
 
 
 def _processes(terminal: Terminal) -> list[psutil.Process]:
-    """The one on the terminal; of tfmemtop the engine and its keeper too."""
-    engines = [psutil.Process(session.pid) for session in own_sessions()]
-    return [psutil.Process(terminal.pid), *engines, *filter(None, (engine.parent() for engine in engines))]
+    """The one on the terminal; of tfmemtop the engine and its keeper too, where they are processes of their own."""
+    apart = [psutil.Process(session.pid) for session in own_sessions() if session.pid != terminal.pid]
+    return [psutil.Process(terminal.pid), *apart, *filter(None, (engine.parent() for engine in apart))]
 
 
 def first_picture_s(command: Sequence[str], drawn: re.Pattern[bytes]) -> float:

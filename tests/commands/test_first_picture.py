@@ -8,6 +8,7 @@ import signal
 import sys
 import termios
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pexpect
@@ -29,7 +30,7 @@ def picture(home: Path) -> Iterator[Picture]:
     """Starts tfmemtop on a pty, where Textual's import waits for the file ``textual``."""
     started: list[pexpect.spawn[str]] = []
 
-    def begin(*arguments: str, **environment: str) -> pexpect.spawn[str]:
+    def begin(*arguments: str, first: Callable[[], None] | None = None, **environment: str) -> pexpect.spawn[str]:
         child = pexpect.spawn(
             sys.executable,
             ["-I", "-S", str(SCRIPT), *arguments],
@@ -37,6 +38,7 @@ def picture(home: Path) -> Iterator[Picture]:
             env={"XDG_CONFIG_HOME": str(home), **os.environ, "SCREEN_MAY_BEGIN": str(home / "textual")} | environment,
             encoding="utf-8",
             timeout=PATIENCE_S,
+            preexec_fn=first,
         )
         started.append(child)
         return child
@@ -53,6 +55,16 @@ def held(child: pexpect.spawn[str]) -> list[object]:
     child.expect(FIGURES)
     child.expect(LAST_KEY)
     return before
+
+
+def block(number: signal.Signals) -> None:
+    """From before it starts."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+
+
+def ignore(number: signal.Signals) -> None:
+    """From before it starts."""
+    signal.signal(number, signal.SIG_IGN)
 
 
 def is_given_back(child: pexpect.spawn[str], before: list[object], printed: str) -> None:
@@ -108,6 +120,44 @@ def test_a_driver_that_hangs_holds_up_nothing(picture: Picture, home: Path) -> N
     (home / "textual").touch()
     child = picture(DRIVER_HANGS="1")
     child.expect(r"every process on the GPUs")
+    child.send("q")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
+def test_a_driver_that_cannot_be_interrupted_costs_nothing_of_what_the_terminal_shows(
+    picture: Picture, home: Path
+) -> None:
+    (home / "textual").touch()
+    child = picture(DRIVER_HANGS="1", first=partial(block, signal.SIGTERM))
+    child.expect(r"\[\?1003h")
+    assert "\x1b[?1049h" in (child.before or ""), "else the screen is drawn over what the user had on the terminal"
+
+
+def test_a_second_signal_finds_the_terminal_as_it_was_too(picture: Picture) -> None:
+    child = picture(PAINTER_STAYS="1")
+    before = held(child)
+    child.kill(signal.SIGINT)
+    painter = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()[0]
+    while not pending(painter) & 1 << signal.SIGTERM - 1:  # the first is being seen to
+        assert child.isalive()
+    child.kill(signal.SIGINT)
+    child.expect(pexpect.EOF)
+    is_given_back(child, before, child.before or "")
+
+
+def pending(pid: str) -> int:
+    """The signals that wait for the process, as a mask."""
+    status = dict(line.split(":\t") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(status["ShdPnd"], 16)
+
+
+def test_where_the_end_of_a_child_is_not_told_the_screen_comes_without_a_picture(picture: Picture, home: Path) -> None:
+    (home / "textual").touch()
+    child = picture(first=partial(ignore, signal.SIGCHLD))
+    child.expect(r"every process on the GPUs")
+    assert not re.search(FIGURES, child.before or "")
     child.send("q")
     child.expect(pexpect.EOF)
     child.close()

@@ -30,7 +30,7 @@ from tfmemtop.commands.launching import file_for, is_task, make_launch, with_siz
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import script_terminal_size
-from tfmemtop.engine.process.launch import Launched
+from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
@@ -38,7 +38,7 @@ from tfmemtop.options import Refusal
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words import command_line, usage
 from tfmemtop.words.ranks import waits_for_script
-from tfmemtop.words.starting import start_text
+from tfmemtop.words.starting import HELD_BY_DRIVER, start_text
 
 if TYPE_CHECKING:
     from tfmemtop.engine.process.group_signal import StepListener
@@ -92,19 +92,41 @@ def run(arguments: Arguments) -> int:
     size = script_terminal_size()
     arguments.record, remarks = file_for(arguments.record)
     launch = make_launch(arguments, list(arguments.command), with_sizes(arguments), *size)
-    code = show(lambda: start(launch), arguments, starts=bool(launch.argv))
+    if launch.argv or launch.record or launch.export:
+        code = show(lambda: start(launch), arguments, starts=bool(launch.argv))
+    else:
+        code = _watch(launch, arguments)
     for line in remarks:
         say(line)
     return code
 
 
+def _watch(launch: Launch, arguments: ScreenArguments) -> int:
+    """Show the screen of a session of which nothing is to go on without it, so that its engine is in this process."""
+    # Before the screen is imported, since the two would take turns; the first figures come meanwhile.
+    with uncollected():
+        from tfmemtop.engine.inside import EngineInside
+
+    engine = EngineInside(launch)
+    try:
+        return show(engine.start, arguments, end=engine.end)
+    finally:
+        if engine.held():
+            say(HELD_BY_DRIVER)
+
+
 def show(
-    answer: Callable[[], Launched], arguments: ScreenArguments, *, outside: bool = False, starts: bool = False
+    answer: Callable[[], Launched],
+    arguments: ScreenArguments,
+    *,
+    outside: bool = False,
+    starts: bool = False,
+    end: Callable[[], None] | None = None,
 ) -> int:
     """Show the screen of the session that *answer* starts or finds; return its exit code.
 
     *outside*: the session reads a process that tfmemtop did not start. *starts*: it starts a script, which as a task of
-    Slurm lives no longer than this command.
+    Slurm lives no longer than this command. A session with an *end* is ended by that once its screen has ended.
 
     Raises:
         Refusal: the session could not be started.
@@ -135,20 +157,23 @@ def show(
         except BaseException as error:
             # Whatever it is: the script runs by now, and the user must hear of it.
             launched = launched or coming.result()
-            if launched.error is None:
+            if launched.error is None and end is None:
                 _say_it_goes_on(launched)
             if heard:
                 raise SystemExit(128 + heard[0]) from error
             if isinstance(error, OSError):
                 raise Refusal(usage.engine_gone(launched.id, error), 1) from error
             raise
+        finally:
+            if end is not None:
+                end()
     if outcome.trouble:
         say(usage.screen_failed(outcome.trouble))
     for line in outcome.summary:
         say(line)
     if outcome.left_running and step is not None:
         return _stay(launched, outcome.exit_code, step)
-    if outcome.left_running:
+    if outcome.left_running and end is None:
         _say_it_goes_on(launched)
     elif outcome.summary:
         _say_what_is_left(launched)

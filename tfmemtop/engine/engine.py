@@ -3,20 +3,20 @@
 import asyncio
 import os
 import signal
-import traceback
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfmemtop.engine.process.exporter import Exporter
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared
 from tfmemtop.engine.process.terminal import PseudoTerminal
-from tfmemtop.engine.process.unstarted import StartError
+from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.sources.procfs import read_environment, read_stat
+from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.kernel_starts import choose
 from tfmemtop.engine.stream.server import Reader, Server
@@ -49,6 +49,9 @@ from tfmemtop.settings import Settings
 from tfmemtop.words.starting import start_text
 from tfmemtop.words.unusable import unusable
 
+if TYPE_CHECKING:
+    from tfmemtop.engine.process.exporter import Exporter
+
 LINGER_S = 2.0
 """How long an engine waits for another reader once it is no longer needed."""
 UNSEEN_S = 3600.0
@@ -68,12 +71,16 @@ class Engine:
         stream: Stream,
         launch: Launch,
         folder: SessionFolder,
-        terminal: PseudoTerminal,
+        terminal: PseudoTerminal | None,
         output_path: Path | None,
         attached: Callable[[], None] = lambda: None,
-        exporter: Exporter | None = None,
+        exporter: "Exporter | None" = None,
     ) -> None:
-        """*attached* is called when a process is read from outside that was not before."""
+        """*attached* is called when a process is read from outside that was not before.
+
+        Without a *terminal* it is a guest in the process of a screen: it starts no script, leaves signals and children
+        to that process, and goes on until :meth:`leave`, or a screen, ends it.
+        """
         self._watches_only = not launch.argv
         self._kernel = launch.kernel
         self._task = launch.task
@@ -82,7 +89,7 @@ class Engine:
         self._stream = stream
         self._terminal = terminal
         self._loop = asyncio.get_running_loop()
-        self._output = OutputPump(stream, terminal, output_path)
+        self._output = OutputPump(stream, terminal, output_path) if terminal is not None else None
         maps_every_s = RECORDED_PACE_S if launch.record else KEPT_PACE_S if launch.keep else None
         self.watch = open_watch(
             stream,
@@ -92,6 +99,7 @@ class Engine:
             pump=self._output,
             maps_every_s=maps_every_s,
             exporter=exporter,
+            guest=terminal is None,
         )
         self._server = Server(
             stream, folder.readers, take=self._heed, left=self.watch.maps.forget, changed=self._consider
@@ -112,9 +120,10 @@ class Engine:
             stack.push_async_callback(self._server.close)
             await stack.enter_async_context(self.watch)
             self._exit = stack.pop_all()
-        # Handlers, not SIG_IGN: what is ignored stays ignored in the script.
-        for number in (signal.SIGHUP, signal.SIGINT):
-            self._loop.add_signal_handler(number, lambda: None)
+        if self._terminal is not None:
+            # Handlers, not SIG_IGN: what is ignored stays ignored in the script.
+            for number in (signal.SIGHUP, signal.SIGINT):
+                self._loop.add_signal_handler(number, lambda: None)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -125,7 +134,9 @@ class Engine:
 
         In a Slurm step, SIGTERM is Slurm's word to all of the step, and so to the script, which may take its time.
         """
-        if self._kernel:
+        if self._terminal is None:
+            pass  # the signals are the screen's
+        elif self._kernel:
             self._loop.add_signal_handler(signal.SIGTERM, self._done.set)
         elif self._task:
             self._loop.add_signal_handler(signal.SIGTERM, lambda: None)
@@ -133,6 +144,10 @@ class Engine:
             self._loop.add_signal_handler(signal.SIGTERM, self._obey, Stop(quit=True))
         self._stream.listen(self._follow)
         self._server.begin()
+
+    def leave(self) -> None:
+        """End. What is read from outside goes on."""
+        self._done.set()
 
     async def done(self) -> None:
         """Wait until the engine is no longer needed."""
@@ -159,7 +174,7 @@ class Engine:
 
     def _obey(self, command: Command) -> None:
         match command:
-            case Input():
+            case Input() if self._output is not None:
                 self._output.write(command.text)
             case Resize():
                 self._resize(command.columns, command.rows)
@@ -178,6 +193,8 @@ class Engine:
                 self._choosing = self._loop.create_task(self._choose(command.settings))
             case Relaunch() if self._kernel:
                 self._stream.notice("relaunch", NoticeKind.KERNEL_IS_JUPYTERS, Level.ERROR)
+            case Relaunch() if self._terminal is None:
+                self._not_relaunched(StartError(Unstarted(Why.NO_COMMAND)))
             case Relaunch():
                 self._forget_next()
                 self._preparing = self._loop.create_task(self._relaunch(command))
@@ -185,6 +202,8 @@ class Engine:
                 self._quit = self._quit or command.quit
                 self._forget_next()
                 self._end(command.grace_s)
+            case _:
+                pass  # for a terminal that is not there
 
     def _attach(self, pid: int) -> None:
         if self._watches_only and self.watch.attach(pid):
@@ -206,7 +225,7 @@ class Engine:
         except Exception as error:
             # Before the present run is ended for nothing.
             if not isinstance(error, StartError | ValueError):
-                traceback.print_exc()
+                complain()
             self._not_relaunched(error)
         else:
             self._stream.withdraw("relaunch")
@@ -248,7 +267,7 @@ class Engine:
         except StartError as error:
             self._not_relaunched(error)
         except Exception as error:
-            traceback.print_exc()
+            complain()
             self._stream.notice("ending", NoticeKind.ENDING_FAILED, Level.ERROR, f"{type(error).__name__}: {error}")
         finally:
             self._stopping = None
@@ -256,7 +275,7 @@ class Engine:
 
     def _resize(self, columns: int, rows: int) -> None:
         columns, rows = min(max(columns, 1), 9999), min(max(rows, 1), 9999)
-        if (columns, rows) != (self._terminal.columns, self._terminal.rows):
+        if self._terminal is not None and (columns, rows) != (self._terminal.columns, self._terminal.rows):
             self._terminal.resize(columns, rows)
             self._stream.publish(Terminal(t=self._stream.now(), columns=columns, rows=rows))
 
@@ -287,8 +306,9 @@ class Engine:
         """End, or end soon, if nothing runs and no screen reads."""
         if self._quit and self._stopping is None:
             self._done.set()
-            return
-        if self._server.readers or self._stopping or self._preparing or self._busy():
+        elif self._terminal is None:
+            pass  # the screen in whose process it is ends it
+        elif self._server.readers or self._stopping or self._preparing or self._busy():
             if self._linger is not None:
                 self._linger.cancel()
                 self._linger = None

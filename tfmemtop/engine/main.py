@@ -9,40 +9,37 @@ import os
 import shutil
 import signal
 import sys
-import time
-import traceback
 from pathlib import Path
 
 import msgspec
 
 from tfmemtop.engine.engine import Engine
-from tfmemtop.engine.process.command import readable
+from tfmemtop.engine.opening import (
+    REFUSALS,
+    forget_old,
+    has_terminal,
+    info,
+    keep_recording,
+    output_for,
+    unstarted,
+)
 from tfmemtop.engine.process.daemon import detach
 from tfmemtop.engine.process.descriptors import take_many
-from tfmemtop.engine.process.exporter import open_exporter
 from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
-from tfmemtop.engine.session_event import describe, watched
+from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.stream import kernel_starts
+from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import (
     SessionFolder,
-    SessionInfo,
-    forget_old_outputs,
     open_session,
-    output_folder,
 )
-from tfmemtop.engine.stream.kept_sessions import forget_old_recordings, kept_elsewhere, place_for
-from tfmemtop.engine.stream.recorder import session_unrecorded
+from tfmemtop.engine.stream.kept_sessions import kept_elsewhere
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.engine.stream.thinner import Thinner
-from tfmemtop.engine.watch import Watch
 from tfmemtop.events import NoticeKind, Terminal
-from tfmemtop.recording import RecordingError, Writer
-from tfmemtop.words.unusable import unusable
-
-_REFUSALS = (StartError, ValueError, RecordingError, OSError)
+from tfmemtop.recording import Writer
 
 
 class Answers:
@@ -82,29 +79,13 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
     try:
         launch = Launch.decode(sys.stdin.buffer.read())
         terminal.resize(launch.columns, launch.rows)
-        folder = open_session(lambda made: _info(launch, made))
+        folder = open_session(lambda made: info(launch, made))
         return _serve(_numbered(launch, folder.id), folder, terminal, keeper, inherited, told)
-    except _REFUSALS as error:
+    except REFUSALS as error:
         if folder is not None:
             folder.remove()
-        told.give(Launched(error=_unstarted(error)))
+        told.give(Launched(error=unstarted(error)))
         return 0
-
-
-def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
-    return SessionInfo(
-        id=folder.id,
-        pid=os.getpid(),
-        started=time.time(),
-        command=watched(launch),
-        reads=launch.attach,
-        injects=launch.inject,
-        kernel=launch.kernel.pid if launch.kernel else None,
-        connection=readable(launch.kernel.connection) if launch.kernel else None,
-        notebook=readable(launch.kernel.notebook) if launch.kernel and launch.kernel.notebook else None,
-        socket=str(folder.engine_socket),
-        output_path=_output_path(launch, folder),
-    )
 
 
 def _numbered(launch: Launch, session: str) -> Launch:
@@ -118,19 +99,6 @@ def _numbered(launch: Launch, session: str) -> Launch:
     return msgspec.structs.replace(launch, kernel=msgspec.structs.replace(launch.kernel, start=start, earlier=earlier))
 
 
-def _output_path(launch: Launch, folder: SessionFolder) -> str | None:
-    """Where the script's output is kept; ``None`` if there is no place for it, or no script."""
-    try:
-        return str(output_folder() / f"{folder.id}.log") if _has_terminal(launch) else None
-    except OSError:
-        return None
-
-
-def _has_terminal(launch: Launch) -> bool:
-    """Whether the script's terminal is the engine's. A kernel has its standard streams from Jupyter."""
-    return bool(launch.argv) and launch.kernel is None
-
-
 def _serve(
     launch: Launch,
     folder: SessionFolder,
@@ -139,16 +107,16 @@ def _serve(
     inherited: list[int],
     answers: Answers,
 ) -> int:
-    output_path = _output_path(launch, folder)
+    output_path = output_for(launch, folder)
     try:
         asyncio.run(_session(launch, folder, terminal, keeper, inherited, answers))
-    except _REFUSALS:
+    except REFUSALS:
         if not answers.closed:
             raise
-        traceback.print_exc()
+        complain()
         return 1
     except Exception:
-        traceback.print_exc()
+        complain()
         return 1
     finally:
         _keep_log(folder, output_path)
@@ -165,7 +133,7 @@ async def _session(
     answers: Answers,
 ) -> None:
     stream = Stream()
-    output_path = _output_path(launch, folder)
+    output_path = output_for(launch, folder)
     session = describe(launch, folder.id, output_path)
     stream.publish(session)
     stream.publish(Terminal(t=stream.now(), columns=launch.columns, rows=launch.rows))
@@ -173,16 +141,20 @@ async def _session(
     def keep() -> None:
         # The user did not name it, and a second process of the same session goes into the same recording.
         if launch.keep and not engine.watch.recorded:
-            _keep(stream, folder.id, engine.watch)
+            keep_recording(stream, folder.id, engine.watch)
 
     path = Path(output_path) if output_path else None
-    exporter = open_exporter(stream, launch.export, session)
+    exporter = None
+    if launch.export is not None:
+        from tfmemtop.engine.process.exporter import open_exporter  # which most sessions do without
+
+        exporter = open_exporter(stream, launch.export, session)
     async with Engine(stream, launch, folder, terminal, path, keep, exporter) as engine:
         first = await engine.watch.prepare(launch.argv, launch.settings) if launch.argv else None
         writer = Writer(launch.record) if launch.record else None
         if output_path is not None:
             keeper.output_goes_to(output_path)
-        elif _has_terminal(launch):
+        elif has_terminal(launch):
             stream.notice("output_file", NoticeKind.OUTPUT_FILE_MISSING)
         os.chdir("/")  # no file system is to be kept busy; the script starts where the user is
         answer = Launched(id=folder.id, socket=str(folder.engine_socket), output_path=output_path)
@@ -204,25 +176,9 @@ async def _session(
             if launch.keep:
                 kept_elsewhere(folder.id, writer.path)
         elif launch.keep and (launch.argv or launch.attach is not None):
-            _keep(stream, folder.id, engine.watch)
-        _forget_old()
+            keep_recording(stream, folder.id, engine.watch)
+        forget_old()
         await engine.done()
-
-
-def _keep(stream: Stream, session: str, watch: Watch) -> None:
-    """Make the recording that is kept of every session, if there is a place for one."""
-    try:
-        watch.record(Writer(place_for(session)), Thinner())
-    except (OSError, RecordingError) as error:
-        session_unrecorded(stream, error)
-
-
-def _forget_old() -> None:
-    for forget in (forget_old_outputs, forget_old_recordings, kernel_starts.forget_old):
-        try:
-            forget()
-        except OSError:
-            traceback.print_exc()
 
 
 def _keep_log(folder: SessionFolder, output_path: str | None) -> None:
@@ -232,11 +188,3 @@ def _keep_log(folder: SessionFolder, output_path: str | None) -> None:
             shutil.copyfile(folder.log, Path(output_path).with_suffix(".engine.log"))
     except OSError:
         return  # there is no log, or no room for it where outputs are kept
-
-
-def _unstarted(error: Exception) -> Unstarted:
-    if isinstance(error, StartError):
-        return error.unstarted
-    if isinstance(error, OSError) and error.filename:
-        return Unstarted(Why.REFUSED, detail=f"{error.filename}: {error.strerror}")
-    return Unstarted(Why.REFUSED, detail=unusable(error))

@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager, suppress
 import msgspec
 
 from tfmemtop.engine.process.alerts import Failed
-from tfmemtop.engine.process.exporter import open_exporter
 from tfmemtop.engine.process.group_signal import WAIT_S, GroupListener
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
@@ -88,7 +87,11 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
     stream.listen(count)
     session = describe(launch, folder.id, None)
     stream.publish(session)
-    exporter = open_exporter(stream, launch.export, session)
+    exporter = None
+    if launch.export is not None:
+        from tfmemtop.engine.process.exporter import open_exporter  # which most sessions do without
+
+        exporter = open_exporter(stream, launch.export, session)
     # One that is ignored, as under nohup, is to stay so in the script.
     heeded = {n for n in signal.valid_signals() - _OURS if signal.getsignal(n) is not signal.SIG_IGN}
     with closing(GroupListener(heeded)) as group:

@@ -3,12 +3,11 @@
 import asyncio
 import os
 import signal
-import traceback
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.exporter import Exporter
 from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark, told, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
@@ -23,13 +22,14 @@ from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.map_wants import Maps
 from tfmemtop.engine.sources.nvml import Nvml
-from tfmemtop.engine.sources.outside.following import FromOutside
+from tfmemtop.engine.sources.outside.when_asked import WhenAsked
 from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.sources.terminal_reads import TerminalReads
 from tfmemtop.engine.sources.windows import Windows
 from tfmemtop.engine.sources.xla_reports import XlaReports
+from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.stream import Stream
@@ -39,12 +39,18 @@ from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.recording import Writer
 from tfmemtop.settings import Settings
 
+if TYPE_CHECKING:
+    from tfmemtop.engine.process.exporter import Exporter
+
+_NO_PROCESS = -1
+
 
 class Watch:
     """Watches while it is entered; an asynchronous context manager.
 
-    Enter it in the main thread of a process that has no other children. Nothing that may fail is left for after
-    the script's start: :meth:`prepare` checks, :meth:`start` starts.
+    Enter it in the main thread of a process that has no other children; as a *guest*, which starts no script, in any
+    thread of any process. Nothing that may fail is left for after the script's start: :meth:`prepare` checks,
+    :meth:`start` starts.
     """
 
     def __init__(
@@ -64,12 +70,14 @@ class Watch:
         xla_reports: XlaReports,
         maps: Maps,
         alerts: Alerts,
-        outside: FromOutside,
+        outside: WhenAsked,
         output: OutputPump | None = None,
         terminal_reads: TerminalReads | None = None,
-        exporter: Exporter | None = None,
+        exporter: "Exporter | None" = None,
+        guest: bool = False,
     ) -> None:
         self.runs = runs
+        self._guest = guest
         self.ending = ending
         self.hooks = hooks
         self.readings = readings
@@ -91,7 +99,8 @@ class Watch:
         self._reaped = asyncio.Event()
 
     async def __aenter__(self) -> "Watch":
-        asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
+        if not self._guest:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
         if self._exporter is not None:
             self._exporter.begin(self.runs)
         if self._output is not None:
@@ -112,7 +121,8 @@ class Watch:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
+        if not self._guest:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
         _close(self._outside.close, self.replays.close)
         _close(self._probes.close, self._dumps.close, self._chunks.close)
         _close(self._windows.close, self._finding_windows.close, self._xla_reports.close)
@@ -212,13 +222,15 @@ def open_watch(
     maps_every_s: float | None = None,
     nvml: Nvml | None = None,
     helper: int = 0,
-    exporter: Exporter | None = None,
+    exporter: "Exporter | None" = None,
+    guest: bool = False,
 ) -> Watch:
     """The watch over runs of ``launch.argv``, with all its parts.
 
     The script's stdio is *terminal*, which *pump* reads; or the file descriptor *output*; or this process's own.
     *maps_every_s* has all memory maps read so far apart, whether a screen wants them or not. *nvml* is this machine's
     if not given. The process *helper* is a child of this one and not the script's. The *exporter* gets the stream too.
+    As a *guest* it is in a process that is not its own, of whose children none is the script's.
     """
     dumps_in, marked = dumps_folder(folder.hook_socket), mark(folder.hook_socket)
     chunks = ChunkMaps(stream, dumps_in)
@@ -236,9 +248,10 @@ def open_watch(
         return probes.sessions() | outside.sessions() | replays.sessions() | ({exporter.pid} if exporter else set())
 
     kernel = launch.kernel.pid if launch.kernel else None
-    readings = Readings(stream, hooks, Host(os.getpid(), INJECT, marked, kernel, helper), ours, nvml)
+    root = _NO_PROCESS if guest else os.getpid()
+    readings = Readings(stream, hooks, Host(root, INJECT, marked, kernel, helper), ours, nvml)
     telling = told(launch, folder.hook_socket)
-    outside = FromOutside(stream, dumps_in, chunks.take, launch.interval_s, telling)
+    outside = WhenAsked(stream, dumps_in, chunks.take, launch.interval_s, telling)
     xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
     drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]
     if pump is not None:
@@ -263,6 +276,7 @@ def open_watch(
         output=pump,
         terminal_reads=TerminalReads(stream, terminal.master, terminal.slave, readings.of_runs) if terminal else None,
         exporter=exporter,
+        guest=guest,
     )
 
 
@@ -272,4 +286,4 @@ def _close(*parts: Callable[[], None]) -> None:
         try:
             close()
         except Exception:
-            traceback.print_exc()
+            complain()

@@ -9,7 +9,7 @@ import termios
 import time
 from collections.abc import Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 DRIVER = "/dev/nvidiactl"
 """What is there where NVIDIA's driver is."""
@@ -19,9 +19,17 @@ SMALLEST = (40, 12)
 
 _ENDS_S, _LOOK_S = 1.0, 0.005
 _RESTORED = b"\x1b[?1049l\x1b[?25h"
+_NOTHING = 3  # the painter's exit code
 
 _painter = 0  # the process that draws; 0 when there is none
 _modes: list[Any] = []  # the terminal's, before
+
+
+class Drawn(NamedTuple):
+    """What has been drawn: ``modes`` are the terminal's before; not ``whole`` if a part of it may be missing."""
+
+    modes: list[Any]
+    whole: bool
 
 
 def begin(arguments: list[str]) -> None:
@@ -42,20 +50,23 @@ def begin(arguments: list[str]) -> None:
             signal.signal(number, _end_for)
 
 
-def take_over() -> list[Any] | None:
-    """Leave the picture to the screen, to be drawn over; the modes of the terminal before it, ``None`` without one."""
-    return _modes if _finished() else None
+def take_over() -> Drawn | None:
+    """Leave the picture to the screen, to be drawn over; ``None`` if there is none."""
+    global _painter
+    drawn, _painter = _finished(), 0
+    return drawn
 
 
 def end() -> None:
     """Leave the terminal as it was before the picture; nothing if there is none."""
-    if not _finished():
-        return
-    try:
-        os.write(2, _RESTORED)
-        termios.tcsetattr(0, termios.TCSANOW, _modes)
-    except (OSError, termios.error):
-        return  # the terminal has gone
+    global _painter
+    if _finished() is not None:
+        try:
+            os.write(2, _RESTORED)
+            termios.tcsetattr(0, termios.TCSANOW, _modes)
+        except (OSError, termios.error):
+            pass  # the terminal has gone
+    _painter = 0  # not before: a second signal may end this process meanwhile
 
 
 def _can_be_drawn(environment: Mapping[str, str]) -> bool:
@@ -68,6 +79,8 @@ def _can_be_drawn(environment: Mapping[str, str]) -> bool:
         return False
     charset = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "utf8")
     if "utf8" not in charset.lower().replace("-", ""):
+        return False
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # how the painter ends would not be told
         return False
     try:
         if len({os.fstat(number).st_rdev for number in (0, 1, 2)}) > 1 or not os.isatty(0):
@@ -97,38 +110,41 @@ def _looks_otherwise(environment: Mapping[str, str]) -> bool:
 
 
 def _paint(parent: int) -> None:
-    """Draw in this process, and end it: 0 if the picture is there, else 3."""
-    code = 3
+    """Draw in this process, and end it: 0 if the picture is there, 3 if nothing of it is, else 1."""
+    code = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command's, which ends this process
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
         from tfmemtop.first.paint import paint
 
-        code = 0 if paint(parent) else 3
+        code = 0 if paint(parent) else _NOTHING
     except Exception:  # there will be a screen, with everything that is to be said
-        code = 3
+        code = 1
     finally:
         os._exit(code)
 
 
-def _finished() -> bool:
-    """See to it that the painter has ended; whether it has drawn. Then there is none any more."""
-    global _painter
-    painter, _painter = _painter, 0
-    if not painter:
-        return False
-    # It holds the signal back while it draws, so that a picture is drawn whole or not at all.
-    os.kill(painter, signal.SIGTERM)
+def _finished() -> Drawn | None:
+    """See to it that the painter has ended; what it has drawn."""
+    if not _painter:
+        return None
     until = time.monotonic() + _ENDS_S
-    while True:
-        found, status = os.waitpid(painter, os.WNOHANG)
-        if found:
-            return os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0
-        if time.monotonic() > until:  # the terminal takes nothing, or the driver hangs
-            os.kill(painter, signal.SIGKILL)
-            return True
-        time.sleep(_LOOK_S)
+    try:
+        # It holds the signal back while it draws, so that a picture is drawn whole or not at all.
+        os.kill(_painter, signal.SIGTERM)
+        while True:
+            found, status = os.waitpid(_painter, os.WNOHANG)
+            if found:
+                break
+            if time.monotonic() > until:  # the terminal takes nothing, or the driver hangs
+                os.kill(_painter, signal.SIGKILL)
+                return Drawn(_modes, whole=False)
+            time.sleep(_LOOK_S)
+    except (ProcessLookupError, ChildProcessError):  # another call, which was interrupted, has seen it end
+        return Drawn(_modes, whole=False)
+    code = os.waitstatus_to_exitcode(status)
+    return None if code in (_NOTHING, -signal.SIGTERM) else Drawn(_modes, whole=code == 0)
 
 
 def _end_for(number: int, _: FrameType | None) -> None:
@@ -137,4 +153,4 @@ def _end_for(number: int, _: FrameType | None) -> None:
     os.kill(os.getpid(), number)
 
 
-__all__ = ["begin", "end", "take_over"]
+__all__ = ["Drawn", "begin", "end", "take_over"]

@@ -63,11 +63,11 @@ class TerminalDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """As Textual's; the modes it sets are remembered."""
         before = take_over()
-        self._drawn_over = before is not None
+        self._drawn_over = before is not None and before.whole
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self._drawn_over = False
         if before is not None:
-            self.attrs_before = before
+            self.attrs_before = before.modes
         self._modes = self._modes_now()
 
     def _sigcont_application(self, *_: object) -> None:

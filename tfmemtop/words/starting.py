@@ -1,4 +1,4 @@
-"""Why a script or its engine could not be started, in one line. Pure."""
+"""Why a script or its engine could not be started, or has not ended, in one line. Pure."""
 
 from tfmemtop.engine.process.unstarted import Unstarted, Why
 
@@ -19,6 +19,9 @@ _TEXTS = {
     Why.REFUSED: "{detail}",
     Why.ENGINE_FAILED: "the engine cannot be started: {detail}",
 }
+
+HELD_BY_DRIVER = "the NVIDIA driver does not answer, and the kernel ends this process only when it does"
+"""Said by a command that is to end, while one of its threads is in the driver."""
 
 
 def start_text(unstarted: Unstarted) -> str:

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.process.xla_flags import Refused, with_report
 from tfmemtop.engine.sources.kernel_kills import OomCounter
+from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import NoticeKind, Run, RunEnd
 from tfmemtop.limits import Machine
@@ -204,7 +204,7 @@ class Runs:
             drain()
         except Exception as error:
             # The end of the run is told even if something else is lost.
-            traceback.print_exc()
+            complain()
             self._stream.notice("run_end", NoticeKind.LAST_READINGS_LOST, detail=f"{type(error).__name__}: {error}")
 
     def _spawn(self, argv: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:

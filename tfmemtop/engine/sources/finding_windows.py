@@ -6,11 +6,11 @@ of its own: the readings must not wait.
 """
 
 import asyncio
-import traceback
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Holders, NoticeKind, Output, Trace
 
@@ -75,7 +75,7 @@ class FindingWindows:
         try:
             wanted = future.result()
         except Exception as error:
-            traceback.print_exc()
+            complain()
             self.close()
             detail = f"{type(error).__name__}: {error}"
             self._stream.notice("windows", NoticeKind.FINDINGS_WITHOUT_WINDOWS, detail=detail)

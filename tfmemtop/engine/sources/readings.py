@@ -2,15 +2,15 @@
 
 import asyncio
 import os
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host, Shown
 from tfmemtop.engine.sources.nvml import Nvml, Reading
+from tfmemtop.engine.sources.own_thread import OwnThread
 from tfmemtop.engine.sources.procfs import read_stat
+from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Device, DeviceReading, Event, Initialised, Level, NoticeKind, Run, SharesMissing
 
@@ -43,8 +43,8 @@ class Readings:
         self._apart = apart
         self._nvml = nvml or Nvml()
         self._foreign = foreign or Foreign(self.of_runs)
-        self._driver_thread = ThreadPoolExecutor(1, "nvml")
-        self._host_thread = ThreadPoolExecutor(1, "host")
+        self._driver_thread = OwnThread("nvml")
+        self._host_thread = OwnThread("host")
         self._run = 0
         self._adopted: int | None = None
         self._gpus: dict[int, Device] = {}
@@ -104,8 +104,13 @@ class Readings:
         self._stream.forget(self._take)
         for task in self._tasks:
             task.cancel()
-        self._driver_thread.shutdown(wait=False, cancel_futures=True)
-        self._host_thread.shutdown(wait=False, cancel_futures=True)
+        self._driver_thread.shutdown(cancel_futures=True)
+        self._host_thread.shutdown(cancel_futures=True)
+
+    @property
+    def held(self) -> bool:
+        """Whether this process cannot end yet, because the kernel keeps it in a call to the driver."""
+        return self._driver_thread.held
 
     def _take(self, event: Event) -> None:
         self._foreign.take(event)
@@ -156,7 +161,7 @@ class Readings:
         try:
             await watch()
         except Exception as error:
-            traceback.print_exc()
+            complain()
             self._stream.notice(f"readings {what.value}", what, Level.ERROR, f"{type(error).__name__}: {error}")
 
     async def _watch_devices(self) -> None:

@@ -19,8 +19,6 @@ from pathlib import Path
 
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, XlaCluster, XlaMissing
-from tfmemtop.xla.assignment import Unread
-from tfmemtop.xla.cluster import function_name, make_cluster
 
 PACE_S = 0.5
 MOST_BYTES = 512 * 1024 * 1024
@@ -167,6 +165,8 @@ class XlaReports:
         return sorted(found, key=lambda file: file.changed)
 
     def _consider(self, file: _File, now: float, ended: bool, found: list[XlaCluster]) -> None:
+        from tfmemtop.xla.assignment import Unread  # here, as few sessions have reports
+
         name = file.path.name
         process = self._processes.setdefault(file.pid, _Process())
         if name.endswith(_ASSIGNMENT):
@@ -200,6 +200,8 @@ class XlaReports:
             Unread: its form is not known.
             _TooLong: it takes too long.
         """
+        from tfmemtop.xla.cluster import make_cluster
+
         number, name = _module(file.path.name)
         process.modules.add(file.path.name)
         if len(process.modules) > MOST_MODULES:
@@ -217,6 +219,8 @@ class XlaReports:
         )
 
     def _without(self, file: _File, why: XlaMissing, detail: str) -> XlaCluster:
+        from tfmemtop.xla.cluster import function_name
+
         number, name = _module(file.path.name)
         t = self._stream.now()
         return XlaCluster(t=t, pid=file.pid, name=function_name(name), module=number, missing=why, detail=detail)

@@ -2,9 +2,7 @@
 
 import asyncio
 import time
-import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,9 @@ from tfmemtop.engine.sources.outside.injection import Injection
 from tfmemtop.engine.sources.outside.layout import Copy, NotSound
 from tfmemtop.engine.sources.outside.look import About, Look
 from tfmemtop.engine.sources.outside.told import allocator_event, outside_event, working_folder
+from tfmemtop.engine.sources.own_thread import OwnThread
 from tfmemtop.engine.sources.procfs import read_command, read_environment, read_stat
+from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Chunks,
@@ -65,7 +65,7 @@ class FromOutside:
         self._folder = folder
         self._take_file = take_file
         self._interval_s = min(max(interval_s, _LEAST_S), _MOST_S)
-        self._thread = ThreadPoolExecutor(1, "outside")
+        self._thread = OwnThread("outside")
         self._task: asyncio.Task[None] | None = None
         self._look: Look | None = None
         self._run = 0
@@ -151,7 +151,7 @@ class FromOutside:
         """Leave the process, which goes on as before."""
         self._stream.forget(self._take)
         self._leave()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.shutdown(cancel_futures=True)
 
     def _leave(self) -> None:
         if self._task is not None:
@@ -189,7 +189,7 @@ class FromOutside:
                 await self._follow(look)
             except Exception as error:
                 # An unforeseen error costs a second of readings, not the session. Each kind of error is told once.
-                traceback.print_exc()
+                complain()
                 text = f"{type(error).__name__}: {error}"
                 self._tell(look, (self._told or look.about)._replace(state=OutsideState.NOT_FOUND, detail=text))
                 await asyncio.sleep(REFRESH_S)

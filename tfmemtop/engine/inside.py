@@ -1,0 +1,111 @@
+"""The engine of a session that only watches, within the process of its screen.
+
+Such a session starts nothing, and nothing of it outlives the screen: it needs no process that goes on without the
+screen, no pseudo-terminal, and no keeper of that. One Python in place of three takes less memory. All else is as
+elsewhere: the same engine serves the same socket, so other screens find it, and a process can be read from outside.
+"""
+
+import asyncio
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from tfmemtop.engine.engine import Engine
+from tfmemtop.engine.opening import REFUSALS, forget_old, info, keep_recording, unstarted
+from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.process.unstarted import Unstarted, Why
+from tfmemtop.engine.session_event import describe
+from tfmemtop.engine.stream.complaints import complain, write_to
+from tfmemtop.engine.stream.folders import SessionFolder, open_session
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Terminal
+from tfmemtop.words.failure import describe as in_words
+
+_ENDS_S = 5.0
+"""How long the screen's process waits for it to end."""
+_SURE_S, _LOOK_S = 1.0, 0.02
+"""For how long the driver's call is looked at, which takes some milliseconds where the driver answers."""
+
+
+class EngineInside:
+    """An engine in a thread of this process, with an event loop of its own."""
+
+    def __init__(self, launch: Launch) -> None:
+        """*launch* has no command, process, recording or export: nothing of it is to outlive the screen."""
+        self._launch = launch
+        self._answer: Future[Launched] = Future()
+        # A daemon, since a process that is to end does not wait for the engine.
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._engine: Engine | None = None
+        self._left = threading.Event()
+
+    def start(self) -> Launched:
+        """Start it; it serves screens when this returns, or the answer says why it cannot."""
+        self._thread.start()
+        return self._answer.result()
+
+    def end(self) -> None:
+        """End it. When this returns its folder has gone and a recording is whole, if nothing hangs."""
+        self._left.set()
+        if self._loop is not None and self._engine is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._engine.leave)
+            except RuntimeError:
+                pass  # it has ended
+        if self._thread.ident is not None:
+            self._thread.join(_ENDS_S)
+
+    def held(self) -> bool:
+        """Once it has ended: whether this process cannot end yet, because the kernel keeps it in a call to the driver.
+
+        No program can help that. An engine in a process of its own would be left behind so in the screen's place.
+        """
+        until = time.monotonic() + _SURE_S
+        while self._engine is not None and self._engine.watch.readings.held:
+            if time.monotonic() > until:
+                return True
+            time.sleep(_LOOK_S)
+        return False
+
+    def _run(self) -> None:
+        folder: SessionFolder | None = None
+        try:
+            folder = open_session(lambda made: info(self._launch, made))
+            write_to(folder.log)
+            asyncio.run(self._session(folder))
+        except Exception as error:
+            if self._answer.done():
+                complain()
+            else:
+                foreseen = isinstance(error, REFUSALS)
+                why = unstarted(error) if foreseen else Unstarted(Why.ENGINE_FAILED, detail=in_words(error))
+                self._answer.set_result(Launched(error=why))
+        finally:
+            if folder is not None:
+                folder.remove()
+
+    async def _session(self, folder: SessionFolder) -> None:
+        launch, stream = self._launch, Stream()
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(_unforeseen)
+        stream.publish(describe(launch, folder.id, None))
+        stream.publish(Terminal(t=stream.now(), columns=launch.columns, rows=launch.rows))
+
+        def keep() -> None:
+            if launch.keep and not engine.watch.recorded:
+                keep_recording(stream, folder.id, engine.watch)
+
+        async with Engine(stream, launch, folder, None, None, keep) as engine:
+            engine.begin()
+            self._engine = engine
+            self._answer.set_result(Launched(id=folder.id, socket=str(folder.engine_socket), started=True))
+            if not self._left.is_set():
+                forget_old()
+                await engine.done()
+
+
+def _unforeseen(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What no part has caught, which asyncio would write to stderr, and so onto the screen."""
+    complain(f"{context.get('message')}\n", context.get("exception"))

@@ -1,0 +1,74 @@
+"""A thread for calls that may never come back, such as those to a driver."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
+
+from tfmemtop.engine.sources.procfs import read_stat
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_Job = tuple["Future[Any]", Callable[[], Any]]
+
+
+class OwnThread(Executor):
+    """One thread, started with its first call. Neither Python's end nor :meth:`shutdown` waits for it.
+
+    Python's own executors have the process wait at its end for a call that hangs.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        """Have *fn* called after what was submitted before.
+
+        Raises:
+            RuntimeError: it has been shut down.
+        """
+        if self._closed:
+            raise RuntimeError("the thread has been shut down")
+        future: Future[T] = Future()
+        self._jobs.put((future, lambda: fn(*args, **kwargs)))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+        return future
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
+        """Take no more calls. The one that goes on is left to itself; with *cancel_futures* no other is begun."""
+        self._closed = True
+        if cancel_futures:
+            while not self._jobs.empty():
+                job = self._jobs.get()
+                if job is not None:
+                    job[0].cancel()
+        self._jobs.put(None)
+
+    @property
+    def held(self) -> bool:
+        """Whether the thread is in a call of the kernel's that nothing interrupts. A process ends only after that."""
+        thread = self._thread
+        if thread is None or thread.native_id is None or not thread.is_alive():
+            return False
+        stat = read_stat(thread.native_id)
+        return stat is not None and stat.state == "D"
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            future, call = job
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = call()
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+            del job, future, call
