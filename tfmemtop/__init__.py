@@ -1,4 +1,4 @@
-"""See and steer the GPU memory of a TensorFlow program while it runs."""
+"""Watch and control the GPU memory of a TensorFlow program while it runs."""
 
 __version__ = "0.1.0"
 

@@ -6,14 +6,8 @@ from typing import NamedTuple
 
 from tfmemtop.placement import Placement, placement
 
-FIELDS = {
-    "j": "the job",
-    "h": "the host",
-    "r": "the rank",
-    "n": "how often Slurm has started the job again",
-    "p": "the number of tfmemtop's process",
-}
-"""What may stand behind a ``%``; between the two a number of digits, such as ``%3r``: 007."""
+FIELDS = "jhrnp"
+"""What may stand behind a ``%``: job, host, rank, Slurm's restarts, process. ``%3r`` has three digits: 007."""
 
 _FIELD = re.compile(r"%(\d*)([A-Za-z%])")
 _UNFIT = re.compile(r"[^\w.+=@-]")  # for a part of a file's name

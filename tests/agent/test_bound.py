@@ -179,7 +179,7 @@ def test_no_function_that_a_script_has_replaced_is_called(monitor: Monitor, scri
         {"do": "lines", "operations": ["Add"]},
     ):
         monitor.say(hooked.pid, command)
-    monitor.wait_for(lambda event: event["type"] == "census" and "unseen" in event)
+    monitor.wait_for(lambda event: event["type"] == "census" and "tensors" in event)
     expected, told = outcome(bare, "\n"), outcome(hooked, "\n")
     assert told == expected and told.code == 0 and told.out.endswith("[[], True]")
     assert monitor.wait_for(lambda event: event["type"] == "hook_end")["reason"] == "exit"

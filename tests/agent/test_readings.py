@@ -89,8 +89,8 @@ kept = tf.zeros([4 << 20])
     assert outcome(process, "\n")[:2] == (0, "reset\n")
     assert len(monitor.of("effective")) == 2
     assert monitor.of("allocator")[-1]["in_use"] >= 16 * MIB
-    complaints = [event["text"] for event in monitor.of("hook_error")]
-    assert len(complaints) == 2 and "TFMEMTOP_INTERVAL" in complaints[0] and "TFMEMTOP_SETTINGS" in complaints[1]
+    complaints = [(event["part"], event["of"]) for event in monitor.of("hook_error")]
+    assert complaints == [("environment", "TFMEMTOP_INTERVAL"), ("environment", "TFMEMTOP_SETTINGS")]
 
 
 CHILDREN = """

@@ -31,7 +31,7 @@ def measure(quick: bool) -> list[Row]:
     assert spec is not None
     built = build(Path(str(spec.origin)).parent, version("tensorflow"))
     if built.state != "built":
-        raise RuntimeError(built.text)
+        raise RuntimeError(built.unbuilt)
     environment = {**os.environ, **({} if has_gpu() else _POOL), "TF_CPP_MIN_LOG_LEVEL": "2"}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(

@@ -11,7 +11,7 @@ from tfmemtop import help
 from tfmemtop.commands import NAMES
 from tfmemtop.commands.help import contents, rendered
 from tfmemtop.commands.parser import parse, parser_of
-from tfmemtop.events import NoticeKind
+from tfmemtop.events import Fault, HookPart, NoticeKind, Unbuildable
 from tfmemtop.events.base import FORMAT, event_types
 from tfmemtop.ui.keys import KEYS, Key
 
@@ -113,6 +113,10 @@ def words_of(schema: object) -> set[str]:
     return set().union(*map(words_of, schema)) if isinstance(schema, list) else set()
 
 
+BY_EXAMPLE = {one.value for kinds in (NoticeKind, HookPart, Fault, Unbuildable) for one in kinds}
+"""Values of which the page has a few, because they are many."""
+
+
 @pytest.mark.parametrize("name", EVENTS)
 def test_the_page_of_formats_has_every_value_and_no_key_that_does_not_exist(name: str) -> None:
     (keys,) = (cells[2] for cells in rows(PAGES["formats"]) if cells[0] == f"`{name}`")
@@ -120,8 +124,8 @@ def test_the_page_of_formats_has_every_value_and_no_key_that_does_not_exist(name
     known = words_of(msgspec.json.schema(EVENTS[name])["$defs"]) - {"type", "t", name} | (fields - {"t"})
     # What stands in brackets is a list's form. A census has tables, whose keys the schema does not name.
     told = {word for word in quoted(keys) if not word.startswith("[")} - {"t", "null"}
-    assert told <= known | {"variables", "optimizer", "metrics", "tensors", "steps"}
-    assert known - {"bfc", "cuda_malloc_async", "on", "off"} - {kind.value for kind in NoticeKind} <= told
+    assert told <= known | {"probe", "distrust", "hook_error", "variables", "optimizer", "metrics", "tensors", "steps"}
+    assert known - {"bfc", "cuda_malloc_async", "on", "off"} - BY_EXAMPLE <= told
 
 
 def test_the_page_of_formats_names_the_version() -> None:

@@ -180,7 +180,7 @@ def main() -> int:
     tensorflow = Path(spec.origin).parent
     built = build(tensorflow, version("tensorflow"), REPLAY)
     if built.state != "built":
-        print(built.text, built.remedy)
+        print(built.unbuilt)
         return 1
     broken = 0
     with tempfile.TemporaryDirectory() as folder:

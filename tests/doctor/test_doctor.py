@@ -135,8 +135,7 @@ def test_in_a_container_numbers_are_said_to_be_others(tmp_path: Path) -> None:
 
 def test_what_leads_to_the_pools(tmp_path: Path) -> None:
     compiler = ok("compiler", Fact.COMPILER, version="g++ 12")
-    lacking = {"text": "there is no C++ compiler", "remedy": "apt-get install g++"}
-    none = missing("compiler", Fact.COMPILER_MISSING, **lacking)
+    none = missing("compiler", Fact.COMPILER_MISSING, install="apt-get install g++")
 
     def python(folder: Path | None, version: str = "0.1") -> Interpreter:
         return Interpreter("3.11.4", "/usr/bin/python3", True, version, str(folder) if folder else None)

@@ -71,4 +71,4 @@ async def test_functions_and_a_census_when_asked(engines: Engines) -> None:
     assert census.kinds == {"CPU:0": {"variables": 4000}} and census.largest[0].name == "kept"
     await screen.client.send(CensusNow(pid=run.pid, tensors=True))
     looked = await screen.until(Census, lambda census: census.looked)
-    assert [one.name for one in looked.largest if one.kind == "tensors"][:1] == ["result"] and not looked.unseen
+    assert [one.name for one in looked.largest if one.kind == "tensors"][:1] == ["result"] and looked.hidden is None

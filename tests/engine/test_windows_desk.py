@@ -30,6 +30,7 @@ from tfmemtop.events import (
     Opened,
     Trace,
     Window,
+    Windowless,
     encode,
 )
 from tfmemtop.recording import Writer, read
@@ -130,9 +131,9 @@ async def test_what_cannot_be_read_is_told_as_missing(desk: Desk) -> None:
     desk.put(b"nonsense" * 20, pools=["GPU:0", "GPU:1"])
     desk.put(a_window(), 2, pools=[])
     desk.windows.take(told(b"", 3, bytes=5000))
-    desk.windows.take(told(b"", 4, missing="a reason"))
+    desk.windows.take(told(b"", 4, windowless=Windowless.PROFILER))
     events = desk.told()
-    assert [(event.device, event.window) for event in events if isinstance(event, Holders) and event.missing] == [
+    assert [(event.device, event.window) for event in events if isinstance(event, Holders) and event.is_missing] == [
         ("GPU:0", 4),
         ("GPU:0", 1),
         ("GPU:1", 1),

@@ -158,7 +158,7 @@ def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path,
         assert first.limit == native[3] and first.pool is not None
 
         maps = [event for event in stream if isinstance(event, events.MemoryMap) and event.device == device]
-        assert maps and not any(event.missing for event in maps)
+        assert maps and not any(event.is_missing for event in maps)
         if device in effective:
             # TensorFlow takes up to three seconds for the whole of a large GPU; before that there is no pool.
             assert maps[0].t - max(effective[device].t, first.t) < 1.0
@@ -177,5 +177,5 @@ def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path,
         assert found[5:] == (expected.cells, tuple(expected.sizes))
         print(f"{name} {device}: {native}, map read in {maps[-1].cost_us} µs")
     if asynchronous:
-        missing = [event for event in stream if isinstance(event, events.MemoryMap) and event.missing]
+        missing = [event for event in stream if isinstance(event, events.MemoryMap) and event.is_missing]
         assert [event.device for event in missing] == ["GPU:0"]

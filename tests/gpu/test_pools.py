@@ -154,7 +154,7 @@ def check(said: dict[str, Any], stream: list[events.Event]) -> None:
         for found in maps:
             assert (found.in_use, found.pool) == (in_use, pool)
             assert found.cells or not pool
-        without = [event for event in stream if isinstance(event, events.MemoryMap) and event.missing]
+        without = [event for event in stream if isinstance(event, events.MemoryMap) and event.is_missing]
         assert maps or [event.device for event in without].count(device) == 1
     assert not [event for event in stream if isinstance(event, events.HookError)]
 
@@ -166,7 +166,7 @@ def test_pools_are_what_the_allocator_says(name: str, tmp_path: Path) -> None:
     check(said, stream)
     asynchronous = name == "cuda_malloc_async"
     maps = [event for event in stream if isinstance(event, events.MemoryMap) and event.device.startswith("GPU")]
-    missing = {event.missing is not None for event in maps}  # the pinned host pool is BFC's in any case
+    missing = {event.is_missing for event in maps}  # the pinned host pool is BFC's in any case
     assert missing == {asynchronous}
     names = {event.allocator for event in stream if isinstance(event, events.Allocator) and event.device == "GPU:0"}
     assert "GPU_0_bfc" in names or asynchronous

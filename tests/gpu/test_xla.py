@@ -70,7 +70,7 @@ def test_the_temporary_buffer_of_a_resnet_is_opened(tmp_path: Path) -> None:
     peak = max(event.peak or 0 for event in told if isinstance(event, events.Allocator) and event.device == "GPU:0")
     assert step.temporary < peak
     # With windows: one allocation of the step is exactly that buffer.
-    windows = [event for event in told if isinstance(event, events.Holders) and event.missing is None]
+    windows = [event for event in told if isinstance(event, events.Holders) and not event.is_missing]
     if windows:
         from tfmemtop.events.courses import unpack_holdings
 

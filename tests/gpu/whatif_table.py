@@ -142,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     assert spec is not None and spec.origin is not None
     built = build(Path(spec.origin).parent, version("tensorflow"), REPLAY)
     if built.state != "built":
-        print(built.text, built.remedy)
+        print(built.unbuilt)
         return 1
     broken = 0
     with tempfile.TemporaryDirectory() as own, ThreadPoolExecutor(asked.at_once) as at_once:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.probe.said import said
 from tfmemtop.probe.build import Built, build, find_compiler
 
 BUILDS = """
@@ -92,18 +93,19 @@ def test_no_compiler(tensorflow_folder: Path, library: Path, tmp_path: Path, mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     built = build(tensorflow_folder, "2.21.0")
-    assert built == Built("unavailable", "", "there is no C++ compiler", "install g++")
+    assert built.state == "unavailable" and said(built) == ("there is no C++ compiler", "install g++")
     apt = tmp_path / "apt-get"
     apt.touch()
     apt.chmod(0o700)
-    assert build(tensorflow_folder, "2.21.0").remedy == "apt-get install g++"
+    assert said(build(tensorflow_folder, "2.21.0"))[1] == "apt-get install g++"
 
 
 def test_no_headers_and_no_library(tensorflow_folder: Path, tmp_path: Path) -> None:
-    assert "no libtensorflow_framework.so.2" in build(tmp_path, "2.21.0").text
+    assert "no libtensorflow_framework.so.2" in said(build(tmp_path, "2.21.0"))[0]
     (tmp_path / "libtensorflow_framework.so.2").symlink_to(tensorflow_folder / "libtensorflow_framework.so.2")
     built = build(tmp_path, "2.21.0")
-    assert built.state == "unavailable" and "C++ headers" in built.text and "pip" in built.remedy
+    text, remedy = said(built)
+    assert built.state == "unavailable" and "C++ headers" in text and "pip" in remedy
 
 
 def test_headers_that_do_not_fit(tensorflow_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +115,7 @@ def test_headers_that_do_not_fit(tensorflow_folder: Path, tmp_path: Path, monkey
     header.parent.mkdir(parents=True)
     header.touch()
     built = build(tmp_path, "2.99.0")
-    assert built.state == "failed" and "bfc_memory_map.pb.h: No such file" in built.text
+    assert built.state == "failed" and "bfc_memory_map.pb.h: No such file" in said(built)[0]
     assert [path.name for path in (tmp_path / "tfmemtop").iterdir()] == ["lock"]
 
 
@@ -140,4 +142,5 @@ def test_a_cache_of_somebody_else(tensorflow_folder: Path, tmp_path: Path, monke
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "tfmemtop").symlink_to(tmp_path / "elsewhere")
     built = build(tensorflow_folder, "2.21.0")
-    assert built.state == "failed" and "somebody else" in built.text and "XDG_CACHE_HOME" in built.remedy
+    text, remedy = said(built)
+    assert built.state == "failed" and "another user" in text and "XDG_CACHE_HOME" in remedy

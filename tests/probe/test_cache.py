@@ -15,10 +15,12 @@ import pytest
 from tests.agent.conftest import PYTHON
 from tests.patience import PATIENCE_S
 from tests.probe.cached import TRAINING, Compiler, Recorded, Script
+from tests.probe.said import said
 from tests.probe.test_build import BUILDS, command
 from tfmemtop.events import Allocator, Probe
 from tfmemtop.probe.build import Built
 from tfmemtop.probe.cache import describe
+from tfmemtop.words.probe import probe_remedy, probe_text
 
 PAGE = 4096
 
@@ -65,7 +67,7 @@ def test_a_damaged_library_is_built_anew_and_the_training_unharmed(
     without.until(lambda event: isinstance(event, Probe) and event.state == "failed")
     assert without.end() == ("trained\n", "3 None")
     told = without.probes()[-1]
-    assert "Not a directory" in told.text and "XDG_CACHE_HOME" in told.remedy
+    assert "Not a directory" in probe_text(told) and "XDG_CACHE_HOME" in probe_remedy(told)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -96,10 +98,10 @@ def test_a_library_that_fails_its_trial_is_built_anew_once(
 @pytest.mark.parametrize(
     ("extra", "why"),
     [
-        (TRUNCATES, "the linker has not written all of it"),
-        ('truncate -s -1 "$2"', "the linker has not written all of it"),
-        (': > "$2"', "the linker has not written all of it"),
-        (f'whole=$(stat -c %s "$2"); {TRUNCATES}; truncate -s $whole "$2"', "a trial was ended by a signal: "),
+        (TRUNCATES, "the linker did not write all of it"),
+        ('truncate -s -1 "$2"', "the linker did not write all of it"),
+        (': > "$2"', "the linker did not write all of it"),
+        (f'whole=$(stat -c %s "$2"); {TRUNCATES}; truncate -s $whole "$2"', "ended by SIGBUS in a trial"),
         ('echo "int nothing;" | g++ -shared -fPIC -x c++ - -o "$2"', "undefined symbol: tfmemtop_version"),
     ],
 )
@@ -108,7 +110,8 @@ def test_one_that_fails_twice_is_told_and_left_out(
 ) -> None:
     compiler = Compiler(tmp_path, library, extra)
     built = command(tensorflow, **compiler.variables)
-    assert built.state == "failed" and "built twice" in built.text and why in built.text and built.remedy
+    text, remedy = said(built)
+    assert built.state == "failed" and "built twice" in text and why in text and remedy
     assert compiler.built == 2 and compiler.kept() == []
 
 
@@ -135,7 +138,8 @@ def test_a_disk_without_room(mount: Callable[[str], Path], tensorflow: tuple[Pat
     """The real compiler and linker, which call well made what is not."""
     folder = mount("size=128k")
     built = command(tensorflow, XDG_CACHE_HOME=str(folder))
-    assert built.state == "failed" and "no room" in built.text and "make room" in built.remedy
+    text, remedy = said(built)
+    assert built.state == "failed" and "no room" in text and "make room" in remedy
     assert [path.name for path in (folder / "tfmemtop").iterdir()] == ["lock"]
 
 
@@ -151,7 +155,8 @@ def test_a_disk_that_can_only_be_read(
     other = Compiler(tmp_path, library)
     other.path.write_text(other.path.read_text().replace("echo quick", "echo other"))
     refused = command(tensorflow, **variables)
-    assert refused.state == "failed" and "Read-only" in refused.text and "XDG_CACHE_HOME" in refused.remedy
+    text, remedy = said(refused)
+    assert refused.state == "failed" and "Read-only" in text and "XDG_CACHE_HOME" in remedy
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
@@ -159,7 +164,8 @@ def test_a_cache_given_to_somebody_else(compiler: Compiler, tensorflow: tuple[Pa
     compiler.cache.mkdir()
     os.chown(compiler.cache, 65534, 65534)
     built = command(tensorflow, **compiler.variables)
-    assert built.state == "failed" and "somebody else" in built.text and "XDG_CACHE_HOME" in built.remedy
+    text, remedy = said(built)
+    assert built.state == "failed" and "another user" in text and "XDG_CACHE_HOME" in remedy
     assert compiler.built == 0
 
 

@@ -11,7 +11,7 @@ from tests.agent.conftest import PYTHON
 from tests.probe.cached import TRAINING, Compiler, Recorded, Script
 from tests.probe.test_build import command
 from tfmemtop.events import Probe
-from tfmemtop.words.probe import probe_text
+from tfmemtop.words.probe import probe_remedy, probe_text
 
 # Well behaved in a trial, and the end of every script: as a library is that fits one process and not another.
 KILLER = """
@@ -50,7 +50,7 @@ def test_a_library_that_ended_a_training_ends_no_other(
     assert second.end() == ("trained\n", "3 None")
     told = second.probes()[-1]
     (mark,) = compiler.cache.glob("*.refused")
-    assert "SIGSEGV" in told.text and str(mark) in told.remedy and compiler.built == 2
+    assert "SIGSEGV" in probe_text(told) and str(mark) in probe_remedy(told) and compiler.built == 2
 
     # Built anew it was the same: from now on it is not even built. The mark removed, it is.
     assert command(tensorflow, **compiler.variables).state == "failed" and compiler.built == 2

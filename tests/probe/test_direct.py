@@ -17,12 +17,15 @@ from tests.agent.conftest import INJECT, PYTHON, Monitor, environment, outcome, 
 from tests.engine.conftest import Engines
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S
+from tests.probe.said import said_by_hook
 from tests.probe.test_engine import POOL, TRAINING
 from tfmemtop.agent.layouts import LAYOUTS
 from tfmemtop.engine.sources.chunk_maps import read_chunks
 from tfmemtop.engine.sources.dump_format import condense
 from tfmemtop.events import Allocator, Chunks, Effective, HookError, Input, MemoryMap, PoolGrowth, Probe, RunEnd
 from tfmemtop.probe.cache import checksum_of
+from tfmemtop.words.probe import LAYOUTS as KNOWN
+from tfmemtop.words.probe import probe_text
 
 Script = Callable[[str], str]
 MIB = 1 << 20
@@ -39,7 +42,7 @@ async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
         screen = await engines.run(sys.executable, script(TRAINING), environment=alone, record=str(tmp_path / "file"))
         # On a busy machine it is first told that the library is being built.
         told = await screen.until(Probe, lambda probe: probe.of_library and probe.state != "building")
-        assert "no C++ compiler" in told.text
+        assert "no C++ compiler" in probe_text(told)
     devices = await screen.until(Effective)
     # The first map may be of a pool that is still empty; the next follows a second later.
     found = await screen.until(MemoryMap, lambda found: found.pool > 0)
@@ -231,7 +234,8 @@ def test_awkward_circumstances(monitor: Monitor, script: Script, tmp_path: Path,
     assert reading["pool"] >= held and reading["limit"] == 512 * MIB
     monitor.say(process.pid, {"do": "maps", "wanted": [[None, None, 0.001]]})
     if how == "no room":
-        assert "File too large" in monitor.wait_for(lambda event: event["type"] == "memory_map")["missing"]
+        told = monitor.wait_for(lambda event: event["type"] == "memory_map")
+        assert (told["mapless"], told["detail"]) == ("no_room", "File too large")
         assert not list(dumps.iterdir())
     else:
         put_down = monitor.wait_for(lambda event: event["type"] == "chunks")
@@ -251,11 +255,11 @@ sys.stdin.readline()
 """
 
 TABLES = {
-    "no row for this version": ({}, "its layout is known of TensorFlow 2.16"),
-    "other figures": ({"peak": 24}, "own account"),
+    "no row for this version": ({}, "layout_unknown"),
+    "other figures": ({"peak": 24}, "disagrees"),
     "places in no order": ({"peak": 0}, "no order"),
-    "no such place": ({"name": 1 << 50}, "has no name"),
-    "other regions": ({"region_bytes": 0}, "do not add up"),
+    "no such place": ({"name": 1 << 50}, "'name'"),
+    "other regions": ({"region_bytes": 0}, "'regions'"),
 }
 """Layouts that are wrong by these places, and what is said of each."""
 
@@ -328,10 +332,18 @@ def test_with_a_table_that_does_not_fit_figures_are_tensorflows_own(
     )
     assert process.stdout is not None and process.stdout.readline() == "begun\n"
     verdict = monitor.wait_for(lambda event: event["type"] == "probe" and event["state"] == "public")
-    assert TABLES["other figures"][1] in verdict["text"]
+    assert verdict["distrust"]["fault"] == TABLES["other figures"][1]
+    assert said_by_hook(verdict).startswith(
+        "without the probe the pools are not known here: CPU:0: in use and peak were"
+    )
     monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 4 * MIB)
     told = len(monitor.of("allocator"))
     monitor.wait_for(lambda _: len(monitor.of("allocator")) > told + 2)
     assert outcome(process, "\n").code == 0
     assert {reading["pool"] for reading in monitor.of("allocator")[told + 1 :]} == {None}
     assert monitor.of("probe")[-1] == verdict and not monitor.of("hook_error")
+
+
+def test_the_user_is_told_the_versions_that_the_table_has() -> None:
+    first, *_, last = LAYOUTS
+    assert f"{first} to {last}" == KNOWN

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.conftest import Event, Monitor, outcome, start
+from tests.probe.said import said_by_hook
 from tfmemtop.probe.cache import checksum_of
 
 Script = Callable[[str], str]
@@ -186,7 +187,11 @@ int tfmemtop_sampler_stop() { return 1; }
 
 @pytest.mark.parametrize(
     ("source", "why"),
-    [(LIAR % 2, "in use and peak are 42 and 43"), (LIAR % 99, "version 99"), ("int nothing;", "undefined symbol")],
+    [
+        (LIAR % 2, "were read as 42 and 43"),
+        (LIAR % 99, "version 99"),
+        ("int nothing;", "undefined symbol"),
+    ],
 )
 def test_a_library_that_fails_its_check_is_never_called_again(
     monitor: Monitor, script: Script, tmp_path: Path, source: str, why: str
@@ -196,7 +201,7 @@ def test_a_library_that_fails_its_check_is_never_called_again(
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     verdict = load(monitor, process.pid, impostor)
-    assert verdict["state"] == "failed" and why in verdict["text"]
+    assert verdict["state"] == "failed" and why in said_by_hook(verdict)
     seen = len(monitor.of("allocator"))
     monitor.wait_for(lambda _: len(monitor.of("allocator")) > seen + 2)
     assert outcome(process, "\n").code == 0
@@ -215,13 +220,11 @@ def test_a_library_that_changed_since_it_was_checked_is_not_loaded(
     process = start(monitor, script(WAITING))
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
-    assert (
-        "not the file that was checked"
-        in load(monitor, process.pid, changed, checksum_of(library.read_bytes()))["text"]
-    )
+    refused = load(monitor, process.pid, changed, checksum_of(library.read_bytes()))
+    assert said_by_hook(refused).endswith("its file is not the one that was checked")
     monitor.say(process.pid, {"do": "what"})
     monitor.say(process.pid, {})
-    assert "doing what the engine asks" in monitor.wait_for(lambda event: event["type"] == "hook_error")["text"]
+    assert monitor.wait_for(lambda event: event["type"] == "hook_error")["part"] == "obey"
     assert outcome(process, "\n").code == 0
 
 

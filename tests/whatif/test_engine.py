@@ -15,6 +15,7 @@ from tfmemtop.events import Event, HookEnd, Replayed, Trace
 from tfmemtop.session.whatif import ask_later
 from tfmemtop.session.whatif import traced as traced_in
 from tfmemtop.state.predicted import predicted
+from tfmemtop.words.replaying import unreplayed_remedy, unreplayed_text
 
 pytestmark = pytest.mark.tensorflow
 
@@ -43,7 +44,7 @@ def events(traced: Traced, tensorflow: tuple[Path, str], program: Path) -> list[
 
 async def test_a_complete_trace_is_replayed_and_its_table_published(events: list[Event], traced: Traced) -> None:
     told = await replayed(events)
-    assert told.missing is None and told.present is not None
+    assert not told.is_missing and told.present is not None
     assert (told.present.in_order.peak, told.present.limit) == (traced[1].peak, 4096 << 20)
     (view,) = predicted(fold([*events, told]))
     assert view.share == 1.0 and view.measured is not None and view.rows[0] is told.present
@@ -58,10 +59,10 @@ async def test_what_cannot_be_replayed_says_why(events: list[Event], monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
     monkeypatch.delenv("CXX", raising=False)
     told = await replayed(events)
-    assert told.missing == "there is no C++ compiler" and told.remedy and told.rows == []
+    assert unreplayed_text(told) == "there is no C++ compiler" and unreplayed_remedy(told) and told.rows == []
 
 
 async def test_of_a_script_that_has_ended_what_is_read_later_is_replayed(events: list[Event]) -> None:
     place = next(number for number, event in enumerate(events) if isinstance(event, Trace))
     told = await replayed([*events[:place], HookEnd(t=2.1, pid=100, reason="exit"), *events[place:]])
-    assert told.missing is None and told.present is not None and told.present.limit == 4096 << 20
+    assert not told.is_missing and told.present is not None and told.present.limit == 4096 << 20

@@ -2,10 +2,32 @@
 
 import pytest
 
-from tfmemtop.events import Probe, ProbeNote, decode_event
+from tfmemtop.events import (
+    Census,
+    Distrust,
+    Fault,
+    HookError,
+    HookPart,
+    HookTrouble,
+    Mapless,
+    MemoryMap,
+    Probe,
+    ProbeNote,
+    Replayed,
+    Unbuildable,
+    Unbuilt,
+    Unreplayed,
+    Unseen,
+    Windowless,
+    decode_event,
+)
 from tfmemtop.state import State, apply
+from tfmemtop.words.holders import why_windowless
+from tfmemtop.words.no_map import refusal_text
 from tfmemtop.words.notices import say
 from tfmemtop.words.probe import probe_remedy, probe_text
+from tfmemtop.words.process import unseen_tensors
+from tfmemtop.words.replaying import unreplayed_text
 
 
 @pytest.mark.parametrize("note", ProbeNote)
@@ -15,6 +37,59 @@ def test_every_note_has_words(note: ProbeNote) -> None:
     assert text and "None" not in text and "{" not in text
     assert ("SIGSEGV" in text) == ("ended_process" in note.value)
     assert ("/x.refused" in remedy) == (note is ProbeNote.ENDED_PROCESS)
+
+
+@pytest.mark.parametrize("why", Unbuildable)
+def test_every_failed_build_has_words(why: Unbuildable) -> None:
+    trial = Distrust(Fault.MISCOUNTED, figures=[2000, 1, 0])
+    unbuilt = Unbuilt(why, detail="{DETAIL}", file="/x", count=11, trial=trial)
+    told = Probe(t=1.0, pid=7, state="failed", unbuilt=unbuilt)
+    text, remedy = probe_text(told), probe_remedy(told)
+    assert text and "None" not in text and "{" not in (text + remedy).replace("{DETAIL}", "")
+    assert ("SIGSEGV" in text) == (why is Unbuildable.TRIAL_KILLED) and ("2,000" in text) == (why.value == "distrusted")
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_every_fault_has_words_with_or_without_figures(fault: Fault) -> None:
+    for figures in ([], [1, None, 3, 4, 5]):
+        told = Probe(t=1.0, pid=7, state="public", distrust=Distrust(fault, "DETAIL", figures, "GPU:0"))
+        text = probe_text(told)
+        assert text.startswith("without the probe the pools are not known here: GPU:0: ")
+        assert "None" not in text and "{" not in text
+
+
+@pytest.mark.parametrize("part", HookPart)
+def test_every_part_of_a_hook_has_words(part: HookPart) -> None:
+    state = State()
+    apply(state, HookError(t=1.0, pid=7, text="KeyError: 3", part=part, of="THIS"))
+    (notice,) = state.notices.values()
+    assert say(notice).text.endswith(": KeyError: 3") and "{" not in say(notice).text
+
+
+@pytest.mark.parametrize("why", Unreplayed)
+def test_every_failed_replay_has_words(why: Unreplayed) -> None:
+    told = Replayed(t=1.0, pid=7, device="GPU:0", unreplayed=why, detail="DETAIL", count=3)
+    assert told.is_missing and "None" not in unreplayed_text(told) and "{" not in unreplayed_text(told)
+
+
+@pytest.mark.parametrize("why", Windowless)
+def test_every_window_that_was_not_opened_has_words(why: Windowless) -> None:
+    state = State()
+    apply(state, HookError(t=1.0, pid=7, text="", kind=HookTrouble.NO_WINDOW, of=why.value))
+    (notice,) = state.notices.values()
+    assert say(notice).text == f"no allocations of process 7 were recorded: {why_windowless(why)}"
+
+
+@pytest.mark.parametrize("why", Mapless)
+def test_every_pool_without_a_map_has_words(why: Mapless) -> None:
+    told = MemoryMap(t=1.0, pid=7, device="GPU:0", mapless=why, count=200_000, detail="DETAIL")
+    assert told.is_missing and refusal_text(told) and ("200,000" in refusal_text(told)) == (why is Mapless.TOO_MANY)
+
+
+@pytest.mark.parametrize("why", Unseen)
+def test_every_reason_not_to_look_for_tensors_has_words(why: Unseen) -> None:
+    told = Census(t=1.0, pid=7, kinds={}, largest=[], hidden=why, frozen=1234)
+    assert told.looked and ("1,234" in unseen_tensors(told)) == (why is Unseen.FROZEN)
 
 
 def test_a_recording_with_sentences_reads_as_it_did() -> None:

@@ -25,7 +25,7 @@ def arrive(from_signal_handler: "Callable[[Exception], bool]", engine: str, main
     """
     real_threads.main = main_thread
     agent = Agent(engine, from_signal_handler)
-    agent.messenger.guarded("saying hello", agent.messenger.hello)
+    agent.messenger.guarded("hello", agent.messenger.hello)
     return agent.import_watch
 
 
@@ -47,7 +47,7 @@ def join(
         if before is not None:
             before.begin_again(told)
         else:
-            agent.messenger.guarded("saying hello", agent.messenger.hello)
-            agent.messenger.guarded("joining", agent.join)
+            agent.messenger.guarded("hello", agent.messenger.hello)
+            agent.messenger.guarded("join", agent.join)
     finally:
         agent.collector.on()

@@ -45,7 +45,7 @@ def _typed(name: str) -> "list[str]":
 
 def _read(path: str) -> "list[str]":
     try:
-        # A script that was typed or piped in would be waited for, and taken from whoever reads on.
+        # Reading a script that was typed or piped in would wait for it, and take it from Python.
         if not stat.S_ISREG(os.stat(path).st_mode):
             return []
         with open(path, "rb") as file:

@@ -248,7 +248,10 @@ def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look], paths: 
     if look is not None:
         found = look.tensors
         fields.update(
-            tensors=None if found is None else len(found), unseen=look.unseen, alike=_alike(found or [], paths)
+            tensors=None if found is None else len(found),
+            hidden=look.hidden,
+            frozen=look.frozen,
+            alike=_alike(found or [], paths),
         )
     return fields
 

@@ -12,7 +12,11 @@ LIVE, OUT_OF_MEMORY = "live", "out_of_memory"
 
 
 class NoCopy(Exception):
-    """A pool cannot be copied, now or later; the text says why."""
+    """A pool cannot be copied, now or later. ``events/memory_map.py`` says what *why* is."""
+
+    def __init__(self, why: str, count: Optional[int] = None, detail: str = "") -> None:
+        super().__init__(why, count, detail)
+        self.why, self.count, self.detail = why, count, detail
 
 
 class Copy(NamedTuple):
@@ -40,7 +44,7 @@ class ChunkCopies:
             NoCopy: there is no room, or the pool has too many chunks.
         """
         if self._folder is None:
-            raise NoCopy("the session's folder is not known in this process")
+            raise NoCopy("no_folder")
         sheet = self._sheets.get((device, moment))
         if sheet is None:
             path = f"{self._folder}/{self._messenger.pid}.{device}.{moment}.chunks"
@@ -49,9 +53,9 @@ class ChunkCopies:
         try:
             cut = direct.cut(*place, sheet)
         except TooMany:
-            raise NoCopy(f"the pool has more than {MOST_CHUNKS:,} chunks, which only the probe can read") from None
+            raise NoCopy("too_many", MOST_CHUNKS) from None
         except OSError as error:
-            raise NoCopy(f"there is no room to put the map down: {error.strerror or error}") from None
+            raise NoCopy("no_room", None, error.strerror or str(error)) from None
         return Copy(device, moment, cut, thread_time() - began)
 
     def tell(self, direct: Direct, copy: Copy, wanted: "list[list[Any]]") -> None:

@@ -60,7 +60,9 @@ class Classes:
     """Knows the parts of each class that was asked for once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[type, Parts]] = {}  # by identity; the class, lest another takes its place
+        self._known: dict[
+            int, tuple[type, Parts]
+        ] = {}  # by identity; the class is held so that no other takes its place
         self._roots: dict[str, bool] = {}
         self._folders = _package_folders()
 

@@ -74,14 +74,14 @@ class Agent:
         self._inherited = False
         self.import_watch = ImportWatch(
             self.messenger.guarded,
-            Awaited("meeting TensorFlow", self._tensorflow_is_here, CONTEXT, ERRORS),
+            Awaited("listen:TensorFlow", self._tensorflow_is_here, CONTEXT, ERRORS),
             [
-                Awaited("listening to variables", self._variables_are_here, VARIABLES),
-                Awaited("listening to TF 1's variables", self._references_are_here, REFERENCES),
-                Awaited("listening to sessions", self._sessions_are_here, SESSION),
-                Awaited("listening to functions", self._functions_are_here, FUNCTIONS),
-                Awaited("listening to graphs", self._graphs_are_here, GRAPHS),
-                Awaited("listening to profilers", self._profilers_are_here, PROFILER),
+                Awaited("listen:variables", self._variables_are_here, VARIABLES),
+                Awaited("listen:TF1 variables", self._references_are_here, REFERENCES),
+                Awaited("listen:sessions", self._sessions_are_here, SESSION),
+                Awaited("listen:functions", self._functions_are_here, FUNCTIONS),
+                Awaited("listen:graphs", self._graphs_are_here, GRAPHS),
+                Awaited("listen:profilers", self._profilers_are_here, PROFILER),
             ],
         )
         self.import_watch.agent = self
@@ -89,7 +89,7 @@ class Agent:
         os.register_at_fork(after_in_child=self._forked)
 
     def _forked(self) -> None:
-        self.messenger.guarded("starting over in a fork", bool)
+        self.messenger.guarded("fork", bool)
 
     def _start_over(self) -> None:
         """In a forked child: without the parent's line, and without its thread."""
@@ -98,13 +98,13 @@ class Agent:
         self._sampler = None
         if self._context is not None:
             own_folder(self.messenger.pid)
-        # Another thread may have held the allocator's lock at the fork; nobody will release it here.
+        # Another thread may have held the allocator's lock at the fork; it is never released here.
         self._inherited = self._sessions or self._eager()
 
     def _tensorflow_is_here(self, context: "ModuleType", errors: "ModuleType") -> None:
         guarded = self.messenger.guarded
-        guarded("greeting", self._greet, context)
-        guarded("patching TensorFlow", self._patch, context, errors)
+        guarded("hello", self._greet, context)
+        guarded("listen:TensorFlow", self._patch, context, errors)
 
     def _greet(self, context: "ModuleType") -> None:
         """Say which TensorFlow this is, and read what the user chose."""
@@ -115,11 +115,11 @@ class Agent:
 
     def _read_told(self) -> None:
         told = self._told
-        self.messenger.guarded("reading TFMEMTOP_INTERVAL", self._read_interval)
-        self.messenger.guarded("reading TFMEMTOP_HOLDERS_INTERVAL", self._read_holders_interval)
-        self.messenger.guarded("reading TFMEMTOP_SETTINGS", self._read_settings)
+        self.messenger.guarded("environment:TFMEMTOP_INTERVAL", self._read_interval)
+        self.messenger.guarded("environment:TFMEMTOP_HOLDERS_INTERVAL", self._read_holders_interval)
+        self.messenger.guarded("environment:TFMEMTOP_SETTINGS", self._read_settings)
         if not self._joined:
-            self.messenger.guarded("naming a folder for XLA", self._name_xlas_folder)
+            self.messenger.guarded("xla", self._name_xlas_folder)
         self._folder = told.get("TFMEMTOP_DUMPS")
         self._in_place = "TFMEMTOP_NO_PROBE" not in told
         self._windows.may_write(self._folder, self._holders_interval, "TFMEMTOP_TRACE" in told, self._joined)
@@ -211,7 +211,7 @@ class Agent:
         """
         tensorflow = self.messenger.tensorflow
         if not self._in_place or tensorflow is None or not watched(tensorflow.version):
-            self.messenger.guarded("asking for memory dumps", self._ask_for_dumps)
+            self.messenger.guarded("dumps", self._ask_for_dumps)
 
     def _ask_for_dumps(self) -> None:
         if not self._joined:  # the programs that it starts would see the variable
@@ -228,10 +228,10 @@ class Agent:
     def join(self) -> None:
         """Take up what the script has made before, in a thread of ours; nothing of the script's waits for it."""
         guarded = self.messenger.guarded
-        if guarded("looking for TensorFlow", self.import_watch.look) is not False:
+        if guarded("search:TensorFlow", self.import_watch.look) is not False:
             sys.meta_path.insert(0, self.import_watch)
         if self._context is not None:
-            guarded("finding what was made before", self._find_earlier)
+            guarded("search:earlier objects", self._find_earlier)
         self._meet_devices()
         self.messenger.send("injection", state="arrived")
 
@@ -297,10 +297,10 @@ class Agent:
                     sampler.session_made(None)
             return
         guarded = self.messenger.guarded
-        options = guarded("reading the GPU options", options_of, current)
-        for asked in guarded("looking up what was requested", requested_earlier, current) or ():
+        options = guarded("read:GPU options", options_of, current)
+        for asked in guarded("search:requests", requested_earlier, current) or ():
             self.messenger.send("requested", **asked, file="", line=0, error=None)
-        guarded("telling of the devices", self._making.found)
+        guarded("devices", self._making.found)
         sampler = self._started_sampler()
         if sampler is not None:
             sampler.devices_found(options)
@@ -315,7 +315,7 @@ class Agent:
         for _ in range(_FAREWELLS):
             try:
                 if os.getpid() == messenger.pid and messenger.greeted and not messenger.link.dead:
-                    messenger.guarded("ending", self._say_goodbye)
+                    messenger.guarded("end", self._say_goodbye)
                 return
             except BaseException:
                 # A signal handler's. No code of the script's is left to catch it: Python would print it, as ours.

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, Callable, NamedTuple, Optional
 
 from .devices import Reading
-from .layouts import LAYOUTS, Layout, figures_in, form_of, layout_of
+from .layouts import Layout, figures_in, form_of, layout_of
 from .memory import Memory
 from .sheet import Sheet
 from .trust import CPU, GPU, Growth, NotTrusted, PublicReader, Taken, agree
@@ -55,7 +55,7 @@ class Direct:
 
     Raises:
         NotTrusted: this TensorFlow or this system is not one whose pools can be read so.
-        OSError: the kernel does not let this process read its own memory.
+        OSError: the kernel does not let this process look at its own memory.
     """
 
     def __init__(self, folder: str, version: str, regained: "Callable[[], object]" = bool) -> None:
@@ -65,16 +65,15 @@ class Direct:
         """
         layout = layout_of(version)
         if layout is None:
-            known = list(LAYOUTS)
-            raise NotTrusted(f"its layout is known of TensorFlow {known[0]} to {known[-1]}, not of {version}")
+            raise NotTrusted("layout_unknown", version)
         if calcsize("P") != 8 or byteorder != "little":
-            raise NotTrusted("its layout is known on 64-bit little-endian systems only")
+            raise NotTrusted("not_64_bit")
         try:
             # The one that TensorFlow runs from; none that would be loaded only now.
             library = CDLL(f"{folder}/{_LIBRARY}", mode=RTLD_NOLOAD | RTLD_LAZY)
             self._cpu_state, self._gpu_state = getattr(library, _CPU_STATE), getattr(library, _GPU_STATE)
         except (OSError, AttributeError) as error:
-            raise NotTrusted(str(error)) from None
+            raise NotTrusted("system", str(error)) from None
         self._cpu_state.restype, self._cpu_state.argtypes = c_void_p, []
         self._gpu_state.restype, self._gpu_state.argtypes = c_void_p, [c_void_p]
         environment = getattr(library, _ENVIRONMENT, None)
@@ -135,7 +134,7 @@ class Direct:
         if reading is None or not reading.pool:
             return False  # nothing adds up to nothing, whatever the table says
         if not any(self._adds_up(address) for _ in range(_TRIES)):
-            raise NotTrusted("its regions do not add up to the pool")
+            raise NotTrusted("regions")
         return True
 
     def has_pool(self, kind: int, index: int) -> bool:
@@ -165,7 +164,7 @@ class Direct:
         """Whether an allocation waits for room in that pool. It does so for up to 10 s before it fails.
 
         Measured with every version in the table, with one and with three that waited: the list was empty in all looks
-        while threads allocated what had room, and in none while one waited and nobody freed memory.
+        while threads allocated what had room, and in none while one waited and no memory was freed.
         """
         found = self._find(kind, index)
         waiters = None if found is None else self._pointer(found[0] + self._layout.waiters)
@@ -253,10 +252,10 @@ class Direct:
     def _name(self, address: int) -> str:
         text = self._memory.values(address + self._layout.name, _STRING)
         if text is None or not 0 < text[1] <= _LONGEST_NAME:
-            raise NotTrusted("it has no name")
+            raise NotTrusted("name")
         name = (self._memory.block(*text) or b"").decode("ascii", "replace")
         if not (name.isascii() and name.isprintable()):
-            raise NotTrusted("its name is none")
+            raise NotTrusted("name")
         return name
 
     def _pointer(self, address: int) -> Optional[int]:
@@ -302,4 +301,4 @@ def _form(layout: Layout) -> Struct:
     try:
         return form_of(layout)
     except ValueError as error:
-        raise NotTrusted(str(error)) from None
+        raise NotTrusted("system", str(error)) from None

@@ -26,7 +26,7 @@ _STEPS = {"steps_per_execution", "_steps_per_execution"}
 
 
 class Tally:
-    """Of one function: calls that TensorFlow's count has let go of, tracings, and steps a call takes.
+    """Of one function: calls that TensorFlow no longer counts, tracings, and steps a call takes.
 
     ``anew`` are those of the tracings that were the first of another ``tf.function`` of the same Python, ``changed``
     what the newest differed in from the one before, ``changes`` in how many each argument did.
@@ -72,7 +72,7 @@ class Functions:
         self._detectors = manager._detectors.data
 
     def calls(self, key: Any) -> int:
-        """Calls of the function *key* that TensorFlow counts now, without those it has let go of."""
+        """Calls of the function *key* that TensorFlow counts now, without those that it no longer counts."""
         if not plainly_hashed(key):
             return 0
         detector = self._detectors.get(ref(key))

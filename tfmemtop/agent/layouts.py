@@ -12,7 +12,7 @@ class Layout(NamedTuple):
     """The first eight lie in a ``BFCAllocator``, ``allocations`` to ``peak_pool`` in its ``AllocatorStats``.
 
     ``environment`` and ``waiters`` are the first and last part of its ``AllocatorRetry``: a pointer to TensorFlow's
-    ``Env``, and one to the list of those who wait for memory. The latter is null while nobody waits, but for flags.
+    ``Env``, and one to the list of those who wait for memory. The latter is null while no thread waits, but for flags.
     ``retries`` is a bool: whether allocations wait at all.
 
     ``limit_told`` to ``peak_pool`` are ``std::optional``, ``regions`` and ``chunks`` vectors.

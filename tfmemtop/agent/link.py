@@ -70,7 +70,7 @@ class Link:
 
     def pump(self) -> None:
         """Send what waits, as far as the socket has room."""
-        # Whoever finds another thread sending may go: that one looks again after letting go.
+        # A thread that finds another one sending may return: the other looks again after it has let go.
         while self._waiting and not self.dead and self._sending.acquire(False):
             try:
                 while self._waiting:

@@ -4,13 +4,14 @@ A file that shrinks or is written over ends every process that has it mapped, ho
 """
 
 import _stat as stat
-import errno
 import os
 from binascii import crc32
 from ctypes import CDLL
 from fcntl import fcntl
 from os import close, fstat, geteuid, read, write
 from typing import Any
+
+from .trust import NotTrusted
 
 _LARGEST = 64 << 20  # bytes; a library has some ten thousand
 _MFD_CLOEXEC, _MFD_ALLOW_SEALING, _MFD_NOEXEC_SEAL = 1, 2, 8
@@ -24,11 +25,12 @@ def load(path: str, checksum: int) -> Any:
     """The library at *path*, with all its symbols found; *checksum* is its length and its CRC-32 in one number.
 
     Raises:
-        OSError: it cannot be read or loaded, others may write to it, or it is another by now.
+        NotTrusted: others may write to it, it is another by now, or there is no way to load it.
+        OSError: it cannot be read or loaded.
     """
     content = _read(path)
     if len(content) << 32 | crc32(content) != checksum:
-        raise OSError(errno.ESTALE, "it is not the file that was checked")
+        raise NotTrusted("file_changed")
     copy = _in_memory(content)
     identity = _identity(copy)
     try:
@@ -45,9 +47,9 @@ def _read(path: str) -> bytes:
     try:
         found = fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
-            raise OSError(errno.EINVAL, "it is no library")
+            raise NotTrusted("no_library")
         if found.st_uid not in (0, geteuid()) or found.st_mode & 0o022:
-            raise OSError(errno.EPERM, "others may write to it")
+            raise NotTrusted("writable")
         content = bytearray()
         while len(content) <= _LARGEST:
             part = read(file, 1 << 20)
@@ -60,18 +62,18 @@ def _read(path: str) -> bytes:
 
 
 def _in_memory(content: bytes) -> int:
-    """A descriptor of a file in memory with *content*, which nobody can change."""
+    """A descriptor of a file in memory with *content*, which cannot be changed."""
     try:
         create = _libc.memfd_create
     except AttributeError:
-        raise OSError(errno.ENOSYS, "this system's C library has no memfd_create") from None
+        raise NotTrusted("no_memfd") from None
     # Some systems ask for it to be said that it will not be started as a program; kernels before 6.3 do not know that.
     for flags in (_MFD_NOEXEC_SEAL | _MFD_CLOEXEC, _MFD_ALLOW_SEALING | _MFD_CLOEXEC):
         copy = int(create(b"tfmemtop-probe", flags))
         if copy >= 0:
             break
     else:
-        raise OSError(errno.ENOSYS, "there is no file in memory to load it from")
+        raise NotTrusted("no_memory_file")
     try:
         rest = content
         while rest:

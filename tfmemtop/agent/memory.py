@@ -11,6 +11,7 @@ from struct import Struct
 from typing import Any, Callable, Optional
 
 from .link import high_copy
+from .trust import NotTrusted
 
 _BUFFER = 4096  # bytes
 _GET_SECCOMP = 21  # of prctl
@@ -26,7 +27,8 @@ class Memory:
     *regained* is called after each copy, during which the script's threads may have run.
 
     Raises:
-        OSError: the kernel does not let this process read itself.
+        NotTrusted: the kernel does not let this process read itself.
+        OSError: its memory cannot be opened.
     """
 
     def __init__(self, regained: "Callable[[], object]" = bool) -> None:
@@ -55,7 +57,7 @@ class Memory:
                 close(low)
             self._identity = _identity(self._descriptor)
         if not self.copy(self._at + 8, 8, self._at):
-            raise OSError("the kernel does not let this process read its own memory")
+            raise NotTrusted("memory_closed")
 
     def copy(self, address: int, size: int, to: int) -> bool:
         """Copy *size* bytes from *address* to the address *to*, which must be ours; whether all were there."""

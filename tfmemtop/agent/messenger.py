@@ -47,7 +47,7 @@ class Messenger:
         self.pid = os.getpid()
         self.link = Link(self._path)
         self.greeted = False
-        self._told: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
 
     def begin_again(self, path: str) -> None:
         """Take up with the engine whose socket is *path*; the one before has gone."""
@@ -63,6 +63,7 @@ class Messenger:
     def guarded(self, doing: str, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(*args)``, or ``None`` if it fails; the failure is reported.
 
+        *doing* is a value of ``HookPart`` in ``events/hook_error.py``, and after a colon of what.
         An exception that a signal handler of the script raised meanwhile is the script's, and passes.
         """
         try:
@@ -94,10 +95,11 @@ class Messenger:
         if trace is not None:
             file = trace.tb_frame.f_code.co_filename.rpartition("/")[2]  # of ours <tfmemtop core.py>
             where = f" ({file.rpartition(' ')[2].rstrip('>')}:{trace.tb_lineno})"
-        text = f"{doing}: {type(error).__name__}: {error}{where}"
-        if text not in self._told and len(self._told) < _TOLD:
-            self._told.add(text)
-            self.send("hook_error", text=text)
+        text = f"{type(error).__name__}: {error}{where}"
+        if (doing, text) not in self._told and len(self._told) < _TOLD:
+            self._told.add((doing, text))
+            part, _, of = doing.partition(":")
+            self.send("hook_error", part=part, of=of, text=text)
 
     def send(self, kind: str, **fields: Any) -> None:
         """Send an event. If the socket is full, the event waits, not the caller."""

@@ -83,9 +83,9 @@ class Native:
             self._library = load(path, checksum)
             version = self._library.tfmemtop_version()
         except (OSError, AttributeError) as error:
-            raise NotTrusted(str(error)) from None
+            raise NotTrusted("system", str(error)) from None
         if version != VERSION:
-            raise NotTrusted(f"it is of version {version}, not {VERSION}")
+            raise NotTrusted("version", "", (version, VERSION))
         # One of each for all readings, which one thread makes.
         self._taken = _Taken(size=ctypes.sizeof(_Taken), now=_Stats(size=ctypes.sizeof(_Stats)))
         self._map: Optional[_Map] = None
@@ -135,7 +135,7 @@ class Native:
             NotTrusted: it cannot be started.
         """
         if self._library.tfmemtop_sampler_start(HERTZ) != _DONE:
-            raise NotTrusted("its thread cannot be started")
+            raise NotTrusted("no_thread")
 
     def stop_sampler(self) -> None:
         """Stop that thread, waiting a twentieth of a second at most."""

@@ -96,7 +96,7 @@ def only(found: "Iterator[Any]", passes: Way) -> "Iterator[Any]":
 class Rows(NamedTuple):
     """What a container holds, in its order; ``keys`` has the plain ones by position.
 
-    Classes may be kept: they die in collections only, of which none runs in our thread.
+    Classes may be kept: they die only in collections, and none runs in our thread.
     """
 
     whole: int

@@ -21,7 +21,7 @@ AT_ONCE_S = 0.002
 """After so long the script's threads go first again."""
 PAUSE_S = 0.02
 
-_GRAPHS = 512  # of which the newest are looked through
+_GRAPHS = 512  # the newest, which are looked through
 _WANTED = 1024
 _SENT = 16  # lines of one message, which must fit a packet
 _NAME, _PATH = 500, 1000  # characters

@@ -33,13 +33,11 @@ def patch(
     is not known, and with what *settings* changed in these.
     """
     for name in RECORDED:
-        messenger.guarded(f"listening to Context.{name}", _record, messenger, context.Context, name)
+        messenger.guarded(f"listen:Context.{name}", _record, messenger, context.Context, name)
     messenger.guarded(
-        "listening to Context's options", _settle_options, messenger, context.Context, settings, making, initialised
+        "listen:Context options", _settle_options, messenger, context.Context, settings, making, initialised
     )
-    messenger.guarded(
-        "listening to ResourceExhaustedError", _notice_exhaustion, messenger, errors.ResourceExhaustedError
-    )
+    messenger.guarded("listen:ResourceExhaustedError", _notice_exhaustion, messenger, errors.ResourceExhaustedError)
 
 
 def patch_session(
@@ -58,12 +56,12 @@ def patch_session(
             config = made._config
             session_made(config is not None and bool(config.gpu_options.allow_growth))
 
-    _note_each(messenger, session.BaseSession, "noticing a session", note)
+    _note_each(messenger, session.BaseSession, "notice:session", note)
 
 
 def patch_graphs(messenger: Messenger, func_graph: "ModuleType", lines: OperationLines) -> None:
     """Notice the graphs of functions, in which operations are looked up later."""
-    _note_each(messenger, func_graph.FuncGraph, "noticing a graph", lines.graph_made)
+    _note_each(messenger, func_graph.FuncGraph, "notice:graph", lines.graph_made)
 
 
 def _note_each(messenger: Messenger, owner: Any, doing: str, note: Callable[[Any], None]) -> None:
@@ -91,13 +89,13 @@ def patch_functions(messenger: Messenger, polymorphic_function: "ModuleType", fu
 
     @functools.wraps(original)
     def called_with_tracing(self: Any, key: Any, function_name: Any, omit_warning: Any) -> None:
-        calls = messenger.guarded("counting calls", functions.calls, key)
+        calls = messenger.guarded("count:calls", functions.calls, key)
         try:
             original(self, key, function_name, omit_warning)
         except BaseException as error:
             hide_our_frame(error)
             raise
-        messenger.guarded("counting tracings", traced, key, function_name, calls)
+        messenger.guarded("count:tracings", traced, key, function_name, calls)
 
     def traced(key: Any, function: Any, calls: int) -> None:
         frame = sys._getframe(1)
@@ -121,14 +119,14 @@ def patch_variables(messenger: Messenger, resource_variable_ops: "ModuleType", c
     """
     census.found(resource_variable_ops)
     for owner in (resource_variable_ops.ResourceVariable, resource_variable_ops.UninitializedVariable):
-        messenger.guarded(f"listening to {owner.__name__}", _notice_making, messenger, census.add, owner)
+        messenger.guarded(f"listen:{owner.__name__}", _notice_making, messenger, census.add, owner)
     executors = resource_variable_ops.context.executor
-    messenger.guarded("listening to executors", _notice_executors, messenger, census.executor_made, executors)
+    messenger.guarded("listen:executors", _notice_executors, messenger, census.executor_made, executors)
 
 
 def patch_reference_variables(messenger: Messenger, ref_variable: "ModuleType", census: Census) -> None:
     """Notice the variables of TF 1 that are no resources."""
-    messenger.guarded("listening to RefVariable", _notice_making, messenger, census.add, ref_variable.RefVariable)
+    messenger.guarded("listen:RefVariable", _notice_making, messenger, census.add, ref_variable.RefVariable)
 
 
 def _notice_making(messenger: Messenger, add: Callable[[Any], None], owner: Any) -> None:
@@ -138,7 +136,7 @@ def _notice_making(messenger: Messenger, add: Callable[[Any], None], owner: Any)
     def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
         following = super(owner, cls).__new__  # in a subclass of the script's this may be another base's
         made = object.__new__(cls) if following is object.__new__ else following(cls, *args, **kwargs)
-        messenger.guarded("noticing a variable", add, made)
+        messenger.guarded("notice:variable", add, made)
         return made
 
     owner.__new__ = __new__
@@ -150,7 +148,7 @@ def _notice_executors(messenger: Messenger, notice: Callable[[Any], None], modul
 
     @functools.wraps(original)
     def new_executor(enable_async: Any, *args: Any, **kwargs: Any) -> Any:
-        messenger.guarded("noticing an executor", notice, enable_async)
+        messenger.guarded("notice:executor", notice, enable_async)
         return original(enable_async, *args, **kwargs)
 
     module.new_executor = new_executor
@@ -166,9 +164,9 @@ def _record(messenger: Messenger, owner: type, name: str) -> None:
             result = original(self, *args, **kwargs)
         except BaseException as error:
             hide_our_frame(error)
-            messenger.guarded(f"recording {name}", _report_call, messenger, name, args, kwargs, error)
+            messenger.guarded(f"record:{name}", _report_call, messenger, name, args, kwargs, error)
             raise
-        messenger.guarded(f"recording {name}", _report_call, messenger, name, args, kwargs, None)
+        messenger.guarded(f"record:{name}", _report_call, messenger, name, args, kwargs, None)
         return result
 
     setattr(owner, name, call)
@@ -196,9 +194,9 @@ def _settle_options(
             options = compute(self)
         except BaseException as error:
             hide_our_frame(error)
-            messenger.guarded("telling why there are no devices", refused, self, error)
+            messenger.guarded("devices", refused, self, error)
             raise
-        messenger.guarded("settling the GPU options", note, self, options)
+        messenger.guarded("settle", note, self, options)
         return options
 
     def refused(context: Any, error: BaseException) -> None:
@@ -218,9 +216,9 @@ def _settle_options(
         except BaseException as error:
             hide_our_frame(error)
             raise
-        messenger.guarded("telling who made the devices", made, self)
+        messenger.guarded("devices", made, self)
         # Only now: a thread of ours before TensorFlow's own would make Python warn of a fork.
-        messenger.guarded("starting to read the allocators", initialised, *(latest[0] or (None, [])))
+        messenger.guarded("read:allocators", initialised, *(latest[0] or (None, [])))
         return result
 
     def made(context: Any) -> None:
@@ -239,6 +237,6 @@ def _notice_exhaustion(messenger: Messenger, error_class: type) -> None:
     @functools.wraps(original)
     def __init__(self: Any, node_def: Any, op: Any, message: Any, *args: Any) -> None:  # OpError.__reduce__ reads it
         original(self, node_def, op, message, *args)
-        messenger.guarded("noticing an allocation failure", exhaustion.notice, message)
+        messenger.guarded("notice:failure", exhaustion.notice, message)
 
     error_class.__init__ = __init__  # type: ignore[misc]

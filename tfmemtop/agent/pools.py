@@ -65,7 +65,7 @@ class Pools:
         self._mapless: set[str] = set()
         self._mapless_in_place: set[str] = set()  # the library may have one
         self._disagreed = 0  # readings in place, one after the other, with TensorFlow's own account
-        self._placeless: set[str] = set()  # GPUs of sessions of which only the library will know the card
+        self._placeless: set[str] = set()  # GPUs of sessions; only the library will know their card
 
     def obey(self, message: "dict[str, Any]") -> None:
         """Do what the engine says: ``load`` a library, or read the ``maps`` it wants from now on.
@@ -99,7 +99,7 @@ class Pools:
             self._native = _Reader(Native(path, checksum, self._collector.off))
             self._mapless_in_place.clear()
         except NotTrusted as error:
-            self._refuse_native(str(error))
+            self._refuse_native(error)
 
     def read(self, device: Device, handle: Any) -> Optional[Taken]:
         """A reading of *device* by the best way there is; ``None`` where there is none beside the public one."""
@@ -157,15 +157,15 @@ class Pools:
             try:
                 self._native.way.start_sampler()
             except NotTrusted as error:
-                self._refuse_native(str(error))
+                self._refuse_native(error)
             else:
                 self._messenger.send("probe", state="loaded")
         elif self._direct is not None and self._direct.places and not self._direct_announced:
             self._direct_announced = True
-            self._messenger.send("probe", state="direct", text="pools are read in place, without the probe")
+            self._messenger.send("probe", state="direct")
 
     def stop(self) -> None:
-        """Stop watching, and let go of what was put down."""
+        """Stop watching, and release the memory of copies."""
         if self._native is not None and self._announced:
             self._native.way.stop_sampler()
         self._copies.close()
@@ -208,10 +208,10 @@ class Pools:
             found = self._messenger.tensorflow
             try:
                 if found is None:
-                    raise NotTrusted("its version is not known")
+                    raise NotTrusted("tensorflow_unknown")
                 self._direct = _Reader(Direct(found.folder, found.version, self._collector.off))
             except Exception as error:  # an audit hook of the script's, too, may forbid it
-                self._refuse_direct(str(error), error)
+                self._refuse_direct(error)
 
     def _take(self, device: str, public: Optional[PublicReader]) -> Optional[Taken]:
         self._begin()
@@ -220,7 +220,7 @@ class Pools:
             try:
                 taken = self._native.take(device, public)
             except NotTrusted as error:
-                self._refuse_native(f"what it reads of {device} is not so: {error}")
+                self._refuse_native(error, device)
         if taken is None and self._direct is not None:
             try:
                 before = None if public is None else public()
@@ -228,7 +228,7 @@ class Pools:
                 if taken is not None and public is not None and before is not None:
                     self._compare(before, taken.reading, public())
             except Exception as error:
-                self._refuse_direct(f"what is found of {device} is not so: {error}", error)
+                self._refuse_direct(error, device)
                 taken = None
         if taken is not None:
             for growth in taken.growths:
@@ -241,10 +241,7 @@ class Pools:
             return
         self._disagreed = 0 if reading[:2] == before[:2] else self._disagreed + 1
         if self._disagreed == _PATIENCE:
-            raise NotTrusted(
-                f"in use and peak are {reading.in_use} and {reading.peak}, "
-                f"by TensorFlow's own account {before.in_use} and {before.peak}"
-            )
+            raise NotTrusted("disagrees", "", (reading.in_use, reading.peak, before.in_use, before.peak))
 
     def _when(self, key: _Key) -> float:
         return max(self._due.get(key, 0.0), self._rested.get(key[0], 0.0))
@@ -276,7 +273,7 @@ class Pools:
     def _cut(
         self, direct: "_Reader[Direct]", device: str, wanted: "dict[Optional[int], float]", wishes: int
     ) -> "dict[Optional[int], float]":
-        """Put down how a pool is cut up, of which maps of regions are *wanted*; the seconds to leave until the next."""
+        """Put down how a pool is cut up, for maps of the *wanted* regions; the seconds to leave until the next."""
         place = direct.places[device]
         if not direct.way.has_pool(*place):
             self._has_no_map(device)
@@ -284,7 +281,7 @@ class Pools:
         try:
             copy = self._copies.make(direct.way, device, place, LIVE)
         except NoCopy as error:
-            self._has_no_map_in_place(device, str(error))
+            self._has_no_map_in_place(device, error)
             return wanted
         self._rested[device] = monotonic() + copy.cost / _HURRY_SHARE
         rest = copy.cost / _MAP_SHARE * wishes
@@ -297,18 +294,16 @@ class Pools:
 
     def _has_no_map(self, device: str) -> None:
         self._mapless.add(device)
-        missing = "cuda_malloc_async, CUDA's own pool, tells nobody how it is cut up" if asynchronous() else None
-        missing = missing or "this allocator is not BFC, which alone has a map"
-        self._messenger.send("memory_map", device=device, missing=missing)
+        self._messenger.send("memory_map", device=device, mapless="async" if asynchronous() else "not_bfc")
 
-    def _has_no_map_in_place(self, device: str, why: str) -> None:
+    def _has_no_map_in_place(self, device: str, why: NoCopy) -> None:
         self._mapless_in_place.add(device)
-        self._messenger.send("memory_map", device=device, missing=why)
+        self._messenger.send("memory_map", device=device, mapless=why.why, count=why.count, detail=why.detail)
 
     def _about_to_make_much(self) -> None:
         self._collector.off(much=True)
 
-    def _refuse_native(self, why: str) -> None:
+    def _refuse_native(self, error: NotTrusted, device: str = "") -> None:
         """Never call the library again."""
         if self._native is not None:
             self._native.way.stop_sampler()
@@ -316,11 +311,12 @@ class Pools:
         self._refused = True
         if self._direct is not None:
             self._direct.way.forget()
-        self._messenger.send("probe", state="failed", text=f"the probe is not used in this process: {why}")
+        self._messenger.send("probe", state="failed", distrust=error.told(device))
 
-    def _refuse_direct(self, why: str, error: Exception) -> None:
+    def _refuse_direct(self, error: Exception, device: str = "") -> None:
         """Never look in place again: the public API remains."""
         self._direct = None
         if not isinstance(error, (NotTrusted, OSError)):
-            self._messenger.report("looking into pools in place", error)
-        self._messenger.send("probe", state="public", text=f"without the probe pools are not known here: {why}")
+            self._messenger.report("in_place", error)
+        told = error if isinstance(error, NotTrusted) else NotTrusted("system", str(error))
+        self._messenger.send("probe", state="public", distrust=told.told(device))

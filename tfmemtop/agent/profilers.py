@@ -24,7 +24,7 @@ def patch_profilers(messenger: Messenger, pywrap_profiler: "ModuleType", windows
 
     @functools.wraps(original)
     def start_server(*args: Any, **kwargs: Any) -> Any:
-        messenger.guarded("noticing a profiler server", windows.server_begins)
+        messenger.guarded("notice:profiler server", windows.server_begins)
         try:
             return original(*args, **kwargs)
         except BaseException as error:
@@ -55,14 +55,14 @@ def patch_traced_runs(messenger: Messenger, session: "ModuleType", windows: Wind
 def _gated(messenger: Messenger, original: Callable[..., Any], windows: Windows) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        messenger.guarded("making way for a profiler", windows.profiler_begins)
+        messenger.guarded("profiler", windows.profiler_begins)
         try:
             return original(*args, **kwargs)
         except BaseException as error:
             hide_our_frame(error)
             raise
         finally:
-            messenger.guarded("making way for a profiler", windows.profiler_began)
+            messenger.guarded("profiler", windows.profiler_began)
 
     return call
 

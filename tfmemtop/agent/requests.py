@@ -34,7 +34,7 @@ def options_of(context: Any) -> Any:
 
 
 def requested_earlier(context: Any) -> "list[dict[str, Any]]":
-    """What was requested of TensorFlow's *context* before we came, as it keeps it; that nobody set is left out."""
+    """What was requested of TensorFlow's *context* before we came, as it keeps it; what was not set is left out."""
     found = []
     for device, growth in dict(context._memory_growth_map or {}).items():
         if growth is not None:
@@ -85,7 +85,7 @@ def _number(value: Any) -> Optional[int]:
 
 
 def _fields(value: Any) -> "dict[str, Any]":
-    """The fields of a named tuple of TensorFlow's; none of anything else, lest code of the script's run."""
+    """The fields of a named tuple of TensorFlow's; none of anything else: that could run the script's code."""
     kind = type(value)
     if issubclass(kind, tuple) and kind.__module__.startswith("tensorflow."):
         return dict(value._asdict())
@@ -98,7 +98,7 @@ def _name(fields: "dict[str, Any]") -> str:
 
 
 def described(value: Any) -> str:
-    """*value* for people. Of what is not TensorFlow's or Python's own only the class: to ask more runs its code."""
+    """*value* for people. Of an object of the script's only the class: more would run its code."""
     kind = type(value)
     if kind in (list, tuple):
         return "[" + ", ".join(described(item) for item in value[:_MOST]) + "]"

@@ -134,10 +134,10 @@ class Sampler:
     def _run(self) -> None:
         guarded, pid = self._messenger.guarded, self._messenger.pid
         try:
-            guarded("watching", self._watch, pid)
+            guarded("watch", self._watch, pid)
         finally:
             if os.getpid() == pid:
-                guarded("stopping the native sampler", self._pools.stop)
+                guarded("sampler", self._pools.stop)
             self._ended.release()
 
     def _watch(self, pid: int) -> None:
@@ -161,21 +161,21 @@ class Sampler:
         """All that is due now; the seconds until the next, ``None`` after the last."""
         link = self._messenger.link
         for packet in link.listen():
-            self._do("doing what the engine asks", self._obey, packet)
+            self._do("obey", self._obey, packet)
         now = time.monotonic()
         if stopping or now >= self._next_reading:
             self._next_reading = now + (min(self._interval, _SOON_S) if now < self._first_until else self._interval)
-            self._do("reading the allocators", self._tick)
-            self._do("counting calls", self._functions.tell, time.monotonic(), stopping)
-            self._do("watching calls", self._functions.busiest, self._windows.called)
-        self._do("looking for allocations that wait", self._look_for_waits)
-        self._do("reading the memory maps", self._pools.read_maps)
-        self._do("recording allocations", self._follow_library)
-        self._do("recording allocations", self._windows.work, [device.name for device in self._devices], stopping)
-        self._do("looking up lines", self._lines.work)
+            self._do("read:allocators", self._tick)
+            self._do("count:calls", self._functions.tell, time.monotonic(), stopping)
+            self._do("count:busiest function", self._functions.busiest, self._windows.called)
+        self._do("search:waiting allocations", self._look_for_waits)
+        self._do("read:maps", self._pools.read_maps)
+        self._do("record:allocations", self._follow_library)
+        self._do("record:allocations", self._windows.work, [device.name for device in self._devices], stopping)
+        self._do("search:lines", self._lines.work)
         if self._opened.locked() and self._waited:
             self._opened.release()
-        self._do("taking a census", self._census.tell, time.monotonic())
+        self._do("census", self._census.tell, time.monotonic())
         return None if stopping or link.dead else self._pause()
 
     def _do(self, doing: str, function: "Callable[..., object]", *arguments: Any) -> None:
@@ -218,7 +218,7 @@ class Sampler:
             self._seen = self._generation
             collector.off(much=True)
             if current._server_def is not None or current._collective_ops_server_def is not None:
-                self._windows.server_begins("a server for other machines")  # which has a profiler's service, too
+                self._windows.server_begins("server")  # for other machines, which has a profiler's service, too
             self._look_again(current)
         elif handle is None and self._sessions:
             self._look_for_sessions()
@@ -231,7 +231,7 @@ class Sampler:
                 self._read(device, handle)
             except Exception as error:
                 self._devices.remove(device)
-                messenger.report(f"reading {device.name}", error)
+                messenger.report(f"read:{device.name}", error)
         collector.off()
         pinned = self._pools.pinned()
         if pinned is not None:

@@ -38,7 +38,7 @@ def changes(function: Any) -> "Optional[list[Change]]":
     return [_change(name, old.get(name, _NONE)[0], new.get(name, _NONE)[0]) for name in differing[:SENT]]
 
 
-_NONE, _GONE = ("", 0), ("<>", 0)  # of an object that is not alive any more nobody knows the class
+_NONE, _GONE = ("", 0), ("<>", 0)  # the class of an object that is no longer alive is not known
 
 
 def _change(name: str, before: str, after: str) -> Change:

@@ -23,10 +23,6 @@ KIND = "tensors"
 _NO_SIZE = {"string", "resource", "variant"}
 """Types whose tensors hold little but pointers: to a variable's own memory, say."""
 
-_ASYNCHRONOUS = "The script runs operations asynchronously: to ask a tensor for its shape would wait for them."
-_REMOTE = "The script uses TensorFlow on other machines: to ask a tensor for its shape could wait for them."
-_NOT_SHOWN = "Python's garbage collector does not show this TensorFlow's tensors."
-
 
 class Tensor(NamedTuple):
     """An eager tensor that was alive; ``size`` in bytes."""
@@ -45,13 +41,14 @@ class Tensor(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a look has found; ``None`` and the reason in ``unseen`` if there could be none.
+    """What a look has found; ``None`` and the reason in ``hidden`` if there could be none. See ``events/inside.py``.
 
-    With tensors found, ``unseen`` says where none were looked for.
+    So many ``frozen`` objects were not looked at.
     """
 
     tensors: "Optional[list[Tensor]]"
-    unseen: str = ""
+    hidden: Optional[str] = None
+    frozen: Optional[int] = None
 
 
 class Tensors:
@@ -76,16 +73,16 @@ class Tensors:
         if context is None:
             return Look([])
         if getattr(context, "_server_def", None) is not None:
-            return Look(None, _REMOTE)
+            return Look(None, "remote")
         if self._asynchronous or getattr(context, "_default_is_async", False):
-            return Look(None, _ASYNCHRONOUS)
+            return Look(None, "asynchronous")
         references = _find(self._class)
         frozen = max(0, gc.get_freeze_count() - self._frozen)
-        unseen = f"{frozen:,} objects that the script put aside with gc.freeze were not looked at." if frozen else ""
         if handles and not frozen and not any(id(reference()) in handles for reference in references):
-            return Look(None, _NOT_SHOWN)
+            return Look(None, "not_shown")
         told = (self._tell(reference) for reference in references)
-        return Look([tensor for tensor in told if tensor is not None], unseen)
+        found = [tensor for tensor in told if tensor is not None]
+        return Look(found, "frozen", frozen) if frozen else Look(found)
 
     def held(self, found: "list[Tensor]", seconds: float) -> "dict[int, Held]":
         """By which paths Python holds what was *found*, by identity, as far as that can be seen in so many *seconds*.

@@ -1,11 +1,14 @@
 """What readers of pools have in common: the figures they give, and how these are checked before use."""
 
-from typing import Callable, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from .devices import Reading
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 GPU, PINNED, CPU = 0, 1, 2
-"""Kinds of allocators, of which only GPUs have an index above 0."""
+"""Kinds of allocators. Only GPUs have an index above 0."""
 
 PINNED_NAME = "HOST:0"
 """The name we give the pool of pinned host memory, which is no device of TensorFlow's."""
@@ -25,7 +28,16 @@ def place_of(device: str) -> "tuple[int, int]":
 
 
 class NotTrusted(Exception):
-    """The figures would not be those of the allocator; the text says why."""
+    """The figures would not be those of the allocator. ``events/probe.py`` says what each *fault* is."""
+
+    def __init__(self, fault: str, detail: str = "", figures: "Sequence[Optional[int]]" = ()) -> None:
+        super().__init__(fault, detail, figures)
+        self.fault, self.detail, self.figures = fault, detail, figures
+
+    def told(self, device: str = "") -> "dict[str, Any]":
+        """The fields of an event."""
+        figures = [figure if figure is None or figure >= 0 else None for figure in self.figures]
+        return {"fault": self.fault, "detail": self.detail, "figures": figures, "device": device}
 
 
 class Growth(NamedTuple):
@@ -55,7 +67,7 @@ def agree(read: Callable[[], Optional[Reading]], public: Optional[PublicReader])
         NotTrusted: the figures are not those of this allocator.
     """
     agreed = 0
-    said = ""
+    said: tuple[Optional[int], ...] = ()
     for _ in range(_TRIALS):
         before = None if public is None else public()
         reading = read()
@@ -70,18 +82,12 @@ def agree(read: Callable[[], Optional[Reading]], public: Optional[PublicReader])
             agreed += 1
         if agreed == _AGREEMENTS:
             return True
-        said = (
-            f"in use and peak are {reading.in_use} and {reading.peak}, "
-            f"by TensorFlow's own account {after.in_use} and {after.peak}"
-        )
-    raise NotTrusted(said)
+        said = reading.in_use, reading.peak, after.in_use, after.peak
+    raise NotTrusted("disagrees", "", said)
 
 
 def _check_plausible(reading: Reading) -> None:
     in_use, peak, pool = reading.in_use or 0, reading.peak or 0, reading.pool
     rising = [0, in_use, *(figure for figure in (pool, reading.peak_pool) if figure is not None)]
     if rising != sorted(rising) or peak < in_use or (reading.limit and pool is not None and pool > reading.limit):
-        raise NotTrusted(
-            f"its figures cannot be: in use {in_use}, peak {peak}, pool {pool}, "
-            f"peak pool {reading.peak_pool}, limit {reading.limit}"
-        )
+        raise NotTrusted("implausible", "", (in_use, peak, pool, reading.peak_pool, reading.limit))

@@ -104,7 +104,7 @@ class WaitWatch:
         if now < self._next.get(device, 0.0):
             return
         if first:
-            self._messenger.guarded("telling where the script waits", stall_location.tell, self._messenger)
+            self._messenger.guarded("waiting", stall_location.tell, self._messenger)
         try:
             copy = self._copies.make(direct, device, place, OUT_OF_MEMORY)
         except NoCopy:
@@ -121,4 +121,4 @@ class WaitWatch:
     def _ask(self) -> None:
         ask, self._ask_for_dumps = self._ask_for_dumps, None
         if ask is not None:
-            self._messenger.guarded("asking for memory dumps", ask)
+            self._messenger.guarded("dumps", ask)

@@ -108,7 +108,7 @@ class Windows:
 
     @property
     def _opens_itself(self) -> bool:
-        """Whether windows may be opened that nobody has asked for."""
+        """Whether windows may be opened without a request."""
         return self._interval > 0 and not (self._served and self._count == 0)
 
     def may_begin(self, native: Any) -> None:
@@ -130,7 +130,7 @@ class Windows:
             native.end(BY_EXIT)
 
     def ask(self, finding: bool) -> None:
-        """Somebody wants one now; or a *finding* does, of which it would tell more."""
+        """The user wants one now, or a *finding* does, which would be told in more detail."""
         if finding:
             self._found = True
         else:
@@ -169,10 +169,10 @@ class Windows:
         if self._native is not None:
             self._native.permit()
 
-    def server_begins(self, server: str = "a profiler server") -> None:
+    def server_begins(self, server: str = "profiler_server") -> None:
         """The script starts a *server* by which profilers are started past Python: no window from now on."""
         if not self._served:
-            self._served = f"the script has started {server}, by which it may be profiled at any time"
+            self._served = server
             if self._native is not None:
                 self._native.forbid()
 
@@ -182,8 +182,7 @@ class Windows:
         if native is None:
             if ASKED in self._wishes:
                 self._wishes.clear()
-                why = "the probe, which alone records allocations, is not in this process"
-                self._say_missing(ASKED, why, self._pools(devices))
+                self._say_missing(ASKED, "no_probe", self._pools(devices))
             return
         if self._open is not None:
             self._look(native, self._open, stopping)
@@ -234,7 +233,7 @@ class Windows:
             self._rests_until = float("inf")
             return
         if self._folder is None:
-            self._say_missing(opened, "the session's folder is not known in this process", pools)
+            self._say_missing(opened, "no_folder", pools)
             self._rests_until = float("inf")
             return
         if not pools:
@@ -250,9 +249,9 @@ class Windows:
             return
         if done is None:
             self._native = None
-            self._say_missing(opened, "this TensorFlow's events cannot be recorded by the probe", pools)
+            self._say_missing(opened, "no_events", pools)
         elif opened in (ASKED, WAITING):
-            self._say_missing(opened, "the script's own profiler is on", pools)
+            self._say_missing(opened, "profiler", pools)
         # Else it will be tried again.
         self._retry_at = self._next = monotonic() + min(self._interval or 1.0, 1.0)
 
@@ -266,7 +265,7 @@ class Windows:
         if opened == START:
             self._wish(START)
         elif opened == ASKED:
-            self._say_missing(ASKED, "there is no pool of TensorFlow's BFC allocator in this process", [])
+            self._say_missing(ASKED, "no_pool", [])
         self._retry_at = self._next = monotonic() + 1.0
 
     def _limits(self, opened: str) -> Limits:
@@ -344,7 +343,7 @@ class Windows:
         )
 
     def _say_missing(self, opened: str, why: str, pools: "list[str]") -> None:
-        """Of these *pools* there is no window. Said once, except to who asked."""
+        """Of these *pools* there is no window. Said once, or to each who asked. ``events/holders.py`` has *why*."""
         if opened != ASKED and why in self._missing_told:
             return
         self._missing_told.add(why)
@@ -356,5 +355,5 @@ class Windows:
             last=True,
             bytes=0,
             pools=pools,
-            missing=why,
+            windowless=why,
         )

@@ -7,7 +7,7 @@ example: tfmemtop cluster --prometheus http://monitor:9090 --job 42
 Prometheus must read programs that were started with --metrics; see tfmemtop help many-machines. One row is a rank or
 a GPU. Rows with a problem come first. Enter opens the GPU with its history. No program is changed.
 
-A password can be given in a file. In the URL (http://USER:PASSWORD@HOST) others can see it in the list of processes.
+Give a password in a file. In the URL (http://USER:PASSWORD@HOST) other users can see it in the list of processes.
 """
 
 import os

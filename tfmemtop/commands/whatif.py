@@ -68,7 +68,7 @@ def _replay(state: State) -> None:
     for pool in list(traced(state)):
         known = predicted(state, pool.device)
         here = pool.here()
-        if here is None or any(view.pid == pool.pid and not view.replayed.missing for view in known):
+        if here is None or any(view.pid == pool.pid and not view.replayed.is_missing for view in known):
             continue
         try:
             apply(state, ask(here))

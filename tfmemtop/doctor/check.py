@@ -50,11 +50,11 @@ class Fact(Enum):
     TENSORFLOW_FOUND = auto()  # version, folder
     TENSORFLOW_MISSING = auto()  # path, error
 
-    POOLS = auto()  # direct, library, and where that is missing text, remedy
+    POOLS = auto()  # direct, library, and without a compiler install
     POOLS_WITHOUT_TENSORFLOW = auto()
 
     COMPILER = auto()  # version
-    COMPILER_MISSING = auto()  # text, remedy
+    COMPILER_MISSING = auto()  # install
 
     SOCKETS = auto()  # folder
     SOCKETS_FAILED = auto()  # file, error

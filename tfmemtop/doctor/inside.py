@@ -56,7 +56,7 @@ def compiler() -> Check:
         built = getattr(error, "built", None)
         if built is None:
             raise
-        return missing("compiler", Fact.COMPILER_MISSING, text=built.text, remedy=built.remedy)
+        return missing("compiler", Fact.COMPILER_MISSING, install=built.unbuilt["detail"])
     return ok("compiler", Fact.COMPILER, version=version)
 
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 LINGER_S = 2.0
 """How long an engine waits for another reader once it is no longer needed."""
 UNSEEN_S = 3600.0
-"""How long it keeps the picture of a run that ended while nobody looked."""
+"""How long it keeps the picture of a run that ended without a screen."""
 UNREAD_S = 10.0
 """How long one that only watches waits for its first reader."""
 
@@ -150,7 +150,7 @@ class Engine:
         self._done.set()
 
     async def done(self) -> None:
-        """Wait until nobody needs the engine any more."""
+        """Wait until the engine is no longer needed."""
         self._consider()
         await self._done.wait()
 
@@ -303,7 +303,7 @@ class Engine:
         self._stream.publish(found)
 
     def _consider(self) -> None:
-        """End, or end soon, if nothing runs and nobody reads."""
+        """End, or end soon, if nothing runs and no screen reads."""
         if self._quit and self._stopping is None:
             self._done.set()
         elif self._terminal is None:
@@ -315,7 +315,7 @@ class Engine:
             if self._server.readers and not self.watch.runs.running:
                 self._seen_end = True
         elif self._linger is None:
-            # Of a kernel there is the recording. Whoever ends it is not to find anything left behind.
+            # A kernel has its recording. When Jupyter ends the kernel, no process of ours is to be left.
             wait = LINGER_S if self._server.ever or self._kernel else UNREAD_S
             if self.watch.runs.number and not self._seen_end and not self._kernel:
                 wait = UNSEEN_S

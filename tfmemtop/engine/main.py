@@ -55,7 +55,7 @@ class Answers:
         try:
             os.write(self._descriptor, launched.encode())
         except OSError:
-            return  # whoever started this has gone; the session is there to attach to
+            return  # the command that started this has gone; the session can still be attached to
 
     def close(self) -> None:
         """Say that there is no more."""
@@ -139,7 +139,7 @@ async def _session(
     stream.publish(Terminal(t=stream.now(), columns=launch.columns, rows=launch.rows))
 
     def keep() -> None:
-        # Nobody asks for it by name, and a second process of the same session goes into the same recording.
+        # The user did not name it, and a second process of the same session goes into the same recording.
         if launch.keep and not engine.watch.recorded:
             keep_recording(stream, folder.id, engine.watch)
 
@@ -169,7 +169,7 @@ async def _session(
         given = first.environment if first is not None and launch.kernel is not None else None
         answers.give(msgspec.structs.replace(answer, started=True, environment=given))
         answers.close()
-        # From here on nobody waits, and what goes wrong is written to the log.
+        # From here on no command waits for an answer. Errors are written to the log.
         detach(str(folder.log))
         if writer is not None:
             engine.watch.record(writer)

@@ -56,7 +56,7 @@ def start(launch: Launch) -> Launched:
         return Launched(error=Unstarted(Why.ENGINE_FAILED, detail=str(error)))
     finally:
         os.close(told)
-    # It goes on by itself: whoever starts it is not to wait for it, and not to be warned about that.
+    # It goes on by itself: the process that starts it must neither wait for it nor be warned about that.
     engine.returncode = 0
     assert engine.stdin and engine.stderr
     with engine.stderr as complaints, os.fdopen(answers, "rb") as lines:

@@ -37,6 +37,18 @@ class Closed(Enum):
     MEMORY = "memory"  # there was none left for it
 
 
+class Windowless(Enum):
+    """Why no window was opened."""
+
+    NO_PROBE = "no_probe"  # which alone records allocations
+    PROFILER_SERVER = "profiler_server"  # the script has started one, by which it may be profiled at any time
+    SERVER = "server"  # for other machines, likewise
+    PROFILER = "profiler"  # of the script's is on
+    NO_FOLDER = "no_folder"  # of the session is known in the process
+    NO_EVENTS = "no_events"  # of this TensorFlow can be recorded
+    NO_POOL = "no_pool"  # of TensorFlow's BFC allocator
+
+
 class Holding(msgspec.Struct, frozen=True, array_like=True):
     """Allocations that are alike.
 
@@ -93,7 +105,13 @@ class Holders(Event, tag="holders", frozen=True):
     times: Annotated[bytes, Many] = b""
     cost_us: Size | None = None  # of the window, to the script
     pace_s: Seconds | None = None  # time to the next one of itself
-    missing: Text | None = None  # why there are none
+    missing: Text | None = None  # what is wrong with the window's file; in older recordings a sentence
+    windowless: Windowless | None = None
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there are none."""
+        return self.windowless is not None or self.missing is not None
 
 
 class OperationLine(msgspec.Struct, frozen=True, array_like=True):
@@ -215,7 +233,7 @@ class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_onl
     Hooks send it, but it is not an event: it is not published. The file is ``{pid}.{window}.window``, its first
     ``bytes`` are written. ``probe/window.h`` describes its layout. ``pools`` are TensorFlow's logical devices by the
     number that the file has for them. ``last`` is false while the window goes on and only its beginning is there.
-    With ``missing``, which says why, no window was opened, and there is no file.
+    With ``windowless``, which says why, no window was opened, and there is no file.
     """
 
     pid: Number
@@ -228,4 +246,4 @@ class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_onl
     function: Text = ""
     cost_us: Size = 0
     pace_s: Seconds | None = None
-    missing: Text | None = None
+    windowless: Windowless | None = None

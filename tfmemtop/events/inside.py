@@ -38,26 +38,6 @@ class HookEnd(Event, tag="hook_end", frozen=True):
     dropped: Size = 0  # readings the agent could not send
 
 
-class HookTrouble(Enum):
-    """What is wrong with a hook; in brackets, which fields of :class:`HookError` belong to it."""
-
-    FAILED = "failed"  # a part of it, inside the script (text: the error)
-    UNREAD = "unread"  # it sent what cannot be read (text: why)
-    TOO_LONG = "too_long"  # it sent a longer packet than it may (count: bytes of the longest)
-
-
-class HookError(Event, tag="hook_error", frozen=True):
-    """Something of ours failed inside the script, or on the way from there; the script went on."""
-
-    origin = Origin.HOOK
-    keep = Newest(50)
-
-    pid: Number
-    text: Text
-    kind: HookTrouble = HookTrouble.FAILED
-    count: Size | None = None
-
-
 class Call(Enum):
     """A call of TensorFlow's that sets how its devices are made."""
 
@@ -192,48 +172,6 @@ class PoolGrowth(Event, tag="pool_growth", frozen=True):
     after: Size
 
 
-class ProbeNote(Enum):
-    """What the engine tells of a probe; in brackets, which fields of :class:`Probe` belong to it."""
-
-    LEFT_OUT = "left_out"  # the user wishes none
-    BEING_BUILT = "being_built"  # (detail: TensorFlow's version)
-    NOT_AGAIN = "not_again"  # it has ended another process
-    TO_BE_LOADED = "to_be_loaded"  # once TensorFlow has made its devices
-    ENDED_PROCESS = "ended_process"  # that loaded it (signal, if known; file: what says that it is not used again)
-    ENDED_PROCESS_UNMARKED = "ended_process_unmarked"  # likewise (signal; detail: why there is no such file)
-    NOT_IN_TIME = "not_in_time"  # not built (count: seconds)
-    NOT_BUILT = "not_built"  # (detail: the last thing that was said, if anything was)
-
-
-class Probe(Event, tag="probe", frozen=True):
-    """By which way the pools of one process are looked into.
-
-    How far the probe is, the native library for that: ``building``, ``built`` (it waits for TensorFlow's devices),
-    ``loading`` (a process that ends now was ended by it), ``loaded`` (checked, and in use), ``unavailable`` (something
-    is missing that ``remedy`` brings), ``failed``. Apart from it, what there is without the probe: ``direct`` (pools
-    are read in place) or ``public`` (only in use and peak are known, which TensorFlow's public API tells). What else is
-    known is ``text``, as the hook or the build says it, or a ``note`` of the engine's, which ``words/probe.py`` says.
-    """
-
-    origin = Origin.HOOK
-    keep = Latest("pid", "of_library")
-
-    pid: Number
-    state: Literal["building", "built", "loading", "loaded", "unavailable", "failed", "direct", "public"]
-    text: Text = ""
-    remedy: Text = ""
-    note: ProbeNote | None = None
-    detail: Text = ""
-    file: Text = ""
-    signal: Number | None = None
-    count: Size | None = None
-
-    @property
-    def of_library(self) -> bool:
-        """Whether it tells of the native library."""
-        return self.state not in ("direct", "public")
-
-
 class Changed(msgspec.Struct, frozen=True, array_like=True):
     """An argument of a ``tf.function`` that differed between two tracings, as in ``tracings`` of them all.
 
@@ -306,6 +244,15 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
     bytes: Size
 
 
+class Unseen(Enum):
+    """Why live tensors were not looked for, or where not."""
+
+    ASYNCHRONOUS = "asynchronous"  # operations of the script: to ask a tensor would wait for them
+    REMOTE = "remote"  # other machines' tensors, likewise
+    NOT_SHOWN = "not_shown"  # by Python's garbage collector
+    FROZEN = "frozen"  # objects that the script has put aside with gc.freeze
+
+
 class Census(Event, tag="census", frozen=True):
     """What the variables of a process take: bytes by device and kind, and the 20 largest.
 
@@ -313,8 +260,9 @@ class Census(Event, tag="census", frozen=True):
     a TF1 session may keep the initial value, such as zeros, beside the variable itself.
 
     Live eager tensors are among them if they were looked for: then ``tensors`` is how many were found, or
-    ``unseen`` says why none could be. With some found, ``unseen`` says where none were looked for, and ``alike``
-    has the largest groups of them. They are looked for on demand, and while a failing allocation waits for room.
+    ``hidden`` says why none could be. With some found, ``hidden`` says where none were looked for, with ``frozen`` how
+    many objects that are, and ``alike`` has the largest groups of them. ``unseen`` is a sentence of recordings made
+    before that was a fact. They are looked for on demand, and while a failing allocation waits for room.
     """
 
     origin = Origin.HOOK
@@ -328,12 +276,14 @@ class Census(Event, tag="census", frozen=True):
     cost_us: Size | None = None
     tensors: Size | None = None
     unseen: Text = ""
+    hidden: Unseen | None = None
+    frozen: Size | None = None
     alike: Annotated[list[Alike], Few] = msgspec.field(default_factory=list)
 
     @property
     def looked(self) -> bool:
         """Whether live tensors were looked for."""
-        return self.tensors is not None or bool(self.unseen)
+        return self.tensors is not None or self.hidden is not None or bool(self.unseen)
 
 
 class Waiting(Event, tag="waiting", frozen=True):

@@ -1,5 +1,6 @@
 """What the probe reads of a whole pool: its regions, its chunks, and how they lie."""
 
+from enum import Enum
 from typing import Annotated, Literal
 
 import msgspec
@@ -39,14 +40,25 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     requested: Size
 
 
+class Mapless(Enum):
+    """Why the hook gives no map of a pool; in brackets, which fields of :class:`MemoryMap` belong to it."""
+
+    ASYNC = "async"  # cuda_malloc_async, CUDA's own pool, does not show it
+    NOT_BFC = "not_bfc"
+    NO_FOLDER = "no_folder"  # of the session is known in the process
+    TOO_MANY = "too_many"  # chunks, without the probe (count: how many may be)
+    NO_ROOM = "no_room"  # to put it down (detail: the error)
+
+
 class MemoryMap(Event, tag="memory_map", frozen=True):
     """How a pool's address space is used.
 
     ``cells`` holds a byte for each cell, region after region: the share in use, 0 nothing, 255 all.
     With ``region``, its address, all cells are of that one. ``sizes[i]`` counts chunks in use of
     2**i bytes up to twice that. ``moment`` is ``out_of_memory`` for what TensorFlow wrote down when
-    an allocation failed. ``missing`` says why there is no map;
-    with ``of_copy``, why what was read without the probe makes none.
+    an allocation failed. ``mapless``, with ``count`` and
+    ``detail``, is why the hook gives no map; ``missing`` is what was wrong with one, or a sentence of an older
+    recording. With ``of_copy`` the pool was read without the probe.
     """
 
     origin = Origin.HOOK
@@ -73,6 +85,14 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
     pace_s: Seconds | None = None  # time to the next one, stretched where reading costs much
     missing: Text | None = None
     of_copy: bool = False
+    mapless: Mapless | None = None
+    count: Size | None = None
+    detail: Text = ""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there is no map."""
+        return self.mapless is not None or self.missing is not None
 
     @property
     def of_one_region(self) -> bool:

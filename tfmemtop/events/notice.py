@@ -4,6 +4,7 @@ from enum import Enum
 
 from tfmemtop.bounds import Name, Number, Size, Text
 from tfmemtop.events.base import Event
+from tfmemtop.events.hook_error import HookPart
 from tfmemtop.events.keep import Latest
 
 
@@ -50,9 +51,10 @@ class NoticeKind(Enum):
     HOOK_OF_OTHER_USER = "hook_of_other_user"  # about: the user's id
     HOOK_TOO_OFTEN = "hook_too_often"  # about: the process
     HOOKS_WAIT = "hooks_wait"  # no file descriptor is left
-    HOOK_FAILED = "hook_failed"  # about: the process; detail: the error
+    HOOK_FAILED = "hook_failed"  # about: the process; part, of; detail: the error
     HOOK_UNREAD = "hook_unread"  # it sent what cannot be read; about: the process; detail: why
     HOOK_TOO_LONG = "hook_too_long"  # it sent too long a packet; about: the process; count: bytes of the longest
+    NO_WINDOW = "no_window"  # of allocations, for somebody who asked; about: the process; of: the reason
     DUMPS_OFF = "dumps_off"  # detail: why TensorFlow cannot write down a pool that runs out
     DUMP_UNREAD = "dump_unread"  # detail: the file and the error
     FINDINGS_WITHOUT_WINDOWS = "findings_without_windows"  # none is opened for them any more; detail: the error
@@ -95,3 +97,5 @@ class Notice(Event, tag="notice", frozen=True):
     about: Number | None = None
     count: Size | None = None
     remedy: Text = ""  # only with the kind ``TEXT``
+    part: HookPart | None = None  # of these two, ``of`` belongs to the kind ``NO_WINDOW`` too
+    of: Name = ""

@@ -1,5 +1,6 @@
 """What settings would do to a process's pool, as TensorFlow's own allocator says of the recorded allocations."""
 
+from enum import Enum
 from typing import Annotated
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Text
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.keep import Latest
+from tfmemtop.events.probe import Unbuilt
 
 HIGHER_LATER = 1.05
 """A pool whose peak has risen by more since its allocations were recorded needs what the replay does not know of."""
@@ -73,6 +75,20 @@ class SmallestLimits(msgspec.Struct, frozen=True, array_like=True):
     at_least: Size
 
 
+class Unreplayed(Enum):
+    """Why a replay gave no table; in brackets, which fields of :class:`Replayed` belong to it."""
+
+    UNBUILT = "unbuilt"  # the program for it (unbuilt)
+    NOT_STARTED = "not_started"  # (detail: the error)
+    SLOW = "slow"  # not done in time (count: seconds)
+    NO_MEMORY = "no_memory"  # too little was free
+    REFUSED = "refused"  # the program does not take what it was given
+    ENDED = "ended"  # early (count: its exit status)
+    TOO_FEW = "too_few"  # answers (count: how many)
+    NOT_UNDERSTOOD = "not_understood"  # its answer (detail: why)
+    NO_ANSWER = "no_answer"  # (detail: the last thing that was said, if anything was)
+
+
 class Replayed(Event, tag="replayed", frozen=True):
     """The trace of one pool, replayed under many settings in TensorFlow's own BFC allocator.
 
@@ -81,7 +97,8 @@ class Replayed(Event, tag="replayed", frozen=True):
     ``kept`` what was in use of that as the last step began, ``None`` without steps; ``before`` what was in use as the
     trace began, if that was not with the pool's first allocation. ``scratch`` of the allocations are
     such as TensorFlow can do without.
-    ``missing`` says why there are no rows, ``remedy`` what helps.
+    ``unreplayed``, with ``detail``, ``count`` and ``unbuilt``, is why there are no rows. ``missing`` and ``remedy`` are
+    sentences of recordings made before that was a fact.
     """
 
     origin = Origin.HOOK
@@ -104,6 +121,15 @@ class Replayed(Event, tag="replayed", frozen=True):
     took_s: Seconds = 0.0
     missing: Text | None = None
     remedy: Text = ""
+    unreplayed: Unreplayed | None = None
+    detail: Text = ""
+    count: Size | None = None
+    unbuilt: Unbuilt | None = None
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there are no rows."""
+        return self.unreplayed is not None or self.missing is not None
 
     def least(self, growth: bool) -> SmallestLimits | None:
         """The smallest limits with growth on, or off, and garbage collection as TensorFlow has it there."""

@@ -221,7 +221,7 @@ class Watch:
             return None
         (replayed,) = self._replayed.values()
         present = replayed.present
-        too_little = replayed.missing or replayed.lost > _LOST * replayed.events
+        too_little = replayed.is_missing or replayed.lost > _LOST * replayed.events
         if too_little or present is None or replayed.outgrown(self._peak or 0, self._pool):
             return None
         return replayed

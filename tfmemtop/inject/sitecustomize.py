@@ -52,7 +52,7 @@ def _step_aside():  # type: () -> None
         del sys.path_importer_cache[entry]
     # The import system hands out what it finds in sys.modules after this module has run: the other one.
     own = sys.modules.pop(__name__)
-    __import__(own.__name__)  # `own` lives on: Python 2 empties a module that nobody holds
+    __import__(own.__name__)  # `own` lives on: Python 2 empties a module that is not held
 
 
 def _stands_for_an_empty_part():  # type: () -> bool
@@ -75,7 +75,7 @@ def _working_folder():  # type: () -> str
 
 
 def _keep():  # type: () -> dict[str, ModuleType]
-    """Copies of the C modules that the agent needs. Modules that nobody has imported yet do not stay imported."""
+    """Copies of the C modules that the agent needs. Modules that were not imported yet do not stay imported."""
     import _frozen_importlib
     import _frozen_importlib_external
     import _imp
@@ -178,7 +178,7 @@ def _find_nothing(name, path=None, target=None):  # type: (str, object, object) 
 def _from_signal_handler(error):  # type: (Exception) -> bool
     """Whether *error*, caught in our code, is the script's because a Python signal handler raised it.
 
-    Every other exception stays with us, whoever raised it: an audit hook of the script, for example.
+    Every other exception stays with us, also one that an audit hook of the script raised, for example.
     """
     handlers = set()  # type: set[int]
     for number in range(1, _NSIG):
@@ -250,11 +250,11 @@ def _without_file(code):  # type: (CodeType) -> CodeType
 
 def _report(error, engine, kept):  # type: (Exception, str, dict[str, Any]) -> None
     """Tell the *engine*, never the script, that the agent could not be loaded."""
-    _tell(engine, kept, '{"type": "hook_error", "text": %s}' % _quoted(error, kept))
+    _tell(engine, kept, '{"type": "hook_error", "part": "load", "text": %s}' % _quoted(error, kept))
 
 
 def _quoted(error, kept):  # type: (Exception, dict[str, Any]) -> str
-    text = "the agent could not be loaded: %s: %s" % (type(error).__name__, error)
+    text = "%s: %s" % (type(error).__name__, error)
     return kept["_json"].encode_basestring_ascii(text)  # type: ignore[no-any-return]
 
 
@@ -273,7 +273,7 @@ def _tell(engine, kept, packet):  # type: (str, dict[str, Any], str) -> bool
     except Exception as again:
         if _from_signal_handler(again):
             raise
-        # Else the engine has gone too, or the script forbids the way to it: nobody is left to be told.
+        # Else the engine has gone too, or the script forbids the way to it: nothing can be told.
         return False
     return True
 

@@ -177,7 +177,7 @@ def _largest_free(state: State, rows: list[AllocatorRow]) -> int | None:
     for row in rows:
         hooked = state.processes[row.pid].hooked
         pool = hooked.pools.get(row.device) if hooked else None
-        if pool and pool.map and pool.map.missing is None:
+        if pool and pool.map and not pool.map.is_missing:
             found.append(pool.map.largest_free)
     return max(found, default=None)
 

@@ -14,16 +14,16 @@ import platform
 import re
 import shlex
 import shutil
-import signal
 import struct
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tfmemtop import boot
-from tfmemtop.probe.cache import Cache, Library, cache_folder, cache_path, describe, digest_in
+from tfmemtop.probe.cache import Cache, Library, NotOurs, cache_folder, cache_path, describe, digest_in
+from tfmemtop.probe.installing import install_command
 
 _HERE = Path(__file__).parent
 
@@ -42,21 +42,20 @@ _TRIAL_ENVIRONMENT = {
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w", "-DNDEBUG")
 _LINK_FLAGS = (
     "-Wl,-z,defs",  # else what is missing shows only in the script's process
-    "-Wl,-z,nodelete",  # whoever closes it, its thread runs on
+    "-Wl,-z,nodelete",  # if it is closed, its thread runs on
 )
 _PROGRAM_FLAGS = ("-std=c++17", "-O2", "-fPIE", "-pie", "-pthread", "-w", "-DNDEBUG")
 _ROOM = 1 << 20  # bytes of disk that a build and its library need at most
-_OTHERWISE = "name another compiler in CXX, or leave the probe out with --no-probe"
-_SAME = "built anew, it is the same"
+_SAME = "same"
+"""What a refusal says of a library that comes out the same when it is built anew."""
 _OF_WINDOWS = r"(recorder|window|window_calls|steps)\.h:|TraceMe|ProfilerLock"
 _LOCK = re.compile(r"mutable\s+[\w:]+\s+(\w+);\s+RegionManager\s+region_manager_")
 
 
 class Product(NamedTuple):
-    """What is built: ``title`` is its name in a sentence; of ``sources`` the first is compiled."""
+    """What is built; of ``sources`` the first is compiled."""
 
     name: str
-    title: str
     suffix: str
     sources: tuple[str, ...]
     flags: tuple[str, ...]
@@ -72,11 +71,10 @@ class Product(NamedTuple):
 _PROBES = (
     *("probe.cc", "looking.h", "map.h", "pools.h", "recorder.h", "steps.h", "threads.h", "window.h", "window_calls.h"),
 )
-PROBE = Product("probe", "the probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
+PROBE = Product("probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
 REPLAY = Product(
     *(
         "replay",
-        "the replay",
         "bin",
         ("replay.cc", "replay_pool.h", "replay_trace.h"),
         _PROGRAM_FLAGS,
@@ -88,20 +86,25 @@ _PRODUCTS = {product.name: product for product in (PROBE, REPLAY)}
 
 
 class Built(NamedTuple):
-    """``state``: ``built``, with what :class:`Library` has of it; else why not, in one sentence, and what helps."""
+    """``state``: ``built``, with what :class:`Library` has of it; else the fields of an event's ``Unbuilt``."""
 
     state: Literal["built", "unavailable", "failed"]
     path: str = ""
-    text: str = ""
-    remedy: str = ""
     digest: str = ""
     checksum: int = 0
+    unbuilt: dict[str, Any] | None = None
+
+
+_MISSING = ("no_framework", "no_headers", "no_compiler")
+"""What the user can install."""
 
 
 class _CannotBuild(Exception):
-    def __init__(self, state: Literal["unavailable", "failed"], text: str, remedy: str = "") -> None:
-        super().__init__(text)
-        self.built = Built(state, "", text, remedy)
+    """*why* is a value of ``Unbuildable`` in ``events/probe.py``."""
+
+    def __init__(self, why: str, **fields: Any) -> None:
+        super().__init__(why, fields)
+        self.built = Built("unavailable" if why in _MISSING else "failed", unbuilt={"why": why, **fields})
 
 
 def build(tensorflow: Path, version: str, product: Product = PROBE) -> Built:
@@ -111,7 +114,7 @@ def build(tensorflow: Path, version: str, product: Product = PROBE) -> Built:
     except _CannotBuild as error:
         return error.built
     except OSError as error:
-        return Built("failed", "", f"{product.title} could not be built: {error}")
+        return Built("failed", unbuilt={"why": "system", "detail": str(error)})
     return Built("built", str(library.path), digest=library.digest, checksum=library.checksum)
 
 
@@ -128,11 +131,9 @@ def is_cached(tensorflow: Path, version: str) -> bool:
 def _find_or_build(product: Product, tensorflow: Path, version: str) -> Library:
     framework = tensorflow / _LIBRARY
     if not framework.is_file():
-        raise _CannotBuild("unavailable", f"this TensorFlow has no {_LIBRARY} to read its allocators through")
+        raise _CannotBuild("no_framework", file=_LIBRARY)
     if not (tensorflow / "include" / _HEADER).is_file():
-        raise _CannotBuild(
-            "unavailable", "this TensorFlow came without its C++ headers", "install TensorFlow from its wheel, with pip"
-        )
+        raise _CannotBuild("no_headers")
     compiler, compiler_version = find_compiler()
     key = _key(product, version, framework, compiler_version)
     try:
@@ -143,12 +144,10 @@ def _find_or_build(product: Product, tensorflow: Path, version: str) -> Library:
                 return cache.find() or _build(product, cache, compiler, tensorflow)
         cache.sweep()
         return found
+    except NotOurs:
+        raise _CannotBuild("not_ours", file=str(cache_path())) from None
     except OSError as error:
-        raise _CannotBuild(
-            "failed",
-            f"{product.title} cannot be kept in {cache_path()}: {error}",
-            "set XDG_CACHE_HOME to a folder of your own with room for it",
-        ) from None
+        raise _CannotBuild("not_kept", file=str(cache_path()), detail=str(error)) from None
 
 
 def _build(product: Product, cache: Cache, compiler: list[str], tensorflow: Path) -> Library:
@@ -156,21 +155,22 @@ def _build(product: Product, cache: Cache, compiler: list[str], tensorflow: Path
     refusals = {digest_in(path): path for path in cache.refusals()}
     for mark in refusals.values():
         if _SAME in mark.read_text():
-            raise _refused(product, mark)
+            raise _refused(mark)
     if not _has_room(cache.folder):
-        raise _no_room(product, cache.folder)
-    trouble = ""
+        raise _no_room(cache.folder)
+    trouble: _CannotBuild | None = None
     for _ in range(_TRIALS):
         with cache.draft() as draft:
             made = describe(_compile(product, compiler, tensorflow, Path(draft)))
             if made.digest in refusals:
                 with refusals[made.digest].open("a") as file:
                     file.write(_SAME + "\n")
-                raise _refused(product, refusals[made.digest])
+                raise _refused(refusals[made.digest])
             trouble = _try(product, made, tensorflow)
-            if not trouble:
+            if trouble is None:
                 return cache.keep(made)
-    raise _CannotBuild("failed", f"{product.title} was built twice and cannot be loaded: {trouble}", _OTHERWISE)
+    assert trouble is not None
+    raise trouble
 
 
 def find_compiler() -> tuple[list[str], str]:
@@ -181,21 +181,7 @@ def find_compiler() -> tuple[list[str], str]:
             done = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace", timeout=60)
             if done.returncode == 0:
                 return command, done.stdout.partition("\n")[0]
-    raise _CannotBuild("unavailable", "there is no C++ compiler", _install())
-
-
-def _install() -> str:
-    """The command that brings a compiler to this system."""
-    managers = {
-        "apt-get": "apt-get install g++",
-        "dnf": "dnf install gcc-c++",
-        "yum": "yum install gcc-c++",
-        "zypper": "zypper install gcc-c++",
-        "pacman": "pacman -S gcc",
-        "apk": "apk add g++",
-        "conda": "conda install -c conda-forge gxx",
-    }
-    return next((command for manager, command in managers.items() if shutil.which(manager)), "install g++")
+    raise _CannotBuild("no_compiler", detail=install_command())
 
 
 def _key(product: Product, version: str, framework: Path, compiler_version: str) -> str:
@@ -220,26 +206,23 @@ def _compile(product: Product, compiler: list[str], tensorflow: Path, draft: Pat
             made.chmod(product.mode)
             return made
         if re.search("No space left on device|[Qq]uota exceeded", complaint):
-            raise _no_room(product, draft.parent)
+            raise _no_room(draft.parent)
         if "TFMEMTOP_NO_GPU" not in defines and re.search("GPUProcessState|GpuIdManager", complaint):
             defines["TFMEMTOP_NO_GPU"] = "1"
         elif "TFMEMTOP_NO_WINDOWS" not in defines and re.search(_OF_WINDOWS, complaint):
             defines["TFMEMTOP_NO_WINDOWS"] = "1"
         elif "map.h:" not in complaint or not defines.pop("TFMEMTOP_POOL_LOCK", None):
             line = next((line for line in complaint.splitlines() if "error" in line or "undefined" in line), "")
-            raise _CannotBuild(
-                "failed",
-                f"{product.title} does not build against this TensorFlow: {line or complaint[-200:]}",
-            )
+            raise _CannotBuild("does_not_compile", detail=line or complaint[-200:])
 
 
-def _try(product: Product, made: Library, tensorflow: Path) -> str:
-    """What goes wrong if a process loads the library *made*; empty if all is well.
+def _try(product: Product, made: Library, tensorflow: Path) -> _CannotBuild | None:
+    """What goes wrong if a process loads the library *made*; ``None`` if all is well.
 
     It has the user's variables, such as LD_LIBRARY_PATH and LD_PRELOAD, since the script's process has them too.
     """
     if _is_cut_short(made.path):
-        return "the linker has not written all of it"
+        return _CannotBuild("cut_short")
     arguments = (tensorflow / _LIBRARY, made.path, made.checksum)
     try:
         done = subprocess.run(
@@ -253,13 +236,17 @@ def _try(product: Product, made: Library, tensorflow: Path) -> str:
         )
     except subprocess.TimeoutExpired:
         # Of the lowest priority, on a machine that trains: that says nothing of the library.
-        raise _CannotBuild(
-            "failed", f"a trial of {product.title} was not done after {_TRIAL_S} s", _OTHERWISE
-        ) from None
+        raise _CannotBuild("trial_slow", count=_TRIAL_S) from None
+    if done.returncode == 0:
+        return None
     if done.returncode < 0:
-        return f"a trial was ended by a signal: {signal.strsignal(-done.returncode)}"
-    said = (done.stdout.strip() or done.stderr.strip()).splitlines()
-    return "" if done.returncode == 0 else said[-1] if said else f"a trial ended with {done.returncode}"
+        return _CannotBuild("trial_killed", count=-done.returncode)
+    told = done.stdout.strip().rpartition("\n")[2]
+    try:
+        return _CannotBuild("distrusted", trial=json.loads(told))
+    except ValueError:
+        said = told or done.stderr.strip().rpartition("\n")[2]
+        return _CannotBuild("trial_ended", count=done.returncode, detail=said)
 
 
 def _is_cut_short(product: Path) -> bool:
@@ -277,17 +264,13 @@ def _has_room(folder: Path) -> bool:
     return disk.f_bavail * disk.f_frsize >= _ROOM
 
 
-def _no_room(product: Product, folder: Path) -> _CannotBuild:
-    return _CannotBuild(
-        "failed",
-        f"there is no room to build {product.title}",
-        f"make room on the disk of {folder}, or set XDG_CACHE_HOME to a folder that has some",
-    )
+def _no_room(folder: Path) -> _CannotBuild:
+    return _CannotBuild("no_room", file=str(folder))
 
 
-def _refused(product: Product, mark: Path) -> _CannotBuild:
-    why = mark.read_text().partition("\n")[0]
-    return _CannotBuild("failed", f"{product.title} is not used: {why}", f"remove {mark} to have it tried again")
+def _refused(mark: Path) -> _CannotBuild:
+    name = re.search(r"SIG[A-Z]+", mark.read_text())
+    return _CannotBuild("refused", file=str(mark), detail=name[0] if name else "")
 
 
 def _arguments(product: Product, defines: dict[str, str], tensorflow: Path, made: Path) -> list[str]:
@@ -320,9 +303,9 @@ def _run(command: list[str], draft: Path) -> str | None:
             command, capture_output=True, text=True, errors="replace", timeout=_COMPILE_S, env=environment
         )
     except subprocess.TimeoutExpired:
-        raise _CannotBuild("failed", f"the compiler was not done after {_COMPILE_S} s") from None
+        raise _CannotBuild("compiler_slow", count=_COMPILE_S) from None
     except OSError as error:
-        raise _CannotBuild("failed", f"the compiler cannot be started: {error}") from None
+        raise _CannotBuild("compiler_failed", detail=str(error)) from None
     return None if done.returncode == 0 else done.stderr or f"{command[0]} ended with {done.returncode}"
 
 

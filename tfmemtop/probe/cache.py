@@ -2,8 +2,7 @@
 
 ``probe-KEY-DIGEST.so`` is a library: KEY names what it was built of, DIGEST is the SHA-256 of the file. One that ended
 a program as it was loaded leaves ``probe-KEY-DIGEST.refused``. ``replay-KEY-DIGEST.bin`` is a program. ``build-*`` are
-folders of a build under way: whoever holds the lock on ``lock`` owns them, and finds those of builders that were
-killed.
+folders of a build under way: the holder of the lock on ``lock`` owns them, and finds what killed builders left.
 """
 
 import contextlib
@@ -21,6 +20,10 @@ from typing import NamedTuple
 
 _KEPT = 16  # libraries, and as many refusals
 _DRAFTS = "build-*"
+
+
+class NotOurs(PermissionError):
+    """The folder belongs to another user."""
 
 
 class Library(NamedTuple):
@@ -44,7 +47,7 @@ def cache_folder() -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise PermissionError("it belongs to somebody else")
+        raise NotOurs(folder)
     if stat.S_IMODE(found.st_mode) != 0o700:
         folder.chmod(0o700)
     return folder
@@ -57,7 +60,7 @@ def cache_path() -> Path:
 
 
 def describe(path: Path) -> Library:
-    """The file at *path*, of which nothing is known yet.
+    """The file at *path*, as it is now.
 
     Raises:
         OSError: it cannot be read.
@@ -72,7 +75,7 @@ def checksum_of(content: bytes) -> int:
 
 
 def whole(path: Path, digest: str) -> Library | None:
-    """The library, if it is there, is as it was when it was kept, and nobody else may write to it."""
+    """The library, if it is there, is as it was when it was kept, and no other user may write to it."""
     try:
         found = path.lstat()
         library = describe(path) if stat.S_ISREG(found.st_mode) else None
@@ -92,8 +95,7 @@ def refuse(path: Path, number: "int | None") -> Path:
     """
     mark = path.with_suffix(".refused")
     try:
-        how = "how is not known" if number is None else signal.Signals(number).name
-        mark.write_text(f"a process ended as it loaded it ({how})\n")
+        mark.write_text(f"{'?' if number is None else signal.Signals(number).name}\n")
         _sync(mark)
     finally:
         path.unlink(missing_ok=True)
@@ -163,7 +165,7 @@ class Cache:
             shutil.rmtree(draft, ignore_errors=True)
 
     def draft(self) -> "tempfile.TemporaryDirectory[str]":
-        """A folder to build in, for who holds the lock.
+        """A folder to build in, for the holder of the lock.
 
         Raises:
             OSError: it cannot be made.

@@ -1,5 +1,6 @@
 """Runs a new replay program once, on three allocations whose answer is known. Exit status 0 says that it is right."""
 
+import json
 from pathlib import Path
 
 from tfmemtop.probe.replaying import Answer, NotReplayed, Question, run
@@ -14,11 +15,15 @@ def main(arguments: list[str]) -> int:
     try:
         enough, small = run(Path(program), _EVENTS, [0], [Question(True, False), Question(False, False, 8 * _MIB)])
     except NotReplayed as error:
-        print(error, flush=True)
-        return 1
+        return _failed("replay", error.detail or error.why)
     assert isinstance(enough, Answer) and isinstance(small, Answer)
     right = enough.in_order.fits and enough.in_order.in_use == 4 * _MIB and enough.in_order.peak == 12 * _MIB
     if not right or small.waiting.fits or small.in_order.failed != 1:
-        print(f"it answers {enough} and {small}", flush=True)
-        return 1
+        return _failed("answers", f"{enough} {small}")
     return 0
+
+
+def _failed(fault: str, detail: str) -> int:
+    """Print the fields of ``Distrust`` in ``events/probe.py``; return 1."""
+    print(json.dumps({"fault": fault, "detail": detail}), flush=True)
+    return 1

@@ -78,7 +78,11 @@ class Ends(NamedTuple):
 
 
 class NotReplayed(Exception):
-    """The program gave no answers. The message says why, in words for the user."""
+    """The program gave no answers. *why* is a value of ``Unreplayed`` in ``events/replayed.py``."""
+
+    def __init__(self, why: str, detail: str = "", count: int | None = None) -> None:
+        super().__init__(why, detail, count)
+        self.why, self.detail, self.count = why, detail, count
 
 
 class Replayer:
@@ -114,7 +118,7 @@ class Replayer:
                 cwd="/",
             )
         except OSError as error:
-            raise NotReplayed(f"the replay cannot be started: {error}") from error
+            raise NotReplayed("not_started", str(error)) from error
         # One that hangs is not waited for without end.
         self._timer = threading.Timer(10 * seconds, self._process.kill)
         self._timer.daemon = True
@@ -143,7 +147,7 @@ class Replayer:
         )
         answers = [*parse(self._lines(len(questions)))]
         if len(answers) != len(questions):
-            raise self._why(len(answers), len(questions))
+            raise self._why(len(answers))
         return answers
 
     def _send(self, data: bytes) -> None:
@@ -161,16 +165,17 @@ class Replayer:
             yield line.decode(errors="replace")
             questions -= not line.startswith(_FIRST_OF_TWO)
 
-    def _why(self, answered: int, asked: int) -> NotReplayed:
+    def _why(self, answered: int) -> NotReplayed:
         status = self._process.wait()
         if not self._timer.is_alive():
-            return NotReplayed(f"the replay was not done after {10 * self._seconds} s")
+            return NotReplayed("slow", count=10 * self._seconds)
         if status == _NO_MEMORY:
-            return NotReplayed("there is too little memory free for the replay")
+            return NotReplayed("no_memory")
+        if status == _UNSATISFIED:
+            return NotReplayed("refused")
         if status != 0:
-            how = "its input was refused" if status == _UNSATISFIED else f"exit status {status}"
-            return NotReplayed(f"the replay ended before it had answered: {how}")
-        return NotReplayed(f"the replay answered {answered} of {asked} questions")
+            return NotReplayed("ended", count=status if status > 0 else 128 - status)
+        return NotReplayed("too_few", count=answered)
 
 
 def run(
@@ -218,7 +223,7 @@ def parse(lines: Iterable[str]) -> Iterator[Answer | Ends | None]:
                 yield Answer(in_order, _outcome(figures))
                 in_order = None
     except (TypeError, ValueError) as error:
-        raise NotReplayed(f"the replay's answer is not understood: {error}") from error
+        raise NotReplayed("not_understood", str(error)) from error
 
 
 def _kind(question: Question) -> int:

@@ -1,10 +1,12 @@
-"""Loads a new library beside the real TensorFlow, in a process that nobody misses.
+"""Loads a new library beside the real TensorFlow, in a process of its own.
 
 All that a script's process would do with the library is done once, on an allocator of this process. Exit status 0 says
-that it went well; with 1, the last line on stdout says what did not. ``tensorflow`` is not imported, no GPU is touched.
+that it went well; with 1, the last line on stdout has the fields of ``Distrust`` in
+``events/probe.py``. ``tensorflow`` is not imported, no GPU is touched.
 """
 
 import ctypes
+import json
 import os
 import resource
 import tempfile
@@ -28,12 +30,13 @@ def main(arguments: list[str]) -> int:
         tensorflow = ctypes.CDLL(framework, mode=os.RTLD_NOW | os.RTLD_LOCAL)
         native = Native(library, int(checksum))
         if native.gpus() != 0:
-            raise NotTrusted("it finds GPU allocators where there are none")
+            raise NotTrusted("found_gpus")
         allocator = _make_allocator(tensorflow)
         if allocator is not None:
             _read(native, tensorflow, allocator, str(Path(library).parent))
     except (NotTrusted, OSError, MemoryError) as error:
-        print(error, flush=True)
+        told = error if isinstance(error, NotTrusted) else NotTrusted("system", str(error))
+        print(json.dumps(told.told()), flush=True)
         return 1
     # Not by TensorFlow's own way out, which says nothing of the library.
     os._exit(0)
@@ -58,7 +61,7 @@ def _read(native: Native, tensorflow: ctypes.CDLL, allocator: int, folder: str) 
         NotTrusted: what is read cannot be.
     """
     if not native.check(CPU, 0, None):
-        raise NotTrusted("it does not find TensorFlow's allocator")
+        raise NotTrusted("found_none")
     allocated = 0
     if native.map(CPU, 0, None) is not None:
         allocated = _allocate(tensorflow, allocator)
@@ -69,7 +72,7 @@ def _read(native: Native, tensorflow: ctypes.CDLL, allocator: int, folder: str) 
     in_use = 0 if taken is None else taken.reading.in_use or 0
     mapped = in_use if found is None else found["in_use"]
     if in_use < allocated or mapped != in_use:
-        raise NotTrusted(f"{allocated} bytes are in use, it reads {in_use}, and {mapped} in the map")
+        raise NotTrusted("miscounted", "", (allocated, in_use, mapped))
 
 
 def _record(native: Native, folder: str, allocate: Callable[[], int]) -> None:
@@ -81,7 +84,7 @@ def _record(native: Native, folder: str, allocate: Callable[[], int]) -> None:
     try:
         windows = NativeWindows(native.library)
     except AttributeError as error:
-        raise NotTrusted(str(error)) from None
+        raise NotTrusted("system", str(error)) from None
     # Ended as soon as that is done: a machine that trains may keep this process waiting at any place.
     limits = Limits(steps=0, seconds=_WINDOW_S, allocations=1000, events=1000, size=1 << 20, pause_s=0.001)
     with tempfile.TemporaryDirectory(dir=folder) as draft:
@@ -96,7 +99,7 @@ def _record(native: Native, folder: str, allocate: Callable[[], int]) -> None:
     # A full disk is not the library's fault.
     told = None if found is None or found.running else allocations if found.error else found.allocations
     if not begun or told != allocations:
-        raise NotTrusted(f"a window in which {allocations} allocations were made tells {found}")
+        raise NotTrusted("window", str(found), (allocations,))
 
 
 def _allocate(tensorflow: ctypes.CDLL, allocator: int) -> int:

@@ -13,8 +13,8 @@ class Trouble(Enum):
     TAKEN = "taken"  # another tfmemtop is recording there
     FOREIGN = "foreign"  # the file there is no recording, and was left alone
     STOPPED = "stopped"  # what was being written (detail: the error)
-    TOO_LARGE = "too_large"  # one that nobody asked for (count: MiB it may have)
-    DISK_FULL = "disk_full"  # nearly; such a one leaves room to others (count: MiB)
+    TOO_LARGE = "too_large"  # the user did not ask for this one (count: MiB it may have)
+    DISK_FULL = "disk_full"  # nearly; a recording that the user did not ask for leaves room (count: MiB)
 
     UNREADABLE = "unreadable"  # (detail: the error)
     NO_FILE = "no_file"  # but a folder, a pipe or the like

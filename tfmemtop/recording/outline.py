@@ -27,7 +27,7 @@ class Outline:
         self._decided: list[Event] = []
         self._readings: dict[object, _Readings] = {}
         self._given: dict[object, float] = {}  # when the last of each large kind was given back
-        self._known: set[object] = set()  # things of which there was a reading
+        self._known: set[object] = set()  # things that have been read
 
     def add(self, event: Event) -> list[Event]:
         """Take *event*; return what stays of the stretch before, once there is a new one."""
@@ -113,7 +113,7 @@ def _span(event: Event, fields: tuple[str, ...]) -> tuple[int, int]:
 def outlined(
     events: Iterable[Event], start: float, end: float = math.inf, stretch_s: float = STRETCH_S
 ) -> Iterator[Event]:
-    """*events* with fewer readings, but for those from *start* to *end* seconds, of which all stay."""
+    """*events* with fewer readings, but with all of those from *start* to *end* seconds."""
     outline = Outline(stretch_s)
     for event in events:
         if start <= event.t <= end:

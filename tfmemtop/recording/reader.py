@@ -22,7 +22,7 @@ from tfmemtop.recording.repeats import OUTLINE, SO_FAR, is_repeat, repeated
 
 _PIECE = 64 * 1024  # bytes read at once from the end
 _TAIL = 4 * 2**20  # bytes
-_LAST = 1000  # lines, of which one is surely not damaged
+_LAST = 1000  # lines; one of them is surely not damaged
 _ONCE = tuple(b'{"type":"%b"' % str(kind.__struct_config__.tag).encode() for kind in event_types() if kind.once)
 _TAGS = {str(kind.__struct_config__.tag) for kind in event_types()}
 

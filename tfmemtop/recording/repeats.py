@@ -1,8 +1,8 @@
-"""The lines that a chunk begins with. They repeat what came before, for who does not read that.
+"""The lines that a chunk begins with. They repeat what came before, for a reader that begins here.
 
-``so_far`` has the events which somebody needs who begins to read there. Of those that are told once, which are too
-large to be repeated, it has the times, and the byte at which the chunk begins that has them. ``outline`` has the events
-of the chunk before, with fewer readings, for who wants to know what happened and not each figure.
+``so_far`` has the events that such a reader needs. Events that are told once are too large to be repeated: it has their
+times, and the byte at which the chunk begins that has them. ``outline`` has the events
+of the chunk before, with fewer readings, for a reader that needs what happened and not each figure.
 """
 
 from collections.abc import Iterable

@@ -15,7 +15,7 @@ from tfmemtop.recording.outline import Outline
 from tfmemtop.recording.reader import first_line
 from tfmemtop.recording.repeats import OUTLINE, SO_FAR, Elsewhere, repeat
 
-_MODE = 0o600  # command lines and output are nobody else's
+_MODE = 0o600  # command lines and output are this user's alone
 _FLUSH_AT = 64 * 1024
 _PLAIN_FLUSH_S, _PACKED_FLUSH_S = 0.2, 1.0
 PLAIN = ".jsonl"
@@ -61,7 +61,7 @@ class Writer:
         self._written = 0  # bytes of whole lines in the file
         self._stale = False  # the file still holds an older recording
         try:
-            # Non-blocking, lest a named pipe without a reader holds up the start for ever.
+            # Non-blocking: a named pipe without a reader would otherwise hold up the start for ever.
             self._descriptor = os.open(
                 self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, _MODE
             )
@@ -96,7 +96,7 @@ class Writer:
             self._make_private()
 
     def _make_private(self) -> None:
-        """Whatever the umask, and whoever could read what was there before."""
+        """For any umask, and even if others could read what was there before."""
         try:
             os.fchmod(self._descriptor, _MODE)
         except OSError:
@@ -140,7 +140,7 @@ class Writer:
 
         Raises:
             RecordingError: once, if the file cannot take them (a full disk). The recording then
-                ends at its last whole line, and later events are let go.
+                ends at its last whole line, and later events are dropped.
         """
         if self.closed or not self._buffer:
             return
@@ -174,7 +174,7 @@ class Writer:
                 places.setdefault(self._once[event.t], set()).add(event.t)
             else:
                 told.append(event)
-        # Of what is not needed now nobody will ask later.
+        # What is not needed now will not be needed later.
         self._once = {t: at for at, times in places.items() for t in times}
         return repeat(SO_FAR, self._t, told, places)
 
@@ -196,7 +196,7 @@ class Writer:
         self._written += done
 
     def close(self) -> None:
-        """Flush and let go of the file. Closing twice does nothing.
+        """Flush and close the file. Closing twice does nothing.
 
         Raises:
             RecordingError: as :meth:`flush`.

@@ -8,6 +8,7 @@ from tfmemtop.events import SettingReplayed
 from tfmemtop.state.predicted import Predicted, together
 from tfmemtop.units import UNKNOWN
 from tfmemtop.words import whatif
+from tfmemtop.words.replaying import unreplayed_remedy, unreplayed_text
 from tfmemtop.words.safe import safe
 
 Card = tuple[str, int, bool]
@@ -37,8 +38,8 @@ def page(views: Sequence[Predicted], cards: Sequence[Card]) -> list[str]:
 
 def _pool(view: Predicted) -> list[str]:
     lines = [whatif.title(view), *whatif.basis(view)]
-    if view.replayed.missing:
-        return [*lines, *filter(None, (view.replayed.missing, view.replayed.remedy))]
+    if view.replayed.is_missing:
+        return [*lines, *filter(None, (unreplayed_text(view.replayed), unreplayed_remedy(view.replayed)))]
     texts = [whatif.COLUMNS, *(whatif.cells(view, row) for row in view.rows)]
     used = [place for place in range(len(whatif.COLUMNS)) if any(row[place] not in _EMPTY for row in texts[1:])]
     remarks = ["", *(whatif.remark(view, row) for row in view.rows)]

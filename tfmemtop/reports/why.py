@@ -16,6 +16,7 @@ from tfmemtop.state.holders import By, standing
 from tfmemtop.words import who_holds, why
 from tfmemtop.words.findings import say
 from tfmemtop.words.findings.groups import say_group
+from tfmemtop.words.holders import windowless_text
 from tfmemtop.words.paste import pasted
 from tfmemtop.words.questions import answers
 from tfmemtop.words.safe import safe
@@ -41,7 +42,9 @@ def page(seen: RunReview, path: str) -> list[str]:
     if holders := chosen(seen.state):
         parts.append(_who_holds(holders[0]))
     elif told and told[0].group.first.fatal:
-        parts.append([who_holds.WHO_HOLDS, *_paragraphs([who_holds.not_recorded(missing(seen.state))])])
+        parts.append(
+            [who_holds.WHO_HOLDS, *_paragraphs([who_holds.not_recorded(windowless_text(missing(seen.state)))])]
+        )
     asked = arising(seen)
     for answer in answers(seen):
         if answer.question not in asked:

@@ -234,6 +234,6 @@ def _recent_map(device: RunDevice) -> events.MemoryMap | None:
     """The newest map of the pool, with its largest chunks; ``None`` if there is none of about now."""
     pool = device.hooked.pools.get(device.name)
     found = pool.map if pool else None
-    if found is None or found.missing or not found.biggest or device.reading is None:
+    if found is None or found.is_missing or not found.biggest or device.reading is None:
         return None
     return None if device.reading.t - found.t > MAP_TOO_OLD_S else found

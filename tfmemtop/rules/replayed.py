@@ -64,7 +64,7 @@ def would_pass(state: State, device: str, limit: int | None) -> WouldPass | None
 def _tells(run: RunState, replayed: Replayed, device: str) -> bool:
     """Whether *run* came to a good end, or went on, with what was *replayed* of it."""
     present = replayed.present
-    if replayed.missing or replayed.lost or not replayed.whole or present is None or not present.in_order.fits:
+    if replayed.is_missing or replayed.lost or not replayed.whole or present is None or not present.in_order.fits:
         return False
     needed_more = replayed.outgrown(run.peaks.get(device, 0), run.pools.get(device))
     return not (run.out_of_memory or run.failed or needed_more)
@@ -94,7 +94,7 @@ def replayed_limits(state: State, run: RunState, device: str, growth: Growth | N
 def _speaks_for(view: Predicted, run: RunState, device: str) -> bool:
     """Whether what came after the recorded allocations needed no more than they did."""
     replayed, present = view.replayed, view.replayed.present
-    if replayed.lost or replayed.missing or present is None or not present.in_order.fits:
+    if replayed.lost or replayed.is_missing or present is None or not present.in_order.fits:
         return False
     if not replayed.whole and (view.share is None or view.share < 1):
         return False

@@ -173,7 +173,7 @@ def _anatomy(
         message=error.message if error else "",
         in_use=in_use,
         pool=size,
-        largest_free=shown.largest_free if shown and not shown.missing else None,
+        largest_free=shown.largest_free if shown and not shown.is_missing else None,
         limit=limit,
         limit_by=limit_by(state, hooked, device, limit) if device else LimitBy.TENSORFLOW,
         card_total=total,

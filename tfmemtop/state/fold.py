@@ -274,6 +274,7 @@ _HOOK_NOTICES = {
     HookTrouble.FAILED: NoticeKind.HOOK_FAILED,
     HookTrouble.UNREAD: NoticeKind.HOOK_UNREAD,
     HookTrouble.TOO_LONG: NoticeKind.HOOK_TOO_LONG,
+    HookTrouble.NO_WINDOW: NoticeKind.NO_WINDOW,
 }
 
 
@@ -281,7 +282,15 @@ _HOOK_NOTICES = {
 def _hook_error(state: State, event: events.HookError) -> None:
     key, kind, level = f"hook-error-{event.pid}", _HOOK_NOTICES[event.kind], Level.WARNING
     notice = events.Notice(
-        t=event.t, key=key, level=level, kind=kind, detail=event.text, about=event.pid, count=event.count
+        t=event.t,
+        key=key,
+        level=level,
+        kind=kind,
+        detail=event.text,
+        about=event.pid,
+        count=event.count,
+        part=event.part,
+        of=event.of,
     )
     _notice(state, notice)
 

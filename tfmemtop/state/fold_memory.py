@@ -113,12 +113,12 @@ def _memory_map(state: State, event: events.MemoryMap) -> None:
             pool.zoom = event
         else:
             pool.map = event
-            if (run := state.run) and run.going and not event.missing:
+            if (run := state.run) and run.going and not event.is_missing:
                 maps = [
                     pool.map
                     for hooked in living(state)
                     for name, pool in hooked.pools.items()
-                    if pool.map and not pool.map.missing and not is_pinned(name)
+                    if pool.map and not pool.map.is_missing and not is_pinned(name)
                 ]
                 if maps:
                     run.fragmentation = max(maps, key=lambda each: each.pool).fragmentation

@@ -48,15 +48,15 @@ def _fullest(windows: list[Holders]) -> Holders | None:
 def told(windows: Windows) -> Iterator[Holders]:
     """The windows of a pool that tell who holds it, the oldest first."""
     first = [windows.first] if windows.first and all(windows.first is not one for one in windows.newest) else []
-    yield from (window for window in (*first, *windows.newest) if window.missing is None and window.peak)
+    yield from (window for window in (*first, *windows.newest) if not window.is_missing and window.peak)
 
 
-def missing(state: State) -> str | None:
-    """Why a process of the newest run has no window, as it says itself; ``None`` if none says so."""
+def missing(state: State) -> Holders | None:
+    """The event by which a process of the newest run says that it has no window; ``None`` if none says so."""
     for pid, process in state.processes.items():
         if process.hooked and of_run(state, pid):
             for windows in process.hooked.windows.values():
                 for window in reversed(windows.newest):
-                    if window.missing:
-                        return window.missing
+                    if window.is_missing:
+                        return window
     return None

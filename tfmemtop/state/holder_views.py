@@ -103,7 +103,7 @@ def windows(state: State, key: PoolKey | None) -> list[events.Holders]:
     if known is None:
         return []
     every = [*([known.first] if known.first else []), *known.newest]
-    numbered = {window.window: window for window in every if window.missing is None}
+    numbered = {window.window: window for window in every if not window.is_missing}
     return [numbered[number] for number in sorted(numbered)]
 
 
@@ -112,7 +112,7 @@ def missing(state: State, key: PoolKey | None) -> events.Holders | None:
     hooked = hooked_at(state, key)
     known = hooked.windows.get(key[1]) if hooked and key else None
     newest = known.newest[-1] if known and known.newest else None
-    return newest if newest is not None and newest.missing is not None else None
+    return newest if newest is not None and newest.is_missing else None
 
 
 def age_s(state: State, window: events.Holders) -> float:

@@ -34,7 +34,7 @@ def nameless_buffers(state: State) -> list[NamelessBuffer]:
         hooked = process.hooked
         if hooked and of_run(state, pid) and not _told(hooked):
             for device, windows in hooked.windows.items():
-                newest = next((one for one in reversed(windows.newest) if one.missing is None), None)
+                newest = next((one for one in reversed(windows.newest) if not one.is_missing), None)
                 size = _largest(newest, hooked) if newest else 0
                 if newest and size > SHARE * newest.peak:
                     found.append(NamelessBuffer(pid, device, size, newest.peak))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from tfmemtop.events import Probe
+from tfmemtop.events import Holders, Probe
 from tfmemtop.state.holder_views import hooked_at, missing
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey
@@ -16,7 +16,7 @@ class Lacking(Enum):
 
     NO_POOL = auto()
     FORGOTTEN = auto()
-    REFUSED = auto()  # the hook says why, in ``told``
+    REFUSED = auto()  # as ``told`` says
     NOT_BFC = auto()
     NO_PROBE = auto()  # ``probe`` is what is known of that
     PROBE_COMING = auto()
@@ -29,10 +29,10 @@ class Lacking(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NoHolders:
-    """Why a pool has no window; ``told`` is what the process itself says of it, ``probe`` what is told of the probe."""
+    """Why a pool has no window; ``told`` is by what the process itself says so, ``probe`` what is told of the probe."""
 
     reason: Lacking
-    told: str = ""
+    told: Holders | None = None
     probe: Probe | None = None
 
 
@@ -44,7 +44,7 @@ def why_none(state: State, key: PoolKey | None) -> NoHolders:
     if hooked is None:
         return NoHolders(Lacking.FORGOTTEN)
     if refused := missing(state, key):
-        return NoHolders(Lacking.REFUSED, refused.missing or "")
+        return NoHolders(Lacking.REFUSED, refused)
     if _async(hooked, key[1]):
         return NoHolders(Lacking.NOT_BFC)
     library = hooked.probe

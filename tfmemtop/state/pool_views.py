@@ -179,11 +179,11 @@ def pool_map(state: State, key: PoolKey, *, zoom: int | None = None, out_of_memo
     if out_of_memory:
         newest = pool.exhausted
     else:
-        known = [one for one in (pool.map, pool.zoom) if one is not None and one.missing is None]
+        known = [one for one in (pool.map, pool.zoom) if one is not None and not one.is_missing]
         if zoom is None:
             known = [one for one in known if one.region is None] or known
         newest = max(known, key=lambda one: one.t, default=None)
-    if newest is None or newest.missing is not None:
+    if newest is None or newest.is_missing:
         return None
     growths = [event for event in pool.growths if event.at <= newest.t + 1.0]
     regions = _regions(newest, _taken(newest.regions, growths), began)
@@ -217,7 +217,7 @@ def why_no_map(state: State, key: PoolKey) -> NoMap:
         return NoMap(Missing.PROCESS_FORGOTTEN, pid)
     pool = hooked.pools.get(device)
     for one in (pool.map, pool.zoom) if pool else ():
-        if one is not None and one.missing is not None:
+        if one is not None and one.is_missing:
             return NoMap(Missing.MAP_REFUSED, pid, refusal=one)
     return without_library(pid, hooked) or NoMap(_not_read(hooked), pid, without=hooked.without_probe)
 
@@ -290,7 +290,7 @@ def _zoomed(
     coarse: dict[int, bytes] = {}
     if newest.region != zoom:
         coarse = {region.address: region.cells for region in regions if region.cells}
-        if not coarse.get(zoom) and whole is not None and whole.missing is None:
+        if not coarse.get(zoom) and whole is not None and not whole.is_missing:
             coarse = {region.address: region.cells for region in _regions(whole, {}, 0.0)}
     shown = []
     for region in regions:

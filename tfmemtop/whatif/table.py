@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
+from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits, Unbuilt, Unreplayed
 from tfmemtop.probe.replaying import Answer, Ends, NotReplayed, Question, Replayer
 from tfmemtop.probe.replaying import Outcome as Found
 from tfmemtop.whatif.course import Course
@@ -23,7 +23,7 @@ def replayed(course: Course, program: Path, present: Present, t: float = 0.0) ->
             answers = [*replayer.ask(more), free]
             rows = _rows(course, [*more, Question(True, present.collects)], answers)
     except NotReplayed as error:
-        return told(course, t, missing=str(error))
+        return told(course, t, unreplayed=Unreplayed(error.why), detail=error.detail, count=error.count)
     return told(
         course,
         t,
@@ -46,10 +46,12 @@ def told(
     rows: Sequence[SettingReplayed] = (),
     smallest: Sequence[SmallestLimits] = (),
     took_s: float = 0.0,
-    missing: str | None = None,
-    remedy: str = "",
+    unreplayed: Unreplayed | None = None,
+    detail: str = "",
+    count: int | None = None,
+    unbuilt: Unbuilt | None = None,
 ) -> Replayed:
-    """The event for *course*; without rows *missing* says why."""
+    """The event for *course*; without rows *unreplayed* and the last three say why."""
     return Replayed(
         t=t,
         pid=course.pid,
@@ -67,8 +69,10 @@ def told(
         rows=list(rows),
         smallest=list(smallest),
         took_s=took_s,
-        missing=missing,
-        remedy=remedy,
+        unreplayed=unreplayed,
+        detail=detail,
+        count=count,
+        unbuilt=unbuilt,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.events import Replayed, Trace, encode
+from tfmemtop.events import Replayed, Trace, Unbuilt, Unreplayed, encode
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.whatif.asking import serve
 from tfmemtop.whatif.course import course_of
@@ -36,7 +36,8 @@ def answer(asked: Asked, parts: Sequence[Trace]) -> Replayed:
     course = course_of(parts)
     built = build(Path(asked.tensorflow), asked.version, REPLAY)
     if built.state != "built":
-        return told(course, asked.t, missing=built.text, remedy=built.remedy)
+        unbuilt = msgspec.convert(built.unbuilt, Unbuilt)
+        return told(course, asked.t, unreplayed=Unreplayed.UNBUILT, unbuilt=unbuilt)
     return replayed(course, Path(built.path), asked.present, asked.t)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 OPENING = """\
-See and steer the GPU memory of a TensorFlow program while it runs.
+Watch and control the GPU memory of a TensorFlow program while it runs.
 Without a COMMAND, watch the GPUs and the processes on them."""
 
 CLOSING = """\

@@ -10,6 +10,7 @@ from tfmemtop.words.counting import counted
 from tfmemtop.words.devices import shares_missing
 from tfmemtop.words.hook_absence import reason_text
 from tfmemtop.words.notices import Said
+from tfmemtop.words.probe import NO_COMPILER
 
 Values = Mapping[str, Any]
 
@@ -86,7 +87,7 @@ _LACKING = {
 
 def _pools(values: Values) -> Said:
     library: Library = values["library"]
-    lacking = _LACKING.get(library) or Said(values.get("text", ""), values.get("remedy", ""))
+    lacking = _LACKING.get(library) or Said(NO_COMPILER, values.get("install", ""))
     ways = ["read by the hook"] if values["direct"] else []
     if library in _LIBRARIES:
         return Said(", and ".join([*ways, _LIBRARIES[library]]))
@@ -162,7 +163,7 @@ _SAID: dict[Fact, tuple[str, str]] = {
     ),
     Fact.POOLS_WITHOUT_TENSORFLOW: ("there is no TensorFlow to look into", ""),
     Fact.COMPILER: ("{version}", ""),
-    Fact.COMPILER_MISSING: ("{text}", "{remedy}"),
+    Fact.COMPILER_MISSING: (NO_COMPILER, "{install}"),
     Fact.SOCKETS: ("in {folder}", ""),
     Fact.NOT_A_TERMINAL: ("standard input or output is not a terminal", "record and --once need none"),
     Fact.TERMINAL_KIND: ("TERM={kind}: nothing can be drawn on it", "set TERM, such as xterm-256color"),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from tfmemtop.events import Closed, Opened
+from tfmemtop.events import Closed, Holders, Opened, Windowless
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By
 from tfmemtop.state.no_holders import Lacking, NoHolders
@@ -121,10 +121,33 @@ _HELPS = {
 }
 
 
+_WINDOWLESS = {
+    Windowless.NO_PROBE: "the probe, which records allocations, is not in this process",
+    Windowless.PROFILER_SERVER: "the script has started a profiler server, so that it may be profiled at any time",
+    Windowless.SERVER: "the script serves other machines, by which it may be profiled at any time",
+    Windowless.PROFILER: "the script's own profiler is on",
+    Windowless.NO_FOLDER: "the session's folder is not known in this process",
+    Windowless.NO_EVENTS: "the probe cannot record the events of this TensorFlow",
+    Windowless.NO_POOL: "there is no pool of TensorFlow's BFC allocator in this process",
+}
+
+
+def windowless_text(told: Holders | None) -> str:
+    """Why there is no window, or what is wrong with its file; empty where nothing is known."""
+    if told is None or told.windowless is None:
+        return (told.missing or "") if told else ""
+    return why_windowless(told.windowless)
+
+
+def why_windowless(why: Windowless) -> str:
+    """Why there is no window: one clause."""
+    return _WINDOWLESS[why]
+
+
 def none_text(none: NoHolders) -> tuple[str, str]:
     """Why a pool has no window, and what helps; the latter may be empty."""
     if none.reason is Lacking.REFUSED:
-        return f"There is no window: {none.told}.", ""
+        return f"There is no window: {windowless_text(none.told)}.", ""
     text = _LACKING[none.reason]
     if none.reason is Lacking.NO_PROBE:
         known = probe_text(none.probe) if none.probe else ""

@@ -1,7 +1,8 @@
 """Why a pool has no map, and what brings one."""
 
-from tfmemtop.events import MemoryMap
+from tfmemtop.events import Mapless, MemoryMap
 from tfmemtop.state.pool_views import Missing, NoMap
+from tfmemtop.units import format_count
 from tfmemtop.words.probe import probe_remedy, probe_text
 
 _LIBRARY = "the probe, which reads pools from inside,"
@@ -12,6 +13,15 @@ _STATES = {
     "loading": f"{_LIBRARY} is being loaded",
     "unavailable": f"{_LIBRARY} cannot be built here",
     "failed": f"{_LIBRARY} failed",
+}
+
+
+_MAPLESS = {
+    Mapless.ASYNC: "cuda_malloc_async, CUDA's own pool, does not show how it is cut up",
+    Mapless.NOT_BFC: "only pools of the allocator BFC have a map, and this is another one",
+    Mapless.NO_FOLDER: "the session's folder is not known in this process",
+    Mapless.TOO_MANY: "the pool has more than {count} chunks, which only the probe can read",
+    Mapless.NO_ROOM: "there is no room to put the map down: {detail}",
 }
 
 
@@ -36,6 +46,9 @@ def why_text(why: NoMap) -> str:
 
 def refusal_text(event: MemoryMap) -> str:
     """Why *event* has no map; empty where it has one."""
+    if event.mapless is not None:
+        most = format_count(event.count or 0)
+        return _MAPLESS[event.mapless].format(count=most, detail=event.detail)
     if event.missing and event.of_copy:
         return f"this pool was read without the probe, and no map could be made of it: {event.missing}"
     return event.missing or ""

@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
-from tfmemtop.events import Notice, NoticeKind
+from tfmemtop.events import Notice, NoticeKind, Windowless
+from tfmemtop.words.holders import why_windowless
+from tfmemtop.words.hook_parts import doing
 
 K = NoticeKind
 
@@ -23,7 +25,15 @@ def say(notice: Notice) -> Said:
     """The words for *notice*."""
     if notice.kind is K.TEXT:
         return Said(notice.detail, notice.remedy)
-    return say_kind(notice.kind, notice.detail, notice.about, notice.count)
+    detail = notice.detail
+    if notice.kind is K.HOOK_FAILED and notice.part is not None:
+        detail = f"{doing(notice.part, notice.of)}: {detail}"
+    if notice.kind is K.NO_WINDOW and notice.of in _WINDOWLESS:
+        detail = why_windowless(_WINDOWLESS[notice.of])
+    return say_kind(notice.kind, detail, notice.about, notice.count)
+
+
+_WINDOWLESS = {why.value: why for why in Windowless}
 
 
 def say_kind(kind: NoticeKind | None, detail: str = "", about: int | None = None, count: int | None = None) -> Said:
@@ -125,6 +135,7 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
         "a packet is longer than {count} bytes",
         "",
     ),
+    K.NO_WINDOW: ("no allocations of process {about} were recorded: {detail}", ""),
     K.DUMPS_OFF: ("the state of a pool that runs out will be unknown: {detail}", ""),
     K.DUMP_UNREAD: ("the state of the pool that ran out is unknown: {detail}", ""),
     K.FINDINGS_WITHOUT_WINDOWS: ("no more windows of allocations are opened for findings: {detail}", ""),

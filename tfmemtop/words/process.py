@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tfmemtop.events import OutOfMemory
-from tfmemtop.units import format_bytes
+from tfmemtop.events import Census, OutOfMemory, Unseen
+from tfmemtop.units import format_bytes, format_count
 
 NO_REQUESTS = "Nothing so far: no call that sets growth, logical devices or visible devices."
 NOT_SETTLED = "Not settled yet: TensorFlow initialises its devices at the first operation."
@@ -86,3 +86,18 @@ def settled(text: str) -> str:
 def not_inside(reason: str) -> str:
     """Why the hook is not in a process."""
     return f"Not inside this process: {reason}."
+
+
+_UNSEEN = {
+    Unseen.ASYNCHRONOUS: "The script runs operations asynchronously. Asking a tensor for its shape would wait.",
+    Unseen.REMOTE: "The script uses TensorFlow on other machines. Asking a tensor for its shape could wait.",
+    Unseen.NOT_SHOWN: "Python's garbage collector does not show the tensors of this TensorFlow.",
+    Unseen.FROZEN: "{frozen} objects that the script put aside with gc.freeze were not looked at.",
+}
+
+
+def unseen_tensors(census: Census) -> str:
+    """Why live tensors were not looked for, or where not; empty if they were looked for everywhere."""
+    if census.hidden is None:
+        return census.unseen
+    return _UNSEEN[census.hidden].format(frozen=format_count(census.frozen or 0))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tfmemtop.filenames import FIELDS, NO_JOB, Named
+from tfmemtop.filenames import NO_JOB, Named
 from tfmemtop.placement import Placement
 
 
@@ -24,9 +24,18 @@ def naming(named: Named, name: str) -> list[str]:
     return lines
 
 
+_FIELDS = {
+    "j": "the job",
+    "h": "the host",
+    "r": "the rank",
+    "n": "how often Slurm has started the job again",
+    "p": "the number of tfmemtop's process",
+}
+
+
 def unknown_field(field: str) -> str:
     """What is wrong with a name that has *field*."""
-    known = ", ".join(f"%{letter} ({meaning})" for letter, meaning in FIELDS.items())
+    known = ", ".join(f"%{letter} ({meaning})" for letter, meaning in _FIELDS.items())
     return f"{field} in a file's name means nothing; known are {known}; write %% for a percent sign"
 
 

@@ -1,8 +1,35 @@
-"""Why a replay gave no table, where its own process could not say it. Pure."""
+"""Why a replay gave no table, and what helps. Pure."""
+
+from tfmemtop.events import Replayed, Unreplayed
+from tfmemtop.words.probe import unbuilt_remedy, unbuilt_text
 
 NO_ANSWER = "the replay gave no answer"
 
+_TEXTS = {
+    Unreplayed.UNBUILT: "the replay could not be built",
+    Unreplayed.NOT_STARTED: "the replay cannot be started: {detail}",
+    Unreplayed.SLOW: "the replay was not done within {count} s",
+    Unreplayed.NO_MEMORY: "too little memory is free for the replay",
+    Unreplayed.REFUSED: "the replay did not take the recorded allocations",
+    Unreplayed.ENDED: "the replay ended before it had answered: exit code {count}",
+    Unreplayed.TOO_FEW: "the replay ended after {count} answers",
+    Unreplayed.NOT_UNDERSTOOD: "the replay's answer cannot be read: {detail}",
+    Unreplayed.NO_ANSWER: "the replay gave no answer{detail}",
+}
 
-def not_done(seconds: float) -> str:
-    """It took too long."""
-    return f"the replay was not done within {seconds:.0f} s"
+
+def unreplayed_text(replayed: Replayed) -> str:
+    """Why there is no table: one clause, empty where there is one."""
+    if replayed.unreplayed is None:
+        return replayed.missing or ""
+    if replayed.unbuilt is not None:
+        return unbuilt_text(replayed.unbuilt, "the replay")
+    detail = replayed.detail
+    if replayed.unreplayed is Unreplayed.NO_ANSWER:
+        detail = f": {detail}" if detail else ""
+    return _TEXTS[replayed.unreplayed].format(detail=detail, count=replayed.count)
+
+
+def unreplayed_remedy(replayed: Replayed) -> str:
+    """What helps; empty where nothing is known to."""
+    return unbuilt_remedy(replayed.unbuilt) if replayed.unbuilt is not None else replayed.remedy

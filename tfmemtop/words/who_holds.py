@@ -121,7 +121,7 @@ def no_window(path: str, why: str | None, *, only_asked: bool) -> str:
     return f"{path} holds no window of allocations" + (f": {why}" if why else "")
 
 
-def not_recorded(why: str | None) -> str:
+def not_recorded(why: str) -> str:
     """A run that ran out has no window: how the next one gets one."""
     reason = f": {why}" if why else ""
     return (

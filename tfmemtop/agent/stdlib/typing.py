@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 
 
 class _Anything:
-    """Stands in annotations, which nobody reads here."""
+    """Stands in annotations, which are not read here."""
 
     def __getitem__(self, parameters: object) -> "_Anything":
         return self

@@ -38,7 +38,7 @@ _LOOK_S = 5.0
 _WAIT_S = 10.0
 """How long the session's end waits for the exporter's, which may have a file to write on a busy machine.
 
-Nobody waits for one that has not given its last signs of life, or is stopped. One that does not get on gets less time.
+One that is stopped, or silent before its last signs, is not waited for. One that does not get on gets less time.
 """
 _STUCK_S = 2.0
 _GLANCE_S = 0.05
@@ -135,7 +135,7 @@ class Exporter:
     async def _write(self) -> None:
         with suppress(OSError):
             await self._reader.write()
-        self._stream.forget(self._reader.push)  # so that what nobody takes does not pile up
+        self._stream.forget(self._reader.push)  # so that events that are not taken do not pile up
 
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()
@@ -242,12 +242,12 @@ class Given(NamedTuple):
 
 
 def _become_it(line: socket.socket, mask: Collection[int], given: Given) -> NoReturn:
-    """In the child: let go of all that is the engine's, and export until the stream ends."""
+    """In the child: close all that is the engine's, and export until the stream ends."""
     code = 1
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
-        # Signals are for the script and for who watches it; the stream's end is this one's.
+        # Signals are for the script and for the engine. This process ends with the stream.
         for number in signal.valid_signals() - _FAULTS - {signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP}:
             with suppress(OSError):  # some real-time signals are the C library's own
                 signal.signal(number, signal.SIG_IGN)

@@ -1,7 +1,7 @@
 """A script that is no child of ours: another program starts and ends it, as Jupyter does with a kernel.
 
 It is watched to its end through a descriptor of the process, which no other process can take the place of. Its exit
-code is read while it is a zombie; whoever started it may be quicker, and then it is not known.
+code is read while it is a zombie. If its parent reads it first, the exit code is not known.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The engine's parent: it leads the session and holds the terminal, so that the script survives the engine.
 
 When the leader of a session dies, or the last master of its terminal closes, the kernel hangs up on the
-script; and a terminal that nobody reads blocks it. The keeper does nothing but wait. If the engine
+script; and a terminal that is not read blocks it. The keeper does nothing but wait. If the engine
 is killed, the keeper drains the terminal into the output file until the script and the processes that it left
 behind have ended.
 
@@ -72,7 +72,7 @@ def _keep(engine: int, terminal: PseudoTerminal, line: int) -> NoReturn:
 
 
 def _replace(master: int, path: bytes, last_words: str) -> None:
-    """Drain *master* into the file *path*, if it can be opened, until nobody is left who could write to it."""
+    """Drain *master* into the file *path*, if it can be opened, until no process is left that could write to it."""
     if _hung_up(master):
         return  # there is no script yet, or it has ended
     # Draining goes on with a full or read-only disk, so that the script is not blocked.

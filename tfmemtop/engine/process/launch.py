@@ -39,7 +39,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine is started with; an empty *argv* only watches, with *attach* the process of that number.
 
     Texts from the user's system (``argv``, ``cwd``, ``environment``, ``record``, the paths in ``export``) are as
-    :func:`os.fsdecode` gives them: what is not UTF-8 stands in them as surrogates. ``ignored`` and ``blocked`` are
+    :func:`os.fsdecode` gives them: other bytes than UTF-8 are surrogates. ``ignored`` and ``blocked`` are
     numbers of signals, for the script to inherit. With ``kernel`` that process becomes the script by itself, in the
     environment that it is told.
     """

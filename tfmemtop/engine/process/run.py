@@ -203,7 +203,7 @@ class Runs:
         try:
             drain()
         except Exception as error:
-            # Whatever is lost, the end of the run is told.
+            # The end of the run is told even if something else is lost.
             complain()
             self._stream.notice("run_end", NoticeKind.LAST_READINGS_LOST, detail=f"{type(error).__name__}: {error}")
 

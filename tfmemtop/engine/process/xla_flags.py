@@ -10,7 +10,7 @@ FLAGS, FOLDER = "XLA_FLAGS", "TFMEMTOP_XLA"
 ANY_PROCESS = "0"
 """The folder for processes in which the hook is not; in the others it puts the process's number there."""
 
-_MOST_MODULES = 1000  # should the engine end first, and nobody remove what XLA writes
+_MOST_MODULES = 1000  # if the engine ends first, what XLA writes is not removed
 _PLAIN = re.compile(r"[\w./+=:,@%-]+")
 _DUMPING = re.compile(r"(?:^|\s)(--?xla_dump_\S*)")
 

@@ -19,7 +19,7 @@ _NEGLIGIBLE = 1024 * 1024
 
 
 class Limit(NamedTuple):
-    """A memory limit of ``size`` bytes that ``folder``'s cgroup has, of which ``used`` bytes are taken.
+    """A memory limit of ``size`` bytes that ``folder``'s cgroup has; ``used`` bytes of it are taken.
 
     ``used`` is without the file cache that the kernel gives back first, and ``None`` where it cannot be read.
     """

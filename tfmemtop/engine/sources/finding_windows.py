@@ -53,7 +53,7 @@ class FindingWindows:
 
     def _take(self, event: Event) -> None:
         if self._thread is None:
-            if isinstance(event, Holders) and event.missing is None:
+            if isinstance(event, Holders) and not event.is_missing:
                 self._thread = ThreadPoolExecutor(1, "findings")
                 self._events = [kept for kept in self._stream.backlog.events() if _matters(kept)]
                 self._look_at = self._loop.call_later(LOOK_S, self._look)
@@ -95,4 +95,4 @@ class FindingWindows:
 
 
 def _matters(event: Event) -> bool:
-    return not isinstance(event, Output | Trace)  # megabytes, of which no rule makes use
+    return not isinstance(event, Output | Trace)  # megabytes that no rule uses

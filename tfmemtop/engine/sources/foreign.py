@@ -145,7 +145,7 @@ def _told(reading: DeviceReading, rows: list[DeviceProcess], untold: bool) -> De
     rows.sort(key=lambda row: (-(row.used or 0), row.pid))
     missing, outside = reading.processes_missing, None
     if missing not in (None, SharesMissing.NAMES_NONE):
-        pass  # nobody's figures are to be had, here or outside
+        pass  # no process's figures can be read, here or outside
     elif untold:
         missing = SharesMissing.NUMBERED_OTHERWISE
     elif any(row.used is None for row in rows):

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tfmemtop.engine.sources.pool_replay import Alike, Course
 from tfmemtop.engine.sources.tensorflow_numbers import dtype_name, region_name
-from tfmemtop.events import Closed, Holders, Holding, Window
+from tfmemtop.events import Closed, Holders, Holding, Window, Windowless
 from tfmemtop.events.courses import FOREVER, Span, pack, pack_holdings, pack_names, pack_spans
 
 _HOLDINGS = 4096  # in one event
@@ -34,8 +34,8 @@ class _Lived:
         return self.begin <= event and (self.end == FOREVER or self.end > event)
 
 
-def missing(window: Window, device: str, why: str) -> Holders:
-    """An event for a window of which nothing can be told."""
+def missing(window: Window, device: str, why: str | None, windowless: Windowless | None = None) -> Holders:
+    """An event that says why there is nothing to tell of a window."""
     return Holders(
         t=0.0,
         pid=window.pid,
@@ -49,6 +49,7 @@ def missing(window: Window, device: str, why: str) -> Holders:
         cost_us=window.cost_us,
         pace_s=window.pace_s,
         missing=why,
+        windowless=windowless,
     )
 
 
@@ -118,7 +119,7 @@ def _cut(course: Course, first: int, last: int) -> list[_Lived]:
 
 
 def _no_more_than(peak: int, lived: list[_Lived], peak_at: int) -> int:
-    """Bytes that live at the peak; they are not more than *peak*: what is too much was freed, though nobody saw it."""
+    """Bytes that live at the peak; they are not more than *peak*: any excess was freed without being recorded."""
     there = [life for life in lived if life.at(peak_at)]
     total = sum(life.alike.size for life in there)
     if total <= peak:

@@ -117,7 +117,7 @@ class Hooks:
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
                     self._wait()
-                return  # nobody waits, or the hook has given up meanwhile
+                return  # no hook waits, or it has given up meanwhile
             sock.setblocking(False)
             pid, uid = peer(sock)
             if uid != os.getuid():

@@ -23,7 +23,7 @@ _ABSENT_SMALLEST = 60 * 1024 * 1024  # TensorFlow takes more than twice that
 
 
 class Shown(NamedTuple):
-    """A process that is shown: when it started, in seconds since the machine's boot, and of which run it is."""
+    """A process that is shown: when it started, in seconds since the machine's boot, and its run."""
 
     started: float
     run: int | None
@@ -32,7 +32,7 @@ class Shown(NamedTuple):
 class Sweep(NamedTuple):
     """One look at all processes."""
 
-    processes: list[Process]  # new ones, and those of which more is known
+    processes: list[Process]  # new ones, and those about which more is known
     readings: ProcessReadings
     gone: list[int]
     unknown: set[int]  # asked for, but not to be found

@@ -7,7 +7,7 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, MapWanted, Probe
 
 RECORDED_PACE_S, KEPT_PACE_S = 1.0, 10.0
-"""Seconds between two maps for a recording; for one that nobody asked for."""
+"""Seconds between two maps for a recording; for one that the user did not ask for."""
 
 FASTEST_S = 0.1
 
@@ -15,7 +15,7 @@ FASTEST_S = 0.1
 class Maps:
     """Collects which maps the readers want, and tells each hook; with *every_s*, all of them so far apart.
 
-    *send* takes a command to whoever reads the pools of a process.
+    *send* takes a command to the hook, or to what reads the process from outside.
     """
 
     def __init__(

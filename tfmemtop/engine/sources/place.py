@@ -7,7 +7,7 @@ from typing import Literal
 _FIRST_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h
 
 _GPU_FILES = ("/dev/nvidia", "/dev/dxg", "/dev/nvmap", "/dev/nvhost")
-_CONTROL = "/dev/nvidiactl"  # whoever only asks the driver opens that one
+_CONTROL = "/dev/nvidiactl"  # a process that only asks the driver opens that one
 
 Namespace = Literal["first", "other", "unknown"]
 

@@ -61,7 +61,7 @@ class Course:
 
     @property
     def lost(self) -> int:
-        """Events of which it is known that they are missing; at least so many are."""
+        """Events that are known to be missing; at least so many are."""
         return len(self.gaps) + self.strays
 
 

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from tfmemtop import boot
 from tfmemtop.engine.sources.beside import Beside
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, Hook, HookEnd, Probe, ProbeNote, Run, RunEnd
+from tfmemtop.events import Event, Hook, HookEnd, Probe, ProbeNote, Run, RunEnd, Unbuilt
 from tfmemtop.probe.build import Built
 from tfmemtop.probe.cache import refuse, whole
 
@@ -90,9 +92,7 @@ class Probes:
             elif outcome.note is not None:
                 self._publish(pid, built.state, outcome.note, detail=outcome.detail, count=outcome.seconds)
             else:
-                self._stream.publish(
-                    Probe(t=self._stream.now(), pid=pid, state=built.state, text=built.text, remedy=built.remedy)
-                )
+                self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=built.state, unbuilt=outcome.unbuilt))
 
     def _publish(self, pid: int, state: _State, note: ProbeNote, *, detail: str = "", count: int | None = None) -> None:
         self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=state, note=note, detail=detail, count=count))
@@ -166,6 +166,7 @@ class _Outcome(NamedTuple):
     """What has come of a build; with a ``note`` where its process has not said it itself."""
 
     built: Built
+    unbuilt: Unbuilt | None = None
     note: ProbeNote | None = None
     detail: str = ""
     seconds: int | None = None
@@ -197,7 +198,7 @@ class _Build:
         self._process.let_go()
 
     def _finish(self, output: bytes | None) -> None:
-        late = _Outcome(Built("failed"), ProbeNote.NOT_IN_TIME, seconds=round(_BUILD_S))
+        late = _Outcome(Built("failed"), note=ProbeNote.NOT_IN_TIME, seconds=round(_BUILD_S))
         self.outcome = late if output is None else _parse(output)
         self._done(self._tensorflow, self.outcome)
 
@@ -205,9 +206,10 @@ class _Build:
 def _parse(output: bytes) -> _Outcome:
     last = output.decode(errors="replace").strip().rpartition("\n")[2]
     try:
-        return _Outcome(Built(**json.loads(last)))
+        built = Built(**json.loads(last))
+        return _Outcome(built, None if built.state == "built" else msgspec.convert(built.unbuilt, Unbuilt))
     except (ValueError, TypeError):
-        return _Outcome(Built("failed"), ProbeNote.NOT_BUILT, last)
+        return _Outcome(Built("failed"), note=ProbeNote.NOT_BUILT, detail=last)
 
 
 def _has_gone(pid: int) -> bool:

@@ -157,7 +157,7 @@ class Readings:
             await asyncio.sleep(_AFTER_FAILURE_S)
 
     async def _attempt(self, what: NoticeKind, watch: Callable[[], Awaitable[None]]) -> None:
-        """A failure nobody foresaw costs a few seconds of readings, not the session."""
+        """An unforeseen failure costs a few seconds of readings, not the session."""
         try:
             await watch()
         except Exception as error:

@@ -4,6 +4,7 @@ import asyncio
 import tempfile
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tfmemtop import boot
 from tfmemtop.engine.sources.beside import Beside
@@ -19,16 +20,25 @@ from tfmemtop.events import (
     Run,
     Trace,
     Unreadable,
+    Unreplayed,
     decode_event,
 )
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.whatif.asking import request
 from tfmemtop.whatif.settings import present
 from tfmemtop.whatif.worker import Asked
-from tfmemtop.words.replaying import NO_ANSWER, not_done
 
 _LONGEST_S = 700.0  # building the program included
 _MOST = 8  # pools of one run
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """Why the worker gave no event."""
+
+    why: Unreplayed
+    detail: str = ""
+    count: int | None = None
 
 
 class Replays:
@@ -45,7 +55,7 @@ class Replays:
         self._effective: dict[tuple[int, str], Effective] = {}
         self._limits: dict[tuple[int, str], int] = {}
         self._parts: dict[tuple[int, str], list[Trace]] = {}
-        self._ended: deque[int] = deque()  # processes of which something is still known
+        self._ended: deque[int] = deque()  # processes that have ended and are still remembered
         self._waiting: deque[tuple[int, str]] = deque()
         self._begun = 0
         self._worker: Beside | None = None
@@ -117,13 +127,15 @@ class Replays:
         try:
             self._worker = _start(self._loop, request(asked, parts), lambda answer: self._done(pid, device, answer))
         except OSError as error:
-            self._done(pid, device, str(error))
+            self._done(pid, device, _Failed(Unreplayed.NOT_STARTED, str(error)))
 
-    def _done(self, pid: int, device: str, answer: Replayed | str) -> None:
+    def _done(self, pid: int, device: str, answer: "Replayed | _Failed") -> None:
         self._worker = None
         t = self._stream.now()
-        if isinstance(answer, str):
-            answer = Replayed(t=t, pid=pid, device=device, missing=answer)
+        if isinstance(answer, _Failed):
+            answer = Replayed(
+                t=t, pid=pid, device=device, unreplayed=answer.why, detail=answer.detail, count=answer.count
+            )
         self._stream.publish(answer)
         self._loop.call_soon(self._next)
 
@@ -137,7 +149,7 @@ class Replays:
                 del known[key]
 
 
-def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed | str], None]) -> Beside:
+def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed | _Failed], None]) -> Beside:
     """One replay under way; *done* gets the event, or what went wrong.
 
     Raises:
@@ -145,7 +157,7 @@ def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replay
     """
 
     def answered(output: bytes | None) -> None:
-        done(not_done(_LONGEST_S) if output is None else _parse(output))
+        done(_Failed(Unreplayed.SLOW, "", round(_LONGEST_S)) if output is None else _parse(output))
 
     with tempfile.TemporaryFile() as file:
         file.write(asked)
@@ -153,7 +165,7 @@ def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replay
         return Beside(loop, boot.command("tfmemtop.whatif.worker"), _LONGEST_S, answered, file)
 
 
-def _parse(output: bytes) -> Replayed | str:
+def _parse(output: bytes) -> Replayed | _Failed:
     last = output.strip().rpartition(b"\n")[2]
     try:
         event = decode_event(last)
@@ -161,4 +173,4 @@ def _parse(output: bytes) -> Replayed | str:
         event = None
     if isinstance(event, Replayed):
         return event
-    return last.decode(errors="replace")[:500] or NO_ANSWER
+    return _Failed(Unreplayed.NO_ANSWER, last.decode(errors="replace")[:500])

@@ -12,7 +12,7 @@ from tfmemtop.engine.sources.holders_event import holders_of, missing
 from tfmemtop.engine.sources.pool_replay import Alike, Course, Life, after_chunks, replay
 from tfmemtop.engine.sources.trace_event import trace_of
 from tfmemtop.engine.sources.window_file import AT_NS, POOL, Held, Record, WindowFile
-from tfmemtop.events import Holders, Opened, Trace, Window
+from tfmemtop.events import Holders, Opened, Trace, Window, Windowless
 from tfmemtop.events.courses import FOREVER
 
 KNOWN = 65_536
@@ -110,9 +110,9 @@ def _by_pool(records: list[Record], breathe: Callable[[], None]) -> dict[int, li
     return found
 
 
-def nothing_of(window: Window, why: str) -> list[Holders]:
-    """That a window's file cannot be read, for each of its pools."""
-    return [missing(window, device, why) for device in window.pools]
+def nothing_of(window: Window, why: str | None = None, windowless: Windowless | None = None) -> list[Holders]:
+    """That a window's file cannot be read, or that there is no window, for each of its pools."""
+    return [missing(window, device, why, windowless) for device in window.pools]
 
 
 class _Namer:

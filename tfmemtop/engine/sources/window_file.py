@@ -1,6 +1,6 @@
 """Reads a window file: a process's allocations of a short time, as its probe recorded them.
 
-``probe/window.h`` describes the layout. Whatever is wrong with a file is a :class:`ValueError`.
+``probe/window.h`` describes the layout. Anything wrong with a file raises :class:`ValueError`.
 """
 
 import struct

@@ -20,7 +20,7 @@ import msgspec
 from tfmemtop.engine.sources.window_events import Known, events_of, nothing_of
 from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Closed, Event, Holders, HookEnd, HookError, PutDown, Trace, Window
+from tfmemtop.events import Closed, Event, Holders, HookEnd, HookError, HookTrouble, PutDown, Trace, Window, Windowless
 from tfmemtop.events.courses import FOREVER, unpack_holdings, unpack_names, unpack_spans
 
 LINES_ASKED = 64
@@ -85,8 +85,8 @@ class Windows:
         """A hook has put a window into its file."""
         if not isinstance(window, Window):
             return
-        if window.missing is not None:
-            self._publish_missing(window, window.missing)
+        if window.windowless is not None:
+            self._publish_nothing(window, window.windowless)
         elif not window.last:
             self._open[window.pid] = window
         else:
@@ -121,6 +121,13 @@ class Windows:
             self._publish(window, future.result())
         else:
             self._publish_missing(window, f"{type(error).__name__}: {error}")
+
+    def _publish_nothing(self, window: Window, why: Windowless) -> None:
+        for event in nothing_of(window, windowless=why):
+            self._stream.publish(msgspec.structs.replace(event, t=self._stream.now()))
+        if not window.pools:
+            kind = HookTrouble.NO_WINDOW
+            self._stream.publish(HookError(t=self._stream.now(), pid=window.pid, text="", kind=kind, of=why.value))
 
     def _publish_missing(self, window: Window, why: str) -> None:
         for event in nothing_of(window, why):

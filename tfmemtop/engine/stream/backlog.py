@@ -12,7 +12,7 @@ from tfmemtop.events import Event, Hook, OutOfMemory, Outside, Process, ProcessR
 from tfmemtop.events.keep import Curve
 
 _ENDED = 64
-"""Processes that had a hook and have ended, of which something is still kept."""
+"""Processes that had a hook and have ended, and are still remembered."""
 
 
 class Backlog:

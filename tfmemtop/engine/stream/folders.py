@@ -188,7 +188,7 @@ def _check(parent: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock on *folder*, so that nobody removes a folder in it that is just being made."""
+    """Hold the lock on *folder*, so that no other process removes a folder in it that is just being made."""
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

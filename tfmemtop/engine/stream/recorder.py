@@ -9,7 +9,7 @@ from tfmemtop.events import Event, Level, NoticeKind
 from tfmemtop.recording import RecordingError, Trouble, Writer
 
 LEAST_FREE = 128 * 2**20
-"""Bytes of the disk that a recording nobody asked for leaves to others."""
+"""Bytes of the disk that a recording leaves free if the user did not ask for it."""
 
 MOST_CURVES = 48
 """With more than so many, to tell what happened so far would hold up the readings: a recording does without it."""
@@ -18,7 +18,7 @@ MOST_CURVES = 48
 class Recorder:
     """Hands every event to a :class:`Writer`, or what a :class:`Thinner` leaves of it. If that fails, a notice says so.
 
-    With a *thinner* nobody asked for this recording: it stays small, and leaves room on the disk.
+    With a *thinner* the user did not ask for this recording: it stays small, and leaves room on the disk.
     """
 
     def __init__(self, stream: Stream, writer: Writer, thinner: Thinner | None = None) -> None:

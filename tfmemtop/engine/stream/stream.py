@@ -1,4 +1,4 @@
-"""The one ordered stream: keeps events in order and hands them to whoever listens."""
+"""The one ordered stream: keeps events in order and hands them to all listeners."""
 
 import time
 from collections.abc import Callable

@@ -128,8 +128,8 @@ def _holdings(page: _Page, state: State, pid: int, told: set[str]) -> None:
 
 def _look(page: _Page, hooked: Hooked, can_look: bool) -> None:
     look = hooked.look
-    if look is not None and look.unseen:
-        page.text(f"Live tensors: {look.unseen}", WARNING)
+    if look is not None and (unseen := process_words.unseen_tensors(look)):
+        page.text(f"Live tensors: {unseen}", WARNING)
     if not can_look or not hooked.allocators:
         return
     if look is None or look.cost_us is None:

@@ -13,6 +13,7 @@ from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.screens.full_screen import MovedPanel
 from tfmemtop.units import UNKNOWN
 from tfmemtop.words import whatif, whatif_screen
+from tfmemtop.words.replaying import unreplayed_remedy, unreplayed_text
 
 _DROPPED_FIRST = ("fragmented", "largest free", "grew", "cached", "process total")
 """Columns that go first where there is little room."""
@@ -56,7 +57,9 @@ class WhatIfPanel(MovedPanel):
             told = [[Segment(f"  {line}", BOLD)] for line in wrap(self.said, width - 4)]
             return [self.title_line(width, whatif_screen.TITLE), [], *told]
         lines = [self.title_line(width, whatif.title(view))]
-        basis = [view.replayed.missing, view.replayed.remedy] if view.replayed.missing else list(whatif.basis(view))
+        basis = list(whatif.basis(view))
+        if view.replayed.is_missing:
+            basis = [unreplayed_text(view.replayed), unreplayed_remedy(view.replayed)]
         lines += _wrapped(basis, width)[: max(_BASIS_LEAST, height - _TABLE_LEAST)]
         rows = view.rows
         if not rows:

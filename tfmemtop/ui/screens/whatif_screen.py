@@ -39,7 +39,7 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
     async def _replay(self) -> None:
         """Have replayed what was recorded, in a process of its own; what that says goes into the state."""
         state = self.session.state
-        known = {(view.pid, view.device) for view in predicted(state) if not view.replayed.missing}
+        known = {(view.pid, view.device) for view in predicted(state) if not view.replayed.is_missing}
         pools = [pool for pool in traced(state) if (pool.pid, pool.device) not in known]
         here = [found for pool in pools if (found := pool.here())]
         self.panel.said = whatif_screen.REPLAYING if here else whatif_screen.NOT_HERE

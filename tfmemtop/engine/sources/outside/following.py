@@ -188,7 +188,7 @@ class FromOutside:
             try:
                 await self._follow(look)
             except Exception as error:
-                # One that nobody foresaw costs a second of readings, not the session; it is told once a kind.
+                # An unforeseen error costs a second of readings, not the session. Each kind of error is told once.
                 complain()
                 text = f"{type(error).__name__}: {error}"
                 self._tell(look, (self._told or look.about)._replace(state=OutsideState.NOT_FOUND, detail=text))
@@ -300,7 +300,7 @@ class FromOutside:
             path = self._folder / f"{look.pid}.{device}.live{SUFFIX}"
             new = path.with_suffix(".new")
             new.write_bytes(copy.regions + copy.chunks)
-            new.replace(path)  # whoever reads it now reads the whole of the one before
+            new.replace(path)  # a reader that has it open still reads all of the old one
         return copy
 
 

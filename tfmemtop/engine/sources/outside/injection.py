@@ -154,7 +154,7 @@ class Injection:
             self._script = None
 
     def close(self) -> None:
-        """Leave it as it is. A target that comes to the file later finds nobody, and deletes it."""
+        """Leave it as it is. If the process runs the file later, it finds no engine and deletes the file."""
         if self._helper is not None:
             self._helper.let_go()
 

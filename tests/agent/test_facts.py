@@ -1,0 +1,66 @@
+"""The rooms that import the standard library only send the values of enums as text: each value is one that there is."""
+
+import ast
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+from tfmemtop.events import Fault, HookPart, Mapless, Unbuildable, Unreplayed, Unseen, Windowless
+
+PACKAGE = Path(__file__).parents[2] / "tfmemtop"
+
+SENT: dict[tuple[str, int], type[Enum]] = {
+    ("NotTrusted", 0): Fault,
+    ("_failed", 0): Fault,
+    ("_CannotBuild", 0): Unbuildable,
+    ("NotReplayed", 0): Unreplayed,
+    ("NoCopy", 0): Mapless,
+    ("Look", 1): Unseen,
+    ("_say_missing", 1): Windowless,
+    ("server_begins", 0): Windowless,
+    ("guarded", 0): HookPart,
+    ("_do", 0): HookPart,
+    ("report", 0): HookPart,
+    ("Awaited", 0): HookPart,
+    ("_note_each", 2): HookPart,
+}
+"""Which enum an argument of a function is a value of, by the function's name and the argument's place."""
+
+ELSEWHERE = {
+    *("async", "not_bfc"),  # of Mapless, sent where an allocator is found to have no map
+    "profiler_server",  # of Windowless, a default
+    "load",  # of HookPart, in JSON of the hook's own
+    *("unbuilt", "no_answer"),  # of Unreplayed, told by those who ask for a replay
+    "system",  # of Unbuildable, without an exception
+}
+"""Values that are sent without such a function."""
+
+
+def sent(room: str) -> Iterator[tuple[type[Enum], str]]:
+    for path in sorted((PACKAGE / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                for place, argument in enumerate(node.args):
+                    if (name, place) in SENT and (text := constant(argument)):
+                        yield SENT[name, place], text
+
+
+def constant(node: ast.expr) -> str:
+    """The text of a string up to a colon, as far as it is there before the program runs."""
+    first = node.values[0] if isinstance(node, ast.JoinedStr) else node
+    text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+    return text.partition(":")[0]
+
+
+FOUND = {one for room in ("agent", "probe") for one in sent(room)}
+
+
+@pytest.mark.parametrize("kind", sorted(set(SENT.values()), key=str))
+def test_what_is_sent_is_in_the_vocabulary_and_nothing_there_is_never_sent(kind: type[Enum]) -> None:
+    known = {one.value for one in kind}
+    told = {text for of, text in FOUND if of is kind}
+    assert told <= known
+    assert known - ELSEWHERE <= told
