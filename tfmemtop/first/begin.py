@@ -119,7 +119,7 @@ def _paint(parent: int) -> None:
         from tfmemtop.first.paint import paint
 
         code = 0 if paint(parent) else _NOTHING
-    except Exception:  # there will be a screen, with everything that is to be said
+    except Exception:  # the terminal takes no more for now
         code = 1
     finally:
         os._exit(code)

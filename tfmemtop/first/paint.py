@@ -5,7 +5,7 @@ import signal
 import termios
 from ctypes import CDLL
 
-from tfmemtop.first.cards import Strange, read_cards
+from tfmemtop.first.cards import read_cards
 from tfmemtop.first.draw import picture, written
 from tfmemtop.first.processes import rows_of
 
@@ -21,7 +21,7 @@ def paint(parent: int) -> bool:
         cards = read_cards()
         size = os.get_terminal_size(1)
         text = written(picture(cards, rows_of(cards), size.columns, size.lines))
-    except Strange:
+    except Exception:  # of what is read there as well; there will be a screen, with everything that is to be said
         return False
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
     if signal.SIGTERM in signal.sigpending() or os.getppid() != parent:
