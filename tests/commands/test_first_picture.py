@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import termios
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
 from tfmemtop.ui import choices
 
@@ -95,6 +97,9 @@ def test_the_figures_are_there_before_textual_and_the_screen_takes_over_without_
 def test_who_ends_it_meanwhile_finds_the_terminal_as_it_was(picture: Picture, number: signal.Signals) -> None:
     child = picture()
     before = held(child)
+    until = time.monotonic() + PATIENCE_S
+    while not own_sessions() and time.monotonic() < until:
+        time.sleep(0.01)
     if number is signal.SIGINT:
         child.send("\x03")
     else:
@@ -104,6 +109,7 @@ def test_who_ends_it_meanwhile_finds_the_terminal_as_it_was(picture: Picture, nu
     assert "\x1b[?1049l" in printed
     is_given_back(child, before, printed)
     assert "Traceback" not in printed
+    assert not Path(os.environ["XDG_RUNTIME_DIR"], "tfmemtop").exists(), "the session has gone too"
 
 
 def test_a_key_that_is_typed_meanwhile_is_the_screens(picture: Picture, home: Path) -> None:

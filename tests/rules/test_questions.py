@@ -158,7 +158,7 @@ def test_a_pool_that_grew_is_not_mixed_with_pinned_memory() -> None:
         events.PoolGrowth(t=4.1, pid=100, device="HOST:0", at=4.1, before=0, after=2 * MIB),
     ]
     page = told(review([*begin(), effective(True), *grown, *steady(12.0, 5 * MIB, 5 * MIB, 6 * MIB)]))[Question.GROWTH]
-    assert "grow 1 time: 2.0 MiB to 6.0 MiB" in page
+    assert "grew 1 time: 2.0 MiB to 6.0 MiB" in page
 
 
 def test_the_command_to_try_can_be_pasted() -> None:

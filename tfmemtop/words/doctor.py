@@ -68,7 +68,7 @@ def _hook_shut_out(values: Values) -> Said:
 
 def _no_tensorflow(values: Values) -> Said:
     error = f" ({values['error']})" if values["error"] else ""
-    return Said(f"{values['path']} has none{error}", "pip install tensorflow, there")
+    return Said(f"{values['path']} has none{error}", "run there: pip install tensorflow")
 
 
 def _tensorflow(values: Values) -> Said:

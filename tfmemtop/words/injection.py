@@ -18,7 +18,7 @@ _SAID: dict[InjectionState, tuple[str, str]] = {
     S.ARRIVED: ("the hook is in it", ""),
     S.ALREADY: ("the hook is in it already, for another tfmemtop", "tfmemtop ls names that session"),
     S.OLD_PYTHON: (
-        "its Python is {detail}, and Python lets others run code in it from 3.14 on only; tfmemtop uses no debugger",
+        "its Python is {detail}; only Python 3.14 and newer lets others run code in it, and tfmemtop uses no debugger",
         _START,
     ),
     S.NOT_PYTHON: ("its program is {detail}, and not a Python interpreter", _START),

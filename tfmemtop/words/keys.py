@@ -83,7 +83,7 @@ MARKS: Rows = (
 """Marks before a process, as the palette calls them or as they are; what each means."""
 
 GRAPH: Rows = (
-    ("scale", "what part of the card the graph shows; only the whole card can fill it"),
+    ("scale", "the memory that the graph's full height stands for"),
     ("up", "the limit, or the end of the card, lies above the graph"),
     ("tick", "a run starts here"),
     ("failed", "an allocation fails here: out of memory"),

@@ -16,7 +16,7 @@ _UNKNOWN_CELL = re.compile(r".*/ipykernel_\d+/\d+\.py:(?P<line>\d+)")
 
 _A_RANGE = 3  # from so many on
 
-BEFORE = "before the hook came"
+BEFORE = "before the hook was there"
 """In place of a line that is not known for that reason."""
 
 
@@ -57,7 +57,7 @@ def line_of(site: Callsite) -> str:
 def spot(file: str, line: int, *, whole: bool = False) -> str:
     """A line of a file, with the *whole* path if it shall be: ``train.py:12``; of a notebook's cell: ``In [7]:3``.
 
-    Without a *file* the line is not known, since it ran before the hook came.
+    Without a *file* the line is not known, since it ran before the hook was there.
     """
     if not file:
         return BEFORE

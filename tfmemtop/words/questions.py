@@ -284,7 +284,7 @@ def _seen_to_grow(facts: GrowthEffect) -> str:
     )
     which = f", the last {_LISTED}" if len(facts.steps) > _LISTED else ""
     times = counted(len(facts.steps), "time")
-    return f"The pool was seen to grow {times}{which}: {shown}. Usually each step is twice the one before."
+    return f"As far as was seen, the pool grew {times}{which}: {shown}. Usually each step is twice the one before."
 
 
 def _reports_less(facts: ReportsLess) -> Iterator[str]:

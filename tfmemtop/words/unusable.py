@@ -8,7 +8,7 @@ from tfmemtop.words.recording import recording_text
 
 _SIZES = {
     SizeFault.NO_SIZE: "{!r} is not a size; give one such as 4G, 3500M or 50%",
-    SizeFault.NO_SHARE: "{!r}: a percentage lies above 0 and at most 100",
+    SizeFault.NO_SHARE: "{!r}: a percentage must be above 0 and at most 100",
     SizeFault.NO_WHOLE: "{!r}: the size of the whole is not known here; give a size such as 4G",
     SizeFault.ZERO: "{!r}: a size must be above 0",
 }
