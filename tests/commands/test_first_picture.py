@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import termios
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
 from tfmemtop.ui import choices
 
@@ -35,7 +37,7 @@ def picture(home: Path) -> Iterator[Picture]:
             sys.executable,
             ["-I", "-S", str(SCRIPT), *arguments],
             dimensions=(24, 80),
-            env={"XDG_CONFIG_HOME": str(home), **os.environ, "SCREEN_MAY_BEGIN": str(home / "textual")} | environment,
+            env={**os.environ, "XDG_CONFIG_HOME": str(home), "SCREEN_MAY_BEGIN": str(home / "textual")} | environment,
             encoding="utf-8",
             timeout=PATIENCE_S,
             preexec_fn=first,
@@ -95,6 +97,9 @@ def test_the_figures_are_there_before_textual_and_the_screen_takes_over_without_
 def test_who_ends_it_meanwhile_finds_the_terminal_as_it_was(picture: Picture, number: signal.Signals) -> None:
     child = picture()
     before = held(child)
+    until = time.monotonic() + PATIENCE_S
+    while not own_sessions() and time.monotonic() < until:
+        time.sleep(0.01)
     if number is signal.SIGINT:
         child.send("\x03")
     else:
@@ -104,6 +109,7 @@ def test_who_ends_it_meanwhile_finds_the_terminal_as_it_was(picture: Picture, nu
     assert "\x1b[?1049l" in printed
     is_given_back(child, before, printed)
     assert "Traceback" not in printed
+    assert not Path(os.environ["XDG_RUNTIME_DIR"], "tfmemtop").exists(), "the session has gone too"
 
 
 def test_a_key_that_is_typed_meanwhile_is_the_screens(picture: Picture, home: Path) -> None:
@@ -156,7 +162,7 @@ def pending(pid: str) -> int:
 def test_where_the_end_of_a_child_is_not_told_the_screen_comes_without_a_picture(picture: Picture, home: Path) -> None:
     (home / "textual").touch()
     child = picture(first=partial(ignore, signal.SIGCHLD))
-    child.expect(r"every process on the GPUs")
+    child.expect(r"\[\?1003h")  # the mouse, which is the screen's
     assert not re.search(FIGURES, child.before or "")
     child.send("q")
     child.expect(pexpect.EOF)
@@ -164,7 +170,7 @@ def test_where_the_end_of_a_child_is_not_told_the_screen_comes_without_a_picture
     assert child.exitstatus == 0
 
 
-@pytest.mark.parametrize("otherwise", ["option", "file of options", "another scale"])
+@pytest.mark.parametrize("otherwise", ["option", "file of options", "another scale", "characters"])
 def test_where_the_screen_will_look_otherwise_there_is_none(picture: Picture, home: Path, otherwise: str) -> None:
     if otherwise == "file of options":
         (home / "tfmemtop").mkdir()
@@ -173,6 +179,8 @@ def test_where_the_screen_will_look_otherwise_there_is_none(picture: Picture, ho
         (home / "state" / "tfmemtop").mkdir(parents=True)
         choices.save(choices.Choices(scale="whole"), home / "state" / "tfmemtop" / "choices.json")
     (home / "textual").touch()
-    child = picture(*(["--readonly"] if otherwise == "option" else []))
-    child.expect(r"every process on the GPUs")
+    # Python itself sets LC_CTYPE to C.UTF-8 there; the screen keeps to ASCII.
+    plain = {"LC_ALL": "", "LC_CTYPE": "", "LANG": "C"} if otherwise == "characters" else {}
+    child = picture(*(["--readonly"] if otherwise == "option" else []), **plain)
+    child.expect(r"\[\?1003h")  # the mouse, which is the screen's
     assert not re.search(FIGURES, child.before or "")

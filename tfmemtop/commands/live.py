@@ -132,7 +132,7 @@ def show(
         Refusal: the session could not be started.
     """
     step = _listen_to_step() if starts and is_task() else None  # before there are threads
-    with ThreadPoolExecutor(1) as other, _signals_raised() as heard:
+    with ThreadPoolExecutor(1) as other, _signals_raised() as heard, _ended_by_keys(end):
         coming = other.submit(answer)
         launched: Launched | None = None
         try:
@@ -250,6 +250,29 @@ def _signals_raised() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _ended_by_keys(end: Callable[[], None] | None) -> Iterator[None]:
+    """While this lasts, what ends this process at once, as Ctrl-C does under the first picture, first calls *end*."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT)} if end else {}
+
+    def first_end(number: int, frame: FrameType | None) -> None:
+        assert end is not None
+        end()
+        handler = before[signal.Signals(number)]
+        assert callable(handler)
+        handler(number, frame)
+
+    for number, handler in before.items():
+        if callable(handler):
+            signal.signal(number, first_end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is first_end:  # else it was heard on the screen, and is ignored from then on
+                signal.signal(number, handler)
 
 
 def _say_it_goes_on(launched: Launched) -> None:
