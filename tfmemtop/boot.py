@@ -58,6 +58,7 @@ def given_environment() -> "dict[bytes, bytes]":
 def main() -> None:
     """Find the packages, put right what Python's start changed, and run the module."""
     try:
+        _restore_environment()
         if sys.argv[1] == SCREENS:
             _begin_picture()
         code = _run()
@@ -70,7 +71,6 @@ def main() -> None:
 
 def _run() -> int:
     _find_packages()
-    _restore_environment()
     _note_signals()
     _name_process()
     module = sys.argv[1]

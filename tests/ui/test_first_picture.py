@@ -8,11 +8,10 @@ from tests import streams as s
 from tests.ui.recorded import Recorded
 from tfmemtop import events
 from tfmemtop.first.cards import Card
-from tfmemtop.first.draw import KEYS, Line, picture
+from tfmemtop.first.draw import Line, picture
 from tfmemtop.first.processes import Row
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.keys import KEYS as KEYS_OF_SCREEN
 
 MIB, GIB = 1 << 20, 1 << 30
 BEGAN = 1.7e9
@@ -120,7 +119,3 @@ async def test_it_is_what_the_screen_then_draws(case: str, columns: int, lines: 
     for y, (one, other) in enumerate(zip(before, after, strict=True)):
         texts = ["".join(character for character, _ in cells) for cells in (one, other)]
         assert not differ(one, other), f"line {y}: {differ(one, other)}\n{texts[0]}\n{texts[1]}"
-
-
-def test_the_keys_of_its_last_line_are_those_of_the_screen() -> None:
-    assert tuple((key.shown, key.footer, key.rank) for key in KEYS_OF_SCREEN if key.footer and not key.replay) == KEYS

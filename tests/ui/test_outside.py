@@ -44,6 +44,24 @@ async def test_a_and_enter_read_the_chosen_process_of_a_session_that_only_watche
         assert "tfmemtop attach PID, reads its allocators" in told
 
 
+async def test_the_last_line_offers_what_does_something_in_a_session_that_only_watches() -> None:
+    async with app(watching()).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        bar = text_of(shown).splitlines()[-1]
+        assert " ".join(bar.split()) == "F1 help Enter account a attach W why s scale / filter q quit"
+        await pilot.click(shown.main.key_bar, offset=(bar.index("attach"), 0))
+        await drawn(pilot)
+        assert events.Attach(pid=100) in source_of(shown).sent
+        for key in "GLAVE":
+            shown.clear_notifications()
+            await press(pilot, key)
+            told = [note.message for note in shown._notifications]
+            assert told == ["There is no script to set anything for: tfmemtop only watches."], key
+        await source_of(shown).more.put(attached()[len(watching()) :])
+        bar = text_of(await drawn(pilot)).splitlines()[-1]
+        assert "M map" in bar and "attach" not in bar and "relaunch" not in bar
+
+
 async def test_a_session_with_a_script_names_the_command_instead() -> None:
     async with app().run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)

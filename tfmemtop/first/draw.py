@@ -16,9 +16,7 @@ PLAIN, DIM, BOLD, TITLE, OTHERS = "", "90", "1", "1;36", "34"
 REVERSE = "7"
 
 KEYS = (
-    *(("F1", "help", -1), ("R", "relaunch", 0), ("G", "growth", 1), ("L", "limit", 0), ("A", "allocator", 5)),
-    *(("V", "GPUs", 4), ("E", "arguments", 8), ("H", "runs", 3), ("F", "fit", 2), ("W", "why", 0)),
-    *(("O", "output", 9), ("M", "map", 0), ("B", "holders", 2), ("X", "whatif", 3), ("w", "whole", 10)),
+    *(("F1", "help", -1), ("Enter", "account", 1), ("a", "attach", 2), ("W", "why", 0)),
     *(("s", "scale", 7), ("/", "filter", 6), ("q", "quit", -1)),
 )
 """Of ``ui/keys.py``: each key of the last line, its word, and how early it goes."""

@@ -21,7 +21,7 @@ from tfmemtop.session.source import Batch, Source
 from tfmemtop.state import State
 from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.driver import TerminalDriver
-from tfmemtop.ui.keys import KEYS, Key
+from tfmemtop.ui.keys import KEYS, WATCHING, Key
 from tfmemtop.ui.map_wishes import MapWishes
 from tfmemtop.ui.next_run_actions import NextRunActions
 from tfmemtop.ui.pace import Pace
@@ -62,9 +62,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         super().__init__(options)
         self.session = Session(source, readonly=options.readonly, outside=options.outside)
         self.keys = [key for key in KEYS if self._has(key)]
-        # In a replay, its bar names the keys that move it.
-        footer = [key for key in self.keys if key.footer and not key.replay]
-        self.main = MainScreen(self.session, footer, glyphs=self.glyphs, color=options.color)
+        self.main = MainScreen(self.session, self._offered, glyphs=self.glyphs, color=options.color)
         self.search = SearchKeys(self, self.session, glyphs=self.glyphs, relaunch=self.action_relaunch)
         self.pace = Pace(
             draw=self._draw,
@@ -82,6 +80,18 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
     def _has(self, key: Key) -> bool:
         """Whether *key* does anything in this session."""
         return (not key.replay or self.session.replay is not None) and (not key.steers or self.session.may_change)
+
+    def _offered(self) -> list[Key]:
+        """The keys of the last line: those that do something now. In a replay, its own bar names those that move it."""
+        state = self.session.state
+        if state.session is None:
+            return []
+        has_run = state.run is not None or not self.session.watches_only
+        footer = [key for key in KEYS if key.footer and not key.replay and self._has(key)]
+        if has_run:
+            return footer
+        first, *others = (key for key in footer if not key.needs_run)
+        return [first, *WATCHING, *others]
 
     @property
     def choices(self) -> Choices:

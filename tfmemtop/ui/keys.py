@@ -23,7 +23,13 @@ class Key:
     group: str = "screen"
     rank: int = 0
     steers: bool = False  # changes the script; with --readonly and in a replay it only says why it does nothing
+    of_run: bool = False  # shows something of a run
     replay: bool = False  # in replays only
+
+    @property
+    def needs_run(self) -> bool:
+        """Whether it does nothing before a script runs, or a process is read from outside."""
+        return self.of_run or self.group == "run"
 
 
 KEYS: tuple[Key, ...] = (
@@ -39,14 +45,22 @@ KEYS: tuple[Key, ...] = (
     Key("F", "F", "fit", "find by trying the smallest memory limit that works", "fit", "run", steers=True, rank=2),
     Key("i", "i", "screen.type", "type into the script's terminal; Ctrl-] ends it", group="run", steers=True),
     Key("W", "W", "why", "the findings at length, with what helps; y copies the lines for the script", "why"),
-    Key("O", "O", "screen.toggle_output", "show or hide the output", "output", rank=9),
-    Key("M", "M", "screen.map", "look inside the pool: its chunks, how it grew, why it ran out", "map"),
-    Key("B", "B", "screen.holders", "who holds the memory at a step's peak", "holders", rank=2),
-    Key("X", "X", "screen.whatif", "what other settings would do to the newest run; Enter takes one", "whatif", rank=3),
+    Key("O", "O", "screen.toggle_output", "show or hide the output", "output", rank=9, of_run=True),
+    Key("M", "M", "screen.map", "look inside the pool: its chunks, how it grew, why it ran out", "map", of_run=True),
+    Key("B", "B", "screen.holders", "who holds the memory at a step's peak", "holders", rank=2, of_run=True),
+    Key(
+        "X",
+        "X",
+        "screen.whatif",
+        "what other settings would do to the newest run; Enter takes one",
+        "whatif",
+        rank=3,
+        of_run=True,
+    ),
     Key("P", "P", "screen.toggle_allocators", "show or hide the allocators"),
     Key("left_square_bracket", "[", "screen.span(-1)", "graph: a shorter time"),
     Key("right_square_bracket", "]", "screen.span(1)", "graph: a longer time"),
-    Key("w", "w", "screen.whole", "graph: the whole run, or the newest minutes", "whole", rank=10),
+    Key("w", "w", "screen.whole", "graph: the whole run, or the newest minutes", "whole", rank=10, of_run=True),
     Key("s", "s", "screen.scale", "graph: scale auto, pinned, whole card, by in use", "scale", rank=7),
     Key("S", "S", "picture", "write the picture of the screen into a file, as SVG or text"),
     Key("Z", "Z", "freeze", "freeze the screen, or let it go on"),
@@ -65,6 +79,12 @@ KEYS: tuple[Key, ...] = (
     Key("greater_than_sign", ">", "speed(1)", "twice as fast", "", "replay", replay=True),
     Key("q,f10", "q", "leave", "quit; asks what becomes of a running script", "quit", rank=-1),
 )
+
+WATCHING: tuple[Key, ...] = (
+    Key("enter", "Enter", "", "all about the process", "account", rank=1),
+    Key("a", "a", "", "read the process from outside", "attach", rank=2),
+)
+"""Keys of the process table that stand in the last line while tfmemtop watches and reads no process."""
 
 _ARROWS = {"←": "Left", "→": "Right", "↑": "Up", "↓": "Down"}
 

@@ -18,37 +18,46 @@ class NextRunActions(KernelActions):
                 self.notify(kernels.chosen(apart=starts_are_told_apart(kernel)))
             self.redraw()
 
+    def _upcoming(self) -> NextRun | None:
+        """The next run; where there is none, since this session only watches, that is said."""
+        upcoming = self.session.next
+        if upcoming is None and self.session.watches_only:
+            self.notify(refusals.NOTHING_TO_SET)
+        return upcoming
+
     def action_growth(self) -> None:
-        if not self.session.state.devices:
-            self.notify(refusals.GROWTH_NEEDS_GPU)
-        elif upcoming := self.session.next:
-            self._choose(upcoming.with_growth_cycled())
+        if upcoming := self._upcoming():
+            if self.session.state.devices:
+                self._choose(upcoming.with_growth_cycled())
+            else:
+                self.notify(refusals.GROWTH_NEEDS_GPU)
 
     def action_allocator(self) -> None:
-        if upcoming := self.session.next:
+        if upcoming := self._upcoming():
             self._choose(upcoming.with_allocator_cycled(bool(self.session.state.devices)))
 
     def action_xla_report(self) -> None:
-        if upcoming := self.session.next:
+        if upcoming := self._upcoming():
             self._choose(upcoming.with_xla_report_toggled())
 
     def action_limit(self) -> None:
         from tfmemtop.ui.screens.next_run_dialogs import limit_dialog
 
-        if upcoming := self.session.next:
+        if upcoming := self._upcoming():
             fitted = self.session.fitting.suggested(upcoming)
             self.push_screen(limit_dialog(self.session.state, upcoming, fitted, self.glyphs), self._choose)
 
     def action_gpus(self) -> None:
         from tfmemtop.ui.screens.next_run_dialogs import gpus_dialog
 
-        if not self.session.state.devices:
-            self.notify(refusals.NO_GPU_TO_CHOOSE)
-        elif upcoming := self.session.next:
-            self.push_screen(gpus_dialog(self.session.state, upcoming, self.glyphs), self._choose)
+        if upcoming := self._upcoming():
+            if self.session.state.devices:
+                self.push_screen(gpus_dialog(self.session.state, upcoming, self.glyphs), self._choose)
+            else:
+                self.notify(refusals.NO_GPU_TO_CHOOSE)
 
     def action_arguments(self) -> None:
         from tfmemtop.ui.screens.next_run_dialogs import command_line_dialog
 
-        if not self.of_kernel(kernels.NO_COMMAND_LINE) and (upcoming := self.session.next):
+        if not self.of_kernel(kernels.NO_COMMAND_LINE) and (upcoming := self._upcoming()):
             self.push_screen(command_line_dialog(upcoming, self.glyphs), self._choose)

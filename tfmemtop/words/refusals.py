@@ -4,6 +4,7 @@ from tfmemtop.words.outside import READ_ONLY
 
 GROWTH_NEEDS_GPU = "Growth is a setting for GPUs, and this machine has none. [L] limits the CPU pool."
 NO_GPU_TO_CHOOSE = "This machine has no GPU to choose."
+NOTHING_TO_SET = "There is no script to set anything for: tfmemtop only watches."
 NOTHING_TO_RELAUNCH = "There is no script to relaunch: tfmemtop only watches."
 SEARCH_GOES_ON = "A search for the smallest limit is under way. [F] shows it and can stop it."
 NOTHING_READS = "No script is running to read what is typed."

@@ -32,17 +32,17 @@ class KeyBar(Panel):
             super().__init__()
             self.action = action
 
-    def __init__(self, keys: Sequence[Key], *, glyphs: Glyphs, instead: Callable[[], Hints] = tuple) -> None:
+    def __init__(self, keys: Callable[[], Sequence[Key]], *, glyphs: Glyphs, instead: Callable[[], Hints]) -> None:
         super().__init__(glyphs=glyphs)
-        self.keys = keys
+        self._keys = keys
         self._instead = instead
-        self._spots: tuple[tuple[int, int, str], ...] = ()
+        self._spots: tuple[tuple[int, int, Key], ...] = ()
 
     def build(self, width: int, height: int) -> list[Line]:
         if hints := self._instead():
             self._spots = ()
             return [hint_line(hints, width)]
-        keys = list(self.keys)
+        keys = list(self._keys())
         while keys and self._width(keys) > width:
             keys.remove(max(keys, key=lambda key: key.rank))
         line: Line = [Segment(" ")]
@@ -51,7 +51,7 @@ class KeyBar(Panel):
         for key in keys:
             word = key.footer
             taken = len(key.shown) + 1 + len(word)
-            spots.append((x, x + taken, key.action))
+            spots.append((x, x + taken, key))
             line += [Segment(key.shown, KEY), Segment(f" {word}  ")]
             x += taken + 2
         self._spots = tuple(spots)
@@ -63,9 +63,12 @@ class KeyBar(Panel):
 
     def on_click(self, click: textual_events.Click) -> None:
         press_hint(self, self._instead(), click.x - 1)
-        for start, end, action in self._spots:
+        for start, end, key in self._spots:
             if start <= click.x < end:
-                self.post_message(self.Pressed(action))
+                if key.action:
+                    self.post_message(self.Pressed(key.action))
+                else:
+                    _press(self, key.shown)  # what it does is the panel's
 
 
 class HintLine(Panel):

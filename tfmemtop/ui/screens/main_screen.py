@@ -1,6 +1,6 @@
 """The main screen: its panels, how they share the room, and the keys that change what they show."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Container
@@ -40,8 +40,8 @@ class MainScreen(Drawn, Screen[None]):
     MainScreen #allocators { margin-right: 1; }
     """
 
-    def __init__(self, session: Session, keys: Sequence[Key], *, glyphs: Glyphs, color: bool) -> None:
-        """*keys* are those of the last line."""
+    def __init__(self, session: Session, keys: Callable[[], Sequence[Key]], *, glyphs: Glyphs, color: bool) -> None:
+        """*keys* gives those of the last line."""
         super().__init__()
         self.session = session
         self.glyphs = glyphs
