@@ -18,7 +18,7 @@ IGNORED = "TFMEMTOP_IGNORED"
 KEEPER = "pty-keeper"
 """What the process that holds the script's terminal calls itself, in ``/proc/PID/cmdline`` too."""
 
-_NEEDED = ("msgspec", "psutil", "pynvml", "pyte", "textual")
+_NEEDED = ("msgspec", "pynvml", "pyte", "textual")
 _PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}  # always, from its start
 
 SCREENS = "tfmemtop.cli"

@@ -7,10 +7,9 @@ from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 from tfmemtop.boot import KEEPER
 from tfmemtop.engine.sources import cgroup, hook_absence
+from tfmemtop.engine.sources.machine import Processors, available_memory, boot_time
 from tfmemtop.engine.sources.procfs import Stat, all_pids, carries, read_command, read_stat, since_boot
 from tfmemtop.events import HookAbsence, Process, ProcessReading, ProcessReadings
 
@@ -77,11 +76,11 @@ class Host:
         self._foreign: set[int] = set()
         self._adopted: int | None = None
         self._foreign_since = time.monotonic()
-        self._boot = psutil.boot_time()
+        self._boot = boot_time()
         self._memory = cgroup.host_memory()
         self._cgroups = list(cgroup.hierarchies())
         self._users: dict[int, str] = {}
-        psutil.cpu_percent(None)
+        self._processors = Processors()
 
     def sweep(
         self,
@@ -114,14 +113,14 @@ class Host:
             known.stat = stat
             if news:
                 changed.append(self._describe(known, t))
-        free = cgroup.available(psutil.virtual_memory().available, cgroup.limits(self._memory.machine, self._cgroups))
+        free = cgroup.available(available_memory(), cgroup.limits(self._memory.machine, self._cgroups))
         return Sweep(
             changed,
             ProcessReadings(
                 t=t,
                 processes=readings,
                 host_used=max(0, self._memory.total - free),
-                host_cpu=psutil.cpu_percent(None),
+                host_cpu=self._processors.busy_percent(),
             ),
             gone,
             {pid for pid in wanted if pid not in self._known},

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from tfmemtop.engine.sources import driver_words, plausible
 from tfmemtop.engine.sources.cgroup import machine_memory
 from tfmemtop.engine.sources.driver_words import NO_DRIVER, Trouble
+from tfmemtop.engine.sources.machine import available_memory
 from tfmemtop.engine.sources.place import is_wsl
 from tfmemtop.engine.sources.plausible import LARGEST_MEMORY, Sieve
 from tfmemtop.events import Device, DeviceProcess, DeviceReading, Lacking, SharesMissing
@@ -313,10 +314,4 @@ def _text(raw: str | bytes | None) -> str | None:
 
 def _host_memory() -> tuple[int, int]:
     """What the machine has, and what of it can be had: bytes."""
-    total = machine_memory()
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return total, total
-    free = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), total)
-    return total, min(free, total)
+    return machine_memory(), available_memory()
