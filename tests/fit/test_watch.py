@@ -5,13 +5,14 @@ import pytest
 
 from tests import streams as s
 from tfmemtop import events as ev
+from tfmemtop.events import replayed
 from tfmemtop.fit.largest import LargestSearch, TriedValue, Wanted
-from tfmemtop.fit.search import Outcome, Result, Tried
+from tfmemtop.fit.search import Outcome, Result, Search, Tried
 from tfmemtop.fit.watch import UNSEEN_S, Goal, Watch
-from tfmemtop.words.fit import outcome
+from tfmemtop.words.fit import finding, outcome, predicted
 from tfmemtop.words.fit_largest import conclusion
 
-MIB = s.MIB
+MIB, GIB = s.MIB, 1024 * s.MIB
 HALF_A_MINUTE = Goal(seconds=30.0)
 
 
@@ -133,6 +134,40 @@ def test_a_try_proves_nothing_if_no_pool_had_its_limit(limit: int | None, said: 
     assert outcome(told.how) == said and told.how.proves is told.passed
     failed = watch(*readings, ended(9.0, exit_code=1)).outcome(512 * MIB, 9.5, complained=False, interrupted=False)
     assert failed.how.proves, "what fails under a larger limit fails"
+
+
+def test_a_try_that_ran_out_of_memory_predicts_no_limit() -> None:
+    """Its allocations up to then were replayed; what would have come after them needs more."""
+    present = ev.SettingReplayed(True, True, None, replayed.Outcome(True, 0, 300 * MIB, GIB, GIB, 5, 0, 10))
+    least = [ev.SmallestLimits(True, True, 310 * MIB, 305 * MIB)]
+    known = ev.Replayed(t=5.0, pid=100, device="GPU:0", present=present, smallest=least)
+    told = watch(reading(1.0), known, ended(9.0, exit_code=0)).outcome(None, 9.5, complained=False, interrupted=False)
+    assert told.surely == 310 * MIB
+    ran_out = ev.OutOfMemory(t=5.1, pid=100, message="OOM", device="GPU:0", requested=60 * MIB)
+    told = watch(reading(1.0), known, ran_out).outcome(None, 9.5, complained=True, interrupted=False)
+    search = Search(tries=8)
+    search.tell(told)
+    assert predicted(search) == []
+
+
+def test_what_runs_out_of_a_smaller_pool_proves_nothing_of_the_limit() -> None:
+    """The script sets a limit of its own, less than ``--to``."""
+    readings = [msgspec.structs.replace(reading(1.0), limit=100 * MIB)]
+    ran_out = ev.OutOfMemory(t=5.1, pid=100, message="OOM", device="GPU:0", requested=60 * MIB)
+    for last, complained in ((ran_out, True), (ended(9.0, exit_code=1), True)):
+        told = watch(*readings, last).outcome(1024 * MIB, 9.5, complained, interrupted=False)
+        search = Search(tries=8, largest=1024 * MIB)
+        search.tell(told)
+        assert (search.has_next(), search.unproved) == (False, told)
+        assert finding(search) == [
+            "Nothing was found: the try with limit 1.0 GiB proves nothing.",
+            "The limit had no effect: TensorFlow's pool had a limit of 100.0 MiB.",
+            "Such a try proves nothing. Perhaps the script sets a limit of its own.",
+        ]
+    asked = watch(*readings, ran_out).outcome(100 * MIB, 9.5, complained=True, interrupted=False)
+    assert asked.how.result is Result.OUT_OF_MEMORY
+    crashed = watch(*readings, ended(9.0, exit_code=1)).outcome(1024 * MIB, 9.5, complained=False, interrupted=False)
+    assert crashed.how.result is Result.ENDED, "not for want of memory, as far as is known"
 
 
 def test_a_script_that_used_the_cpu_proves_nothing_of_the_gpu() -> None:

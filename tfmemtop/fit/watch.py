@@ -197,7 +197,7 @@ class Watch:
         """How the try under *limit* went; *complained* if TensorFlow wrote that a pool ran out."""
         over = self._ended_at if self._ended_at is not None else now
         how = self._outcome(limit, complained, interrupted)
-        replayed = self._speaking()
+        replayed = self._speaking() if how.passed else None  # what would have come after a failure is not known
         predicted = replayed.least(self._growth) if replayed else None
         speed, unit = self._speed(over) if how.passed else (None, "")
         return Tried(
@@ -277,12 +277,14 @@ class Watch:
 
     def _outcome(self, limit: int | None, complained: bool, interrupted: bool) -> Outcome:
         if self._failure is not None:
-            return Outcome(result=Result.OUT_OF_MEMORY, requested=self._failure.requested)
+            out_of_memory = Outcome(result=Result.OUT_OF_MEMORY, requested=self._failure.requested)
+            return self._had_less(limit) or out_of_memory
         end = self._end
         if end is not None and self._ended_at == end.t:
             if end.ending.good:
                 return self._unproved(limit) or Outcome(result=Result.FINISHED)
-            return Outcome(result=Result.ENDED, ending=end.ending, complained=complained)
+            less = self._had_less(limit) if complained else None
+            return less or Outcome(result=Result.ENDED, ending=end.ending, complained=complained)
         # It ended because we asked it to.
         if interrupted:
             return Outcome(result=Result.INTERRUPTED)
@@ -292,11 +294,24 @@ class Watch:
         return self._unproved(limit) or Outcome(result=Result.REACHED)
 
     def _unproved(self, limit: int | None) -> Outcome | None:
-        """Why the try proves nothing of *limit*; ``None`` if it does, or if the limits of its pools are not known."""
+        """Why the try, which ended well, proves nothing of *limit*; ``None`` if it does, or if the limits of its pools
+        are not known."""
         if self._began is None:
             return Outcome(result=Result.UNUSED, kind=self._kind)
-        limits = [known or self._effective.get(key) for key, known in self._limits.items()]
-        had = [one for one in limits if one is not None]
-        if limit is None or len(had) < len(limits) or min(had) < limit + MIB:
+        had = self._had()
+        if limit is None or not had or min(had) < limit + MIB:
             return None
         return Outcome(result=Result.UNLIMITED, limit=min(had), kind=self._kind)
+
+    def _had_less(self, limit: int | None) -> Outcome | None:
+        """Why the try, which ran out of memory, proves nothing of *limit*: its pool had a smaller one."""
+        had = self._had(self._failure.device if self._failure else None)
+        if limit is None or not had or max(had) > limit - MIB:
+            return None
+        return Outcome(result=Result.UNLIMITED, limit=max(had), kind=self._kind)
+
+    def _had(self, device: str | None = None) -> list[int]:
+        """The limits of the pools, or of those of *device*; empty if not all are known."""
+        limits = [known or self._effective.get(key) for key, known in self._limits.items() if device in (None, key[1])]
+        had = [one for one in limits if one is not None]
+        return had if len(had) == len(limits) else []
