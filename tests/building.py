@@ -6,6 +6,7 @@ At the priority of whoever asks. An engine builds at the lowest, which may take 
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,12 +14,15 @@ from pathlib import Path
 from tfmemtop.probe.build import PROBE, REPLAY, build
 
 
-def start(cache: Path, *products: str) -> subprocess.Popen[bytes]:
-    """A process that builds the *products*, which are ``probe`` or ``replay``, into *cache*."""
+def start(cache: Path, *products: str, environment: Mapping[str, str] = os.environ) -> subprocess.Popen[bytes]:
+    """A process that builds the *products*, which are ``probe`` or ``replay``, into *cache*.
+
+    The variables in *environment* decide which compiler there is, of which there is a probe each.
+    """
     return subprocess.Popen(
         [sys.executable, "-m", __name__, *products],
         cwd=Path(__file__).parents[1],
-        env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+        env={**environment, "XDG_CACHE_HOME": str(cache)},
         stdout=subprocess.DEVNULL,
     )
 

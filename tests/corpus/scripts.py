@@ -17,9 +17,11 @@ from pathlib import Path
 from tests.building import start
 from tests.corpus import running
 from tests.corpus.box import Box
-from tests.corpus.script import Script
+from tests.corpus.script import Script, py
 from tests.corpus.tables import SCRIPTS
 from tests.corpus.trial import Trial, attempt, summary
+
+_PLAIN = py("plain", "a script with TensorFlow and nothing odd", "", tensorflow=True)
 
 
 def chosen(names: list[str], quick: bool) -> list[Script]:
@@ -47,7 +49,7 @@ def play(scripts: list[Script], *, with_live: bool, cache: Path | None = None) -
     try:
         if any(script.tensorflow for script in scripts):
             # A builder that an engine started could outlast a script.
-            start(cache, "probe").wait()
+            start(cache, "probe", environment=box.environment(_PLAIN)).wait()
         for script in scripts:
             trial = attempt(script, box, with_live=with_live)
             trials.append(trial)

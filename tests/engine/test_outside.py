@@ -106,7 +106,7 @@ def test_a_sweep_reads_every_process_that_has_tensorflow(trainings: list[Reporti
     states = {event.pid: event.state for event in events if isinstance(event, Outside)}
     readings = {event.pid: event for event in events if isinstance(event, Allocator)}
     # It stops when its time is over, but not before the first.
-    assert states and set(states.values()) <= {S.READING, S.NO_DEVICES, S.NO_POOL}
+    assert states and set(states.values()) <= {S.READING, S.NO_DEVICES, S.NO_POOL, S.GONE}
     for training in trainings:
         if training.pid in readings:
             assert readings[training.pid].in_use == training.do("figures")["in_use"]

@@ -116,9 +116,9 @@ def test_a_long_trace_is_searched_in_seconds(course: Course, program: Path) -> N
 
 
 def test_what_is_no_trace_is_refused(program: Path) -> None:
-    with pytest.raises(NotReplayed, match="input was refused"):
+    with pytest.raises(NotReplayed, match="refused"):
         run(program, [(1, 5)], [], [Question(True, False)])
-    with pytest.raises(NotReplayed, match="cannot be started"):
+    with pytest.raises(NotReplayed, match="not_started"):
         run(program.with_name("gone"), [], [], [])
     with pytest.raises(ValueError, match="parts of the trace are missing"):
         course_of([])

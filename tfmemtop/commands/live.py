@@ -136,6 +136,7 @@ def show(
         coming = other.submit(answer)
         launched: Launched | None = None
         try:
+            heard.raise_from_now_on()
             # The script is starting now. The slowest import takes place meanwhile.
             with uncollected():
                 from tfmemtop.commands import staying
@@ -230,21 +231,40 @@ def _has_something(path: Path) -> bool:
         return False
 
 
+class _Heard(list[int]):
+    """Signals, in the order in which they came. Until what has been started can be told, they are only noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.raises = False
+
+    def note(self, number: int, _: FrameType | None) -> None:
+        """The handler."""
+        self.append(number)
+        if self.raises:
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+    def raise_from_now_on(self) -> None:
+        """Raise SystemExit for one that was noted, and an error for each that comes."""
+        self.raises = True
+        if signal.getsignal(signal.SIGINT) == self.note:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # which asyncio knows
+        if self:
+            raise SystemExit
+
+
 @contextmanager
-def _signals_raised() -> Iterator[list[int]]:
+def _signals_raised() -> Iterator[_Heard]:
     """While this lasts, a signal that ends programs raises SystemExit, so that what runs by now can be told.
 
     The signals are in the list, too: while a class is being made, Python 3.11 turns what is raised into another
     error, and in some of the import's callbacks it is lost. The screen has handlers of its own while it is shown.
     """
-    heard: list[int] = []
-
-    def end(number: int, _: FrameType | None) -> None:
-        heard.append(number)
-        raise SystemExit(128 + number)
-
+    heard = _Heard()
     heeded = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, end) for number in heeded}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it ends this process without an error
+        heeded.append(signal.SIGINT)
+    before = {number: signal.signal(number, heard.note) for number in heeded}
     try:
         yield heard
     finally:
