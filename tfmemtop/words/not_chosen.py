@@ -3,8 +3,8 @@
 from tfmemtop.session.not_chosen import NoChoice, NotChosen
 
 _TEXTS = {
-    NoChoice.NO_LIST: "{text!r} is no list of GPUs; give one such as 0,2, or none",
-    NoChoice.NO_GPU: "there is no GPU {text}; choose from {there}",
+    NoChoice.NO_LIST: "{text!r} is not a list of GPUs; give one such as 0,2, or none",
+    NoChoice.NO_GPU: "there is no GPU {text}; {there}",
     NoChoice.UNREADABLE: "the command line cannot be read: {text}",
     NoChoice.NO_COMMAND: "there is no command",
 }
@@ -12,4 +12,5 @@ _TEXTS = {
 
 def not_chosen(error: NotChosen) -> str:
     """What is wrong, and what to give instead."""
-    return _TEXTS[error.why].format(text=error.text, there=", ".join(map(str, error.there)))
+    there = f"choose from {', '.join(map(str, error.there))}" if error.there else "this machine has none"
+    return _TEXTS[error.why].format(text=error.text, there=there)
