@@ -71,6 +71,17 @@ def test_without_a_window_one_line_says_why(tmp_path: Path, capsys: pytest.Captu
     assert "run.jsonl holds no window of allocations" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["holders", "whatif"])
+def test_without_a_compiler_it_names_that_and_what_helps(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unbuilt = events.Unbuilt(why=events.Unbuildable.NO_COMPILER, detail="apt-get install g++")
+    probe = events.Probe(t=1.2, pid=100, state="unavailable", unbuilt=unbuilt)
+    direct = events.Probe(t=1.3, pid=100, state="direct")
+    assert main([command, recording(tmp_path, probe, direct)]) == 2
+    assert "there is no C++ compiler; apt-get install g++" in capsys.readouterr().err
+
+
 def test_a_name_from_outside_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     window = w.Window()
     window.allocate(10_000, "\x1b]0;gotcha\x07/Relu")

@@ -23,8 +23,9 @@ from tfmemtop.options import Refusal
 from tfmemtop.reports.holders import table, to_json
 from tfmemtop.state.holder_choice import chosen, missing
 from tfmemtop.state.holders import By
-from tfmemtop.state.no_holders import only_asked
+from tfmemtop.state.no_holders import only_asked, unused_probe
 from tfmemtop.words.holders import windowless_text
+from tfmemtop.words.probe import why_unused
 from tfmemtop.words.who_holds import no_device, no_window
 
 
@@ -64,7 +65,8 @@ def run(arguments: Arguments) -> int:
         raise no_run(path, number)
     found = chosen(state)
     if not found:
-        raise Refusal(no_window(Path(path).name, windowless_text(missing(state)) or None, only_asked=only_asked(state)))
+        why = windowless_text(missing(state)) or why_unused(unused_probe(state))
+        raise Refusal(no_window(Path(path).name, why or None, only_asked=only_asked(state)))
     wanted = [one for one in found if arguments.device in (None, one.device)]
     if not wanted:
         raise Refusal(no_device(str(arguments.device), sorted({one.device for one in found})))

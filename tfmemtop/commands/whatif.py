@@ -20,9 +20,10 @@ from tfmemtop.options import Refusal
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.session.whatif import ask, traced
 from tfmemtop.state import State, apply
+from tfmemtop.state.no_holders import unused_probe
 from tfmemtop.state.predicted import predicted
 from tfmemtop.whatif.cards import cards
-from tfmemtop.words.whatif import NO_TRACE, NO_TRACE_OUTSIDE, NOT_REPLAYED
+from tfmemtop.words.whatif import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace
 
 
 class Arguments(Parsed):
@@ -54,7 +55,7 @@ def run(arguments: Arguments) -> int:
     _replay(state)
     views = predicted(state, arguments.device)
     if not views:
-        untraced = NO_TRACE_OUTSIDE if state.run.outside else NO_TRACE
+        untraced = NO_TRACE_OUTSIDE if state.run.outside else no_trace(unused_probe(state))
         raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else untraced}")
     if arguments.json:
         tell_json(msgspec.json.format(msgspec.json.encode(to_json(views[0]))))

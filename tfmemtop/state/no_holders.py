@@ -9,6 +9,7 @@ from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey
 
 _COMING = ("building", "built", "loading")
+_UNUSED = ("unavailable", "failed")
 
 
 class Lacking(Enum):
@@ -48,7 +49,7 @@ def why_none(state: State, key: PoolKey | None) -> NoHolders:
     if _async(hooked, key[1]):
         return NoHolders(Lacking.NOT_BFC)
     library = hooked.probe
-    if library is not None and library.state in ("unavailable", "failed"):
+    if library is not None and library.state in _UNUSED:
         return NoHolders(Lacking.NO_PROBE, probe=library)
     if hooked.ended:
         return NoHolders(Lacking.ENDED_NOT_ASKED if only_asked(state) else Lacking.ENDED)
@@ -57,6 +58,12 @@ def why_none(state: State, key: PoolKey | None) -> NoHolders:
     if library is None and hooked.without_probe is not None:
         return NoHolders(Lacking.NO_PROBE)
     return NoHolders(Lacking.NOT_ASKED if only_asked(state) else Lacking.NOT_YET)
+
+
+def unused_probe(state: State) -> Probe | None:
+    """What is known of a probe that a process had to do without: that of the first such process."""
+    known = (process.hooked.probe for process in state.processes.values() if process.hooked is not None)
+    return next((one for one in known if one is not None and one.state in _UNUSED), None)
 
 
 def only_asked(state: State) -> bool:

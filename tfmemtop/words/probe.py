@@ -110,6 +110,13 @@ def probe_remedy(told: Probe) -> str:
     return unbuilt_remedy(told.unbuilt) if told.unbuilt is not None else told.remedy
 
 
+def why_unused(told: Probe | None) -> str:
+    """Why it is not used, and what helps: one clause, empty where nothing is known, or it was not wanted."""
+    if told is None or told.note is ProbeNote.LEFT_OUT:
+        return ""
+    return "; ".join(part for part in (probe_text(told), probe_remedy(told)) if part)
+
+
 def unbuilt_text(unbuilt: Unbuilt, title: str) -> str:
     """Why *title*, the probe or the replay, could not be built: one clause."""
     detail = unbuilt.detail

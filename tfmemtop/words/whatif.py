@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tfmemtop.events import SettingReplayed
+from tfmemtop.events import Probe, SettingReplayed
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.state.predicted import Ends, Later, Predicted, Together
@@ -11,12 +11,20 @@ from tfmemtop.units import MIB, UNKNOWN, format_bytes, format_count, format_shor
 from tfmemtop.words.counting import counted
 from tfmemtop.words.holders import operation
 from tfmemtop.words.limits import typed
+from tfmemtop.words.probe import why_unused
 
-NO_TRACE = "this recording has no first steps; record again without --no-probe"
+_NO_TRACE, _NO_PROBE = "this recording has no first steps", "record again without --no-probe"
 NO_TRACE_OUTSIDE = (
     "the first steps of a process that ran already are not known; start the script as tfmemtop -- COMMAND"
 )
 """Of a recording without a trace."""
+
+
+def no_trace(probe: Probe | None) -> str:
+    """The same of a script that was started here; the *probe* is one that it had to do without, if that is known."""
+    why = why_unused(probe)
+    return f"{_NO_TRACE}: {why}" if why else f"{_NO_TRACE}; {_NO_PROBE}"
+
 
 NOT_REPLAYED = "not replayed: TensorFlow of that version is not on this machine"
 """Of a recording whose allocations cannot be replayed here."""
