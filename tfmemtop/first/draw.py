@@ -16,8 +16,8 @@ PLAIN, DIM, BOLD, TITLE, OTHERS = "", "90", "1", "1;36", "34"
 REVERSE = "7"
 
 KEYS = (
-    *(("F1", "help", -1), ("Enter", "account", 1), ("a", "attach", 2), ("W", "why", 0)),
-    *(("s", "scale", 7), ("/", "filter", 6), ("q", "quit", -1)),
+    *(("F1", "help", -1), ("Enter", "account", 1), ("a", "attach", 2), ("o", "sort", 5), ("k", "signal", 4)),
+    *(("W", "why", 0), ("s", "scale", 7), ("/", "filter", 6), ("q", "quit", -1)),
 )
 """Of ``ui/keys.py``: each key of the last line, its word, and how early it goes."""
 

@@ -91,7 +91,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         if has_run:
             return footer
         first, *others = (key for key in footer if not key.needs_run)
-        return [first, *WATCHING, *others]
+        return [first, *filter(self._has, WATCHING), *others]
 
     @property
     def choices(self) -> Choices:

@@ -22,7 +22,9 @@ class Key:
     footer: str = ""
     group: str = "screen"
     rank: int = 0
-    steers: bool = False  # changes the script; with --readonly and in a replay it only says why it does nothing
+    steers: bool = (
+        False  # changes the script or a process; with --readonly and in a replay it only says why it does nothing
+    )
     of_run: bool = False  # shows something of a run
     replay: bool = False  # in replays only
 
@@ -83,6 +85,8 @@ KEYS: tuple[Key, ...] = (
 WATCHING: tuple[Key, ...] = (
     Key("enter", "Enter", "", "all about the process", "account", rank=1),
     Key("a", "a", "", "read the process from outside", "attach", rank=2),
+    Key("o", "o", "", "sort by the column of the next key", "sort", rank=5),
+    Key("k", "k", "", "send a signal", "signal", rank=4, steers=True),
 )
 """Keys of the process table that stand in the last line while tfmemtop watches and reads no process."""
 
