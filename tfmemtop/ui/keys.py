@@ -22,9 +22,7 @@ class Key:
     footer: str = ""
     group: str = "screen"
     rank: int = 0
-    steers: bool = (
-        False  # changes the script or a process; with --readonly and in a replay it only says why it does nothing
-    )
+    steers: bool = False  # changes the script or a process; with --readonly and in a replay it does nothing
     of_run: bool = False  # shows something of a run
     replay: bool = False  # in replays only
 
