@@ -20,6 +20,19 @@ PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 Start = Callable[..., "pexpect.spawn[str]"]
 
 
+def on_pty(program: str, cwd: Path | None = None) -> pexpect.spawn[str]:
+    """A Python *program* on a pty of its own."""
+    return pexpect.spawn(
+        sys.executable,
+        ["-c", program],
+        dimensions=(30, 100),
+        env=dict(os.environ),
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+        cwd=None if cwd is None else str(cwd),
+    )
+
+
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """Folders of the test's own for sessions and outputs; no engine outlives it."""

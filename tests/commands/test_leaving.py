@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 import termios
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +12,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.commands.conftest import Start, ended
+from tests.commands.conftest import Start, ended, on_pty
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S
 
 RECORDING = Path(__file__).parents[1] / "recordings" / "cpu-oom.jsonl"
 DRAWN = "Processes"
@@ -139,14 +137,7 @@ TfmemtopApp.action_freeze = spoil
 from tfmemtop.cli import main
 sys.exit(main(["replay", {str(RECORDING)!r}]))
 """
-    return pexpect.spawn(
-        sys.executable,
-        ["-c", program],
-        dimensions=(30, 100),
-        env=dict(os.environ),
-        encoding="utf-8",
-        timeout=PATIENCE_S,
-    )
+    return on_pty(program)
 
 
 def test_what_nobody_foresaw_is_one_line_on_a_terminal_given_back(home: Path) -> None:

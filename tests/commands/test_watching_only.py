@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pexpect
 import pytest
 
-from tests.commands.conftest import Start, ended
+from tests.commands.conftest import Start, ended, on_pty
 from tests.engine.conftest import Screen
 from tests.engine.reporting import Reporting
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources.procfs import all_pids, carries, read_stat
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.engine.stream.folders import SessionInfo
@@ -80,15 +78,7 @@ def test_another_screen_is_told_when_the_first_has_gone(start: Start) -> None:
 def spoiled(home: Path, how: str) -> pexpect.spawn[str]:
     """The screen that only watches, in whose engine something is as nobody foresaw."""
     program = f"import ctypes, sys, time\n{how}\nfrom tfmemtop.cli import main\nsys.exit(main([]))"
-    return pexpect.spawn(
-        sys.executable,
-        ["-c", program],
-        dimensions=(30, 100),
-        env=dict(os.environ),
-        encoding="utf-8",
-        timeout=PATIENCE_S,
-        cwd=str(home),
-    )
+    return on_pty(program, home)
 
 
 HANGS = """
