@@ -46,7 +46,7 @@ def _pids_differ(values: Values) -> Said:
 
 
 def _shares_missing(values: Values) -> Said:
-    remedy = "none; pools and what is in use of them are still read"
+    remedy = "nothing can be done; the pools, and how much of them is in use, are still read"
     return Said(
         shares_missing(values["reason"]), "run as root, or on a GPU that is not divided" if values["mig"] else remedy
     )
@@ -147,7 +147,7 @@ _SAID: dict[Fact, tuple[str, str]] = {
     Fact.NO_COMMAND: ("no command was given", "name the command: tfmemtop doctor -- python train.py"),
     Fact.COMMAND_NOT_FOUND: ("{name}: command not found", "check its spelling and PATH"),
     Fact.NOT_EXECUTABLE: ("{name}: cannot be executed", "chmod +x, or name its interpreter"),
-    Fact.INTERPRETER_LOOP: ("{name}: its interpreters name one another without end", ""),
+    Fact.INTERPRETER_LOOP: ("{name}: its #! lines form a loop", ""),
     Fact.NOT_PYTHON: ("{name} is not a Python, " + _UNTOLD, ""),
     Fact.RUN_BY_OTHER: ("{name} is run by {interpreter}, " + _UNTOLD, ""),
     Fact.ENV_OPTION: ("the meaning of env {word} is unknown here", ""),

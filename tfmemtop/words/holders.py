@@ -67,8 +67,8 @@ _OPENED = {
 
 _CLOSED = {
     Closed.STEP: "",
-    Closed.TIME: "no whole step: the longest time of a window was over",
-    Closed.EVENTS: "no whole step: the most events of a window were reached",
+    Closed.TIME: "no whole step: the window reached its time limit",
+    Closed.EVENTS: "no whole step: the window reached its limit of events",
     Closed.PROFILER: "no whole step: the script began to profile",
     Closed.EXIT: "no whole step: the script ended",
     Closed.DISK: "no whole step: the window's file could not be written",

@@ -33,7 +33,7 @@ _SAID: dict[InjectionState, tuple[str, str]] = {
     S.DISABLED: ("its Python was started or built so that no other program can run code in it", _START),
     S.NOT_ALLOWED: (
         "the kernel does not let tfmemtop write to its memory",
-        "the same permission that allows reading its memory allows writing: see tfmemtop help outside",
+        "the permission to read its memory includes the permission to write to it: see tfmemtop help outside",
     ),
     S.REPLACED: (
         "the script has replaced {detail}, as gevent does, and the hook would call the replacement",

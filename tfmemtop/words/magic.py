@@ -4,7 +4,7 @@ UNWATCHED = (
     "tfmemtop does not watch this kernel. Add one that it watches: tfmemtop kernel install. "
     'Then change the notebook\'s kernel to "Python (tfmemtop)".'
 )
-NO_PICTURE = "matplotlib is missing. With matplotlib in this environment, a graph of the session is drawn here."
+NO_PICTURE = "matplotlib is missing. Install it in this environment to see a graph of the session here."
 
 CURVES = (("total", "process total"), ("pool", "pool"), ("in_use", "in use"))
 """The curves of the picture, the highest first: the key in what is told, and the name."""

@@ -6,7 +6,7 @@ from tfmemtop.fit.plan import TRIES_MOST
 _TEXTS = {
     NoSearch.ALLOCATOR: "fit needs the allocator bfc: a limit has no effect on cuda_malloc_async",
     NoSearch.NO_PLACE: "the command has no {{{}}}: press [E] and put it in place of the value",
-    NoSearch.NO_LIMIT: "the value is to fit under a limit, and the next run has none: [L] sets one",
+    NoSearch.NO_LIMIT: "the search needs a memory limit, and the next run has none: [L] sets one",
     NoSearch.NO_RANGE: "{}: give one name and a range of whole numbers, such as batch=1..4096",
     NoSearch.TRIES: f"{{}}: give 1 to {TRIES_MOST} tries",
     NoSearch.STEPS: "{}: give a whole number of steps from 1 on",

@@ -16,7 +16,7 @@ _NOTES = {
     ProbeNote.TO_BE_LOADED: "the probe is built; it is loaded once TensorFlow has made its devices",
     ProbeNote.ENDED_PROCESS: "the process ended as it loaded the probe ({how}), which is not used again",
     ProbeNote.ENDED_PROCESS_UNMARKED: "the process ended as it loaded the probe ({how}), which is not used again by "
-    "this session; the next session tries it again, as this could not be written down: {detail}",
+    "this session; the next session tries it again, because this could not be saved: {detail}",
     ProbeNote.NOT_IN_TIME: "the probe was not built within {count} s",
     ProbeNote.NOT_BUILT: "the probe could not be built: {detail}",
 }
@@ -44,7 +44,7 @@ _UNBUILT = {
     Unbuildable.REFUSED: "{title} is not used: a process ended as it loaded it ({how})",
     Unbuildable.TRIAL_SLOW: "a trial of {title} was not done after {count} s",
     Unbuildable.CUT_SHORT: "{title} was built twice, and the linker did not write all of it",
-    Unbuildable.TRIAL_KILLED: "{title} was built twice, and ended by {signal} in a trial",
+    Unbuildable.TRIAL_KILLED: "{title} was built twice, and its trial was ended by {signal}",
     Unbuildable.TRIAL_ENDED: "{title} was built twice, and failed in a trial with exit code {count}{detail}",
     Unbuildable.DISTRUSTED: "{title} was built twice, and failed in a trial: {trial}",
     Unbuildable.SYSTEM: "{title} could not be built: {detail}",
@@ -73,7 +73,7 @@ _DISTRUSTED = {
     Fault.NO_THREAD: "its thread cannot be started",
     Fault.SYSTEM: "{detail}",
     Fault.TENSORFLOW_UNKNOWN: "TensorFlow's version is not known",
-    Fault.LAYOUT_UNKNOWN: f"the layout of TensorFlow {LAYOUTS} in memory is known, not that of {{detail}}",
+    Fault.LAYOUT_UNKNOWN: f"the memory layout of TensorFlow {{detail}} is not known; that of {LAYOUTS} is",
     Fault.NOT_64_BIT: "TensorFlow's layout in memory is known on 64-bit little-endian systems only",
     Fault.MEMORY_CLOSED: "the kernel does not let the process read its own memory",
     Fault.REGIONS: "its regions do not add up to the pool",

@@ -20,7 +20,7 @@ _TEXTS = {
     Why.ENGINE_FAILED: "the engine cannot be started: {detail}",
 }
 
-HELD_BY_DRIVER = "the NVIDIA driver does not answer, and the kernel ends this process only when it does"
+HELD_BY_DRIVER = "the NVIDIA driver does not answer; the kernel cannot end this process before it answers"
 """Said by a command that is to end, while one of its threads is in the driver."""
 
 

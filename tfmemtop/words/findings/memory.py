@@ -94,7 +94,7 @@ def _(found: CrashedWhenFull) -> Said:
     full = _joined(f"{full}.", held(closest.held) if closest.held else "")
     waited = ""
     if found.waited:
-        waited = f"Its use had stood still for {closest.still_s:.0f} s, as happens while TensorFlow waits for room. "
+        waited = f"Its use had not changed for {closest.still_s:.0f} s, as happens while TensorFlow waits for room. "
     headline = f"The script probably crashed{at} because TensorFlow's CPU pool ran out"
     if found.leaked is not None:
         leak = cause_of(found.leaked)

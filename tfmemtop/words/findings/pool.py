@@ -64,7 +64,7 @@ def _(found: GrownBeyondNeed) -> Said:
         "BFC, TensorFlow's allocator, takes memory from CUDA in regions, each twice as large as the one before and at "
         "least as large as what was asked for. So the pool may become nearly twice as large as needed. A large tensor "
         "that fits into no free chunk adds a region of its own. A limit stops the last doubling early. How much lower "
-        "than the pool it may be depends on the order of allocations, so only a try can find it.",
+        "than the pool it may be depends on the order of allocations, so it has to be tried.",
         figures=why,
     )
 
