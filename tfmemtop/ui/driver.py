@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import sys
 import termios
 from functools import partial
 from typing import Any
@@ -44,6 +45,14 @@ class TerminalDriver(LinuxDriver):
     Textual takes every SIGCONT for the end of its own Ctrl-Z: it starts its threads once more beside those
     that still run, and remembers the raw modes as those to restore at the end.
     """
+
+    def __init__(self, app: Any, **options: Any) -> None:
+        super().__init__(app, **options)
+        # Not stderr, as Textual's, which may lead elsewhere. Not Python's stdout either: if the terminal is closed, what
+        # is left in that would be an error at the end, and the exit code another.
+        shown = sys.__stdout__
+        if shown is not None:
+            self._file = open(shown.fileno(), "w", encoding=shown.encoding, errors=shown.errors, closefd=False)  # noqa: PTH123, SIM115
 
     _modes: list[Any] | None = None
     _drawn_over = False
