@@ -257,6 +257,7 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
     assert [path.name for path in (PACKAGE / "inject").iterdir() if path.name != "__pycache__"] == ["sitecustomize.py"]
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("program", "forbidden"),
     [

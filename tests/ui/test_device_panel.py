@@ -188,6 +188,7 @@ def test_the_graph_of_a_device_starts_anew_with_a_new_state() -> None:
     assert rows(panel.build(100, 20)) == before
 
 
+@pytest.mark.screens
 async def test_the_wheel_scrolls_and_the_screen_shows_ascii_only() -> None:
     class Screen(App[None]):
         def compose(self) -> ComposeResult:
