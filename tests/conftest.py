@@ -5,7 +5,9 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
@@ -90,6 +92,14 @@ def pytest_collection_finish() -> None:
     kinds.watch()
 
 
+@lru_cache(maxsize=1)
+def _describing(_modules: int) -> list[ModuleType]:
+    """The modules that describe failures, of so many that are loaded."""
+    ours = [module for name, module in list(sys.modules.items()) if name.startswith("tfmemtop.")]
+    found = [module for module in ours if getattr(module, "describe", None) is failure.describe]
+    return [module for module in found if module is not failure]
+
+
 @pytest.fixture(autouse=True)
 def nothing_fails_quietly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A panel, a rule or an event that fails costs its user one line; here it costs the test."""
@@ -99,10 +109,8 @@ def nothing_fails_quietly(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
         failed.append(failure.describe(error))
         return failed[-1]
 
-    ours = [module for name, module in list(sys.modules.items()) if name.startswith("tfmemtop.")]
-    for module in ours:
-        if module is not failure and getattr(module, "describe", None) is failure.describe:
-            monkeypatch.setattr(module, "describe", noted)
+    for module in _describing(len(sys.modules)):
+        monkeypatch.setattr(module, "describe", noted)
     yield
     if request.node.get_closest_marker("fails_on_purpose") is None:
         assert not failed

@@ -1,4 +1,4 @@
-"""What a test costs: one that starts programs or shows screens is marked so, else it fails. All others are ``quick``.
+"""What a test costs: one that starts programs or shows screens is marked so, else it fails. Most others are ``quick``.
 
 A marker comes with a fixture of :data:`FIXTURES`, with a file (``pytestmark``) or with a test. What is started once for
 several tests is noticed in the first of them only; so ``.ci/run`` runs those that are ``quick`` alone.
@@ -32,7 +32,7 @@ def mark(items: list[pytest.Item]) -> None:
             item.add_marker("tensorflow")
         if FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("programs")
-        if not _has(item, *ANY_COST, "programs", "screens") and item.path.parent.name != "gpu":
+        if not _has(item, *ANY_COST, "programs", "screens", "long") and item.path.parent.name != "gpu":
             item.add_marker("quick")
 
 

@@ -153,8 +153,9 @@ ALL = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path 
 
 
 @cache
-def parsed(module: str) -> ast.Module:
-    return ast.parse(ALL[module].read_text(), str(ALL[module]))
+def nodes(module: str) -> tuple[ast.AST, ...]:
+    """What *module* is made of."""
+    return tuple(ast.walk(ast.parse(ALL[module].read_text(), str(ALL[module]))))
 
 
 @cache
@@ -167,7 +168,7 @@ def imported(module: str) -> tuple[tuple[str, str], ...]:
 
 
 def _imported(module: str) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(parsed(module)):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -248,7 +249,7 @@ PRINTING = ("commands.saying", "engine.__main__", "probe.build", "probe.trial", 
 
 @pytest.mark.parametrize("module", ALL)
 def test_only_saying_prints(module: str) -> None:
-    for node in ast.walk(parsed(module)):
+    for node in nodes(module):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
             assert module in PRINTING, f"{module} must print through commands/saying.py"
 

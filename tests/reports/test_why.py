@@ -175,6 +175,7 @@ def test_text_is_printed_and_a_run_that_is_not_there_is_refused(capsys: pytest.C
     assert "holds no run 7" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_json_of_every_recording_has_sentences() -> None:
     for path in ALL:
         for found in to_json(review(recording.read(path).events()))["findings"]:

@@ -323,6 +323,7 @@ _pieces = st.lists(
 _size = st.tuples(st.integers(1, 12), st.integers(1, 5))
 
 
+@pytest.mark.long
 @settings(max_examples=400)
 @given(st.lists(st.one_of(_pieces, _size), max_size=6), _size)
 def test_nothing_raises_and_every_line_fits(steps: list[list[str] | tuple[int, int]], size: tuple[int, int]) -> None:
