@@ -97,7 +97,11 @@ def test_json_holds_the_same() -> None:
         ("another library than the kernel's module", ("missing", "does not fit the loaded kernel"), ("ok", "no GPU")),
         ("no permission", ("missing", "no permission to talk to the NVIDIA driver"), ("ok", "no GPU")),
         ("MIG, not root", ("ok", "MIG 1g.10gb"), ("missing", "to root only; run as root")),
-        ("WSL", ("ok", "NVIDIA H100"), ("missing", "under WSL the driver does not report memory per process; nothing can be done")),
+        (
+            "WSL",
+            ("ok", "NVIDIA H100"),
+            ("missing", "under WSL the driver does not report memory per process"),
+        ),
     ],
 )
 def test_the_driver(tmp_path: Path, table: str, driver: tuple[str, str], processes: tuple[str, str]) -> None:

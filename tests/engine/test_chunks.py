@@ -9,7 +9,8 @@ import pytest
 
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Chunks, Event, HookEnd, MemoryMap
+from tfmemtop.events import Chunks, Damage, Event, HookEnd, MemoryMap
+from tfmemtop.words.damage import damage_text
 from tfmemtop.words.no_map import refusal_text
 
 BASE = 1 << 40
@@ -84,31 +85,34 @@ async def test_chunks_become_the_maps_that_were_wanted(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "damage"),
     [
-        {"in_use": 2048},
-        {"pool": 4096},
-        {"chunks": (3, 40, 24, 0)},
-        {"chunks": (5, 40, 24, 0)},
-        {"chunks": (1 << 60, 40, 24, 0)},
-        {"chunks": (-1, 40, 24, 0)},
-        {"chunks": (4, 40, 24, 40)},
-        {"chunks": (4, 1 << 70, 24, 0)},
-        {"regions": (1, 16, 0, 8)},
-        {"regions": (2, 0, 0, 8)},
-        {"chunk": (8, 16, 39)},
-        {"chunk": (-8, 16, 32)},
-        {"device": "../GPU:0"},
-        {"device": "GPU:1"},
-        {"device": "\0"},
-        {"device": "x" * 5000},
+        ({"in_use": 2048}, Damage.IN_USE),
+        ({"pool": 4096}, Damage.IN_USE),
+        ({"chunks": (3, 40, 24, 0)}, Damage.GAPS),
+        ({"chunks": (5, 40, 24, 0)}, Damage.CUT_SHORT),
+        ({"chunks": (1 << 60, 40, 24, 0)}, Damage.TOO_MANY),
+        ({"chunks": (-1, 40, 24, 0)}, Damage.TOO_MANY),
+        ({"chunks": (4, 40, 24, 40)}, Damage.OTHER_FORM),
+        ({"chunks": (4, 1 << 70, 24, 0)}, Damage.OTHER_FORM),
+        ({"regions": (1, 16, 0, 8)}, Damage.GAPS),
+        ({"regions": (2, 0, 0, 8)}, Damage.OTHER_FORM),
+        ({"chunk": (8, 16, 39)}, Damage.OTHER_FORM),
+        ({"chunk": (-8, 16, 32)}, Damage.OTHER_FORM),
+        ({"device": "../GPU:0"}, Damage.NOT_A_FILE),
+        ({"device": "GPU:1"}, Damage.SYSTEM),
+        ({"device": "\0"}, Damage.UNFORESEEN),
+        ({"device": "x" * 5000}, Damage.SYSTEM),
     ],
 )
-async def test_what_does_not_fit_is_no_map_and_is_told_once(desk: Desk, changes: dict[str, object]) -> None:
+async def test_what_does_not_fit_is_no_map_and_is_told_once(
+    desk: Desk, changes: dict[str, object], damage: Damage
+) -> None:
     wrong = msgspec.structs.replace(TOLD, **changes)
     assert not desk.told(wrong, 19)
     (missing,) = desk.told(wrong, 19)
-    assert missing.missing and refusal_text(missing).endswith(f"no map could be made of it: {missing.missing}")
+    assert missing.damage is damage
+    assert refusal_text(missing).endswith(f"no map could be made of it: {damage_text(damage, missing.detail)}")
     assert len(desk.told(TOLD)) == 2
 
 

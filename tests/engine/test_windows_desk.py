@@ -23,6 +23,7 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Allocator as Reading
 from tfmemtop.events import (
     Closed,
+    Damage,
     Event,
     Holders,
     HookEnd,
@@ -89,7 +90,7 @@ async def test_a_window_is_published_in_time_and_its_file_deleted(desk: Desk) ->
     desk.put(a_window())
     await asyncio.wait_for(desk.arrived.wait(), PATIENCE_S)
     (event,) = desk.told()
-    assert isinstance(event, Holders) and event.missing is None and event.t > 0
+    assert isinstance(event, Holders) and not event.is_missing and event.t > 0
     assert Unpacked(event).total(event.peak_at) == event.peak
     assert desk.files() == []
 
@@ -118,7 +119,7 @@ async def test_a_process_that_ends_within_a_window_tells_what_is_there(desk: Des
     assert desk.told() == []
     desk.stream.publish(HookEnd(t=0.0, pid=7, reason="lost"))
     holders, trace = desk.told()
-    assert isinstance(holders, Holders) and (holders.closed, holders.missing) == (Closed.EXIT, None)
+    assert isinstance(holders, Holders) and (holders.closed, holders.is_missing) == (Closed.EXIT, False)
     assert isinstance(trace, Trace) and not trace.whole and trace.last
     (desk.folder / "7.9.window").write_bytes(b"left behind")
     (desk.folder / "8.1.window").write_bytes(b"another's")
@@ -139,7 +140,12 @@ async def test_what_cannot_be_read_is_told_as_missing(desk: Desk) -> None:
         ("GPU:1", 1),
         ("GPU:0", 3),
     ]
-    assert desk.files() == [] and [error.text for error in desk.errors] == ["window 2: a pool has no name"]
+    assert desk.files() == [] and [error.of for error in desk.errors] == [Damage.INCOMPLETE.value]
+    assert [event.damage for event in events if isinstance(event, Holders)][1:] == [
+        Damage.OTHER_FORM,
+        Damage.OTHER_FORM,
+        Damage.SYSTEM,
+    ]
 
 
 async def test_an_error_of_ours_is_told_and_the_next_window_is_read(
@@ -149,10 +155,10 @@ async def test_an_error_of_ours_is_told_and_the_next_window_is_read(
         patch.setattr(windows, "events_of", None)
         desk.put(a_window())
         (event,) = desk.told()
-        assert isinstance(event, Holders) and event.missing and "TypeError" in event.missing
+        assert isinstance(event, Holders) and event.damage is Damage.UNFORESEEN and "TypeError" in event.detail
     desk.put(a_window(), 2)
     (event,) = desk.told()
-    assert isinstance(event, Holders) and event.missing is None and desk.files() == []
+    assert isinstance(event, Holders) and not event.is_missing and desk.files() == []
 
 
 async def test_too_many_windows_at_once_are_not_read(desk: Desk) -> None:
@@ -160,7 +166,7 @@ async def test_too_many_windows_at_once_are_not_read(desk: Desk) -> None:
     for number in range(40):
         desk.put(data, number)
     events = [event for event in desk.told() if isinstance(event, Holders)]
-    assert 0 < sum(event.missing is None for event in events) <= 17 and len(events) == 40
+    assert 0 < sum(not event.is_missing for event in events) <= 17 and len(events) == 40
     assert desk.files() == []
 
 
@@ -194,7 +200,7 @@ async def test_a_window_a_minute_adds_little_to_a_recording(desk: Desk, monkeypa
         assert recorder.trouble is None
         sizes.append(path.stat().st_size)
     found = [event for event in read(path).events() if isinstance(event, Holders)]
-    assert len(found) == MINUTES and all(event.missing is None for event in found)
+    assert len(found) == MINUTES and all(not event.is_missing for event in found)
     with path.open("rb") as file:
         assert len([*chunks(file)]) >= MINUTES * CHUNKS // 60
     assert (sizes[1] - sizes[0]) * 24 * 60 / MINUTES <= 60e6

@@ -53,7 +53,7 @@ async def test_who_holds_what_of_a_script_that_trains(engines: Engines, tmp_path
     reading = await screen.until(Allocator, lambda event: event.t > asked.event.t)
     for found in (start, asked):
         event = found.event
-        assert event.missing is None and event.unknown == event.lost == 0
+        assert not event.is_missing and event.unknown == event.lost == 0
         assert found.total(event.peak_at) == event.peak == max(found.course())
         sizes = {(found.name(span) or "", found.holding(span).requested) for span in found.spans if span.begin >= 0}
         assert any(name and requested == 4 * 200 * 500 for name, requested in sizes)

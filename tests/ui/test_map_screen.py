@@ -114,8 +114,8 @@ async def test_tab_goes_to_the_next_pool() -> None:
     [
         (events.MemoryMap(t=30.0, pid=100, device="GPU:0", missing="cuda_malloc_async tells nobody"), "tells nobody"),
         (
-            events.MemoryMap(t=30.0, pid=100, device="GPU:0", missing="it is cut short", of_copy=True),
-            "no map could be made of it: it is cut short",
+            events.MemoryMap(t=30.0, pid=100, device="GPU:0", damage=events.Damage.CUT_SHORT, of_copy=True),
+            "no map could be made of it: its end is missing",
         ),
         (
             events.Probe(t=9.0, pid=100, state="unavailable", text="no compiler", remedy="apt install g++"),

@@ -107,7 +107,7 @@ def _process(pid: int, arguments: Arguments) -> int:
     if about.state is OutsideState.GONE:
         raise Refusal(usage.no_process(pid), 1)
     if not about.state.may_change:
-        said = say_outside(about.state, about.detail, pid, about.tensorflow)
+        said = say_outside(about.state, about.detail, pid, about.tensorflow, about.damage)
         raise Refusal(usage.process_unread(pid, said.line), 1)
     if arguments.inject and (found := _unfit(pid)) is not None:
         raise Refusal(refusal(pid, *found), 1)

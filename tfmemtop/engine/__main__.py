@@ -10,11 +10,14 @@ from tfmemtop.engine.process.keeper import leave_behind
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.uncollected import uncollected
 
+_USAGE = 2
+
 
 def main(arguments: list[str]) -> int:
-    """Run the keeper in this process and the engine in a child. Neither returns."""
+    """Run the keeper in this process and the engine in a child. Neither returns. 2 if it was started by hand."""
     if len(arguments) != 1 or os.getsid(0) != os.getpid():
-        raise SystemExit("this is started by tfmemtop itself, in a session of its own")
+        # Nobody but tfmemtop starts this, in a session of its own.
+        return _USAGE
     answers = int(arguments[0])
     os.set_inheritable(answers, False)
     passed_on = inherited()

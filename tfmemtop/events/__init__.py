@@ -12,6 +12,7 @@ from tfmemtop.events.base import Event as Event
 from tfmemtop.events.base import Origin as Origin
 from tfmemtop.events.base import event_types as event_types
 from tfmemtop.events.commands import *
+from tfmemtop.events.damage import *
 from tfmemtop.events.decoding import PutDown as PutDown
 from tfmemtop.events.decoding import Unreadable as Unreadable
 from tfmemtop.events.decoding import decode_command as decode_command

@@ -6,6 +6,7 @@ import msgspec
 
 from tfmemtop.bounds import Name, Number, Text, Words
 from tfmemtop.events.base import Event, Origin
+from tfmemtop.events.damage import Damage
 from tfmemtop.events.keep import Latest
 
 
@@ -25,8 +26,8 @@ class OutsideState(Enum):
     REPLACED = "replaced"  # the library's file has been replaced since it was loaded
     BUILT_OTHERWISE = "built_otherwise"  # detail: the library that has all of TensorFlow in it
     NOT_64_BIT = "not_64_bit"
-    NOT_FOUND = "not_found"  # detail: why its allocators cannot be found
-    NOT_SOUND = "not_sound"  # detail: why the figures are not shown
+    NOT_FOUND = "not_found"  # why is in ``damage``
+    NOT_SOUND = "not_sound"  # likewise
 
     OTHER_USER = "other_user"
     ONLY_ANCESTORS = "only_ancestors"  # ptrace_scope 1
@@ -55,7 +56,8 @@ class OutsideState(Enum):
 class Outside(Event, tag="outside", frozen=True):
     """A process is read from outside: no hook is in it, and what only a hook can know is not known.
 
-    ``tensorflow`` is the version and ``build`` the linker's number of its library, where known.
+    ``tensorflow`` is the version and ``build`` the linker's number of its library, where known. In older recordings
+    ``detail`` is a sentence where ``damage`` is now.
     """
 
     keep = Latest("pid")
@@ -71,6 +73,7 @@ class Outside(Event, tag="outside", frozen=True):
     tensorflow: Name | None = None
     tensorflow_path: Text | None = None
     build: Name | None = None
+    damage: Damage | None = None
 
 
 class InjectionState(Enum):

@@ -11,6 +11,7 @@ import msgspec
 
 from tfmemtop.bounds import Few, Many, Name, Number, Seconds, Size, Some, Text
 from tfmemtop.events.base import Event, Origin
+from tfmemtop.events.damage import Damage
 from tfmemtop.events.keep import Latest, Newest
 
 
@@ -105,13 +106,15 @@ class Holders(Event, tag="holders", frozen=True):
     times: Annotated[bytes, Many] = b""
     cost_us: Size | None = None  # of the window, to the script
     pace_s: Seconds | None = None  # time to the next one of itself
-    missing: Text | None = None  # what is wrong with the window's file; in older recordings a sentence
+    missing: Text | None = None  # in older recordings a sentence instead of the next three
     windowless: Windowless | None = None
+    damage: Damage | None = None  # what is wrong with the window's file
+    detail: Text = ""
 
     @property
     def is_missing(self) -> bool:
         """Whether there are none."""
-        return self.windowless is not None or self.missing is not None
+        return self.windowless is not None or self.damage is not None or self.missing is not None
 
 
 class OperationLine(msgspec.Struct, frozen=True, array_like=True):

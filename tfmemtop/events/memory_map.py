@@ -7,6 +7,7 @@ import msgspec
 
 from tfmemtop.bounds import Few, Many, Name, Number, Seconds, Share, Size, Some, Text
 from tfmemtop.events.base import Event, Origin
+from tfmemtop.events.damage import Damage
 from tfmemtop.events.keep import Latest
 
 
@@ -57,8 +58,8 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
     With ``region``, its address, all cells are of that one. ``sizes[i]`` counts chunks in use of
     2**i bytes up to twice that. ``moment`` is ``out_of_memory`` for what TensorFlow wrote down when
     an allocation failed. ``mapless``, with ``count`` and
-    ``detail``, is why the hook gives no map; ``missing`` is what was wrong with one, or a sentence of an older
-    recording. With ``of_copy`` the pool was read without the probe.
+    ``detail``, is why the hook gives no map; ``damage``, with ``detail``, is what was wrong with one; ``missing`` is
+    a sentence of an older recording. With ``of_copy`` the pool was read without the probe.
     """
 
     origin = Origin.HOOK
@@ -88,11 +89,12 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
     mapless: Mapless | None = None
     count: Size | None = None
     detail: Text = ""
+    damage: Damage | None = None
 
     @property
     def is_missing(self) -> bool:
         """Whether there is no map."""
-        return self.mapless is not None or self.missing is not None
+        return self.mapless is not None or self.damage is not None or self.missing is not None
 
     @property
     def of_one_region(self) -> bool:

@@ -4,6 +4,7 @@ from enum import Enum
 
 from tfmemtop.bounds import Name, Number, Size, Text
 from tfmemtop.events.base import Event
+from tfmemtop.events.damage import Damage
 from tfmemtop.events.hook_error import HookPart
 from tfmemtop.events.keep import Latest
 
@@ -84,7 +85,8 @@ class Notice(Event, tag="notice", frozen=True):
     """Something the user should know about the watching itself. Without a ``kind`` it takes back the one before.
 
     ``key`` names what it is about: a newer notice replaces an older one of the same key. ``about`` is a number that
-    belongs to the kind, ``count`` how many, ``detail`` text from outside, such as an error's.
+    belongs to the kind, ``count`` how many, ``detail`` text from outside, such as an error's, and ``damage`` why
+    something could not be read.
     """
 
     keep = Latest("key", most=64)
@@ -99,3 +101,4 @@ class Notice(Event, tag="notice", frozen=True):
     remedy: Text = ""  # only with the kind ``TEXT``
     part: HookPart | None = None  # of these two, ``of`` belongs to the kind ``NO_WINDOW`` too
     of: Name = ""
+    damage: Damage | None = None

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Sequence
 
-from tfmemtop.events import Closed, Holders, Opened, Windowless
+from tfmemtop.events import Closed, Damage, Holders, Opened, Windowless
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Part
 from tfmemtop.state.no_holders import Lacking, NoHolders
 from tfmemtop.state.owners import Guess
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import counted, spoken
+from tfmemtop.words.damage import damage_text
 from tfmemtop.words.places import named_spot
 from tfmemtop.words.probe import probe_remedy, probe_text
 
@@ -136,9 +137,16 @@ _WINDOWLESS = {
 
 def windowless_text(told: Holders | None) -> str:
     """Why there is no window, or what is wrong with its file; empty where nothing is known."""
-    if told is None or told.windowless is None:
-        return (told.missing or "") if told else ""
-    return why_windowless(told.windowless)
+    if told is None:
+        return ""
+    if told.damage is not None:
+        return unread_text(told.damage, told.detail)
+    return (told.missing or "") if told.windowless is None else why_windowless(told.windowless)
+
+
+def unread_text(damage: Damage, detail: str) -> str:
+    """What is wrong with a window's file."""
+    return f"the file of the window cannot be read: {damage_text(damage, detail)}"
 
 
 def why_windowless(why: Windowless) -> str:

@@ -3,6 +3,7 @@
 from tfmemtop.events import Mapless, MemoryMap
 from tfmemtop.state.pool_views import Missing, NoMap
 from tfmemtop.units import format_count
+from tfmemtop.words.damage import damage_text
 from tfmemtop.words.probe import probe_remedy, probe_text
 
 _LIBRARY = "the probe, which reads pools from inside,"
@@ -49,9 +50,10 @@ def refusal_text(event: MemoryMap) -> str:
     if event.mapless is not None:
         most = format_count(event.count or 0)
         return _MAPLESS[event.mapless].format(count=most, detail=event.detail)
-    if event.missing and event.of_copy:
-        return f"this pool was read without the probe, and no map could be made of it: {event.missing}"
-    return event.missing or ""
+    why = damage_text(event.damage, event.detail) if event.damage is not None else event.missing or ""
+    if why and event.of_copy:
+        return f"this pool was read without the probe, and no map could be made of it: {why}"
+    return why
 
 
 def remedy_text(why: NoMap) -> str:

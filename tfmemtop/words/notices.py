@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from tfmemtop.events import Notice, NoticeKind, Windowless
-from tfmemtop.words.holders import why_windowless
+from tfmemtop.events import Damage, Notice, NoticeKind, Windowless
+from tfmemtop.words.damage import damage_text
+from tfmemtop.words.holders import unread_text, why_windowless
 from tfmemtop.words.hook_parts import doing
 
 K = NoticeKind
@@ -30,10 +31,15 @@ def say(notice: Notice) -> Said:
         detail = f"{doing(notice.part, notice.of)}: {detail}"
     if notice.kind is K.NO_WINDOW and notice.of in _WINDOWLESS:
         detail = why_windowless(_WINDOWLESS[notice.of])
+    if notice.kind is K.NO_WINDOW and notice.of in _DAMAGE:
+        detail = unread_text(_DAMAGE[notice.of], detail)
+    if notice.damage is not None:
+        detail = f"{detail}: {damage_text(notice.damage)}"
     return say_kind(notice.kind, detail, notice.about, notice.count)
 
 
 _WINDOWLESS = {why.value: why for why in Windowless}
+_DAMAGE = {damage.value: damage for damage in Damage}
 
 
 def say_kind(kind: NoticeKind | None, detail: str = "", about: int | None = None, count: int | None = None) -> Said:

@@ -1,6 +1,7 @@
 """What is said of a process that is read from outside: how far that is, what stands in the way, what is not known."""
 
-from tfmemtop.events import Outside, OutsideState
+from tfmemtop.events import Damage, Outside, OutsideState
+from tfmemtop.words.damage import damage_text
 from tfmemtop.words.notices import Said
 
 S = OutsideState
@@ -98,16 +99,20 @@ _SAID: dict[OutsideState, tuple[str, str]] = {
 
 def say_state(event: Outside) -> Said:
     """How far the reading is, or what stands in its way, and what helps: two texts without a full stop."""
-    return say_outside(event.state, event.detail, event.pid, event.tensorflow)
+    return say_outside(event.state, event.detail, event.pid, event.tensorflow, event.damage)
 
 
-def say_outside(state: OutsideState, detail: str, pid: int, tensorflow: str | None) -> Said:
+def say_outside(
+    state: OutsideState, detail: str, pid: int, tensorflow: str | None, damage: Damage | None = None
+) -> Said:
     """The same by its parts."""
     if state is S.NO_TENSORFLOW and detail:
         return Said(f"TensorFlow is not in it, but in its child {detail}", f"tfmemtop attach {detail}")
     if state is S.GONE and detail:
         first = detail.partition(",")[0]
         return Said(f"it has ended; what it started goes on: process {detail}", f"tfmemtop attach {first}")
+    if damage is not None:
+        detail = damage_text(damage, detail)
     text, remedy = _SAID[state]
     version = tensorflow or ""
     return Said(text.format(detail=detail, pid=pid, version=version), remedy.format(pid=pid))

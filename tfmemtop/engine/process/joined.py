@@ -5,6 +5,7 @@ code is read while it is a zombie. If its parent reads it first, the exit code i
 """
 
 import asyncio
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +32,7 @@ class Joined:
         self._loop = asyncio.get_running_loop()
         stat = read_stat(pid)
         if stat is None:
-            raise ProcessLookupError(None, "no such process", str(pid))
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), str(pid))
         self._started = stat.started
         try:
             self._descriptor = os.pidfd_open(pid)

@@ -4,6 +4,9 @@ import os
 import stat
 from pathlib import Path
 
+from tfmemtop.engine.sources.damaged import Damaged
+from tfmemtop.events import Damage
+
 _CAREFULLY = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -12,14 +15,14 @@ def read_beginning(folder: Path, name: str, size: int) -> bytes:
 
     Raises:
         OSError: the file is not there.
-        ValueError: it is no file of this folder, or it is shorter.
+        Damaged: it is no file of this folder, or it is shorter.
     """
     if "/" in name:
-        raise ValueError("its name is none")
+        raise Damaged(Damage.NOT_A_FILE)
     with os.fdopen(os.open(folder / name, os.O_RDONLY | _CAREFULLY), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("it is no file")
+            raise Damaged(Damage.NOT_A_FILE)
         data = file.read(size)
     if len(data) < size:
-        raise ValueError("it is cut short")
+        raise Damaged(Damage.CUT_SHORT)
     return data

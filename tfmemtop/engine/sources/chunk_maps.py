@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tfmemtop.engine.sources.careful import read_beginning
+from tfmemtop.engine.sources.damaged import Damaged, damage_of
 from tfmemtop.engine.sources.dump_format import Piece, condense
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Chunks, Event, HookEnd, MemoryMap, PutDown
+from tfmemtop.events import Chunks, Damage, Event, HookEnd, MemoryMap, PutDown
 
 SUFFIX = ".chunks"
 
@@ -78,7 +79,7 @@ class ChunkMaps:
                 self._publish(chunks, await loop.run_in_executor(self._thread, _maps, self._folder, chunks, now))
             self._clear()
 
-    def _publish(self, chunks: Chunks, found: list[MemoryMap] | str) -> None:
+    def _publish(self, chunks: Chunks, found: list[MemoryMap] | tuple[Damage, str]) -> None:
         key = _key(chunks)
         if isinstance(found, list):
             self._failures.pop(key, None)
@@ -88,7 +89,10 @@ class ChunkMaps:
         self._failures[key] = self._failures.get(key, 0) + 1
         if self._failures[key] == _FAILURES:
             now = self._stream.now()
-            self._stream.publish(MemoryMap(t=now, pid=chunks.pid, device=chunks.device, missing=found, of_copy=True))
+            damage, detail = found
+            self._stream.publish(
+                MemoryMap(t=now, pid=chunks.pid, device=chunks.device, damage=damage, detail=detail, of_copy=True)
+            )
 
     def _forget(self, event: Event) -> None:
         if isinstance(event, HookEnd):
@@ -105,7 +109,7 @@ def _key(chunks: Chunks) -> _Key:
     return chunks.pid, chunks.device, chunks.moment
 
 
-def _maps(folder: Path, chunks: Chunks, t: float) -> list[MemoryMap] | str:
+def _maps(folder: Path, chunks: Chunks, t: float) -> list[MemoryMap] | tuple[Damage, str]:
     """The maps wanted of what was put down, or why there are none."""
     try:
         pieces, starts = read_chunks(folder, chunks)
@@ -124,7 +128,7 @@ def _maps(folder: Path, chunks: Chunks, t: float) -> list[MemoryMap] | str:
             for region, pace_s in chunks.wanted[:_WANTED]
         ]
     except (OSError, ValueError) as error:
-        return str(error)
+        return damage_of(error)
 
 
 def read_chunks(folder: Path, chunks: Chunks) -> tuple[list[Piece], list[int]]:
@@ -132,13 +136,13 @@ def read_chunks(folder: Path, chunks: Chunks) -> tuple[list[Piece], list[int]]:
 
     Raises:
         OSError: the file is not there.
-        ValueError: it is not whole, or not of one moment.
+        Damaged: it is not whole, or not of one moment.
     """
     count_of_regions, region_size, region_address, region_bytes = chunks.regions
     count, size, address, length = chunks.chunks
     requested, id_, bin_ = chunks.chunk
     if not (0 <= count_of_regions <= _REGIONS and 0 <= count <= _CHUNKS):
-        raise ValueError("there is too much of it")
+        raise Damaged(Damage.TOO_MANY)
     of_regions = _form(region_size, [(region_address, "Q"), (region_bytes, "Q")])
     of_chunks = _form(size, [(length, "Q"), (requested, "Q"), (id_, "q"), (address, "Q"), (bin_, "i")])
     regions_size, chunks_size = count_of_regions * region_size, count * size
@@ -164,13 +168,13 @@ def _check(pieces: list[Piece], regions: list[tuple[int, int]], chunks: Chunks) 
         if expected == end or end < 0:
             expected, end = next(region, (-1, -1))
         if piece.address != expected or piece.size <= 0:
-            raise ValueError("its chunks do not follow one another")
+            raise Damaged(Damage.GAPS)
         expected += piece.size
         in_use += piece.size if piece.in_use else 0
     if expected != max(end, 0) or next(region, None) is not None:
-        raise ValueError("its chunks do not fill its regions")
+        raise Damaged(Damage.GAPS)
     if in_use != chunks.in_use or sum(size for _, size in regions) != chunks.pool:
-        raise ValueError("its chunks do not add up to what is in use")
+        raise Damaged(Damage.IN_USE)
 
 
 def _form(size: int, places: list[tuple[int, str]]) -> struct.Struct:
@@ -178,9 +182,9 @@ def _form(size: int, places: list[tuple[int, str]]) -> struct.Struct:
     form, at = "<", 0
     for place, figure in places:
         if place < at:
-            raise ValueError("its layout is none")
+            raise Damaged(Damage.OTHER_FORM)
         form += f"{place - at}x{figure}"
         at = place + struct.calcsize("<" + figure)
     if not at <= size <= _LARGEST:
-        raise ValueError("its layout is none")
+        raise Damaged(Damage.OTHER_FORM)
     return struct.Struct(f"{form}{size - at}x")

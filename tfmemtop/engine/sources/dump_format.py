@@ -9,7 +9,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple
 
-from tfmemtop.events import Bin, Chunk, MemoryMap, Region
+from tfmemtop.engine.sources.damaged import Damaged
+from tfmemtop.events import Bin, Chunk, Damage, MemoryMap, Region
 
 CELLS = 2048
 REGIONS = 512
@@ -33,7 +34,7 @@ def read_dump(data: bytes) -> tuple[str, list[Piece]]:
     """The allocator's name and its chunks, in the order of their addresses.
 
     Raises:
-        ValueError: *data* is no whole dump.
+        Damaged: *data* is no whole dump.
     """
     name = ""
     pieces = []
@@ -44,7 +45,7 @@ def read_dump(data: bytes) -> tuple[str, list[Piece]]:
             parts = {number: part for number, part in _fields(value) if isinstance(part, int)}
             pieces.append(Piece(parts.get(1, 0), parts.get(2, 0), parts.get(3, 0), bool(parts.get(8, 0))))
     if not name or not pieces or any(piece.size <= 0 for piece in pieces):
-        raise ValueError("no whole memory dump")
+        raise Damaged(Damage.CUT_SHORT)
     return name, pieces
 
 
@@ -124,9 +125,9 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif kind in (_FIXED32, _FIXED64):
             length = 4 if kind == _FIXED32 else 8
         else:
-            raise ValueError(f"a field of kind {kind}")
+            raise Damaged(Damage.OTHER_FORM)
         if at + length > len(data):
-            raise ValueError("cut short")
+            raise Damaged(Damage.CUT_SHORT)
         yield key >> 3, data[at : at + length]
         at += length
 
@@ -140,7 +141,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise ValueError("cut short")
+    raise Damaged(Damage.CUT_SHORT)
 
 
 def _regions(pieces: list[Piece], starts: frozenset[int]) -> list[list[Piece]]:

@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from tfmemtop.engine.sources import chunk_maps, window_file
+from tfmemtop.engine.sources.damaged import Damaged, damage_of
 from tfmemtop.engine.sources.dump_format import condense, read_dump
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, MemoryMap, NoticeKind
+from tfmemtop.events import Damage, Event, MemoryMap, NoticeKind
 
 PACE_S = 0.5
 
@@ -29,6 +31,14 @@ _OTHERS = {chunk_maps.SUFFIX, window_file.SUFFIX}
 
 _Starts = Mapping[tuple[int, str], Sequence[int]]
 """Addresses where regions start, by process and device."""
+
+
+class _Unread(NamedTuple):
+    """A dump that cannot be read: the file's name, and what is wrong with it."""
+
+    name: str
+    damage: Damage
+    detail: str
 
 
 class Dumps:
@@ -77,13 +87,18 @@ class Dumps:
             if self._names():
                 self._publish(await loop.run_in_executor(self._thread, self._look, dict(self._starts)))
 
-    def _publish(self, found: list[MemoryMap | str]) -> None:
+    def _publish(self, found: list[MemoryMap | _Unread]) -> None:
         for one in found:
             if isinstance(one, MemoryMap):
                 self._stream.publish(one)
                 self._hooks.send(one.pid, {"do": "where"})
             else:
-                self._stream.notice("dump", NoticeKind.DUMP_UNREAD, detail=one)
+                self._stream.notice(
+                    "dump",
+                    NoticeKind.DUMP_UNREAD,
+                    detail=f"{one.name}: {one.detail}" if one.detail else one.name,
+                    damage=None if one.detail else one.damage,
+                )
 
     def _names(self) -> list[str]:
         try:
@@ -92,9 +107,9 @@ class Dumps:
         except OSError:
             return []  # the session's folder has been cleared away
 
-    def _look(self, starts: _Starts) -> list[MemoryMap | str]:
+    def _look(self, starts: _Starts) -> list[MemoryMap | _Unread]:
         """The newest dump of each allocator, or why it cannot be read; older ones are deleted unread."""
-        found: list[MemoryMap | str] = []
+        found: list[MemoryMap | _Unread] = []
         with self._looking:
             names = self._names()
             newest = {name.rpartition(".")[0]: name for name in names}
@@ -107,7 +122,7 @@ class Dumps:
                         self._attempts[name] = self._attempts.get(name, 0) + 1
                         if self._attempts[name] < _ATTEMPTS:
                             continue  # still being written
-                        found.append(f"{name}: {error}")
+                        found.append(_Unread(name, *damage_of(error)))
                 self._attempts.pop(name, None)
                 with suppress(OSError):  # a folder, say
                     path.unlink(missing_ok=True)
@@ -118,9 +133,9 @@ class Dumps:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise ValueError("it is no file")
+                raise Damaged(Damage.NOT_A_FILE)
             if found.st_size > _BIGGEST:
-                raise ValueError("it is too large")
+                raise Damaged(Damage.TOO_LARGE)
             content = file.read()
         allocator, pieces = read_dump(content)
         pid, device = int(path.name.partition("_")[0]), _device(allocator)

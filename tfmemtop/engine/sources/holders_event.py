@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tfmemtop.engine.sources.pool_replay import Alike, Course
 from tfmemtop.engine.sources.tensorflow_numbers import dtype_name, region_name
-from tfmemtop.events import Closed, Holders, Holding, Window, Windowless
+from tfmemtop.events import Closed, Damage, Holders, Holding, Window, Windowless
 from tfmemtop.events.courses import FOREVER, Span, pack, pack_holdings, pack_names, pack_spans
 
 _HOLDINGS = 4096  # in one event
@@ -34,7 +34,7 @@ class _Lived:
         return self.begin <= event and (self.end == FOREVER or self.end > event)
 
 
-def missing(window: Window, device: str, why: str | None, windowless: Windowless | None = None) -> Holders:
+def missing(window: Window, device: str, why: Windowless | Damage, detail: str = "") -> Holders:
     """An event that says why there is nothing to tell of a window."""
     return Holders(
         t=0.0,
@@ -48,8 +48,9 @@ def missing(window: Window, device: str, why: str | None, windowless: Windowless
         function=window.function,
         cost_us=window.cost_us,
         pace_s=window.pace_s,
-        missing=why,
-        windowless=windowless,
+        windowless=why if isinstance(why, Windowless) else None,
+        damage=why if isinstance(why, Damage) else None,
+        detail=detail,
     )
 
 

@@ -33,7 +33,7 @@ class OwnThread(Executor):
             RuntimeError: it has been shut down.
         """
         if self._closed:
-            raise RuntimeError("the thread has been shut down")
+            raise RuntimeError("after shutdown")
         future: Future[T] = Future()
         self._jobs.put((future, lambda: fn(*args, **kwargs)))
         if self._thread is None:

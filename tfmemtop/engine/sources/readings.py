@@ -1,6 +1,7 @@
 """Once a second: the GPUs and the processes, read in threads, published in order."""
 
 import asyncio
+import errno
 import os
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -87,7 +88,7 @@ class Readings:
         """
         shown, stat = self._shown.get(pid), read_stat(pid)
         if shown is None or stat is None or stat.started != shown.started:
-            raise ProcessLookupError(None, "no such process")
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
         os.kill(pid, number)
 
     async def gpus(self) -> list[Device]:

@@ -8,11 +8,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 
+from tfmemtop.engine.sources.damaged import Damaged
 from tfmemtop.engine.sources.holders_event import holders_of, missing
 from tfmemtop.engine.sources.pool_replay import Alike, Course, Life, after_chunks, replay
 from tfmemtop.engine.sources.trace_event import trace_of
 from tfmemtop.engine.sources.window_file import AT_NS, POOL, Held, Record, WindowFile
-from tfmemtop.events import Holders, Opened, Trace, Window, Windowless
+from tfmemtop.events import Damage, Holders, Opened, Trace, Window, Windowless
 from tfmemtop.events.courses import FOREVER
 
 KNOWN = 65_536
@@ -60,7 +61,7 @@ def events_of(
     milliseconds.
     """
     if len(window.pools) < len(file.pools):
-        raise ValueError("a pool has no name")
+        raise Damaged(Damage.INCOMPLETE)
     records = _by_pool(file.records, breathe)
     chunks: dict[int, list[Held]] = defaultdict(list)
     for chunk in file.chunks:
@@ -110,9 +111,9 @@ def _by_pool(records: list[Record], breathe: Callable[[], None]) -> dict[int, li
     return found
 
 
-def nothing_of(window: Window, why: str | None = None, windowless: Windowless | None = None) -> list[Holders]:
+def nothing_of(window: Window, why: Windowless | Damage, detail: str = "") -> list[Holders]:
     """That a window's file cannot be read, or that there is no window, for each of its pools."""
-    return [missing(window, device, why, windowless) for device in window.pools]
+    return [missing(window, device, why, detail) for device in window.pools]
 
 
 class _Namer:

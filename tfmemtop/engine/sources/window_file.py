@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from tfmemtop.engine.sources.careful import read_beginning
+from tfmemtop.engine.sources.damaged import Damaged
+from tfmemtop.events import Damage
 
 SUFFIX = ".window"
 
@@ -87,23 +89,23 @@ def read_window(folder: Path, name: str, size: int, breathe: Callable[[], None] 
 
     Raises:
         OSError: the file is not there.
-        ValueError: it is damaged, cut short, or larger than any window.
+        Damaged: it is damaged, cut short, or larger than any window.
     """
     if not _HEADER.size <= size <= LARGEST:
-        raise ValueError("its size is none")
+        raise Damaged(Damage.TOO_LARGE)
     data = read_beginning(folder, name, size)
     try:
         return _parsed(memoryview(data), breathe)
     except (struct.error, OverflowError):
-        raise ValueError("it is cut short") from None
+        raise Damaged(Damage.CUT_SHORT) from None
 
 
 def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
     magic, header, record, chunk, pools, realtime_ns, monotonic_ns = _HEADER.unpack_from(data)
     if magic != _MAGIC:
-        raise ValueError("it does not begin as a window")
+        raise Damaged(Damage.OTHER_FORM)
     if (header, record, chunk) != (_HEADER.size, _RECORD.size, _CHUNK.size):
-        raise ValueError("its layout is another one")
+        raise Damaged(Damage.OTHER_FORM)
     found = WindowFile(realtime_ns, monotonic_ns)
     named = 0  # the highest number of a string
     for kind, count, payload in _sections(data[header:]):
@@ -137,16 +139,16 @@ def _sections(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
         kind, count, size = _SECTION.unpack_from(data, at)
         at += _SECTION.size
         if size > len(data) - at or size % 8:
-            raise ValueError("a section is longer than the file")
+            raise Damaged(Damage.CUT_SHORT)
         yield kind, count, data[at : at + size]
         at += size
 
 
 def _each(form: struct.Struct, payload: memoryview, count: int, most: int) -> Iterator[tuple[int, ...]]:
     if count > most:
-        raise ValueError("there is too much of it")
+        raise Damaged(Damage.TOO_LARGE)
     if not count * form.size <= len(payload) < count * form.size + 8:
-        raise ValueError("a section is not as long as it says")
+        raise Damaged(Damage.CUT_SHORT)
     return form.iter_unpack(payload[: count * form.size])
 
 
@@ -160,13 +162,13 @@ def _parts(form: struct.Struct, payload: memoryview, count: int, most: int) -> I
 
 def _add_strings(strings: list[str], payload: memoryview, count: int) -> None:
     if len(strings) + count > _STRINGS:
-        raise ValueError("there is too much of it")
+        raise Damaged(Damage.TOO_LARGE)
     at = 0
     for _ in range(count):
         length = int.from_bytes(payload[at : at + 4], "little")
         at += 4 + length
         if at > len(payload):
-            raise ValueError("a string is longer than its section")
+            raise Damaged(Damage.CUT_SHORT)
         strings.append(bytes(payload[at - length : at][:_TEXT]).decode(errors="replace"))
 
 
@@ -174,23 +176,23 @@ def _check(records: list[tuple[int, ...]], pools: int) -> int:
     """The highest number of a string."""
     at_ns, address, requested, size, in_use, _, operation, shape, pool, *_ = zip(*records, strict=True)
     if max(address) >= 2 * _MOST or max(requested) >= _MOST or min(requested) < 0 or max(pool) >= pools:
-        raise ValueError("a record is out of bounds")
+        raise Damaged(Damage.OUT_OF_BOUNDS)
     if max(in_use) >= _MOST or min(in_use) < 0 or not -_MOST < min(size) <= max(size) < _MOST or 0 in size:
-        raise ValueError("a record is out of bounds")
+        raise Damaged(Damage.OUT_OF_BOUNDS)
     if min(at_ns) < 0:
-        raise ValueError("a record is of no time")
+        raise Damaged(Damage.OUT_OF_BOUNDS)
     return int(max(*operation, *shape))
 
 
 def _check_whole(found: WindowFile, pools: int, named: int) -> None:
     if len(found.pools) != pools or not pools:
-        raise ValueError("its pools are missing")
+        raise Damaged(Damage.INCOMPLETE)
     if any(not (0 <= start.in_use < _MOST and 0 <= start.pool < _MOST) for start in found.pools):
-        raise ValueError("a pool is out of bounds")
+        raise Damaged(Damage.OUT_OF_BOUNDS)
     for chunk in found.chunks:
         if not (chunk.address < 2 * _MOST and 0 < chunk.size < _MOST and 0 <= chunk.requested <= chunk.size):
-            raise ValueError("a chunk is out of bounds")
+            raise Damaged(Damage.OUT_OF_BOUNDS)
         if chunk.pool >= pools:
-            raise ValueError("a chunk is of no pool")
+            raise Damaged(Damage.INCOMPLETE)
     if named >= len(found.strings):
-        raise ValueError("a name is not there")
+        raise Damaged(Damage.INCOMPLETE)

@@ -17,10 +17,23 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from tfmemtop.engine.sources.damaged import damage_of
 from tfmemtop.engine.sources.window_events import Known, events_of, nothing_of
 from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Closed, Event, Holders, HookEnd, HookError, HookTrouble, PutDown, Trace, Window, Windowless
+from tfmemtop.events import (
+    Closed,
+    Damage,
+    Event,
+    Holders,
+    HookEnd,
+    HookError,
+    HookTrouble,
+    PutDown,
+    Trace,
+    Window,
+    Windowless,
+)
 from tfmemtop.events.courses import FOREVER, unpack_holdings, unpack_names, unpack_spans
 
 LINES_ASKED = 64
@@ -43,7 +56,7 @@ class _Made(NamedTuple):
 
     events: Sequence[Holders | Trace]
     operations: Sequence[str] = ()
-    missing: str | None = None  # why there are none
+    unread: tuple[Damage, str] | None = None  # why there are none
 
 
 class Windows:
@@ -96,7 +109,7 @@ class Windows:
     def _read(self, window: Window) -> None:
         if len(self._working) >= _WAITING:
             self._delete(window)
-            self._publish_missing(window, "too many")
+            self._publish_nothing(window, Damage.SUPERSEDED)
             return
         self._work(window, self._thread.submit(self._made, window))
 
@@ -120,24 +133,18 @@ class Windows:
         if error is None:
             self._publish(window, future.result())
         else:
-            self._publish_missing(window, f"{type(error).__name__}: {error}")
+            self._publish_nothing(window, *damage_of(error))
 
-    def _publish_nothing(self, window: Window, why: Windowless) -> None:
-        for event in nothing_of(window, windowless=why):
+    def _publish_nothing(self, window: Window, why: Windowless | Damage, detail: str = "") -> None:
+        for event in nothing_of(window, why, detail):
             self._stream.publish(msgspec.structs.replace(event, t=self._stream.now()))
         if not window.pools:
-            kind = HookTrouble.NO_WINDOW
-            self._stream.publish(HookError(t=self._stream.now(), pid=window.pid, text="", kind=kind, of=why.value))
-
-    def _publish_missing(self, window: Window, why: str) -> None:
-        for event in nothing_of(window, why):
-            self._stream.publish(msgspec.structs.replace(event, t=self._stream.now()))
-        if not window.pools:
-            self._stream.publish(HookError(t=self._stream.now(), pid=window.pid, text=f"window {window.window}: {why}"))
+            now, kind = self._stream.now(), HookTrouble.NO_WINDOW
+            self._stream.publish(HookError(t=now, pid=window.pid, text=detail, kind=kind, of=why.value))
 
     def _publish(self, window: Window, made: _Made) -> None:
-        if made.missing is not None:
-            self._publish_missing(window, made.missing)
+        if made.unread is not None:
+            self._publish_nothing(window, *made.unread)
             return
         for event in made.events:
             self._stream.publish(msgspec.structs.replace(event, t=self._stream.now()))
@@ -185,8 +192,7 @@ class Windows:
             events = [*events_of(window, file, known, self._stream.since_start, self._breath)]
             return _Made(events, _largest_operations(events, self._breath))
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            return _Made((), missing=why)
+            return _Made((), unread=damage_of(error))
         finally:
             gc.enable()
             self._delete(window)

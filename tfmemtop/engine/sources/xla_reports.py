@@ -5,6 +5,7 @@ the text of the module that it is about. All others are deleted at once. What li
 """
 
 import asyncio
+import errno
 import os
 import shutil
 import stat
@@ -295,7 +296,7 @@ def _lines(path: Path, until: float) -> Iterator[str]:
     # Not to wait for a writer, should something else than a file lie there.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError("it is no file")
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         number = 0
         while line := file.readline(_LINE):
             number += 1

@@ -1,6 +1,7 @@
 """Serves the stream to any number of readers. A slow reader does not hold up the engine."""
 
 import asyncio
+import errno
 import os
 import socket
 from collections import deque
@@ -80,7 +81,7 @@ class Reader:
                 self.idle.set()
                 await self._more.wait()
             if self._waiting > _QUEUE_WHOLE:
-                raise ConnectionError("the reader does not read")
+                raise ConnectionError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
             lines = []
             size = 0
             while self._queue and size < _WRITE:

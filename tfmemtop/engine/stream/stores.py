@@ -96,7 +96,7 @@ def _slot(keep: Keep, ours: Ours) -> Slot:
             return _Series(keep.highest, ours)
         case Tail():
             return _Text(keep.characters)
-    raise TypeError(f"the backlog does not know {type(keep).__name__}")
+    raise TypeError(type(keep).__name__)
 
 
 class _Empty:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from tfmemtop.engine.stream.backlog import Backlog
-from tfmemtop.events import Event, Level, Notice, NoticeKind, encode
+from tfmemtop.events import Damage, Event, Level, Notice, NoticeKind, encode
 
 
 class Line(NamedTuple):
@@ -72,10 +72,13 @@ class Stream:
         *,
         about: int | None = None,
         count: int | None = None,
+        damage: Damage | None = None,
     ) -> None:
         """Publish a :class:`Notice` unless the last one of *key* said the same."""
         detail = detail[:_DETAIL]
-        notice = Notice(t=self.now(), key=key, level=level, kind=kind, detail=detail, about=about, count=count)
+        notice = Notice(
+            t=self.now(), key=key, level=level, kind=kind, detail=detail, about=about, count=count, damage=damage
+        )
         last = self._notices.get(key)
         if last is None or last.kind is None:
             news = kind is not None

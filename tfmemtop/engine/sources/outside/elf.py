@@ -6,7 +6,9 @@ Read from memory and not from the file, which may be in another container, or ma
 from struct import Struct
 from typing import NamedTuple
 
+from tfmemtop.engine.sources.damaged import Damaged
 from tfmemtop.engine.sources.outside.remote import RemoteMemory
+from tfmemtop.events import Damage
 
 _HEAD = Struct("<4sBB10xHHIQQQIHHH")
 _SEGMENT = Struct("<IIQQQQQQ")
@@ -18,8 +20,8 @@ _BUILD_ID = 3
 _MOST_SEGMENTS, _MOST_ENTRIES, _LONGEST_CHAIN = 64, 512, 4096
 
 
-class NotReadable(ValueError):
-    """What lies there is no 64-bit little-endian library as the linker makes them; the text says why."""
+class NotReadable(Damaged):
+    """What lies there is no 64-bit little-endian library as the linker makes them."""
 
 
 class Zeros(NamedTuple):
@@ -42,13 +44,13 @@ class Library:
         self._base = base
         head = memory.values(base, _HEAD)
         if head is None or head[0] != b"\x7fELF" or head[1:3] != (2, 1):
-            raise NotReadable("it is not a 64-bit little-endian library")
+            raise NotReadable(Damage.NOT_A_LIBRARY)
         places, size, count = head[7], head[11], head[12]
         if size != _SEGMENT.size or not 0 < count <= _MOST_SEGMENTS:
-            raise NotReadable("its list of segments cannot be")
+            raise NotReadable(Damage.NO_SEGMENTS)
         table = memory.block(base + places, size * count)
         if table is None:
-            raise NotReadable("its list of segments is not in memory")
+            raise NotReadable(Damage.NO_SEGMENTS)
         segments = list(_SEGMENT.iter_unpack(table))
         linked_for = min((segment[3] for segment in segments if segment[0] == _LOAD), default=0)
         self._base = base = base - (linked_for & ~0xFFF)
@@ -69,7 +71,7 @@ class Library:
         memory, table = self._memory, self._dynamic[_GNU_HASH]
         head = memory.values(table, _HASH)
         if head is None or not head[0]:
-            raise NotReadable("its table of symbols is not in memory")
+            raise NotReadable(Damage.NO_SYMBOLS)
         buckets, first, filters, _ = head
         wanted = _hash(name)
         at = table + _HASH.size + 8 * filters
@@ -81,17 +83,17 @@ class Library:
         for number in range(index, index + _LONGEST_CHAIN):
             mark = memory.values(chains + 4 * number, _WORD)
             if mark is None:
-                raise NotReadable("its table of symbols ends early")
+                raise NotReadable(Damage.NO_SYMBOLS)
             if mark[0] | 1 == wanted | 1 and (address := self._named(number, name)) is not None:
                 return address
             if mark[0] & 1:
                 return None
-        raise NotReadable("its table of symbols has no end")
+        raise NotReadable(Damage.NO_SYMBOLS)
 
     def _named(self, number: int, name: bytes) -> int | None:
         symbol = self._memory.values(self._dynamic[_SYMBOLS] + number * _SYMBOL.size, _SYMBOL)
         if symbol is None:
-            raise NotReadable("its symbols are not in memory")
+            raise NotReadable(Damage.NO_SYMBOLS)
         text, _, _, section, value, _ = symbol
         if not section or self._memory.text(self._dynamic[_STRINGS] + text) != name:
             return None
@@ -105,8 +107,8 @@ class Library:
                 break
             # The C library has added where it loaded this, or (musl) left it as in the file.
             found[pair[0]] = pair[1] if pair[1] >= self._base else pair[1] + self._base
-        if missing := {_STRINGS, _SYMBOLS, _GNU_HASH} - found.keys():
-            raise NotReadable(f"it has no table of symbols ({len(missing)} parts are missing)")
+        if {_STRINGS, _SYMBOLS, _GNU_HASH} - found.keys():
+            raise NotReadable(Damage.NO_SYMBOLS)
         return found
 
     def _build_id(self, notes: list[tuple[int, int]]) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tfmemtop.agent.layouts import Figures, Layout
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
+from tfmemtop.engine.sources.damaged import damage_of
 from tfmemtop.engine.sources.outside.cards import cards_of
 from tfmemtop.engine.sources.outside.injection import Injection
 from tfmemtop.engine.sources.outside.layout import Copy, NotSound
@@ -190,8 +191,9 @@ class FromOutside:
             except Exception as error:
                 # An unforeseen error costs a second of readings, not the session. Each kind of error is told once.
                 complain()
-                text = f"{type(error).__name__}: {error}"
-                self._tell(look, (self._told or look.about)._replace(state=OutsideState.NOT_FOUND, detail=text))
+                damage, detail = damage_of(error)
+                about = (self._told or look.about)._replace(state=OutsideState.NOT_FOUND, detail=detail, damage=damage)
+                self._tell(look, about)
                 await asyncio.sleep(REFRESH_S)
 
     async def _follow(self, look: Look) -> None:
@@ -285,8 +287,10 @@ class FromOutside:
             try:
                 copy = await loop.run_in_executor(self._thread, self._put_down, look, device)
             except (NotSound, OSError) as error:
-                now = self._stream.now()
-                self._stream.publish(MemoryMap(t=now, pid=look.pid, device=device, missing=str(error), of_copy=True))
+                now, (damage, detail) = self._stream.now(), damage_of(error)
+                self._stream.publish(
+                    MemoryMap(t=now, pid=look.pid, device=device, damage=damage, detail=detail, of_copy=True)
+                )
                 self._map_at[device] = loop.time() + _MOST_S
                 continue
             took = time.perf_counter() - began

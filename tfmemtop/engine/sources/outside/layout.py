@@ -5,7 +5,9 @@ from struct import Struct
 from typing import NamedTuple
 
 from tfmemtop.agent.layouts import Figures, Layout, figures_in, form_of
+from tfmemtop.engine.sources.damaged import Damaged
 from tfmemtop.engine.sources.outside.remote import RemoteMemory
+from tfmemtop.events import Damage
 
 MOST_CHUNKS, MOST_REGIONS = 200_000, 10_000
 _SOME_REGIONS = 64
@@ -14,8 +16,8 @@ _LONGEST_NAME = 63
 _POINTER, _STRING, _VECTOR = Struct("<Q"), Struct("<QQ"), Struct("<QQQ")
 
 
-class NotSound(Exception):
-    """What was read cannot be an allocator's figures; the text says why."""
+class NotSound(Damaged):
+    """What was read cannot be an allocator's figures."""
 
 
 class Copy(NamedTuple):
@@ -41,12 +43,12 @@ class Pool:
         self._form = form_of(layout)
         first = memory.values(address, _POINTER)
         if first is None:
-            raise NotSound("nothing is there")
+            raise NotSound(Damage.UNMAPPED)
         self._functions = first[0]
         self._last: Figures | None = None
         self.name = self._read_name()
         if not any(self._adds_up() for _ in range(_TRIES)):
-            raise NotSound("its regions do not add up to the pool")
+            raise NotSound(Damage.REGIONS)
 
     def read(self) -> Figures:
         """Its figures, of one moment: read until they are the same twice.
@@ -61,19 +63,19 @@ class Pool:
         for _ in range(_TRIES):
             before, found = found, memory.block(self.address, size)
             if found is None or before is None:
-                raise NotSound("its memory is no longer there")
+                raise NotSound(Damage.UNMAPPED)
             if found[layout.stats :] == before[layout.stats :]:
                 break
         else:
-            raise NotSound("its figures do not keep still")
+            raise NotSound(Damage.UNSTEADY)
         if _POINTER.unpack_from(found)[0] != self._functions:
-            raise NotSound("another object is at its place")
+            raise NotSound(Damage.REPLACED)
         figures = figures_in(found[layout.stats :], self._form)
         limit = _POINTER.unpack_from(found, layout.limit)[0]
         _check(figures, limit)
         last = self._last
         if last is not None and (figures.allocations < last.allocations or figures.limit != last.limit):
-            raise NotSound("its figures are not of the allocator that was read before")
+            raise NotSound(Damage.CONTRADICTS)
         self._last = figures
         return figures
 
@@ -90,9 +92,9 @@ class Pool:
             (regions, end, _), (chunks, end_of_chunks, _) = before[0], before[1]
             first, second = end - regions, end_of_chunks - chunks
             if first < 0 or second < 0 or first % layout.region_size or second % layout.chunk_size:
-                raise NotSound("its lists cannot be")
+                raise NotSound(Damage.LISTS)
             if first > MOST_REGIONS * layout.region_size or second > MOST_CHUNKS * layout.chunk_size:
-                raise NotSound("it has too many chunks for a map")
+                raise NotSound(Damage.TOO_MANY)
             once = memory.block(regions, first), memory.block(chunks, second)
             again = memory.block(regions, first), memory.block(chunks, second)
             after = self._vectors()
@@ -115,7 +117,7 @@ class Pool:
         layout = self._layout
         found = self._memory.block(self.address + layout.regions, layout.stats + layout.stats_size - layout.regions)
         if found is None:
-            raise NotSound("its memory is no longer there")
+            raise NotSound(Damage.UNMAPPED)
         regions = _VECTOR.unpack_from(found)
         chunks = _VECTOR.unpack_from(found, layout.chunks - layout.regions)
         return regions, chunks, found[layout.stats - layout.regions :]
@@ -123,10 +125,10 @@ class Pool:
     def _read_name(self) -> str:
         text = self._memory.values(self.address + self._layout.name, _STRING)
         if text is None or not 0 < text[1] <= _LONGEST_NAME:
-            raise NotSound("it has no name")
+            raise NotSound(Damage.NO_NAME)
         name = (self._memory.block(*text) or b"").decode("ascii", "replace")
         if not (name and name.isascii() and name.isprintable()):
-            raise NotSound("its name is none")
+            raise NotSound(Damage.NO_NAME)
         return name
 
     def _adds_up(self) -> bool:
@@ -153,4 +155,4 @@ def _check(figures: Figures, limit: int) -> None:
     rising += [size for size in (figures.pool, figures.peak_pool, figures.limit) if size is not None]
     sound = rising == sorted(rising) and figures.allocations >= 0 and figures.limit in (None, limit)
     if not sound or (figures.in_use and not figures.allocations):
-        raise NotSound(f"its figures cannot be: {figures}")
+        raise NotSound(Damage.FIGURES, str(figures))

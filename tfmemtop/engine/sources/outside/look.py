@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfmemtop.agent.layouts import Figures, Layout, layout_of
+from tfmemtop.engine.sources.damaged import Damaged
 from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.outside import which
 from tfmemtop.engine.sources.outside.elf import Library, NotReadable
@@ -15,7 +16,7 @@ from tfmemtop.engine.sources.outside.layout import Copy, NotSound, Pool
 from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, mappings
 from tfmemtop.engine.sources.outside.rights import in_the_way, rights
 from tfmemtop.engine.sources.procfs import Stat, read_stat
-from tfmemtop.events import OutsideState
+from tfmemtop.events import Damage, OutsideState
 
 S = OutsideState
 
@@ -33,6 +34,7 @@ class About(NamedTuple):
     folder: str | None = None
     build: str | None = None
     python: str = ""
+    damage: Damage | None = None
 
 
 class Look:
@@ -77,8 +79,11 @@ class Look:
             self.about = self.about._replace(state=S.GONE, detail="")
         except NotReadable as error:
             self._forget()
-            self.about = self.about._replace(state=S.NOT_FOUND, detail=str(error))
+            self.about = self._damaged(S.NOT_FOUND, error)
         return self.about
+
+    def _damaged(self, state: S, error: Damaged) -> About:
+        return self.about._replace(state=state, detail=error.detail, damage=error.damage)
 
     def read(self) -> dict[str, tuple[str, Figures]]:
         """The name and the figures of each pool, by device; those that are not sound this time are left out."""
@@ -91,7 +96,7 @@ class Look:
                 self._strange += 1
                 if self._strange >= _STRANGE_MOST:
                     del self._pools[device]  # it is looked for anew
-                    self.about = self.about._replace(state=S.NOT_SOUND, detail=str(error))
+                    self.about = self._damaged(S.NOT_SOUND, error)
             except (Gone, PermissionError):
                 self._forget()
         return found
@@ -203,7 +208,7 @@ class Look:
             pool.read()
         except NotSound as error:
             if device is not None and device not in self._pools:
-                self.about = self.about._replace(state=S.NOT_SOUND, detail=str(error))
+                self.about = self._damaged(S.NOT_SOUND, error)
             return
         named = device or _device_called(pool.name)
         if named is not None:

@@ -23,6 +23,7 @@ def outside_event(pid: int, about: About, t: float) -> Outside:
         tensorflow=about.tensorflow,
         tensorflow_path=_text(about.folder) if about.folder else None,
         build=about.build,
+        damage=about.damage,
     )
 
 
