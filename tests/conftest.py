@@ -5,13 +5,19 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
 
+from tests import kinds
 from tests.building import start
+from tests.kinds import pytest_runtest_call, pytest_runtest_setup
 from tfmemtop.words import failure
+
+__all__ = ["pytest_runtest_call", "pytest_runtest_setup"]
 
 # The same examples each time, and no failure because the machine was busy. ``--hypothesis-profile=default`` searches.
 settings.register_profile("steady", deadline=None, derandomize=True)
@@ -49,6 +55,7 @@ def built_meanwhile(request: pytest.FixtureRequest, cache: Path) -> Iterator[Non
     building = None
     if wanted and os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
         building = start(cache, "probe", "replay")
+    kinds.forget()
     yield
     if building is not None:
         building.wait()
@@ -66,18 +73,13 @@ def cache(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
         yield folder
 
 
-_IN_TENSORFLOWS_PROCESS = ("tests/agent/", "tests/probe/", "tests/corpus/")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "fails_on_purpose: a part fails in this test, to see that the others live on")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts TensorFlow; leave out what needs a GPU unless ``-m`` names it, whatever else ``-m`` names."""
-    for item in items:
-        if item.nodeid.startswith(_IN_TENSORFLOWS_PROCESS):
-            item.add_marker(pytest.mark.tensorflow)
+    """Mark what each costs; leave out what needs a GPU unless ``-m`` names it, whatever else ``-m`` names."""
+    kinds.mark(items)
     if "gpu" not in config.option.markexpr:
         for_gpus = [item for item in items if item.path.parent.name == "gpu"]
         config.hook.pytest_deselected(items=for_gpus)
@@ -87,6 +89,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     # Thousands of tests and their modules stay to the end. No search for garbage needs to go through them again.
     gc.freeze()
+    kinds.watch()
+
+
+@lru_cache(maxsize=1)
+def _describing(_modules: int) -> list[ModuleType]:
+    """The modules that describe failures, of so many that are loaded."""
+    ours = [module for name, module in list(sys.modules.items()) if name.startswith("tfmemtop.")]
+    found = [module for module in ours if getattr(module, "describe", None) is failure.describe]
+    return [module for module in found if module is not failure]
 
 
 @pytest.fixture(autouse=True)
@@ -98,10 +109,8 @@ def nothing_fails_quietly(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
         failed.append(failure.describe(error))
         return failed[-1]
 
-    ours = [module for name, module in list(sys.modules.items()) if name.startswith("tfmemtop.")]
-    for module in ours:
-        if module is not failure and getattr(module, "describe", None) is failure.describe:
-            monkeypatch.setattr(module, "describe", noted)
+    for module in _describing(len(sys.modules)):
+        monkeypatch.setattr(module, "describe", noted)
     yield
     if request.node.get_closest_marker("fails_on_purpose") is None:
         assert not failed

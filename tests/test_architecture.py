@@ -66,6 +66,7 @@ assert printed.getvalue().strip().endswith("tfmemtop")
 """
 
 
+@pytest.mark.programs
 def test_its_examples_work(tmp_path: Path) -> None:
     examples = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert len(examples) == 6

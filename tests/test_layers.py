@@ -155,8 +155,9 @@ ALL = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path 
 
 
 @cache
-def parsed(module: str) -> ast.Module:
-    return ast.parse(ALL[module].read_text(), str(ALL[module]))
+def nodes(module: str) -> tuple[ast.AST, ...]:
+    """What *module* is made of."""
+    return tuple(ast.walk(ast.parse(ALL[module].read_text(), str(ALL[module]))))
 
 
 @cache
@@ -169,7 +170,7 @@ def imported(module: str) -> tuple[tuple[str, str], ...]:
 
 
 def _imported(module: str) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(parsed(module)):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -250,7 +251,7 @@ PRINTING = ("commands.saying", "engine.__main__", "probe.build", "probe.trial", 
 
 @pytest.mark.parametrize("module", ALL)
 def test_only_saying_prints(module: str) -> None:
-    for node in ast.walk(parsed(module)):
+    for node in nodes(module):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
             assert module in PRINTING, f"{module} must print through commands/saying.py"
 
@@ -259,6 +260,7 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
     assert [path.name for path in (PACKAGE / "inject").iterdir() if path.name != "__pycache__"] == ["sitecustomize.py"]
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("program", "forbidden"),
     [

@@ -66,6 +66,7 @@ def test_what_is_packed_is_a_tenth_as_large_and_its_users_alone(tmp_path: Path) 
     assert read(packed).duration() == read(REAL).duration()
 
 
+@pytest.mark.programs
 @pytest.mark.usefixtures("small_chunks")
 def test_anybody_can_read_it_as_the_manual_says(tmp_path: Path) -> None:
     path, cut = tmp_path / "run.jsonl.gz", tmp_path / "cut.jsonl.gz"
@@ -243,6 +244,7 @@ def test_what_is_repeated_holds_no_secrets_either(tmp_path: Path) -> None:
     assert b"s3cret" not in text
 
 
+@pytest.mark.programs
 def test_a_text_that_expands_without_end_takes_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "run.gz"
     bomb = gzip.compress(ev.encode(SESSION) + b"\n" + bytes(200 << 20))

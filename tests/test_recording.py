@@ -190,6 +190,7 @@ def test_a_recording_can_be_read_while_it_is_written(tmp_path: Path, name: str) 
     writer.close()
 
 
+@pytest.mark.programs
 @PLAIN_AND_PACKED
 def test_a_killed_writer_leaves_everything_it_flushed(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -366,6 +367,7 @@ def test_the_allocator_line_is_as_documented(tmp_path: Path) -> None:
     assert documented.items() <= json.loads(path.read_text().splitlines()[1]).items()
 
 
+@pytest.mark.programs
 def test_reading_a_large_recording_takes_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     write(path, [])

@@ -34,6 +34,8 @@ from tfmemtop.recording import read
 from tfmemtop.state.views import panels
 from tfmemtop.words.cluster import in_short
 
+pytestmark = pytest.mark.programs
+
 LOGIN = "ada:test"
 MOST_QUERIES = 3
 

@@ -25,6 +25,8 @@ from tfmemtop.ui.cluster_app import ClusterApp
 from tfmemtop.ui.draw.lines import Panel
 from tfmemtop.ui.screens.gpu_screen import GpuScreen
 
+pytestmark = pytest.mark.screens
+
 SIZES = ((80, 24), (160, 48))
 RATE = re.compile(r"([\d.]+ MiB)(?:/min| a minute)")
 
@@ -173,6 +175,7 @@ async def test_a_longer_history_that_was_not_answered_comes_once_it_is(monitored
         await until(app, lambda text: "reached" not in text and gpu.header.span_s == 6 * 3600)
 
 
+@pytest.mark.programs
 @pytest.mark.prometheus
 async def test_foreign_text_does_not_control_the_terminal(tmp_path: Path) -> None:
     """A label may hold anything that UTF-8 can."""

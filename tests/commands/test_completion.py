@@ -17,6 +17,8 @@ from tfmemtop.commands.parser import parse, parser_of
 from tfmemtop.commands.shells import bash, described, fish, zsh
 from tfmemtop.help import topics
 
+pytestmark = pytest.mark.programs
+
 COMMANDS = set(NAMES) - {DEFAULT, "once"}
 
 

@@ -153,6 +153,7 @@ def test_what_is_printed_is_ascii_and_never_fails(
     assert printed.isascii() and b"Traceback" not in printed and b"UnicodeEncodeError" not in printed, printed
 
 
+@pytest.mark.programs
 def test_bytes_that_are_no_text_at_all_are_printed_somehow(tmp_path: Path) -> None:
     done = subprocess.run(
         [PROGRAM, "replay", os.fsdecode(b"\xff\xfe.jsonl")],

@@ -28,12 +28,14 @@ def whole() -> RunReview:
     return review(session(LONG_S))
 
 
+@pytest.mark.long
 def test_an_outline_explains_what_the_whole_does(recording: Recording, whole: RunReview) -> None:
     outline = list(told(recording))
     assert len(outline) < len(list(recording.events())) / 4
     assert page(review(outline, None, spacing_s(recording)), "run") == page(whole, "run")
 
 
+@pytest.mark.long
 def test_an_outline_compares_as_the_whole_does(recording: Recording, whole: RunReview) -> None:
     short = fold(str(recording.path))
     complete, few = (figures(each.runs[-1], each.now) for each in (whole.state, short))

@@ -13,6 +13,8 @@ from tests.patience import PATIENCE_S
 from tfmemtop import __version__
 from tfmemtop.events import Session, decode_event
 
+pytestmark = pytest.mark.programs
+
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
 

@@ -12,6 +12,8 @@ from tfmemtop.cli import main
 from tfmemtop.events import Session
 from tfmemtop.recording import read
 
+pytestmark = pytest.mark.programs
+
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
 

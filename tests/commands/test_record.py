@@ -13,6 +13,8 @@ from tests.patience import PATIENCE_S
 from tfmemtop import events as ev
 from tfmemtop.recording import read
 
+pytestmark = pytest.mark.programs
+
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
 

@@ -83,6 +83,7 @@ def session(id: str, *command: str, engine: int | None = None) -> SessionInfo:
     )
 
 
+@pytest.mark.programs
 def test_attach_takes_the_newest_that_runs_or_the_one_that_is_meant(engine: int) -> None:
     one, two = session("abc12", "python", "train.py"), session("abd34", engine=engine)
     assert choose([one], None) is one
@@ -93,6 +94,7 @@ def test_attach_takes_the_newest_that_runs_or_the_one_that_is_meant(engine: int)
     assert choose([one, two], "abc") is one
 
 
+@pytest.mark.programs
 def test_attach_lists_the_sessions_when_it_cannot_choose(engine: int, capsys: pytest.CaptureFixture[str]) -> None:
     found = [session("abc12", "python", "my train.py", engine=engine), session("abd34", engine=engine)]
     with pytest.raises(Refusal, match="several sessions that begin with 'ab'; choose one: tfmemtop attach abc12"):

@@ -123,7 +123,7 @@ def test_a_process_that_the_kernel_keeps_in_the_driver_says_so(home: Path) -> No
     child = spoiled(home, KEPT_BY_THE_KERNEL)
     child.expect(DRAWN)
     child.send("q")
-    child.expect("the kernel ends this process only when")
+    child.expect("the kernel cannot end this process before it answers")
     with (home / "pipe").open("w"):
         assert ended(child)[0] == 0
     assert own_sessions() == []

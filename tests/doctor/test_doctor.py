@@ -59,6 +59,7 @@ def test_a_line_for_each_thing_and_nothing_of_the_users_is_run(tmp_path: Path) -
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.programs
 def test_what_is_missing_comes_with_its_remedy_and_ends_with_1(tmp_path: Path) -> None:
     done = doctor("--", sys.executable, "-I", "train.py")
     assert done.returncode == 1
@@ -78,6 +79,7 @@ def test_what_is_missing_comes_with_its_remedy_and_ends_with_1(tmp_path: Path) -
     assert found["compiler"] == ("missing", "there is no C++ compiler; install g++")
 
 
+@pytest.mark.programs
 def test_json_holds_the_same() -> None:
     done = doctor("--json", LC_ALL="C")
     told = json.loads(done.stdout)
@@ -137,6 +139,7 @@ def test_in_a_container_numbers_are_said_to_be_others(tmp_path: Path) -> None:
     assert check.state is State.UNKNOWN and say(check).remedy == "start the container with --pid=host"
 
 
+@pytest.mark.programs
 def test_what_leads_to_the_pools(tmp_path: Path) -> None:
     compiler = ok("compiler", Fact.COMPILER, version="g++ 12")
     none = missing("compiler", Fact.COMPILER_MISSING, install="apt-get install g++")

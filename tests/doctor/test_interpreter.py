@@ -45,6 +45,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("command", "arrives"),
     [
@@ -119,6 +120,7 @@ def test_uv_is_asked_for_its_python_as_it_is(folder: Path, command: list[str], w
     assert isinstance(resolve(["uv", "run", "pytest"], {"PATH": str(folder)}, folder), Unclear)
 
 
+@pytest.mark.programs
 def test_a_python_that_hangs_or_dies_is_given_up(folder: Path) -> None:
     python = folder / "python3"
     python.write_text("#!/bin/sh\nexec sleep 60\n")

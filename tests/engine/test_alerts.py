@@ -8,6 +8,8 @@ import pytest
 
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.programs
+
 TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
 
 

@@ -215,6 +215,7 @@ def group() -> Iterator[Path]:
     pytest.skip("this user cannot make a memory cgroup here")
 
 
+@pytest.mark.programs
 def test_a_real_limit(group: Path) -> None:
     asked = subprocess.run(
         [sys.executable, "-c", _JOIN_AND_ASK, str(group)], capture_output=True, text=True, check=True

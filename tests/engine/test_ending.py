@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources.procfs import read_stat
 
@@ -32,6 +34,7 @@ build.returncode = daemon.returncode = 0
 """
 
 
+@pytest.mark.programs
 def test_what_is_built_beside_the_run_goes_on_and_daemons_do_not() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],

@@ -149,6 +149,7 @@ while packet := s.recv(1000):
 """
 
 
+@pytest.mark.programs
 async def test_very_many_allocators_are_read_less_often_for_as_long_as_they_are_many(tmp_path: Path) -> None:
     address = tmp_path / "hook.sock"
     hooks = Hooks(Stream(), listen(address, socket.SOCK_SEQPACKET))
@@ -213,6 +214,7 @@ def test_pythons_own_options_are_told_from_the_scripts(command: list[str], flag:
     assert hook_absence.shutting_flag(command) == flag
 
 
+@pytest.mark.programs
 def test_a_process_that_another_session_watches_is_told_with_that_session() -> None:
     other = Path("/tmp/nobody/qzpx9/hook.sock")
     environment = dict(os.environ) | {"PYTHONPATH": str(INJECT), "TFMEMTOP_SOCKET": str(other)}

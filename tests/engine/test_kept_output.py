@@ -123,6 +123,7 @@ def in_child(work: Callable[[], object]) -> int:
         os._exit(1)
 
 
+@pytest.mark.programs
 def test_killed_at_any_moment_it_holds_its_beginning_is_bounded_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -220,6 +220,7 @@ def hooked_run(case: Case) -> list[events.Event]:
     return told
 
 
+@pytest.mark.screens
 @pytest.mark.parametrize("name", CASES)
 async def test_the_screen_is_right_and_says_why_a_figure_lacks(name: str) -> None:
     case = CASES[name]
@@ -322,6 +323,7 @@ def test_only_what_is_certain_is_matched(
     assert tell_apart(sizes, holders) == found
 
 
+@pytest.mark.programs
 def test_a_process_in_a_namespace_of_its_own_knows_it() -> None:
     ask = "from tfmemtop.engine.sources.place import pid_namespace; print(pid_namespace())"
     here = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()

@@ -202,6 +202,7 @@ async def test_what_is_not_there_and_what_has_a_script_are_refused_in_one_line(e
     await running.until(Notice, lambda notice: notice.kind is NoticeKind.ATTACH_BESIDE_SCRIPT)
 
 
+@pytest.mark.programs
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
 def test_a_process_of_another_user_is_refused_with_what_helps() -> None:
     program = f"""

@@ -17,6 +17,8 @@ from tfmemtop.engine.sources.procfs import descendants
 from tfmemtop.events import Allocator, Hook, HookEnd, Process, Run, RunEnd, Session
 from tfmemtop.recording import read
 
+pytestmark = pytest.mark.programs
+
 RECORD = """
 import asyncio, os, sys
 from tfmemtop.engine.process.launch import Launch

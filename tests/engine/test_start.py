@@ -19,6 +19,8 @@ from tests.patience import PATIENCE_S, end
 from tfmemtop.engine.stream.folders import open_session, sessions
 from tfmemtop.events import Notice, RunEnd
 
+pytestmark = pytest.mark.programs
+
 TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
 
 

@@ -70,6 +70,7 @@ async def watched(tmp_path: Path, driver: Driver, monkeypatch: pytest.MonkeyPatc
     os.close(output)
 
 
+@pytest.mark.programs
 async def test_a_driver_that_hangs_from_the_start_holds_up_only_what_needs_it(watched: Watched, driver: Driver) -> None:
     driver.hang.set()
     async with watched.watch as watch:
@@ -96,6 +97,7 @@ async def test_settings_are_checked_though_the_driver_hangs_by_now(watched: Watc
             await watch.prepare(["true"], Settings(gpus=(1,)))
 
 
+@pytest.mark.programs
 async def test_what_was_prepared_is_what_is_started(watched: Watched, tmp_path: Path) -> None:
     async with watched.watch as watch:
         command = ["sh", "-c", 'echo "$WHO $EXTRA $CUDA_VISIBLE_DEVICES" >told']
@@ -108,6 +110,7 @@ async def test_what_was_prepared_is_what_is_started(watched: Watched, tmp_path: 
     assert (told.argv, told.settings) == (command, run.settings)
 
 
+@pytest.mark.programs
 async def test_it_can_be_ended_and_started_again(watched: Watched) -> None:
     async with watched.watch as watch:
         for _ in range(2):

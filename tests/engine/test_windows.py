@@ -273,6 +273,7 @@ def unpack_all(parts: list[Trace]) -> list[Allocated | Freed]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("allocations", "names"), [(6000, 10**9), (30_000, 100)])
 def test_what_is_too_large_for_an_event_is_told_as_a_sum(tmp_path: Path, allocations: int, names: int) -> None:
     found = holders(tmp_path, large(allocations, names))

@@ -180,6 +180,7 @@ def a_reading(in_use: int) -> Reading:
     return Reading(t=0.0, pid=7, device="GPU:0", allocator="bfc", in_use=in_use, peak=in_use, pool=1 << 30, limit=None)
 
 
+@pytest.mark.long
 async def test_a_window_a_minute_adds_little_to_a_recording(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     hourly = [a_window(2000, seed) for seed in range(5)]
     chance = random.Random(1)
@@ -206,6 +207,7 @@ async def test_a_window_a_minute_adds_little_to_a_recording(desk: Desk, monkeypa
     assert (sizes[1] - sizes[0]) * 24 * 60 / MINUTES <= 60e6
 
 
+@pytest.mark.long
 async def test_windows_leave_nothing_in_the_memory(desk: Desk) -> None:
     data = [a_window(100, seed) for seed in range(3)]
     held = []
@@ -223,6 +225,7 @@ async def test_windows_leave_nothing_in_the_memory(desk: Desk) -> None:
     assert held[2] < held[1] + 50_000
 
 
+@pytest.mark.long
 async def test_the_readings_go_on_while_a_large_window_is_read(desk: Desk) -> None:
     desk.put(large(25_000, 2000))
     latest: list[float] = []

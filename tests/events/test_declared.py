@@ -55,6 +55,7 @@ def test_no_event_has_an_environment_recorded_as_it_is() -> None:
     assert list(environments([msgspec.to_builtins(event.recorded()) for event in events])) == []
 
 
+@pytest.mark.programs
 def test_a_new_event_is_one_class(tmp_path: Path) -> None:
     # In a process of its own, so that the other tests do not meet the class.
     program = [sys.executable, "-m", "tests.events.one_more", str(tmp_path)]

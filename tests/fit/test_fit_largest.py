@@ -9,6 +9,8 @@ import pytest
 
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.programs
+
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 MIB = 1 << 20
 

@@ -53,8 +53,13 @@ def test_no_series_comes_twice_and_none_names_a_process_or_a_command(name: str, 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("h")])
 def test_context_pool_and_outside_add_up_to_the_process_total(name: str) -> None:
     checked = 0
+    state, told = State(), 0
     for percent in range(5, 100, 5):
-        _, found = seen(name, percent / 100)
+        events = events_until(name, percent / 100)
+        for event in events[told:]:
+            apply(state, event)
+        told = len(events)
+        found = {family.name: family for family in families(state, {})}
         outside, context = by(found.get("outside_bytes"), "uuid"), by(found.get("context_bytes"), "uuid")
         pool = by(found.get("pool_bytes"), "uuid")
         for gpu, total in by(found.get("process_total_bytes"), "uuid").items():

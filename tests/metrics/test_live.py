@@ -23,6 +23,8 @@ from tfmemtop.engine.stream.folders import sessions
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import FORMAT, Input, Notice, NoticeKind, Process, ProcessReadings, RunEnd, Session, Stop
 
+pytestmark = pytest.mark.programs
+
 
 def export(folder: Path) -> Export:
     return Export(port=0, discovery=str(folder / "sd.json"))

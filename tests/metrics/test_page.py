@@ -89,6 +89,7 @@ def test_who_sends_drop_by_drop_is_closed_in_time(url: str, monkeypatch: pytest.
             time.sleep(0.05)
 
 
+@pytest.mark.programs
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
 @pytest.mark.parametrize("name", ["h100-transformer.jsonl", "h200-four-cards.jsonl", "cpu-oom.jsonl"])
 def test_promtool_finds_no_fault(name: str) -> None:

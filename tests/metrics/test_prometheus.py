@@ -125,6 +125,7 @@ def rules_of(server: Server) -> list[dict[str, Any]]:
     return [rule for group in server.api("rules")["groups"] for rule in group["rules"]]
 
 
+@pytest.mark.programs
 @needs("prometheus")
 def test_job_and_rank_stay_theirs_and_a_machine_that_is_down_keeps_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -144,6 +145,7 @@ def test_job_and_rank_stay_theirs_and_a_machine_that_is_down_keeps_its_name(
             eventually(lambda: True if not server.ask('up{job="4711"}') else None)
 
 
+@pytest.mark.programs
 @needs("promtool")
 def test_promtool_takes_the_manuals_files_and_its_rules_fire(tmp_path: Path) -> None:
     for number, configuration in enumerate(blocks("prometheus.yml")):
@@ -241,6 +243,7 @@ def case(series: list[tuple[str, str]], at: str, name: str, fired: list[dict[str
     }
 
 
+@pytest.mark.programs
 @needs("prometheus-node-exporter")
 def test_node_exporter_tells_the_file_of_a_job_that_is_over(tmp_path: Path) -> None:
     folder = tmp_path / "collected"

@@ -19,6 +19,8 @@ from tests.metrics.scraping import address_in, eventually, get, labels_in, parse
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.process import exporter as exporting
 
+pytestmark = pytest.mark.programs
+
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 WAITS = ("sh", "-c", "echo up; read line; exit 3")
 PROMTOOL = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")

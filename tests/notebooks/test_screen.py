@@ -169,6 +169,7 @@ def test_a_screen_in_a_terminal_goes_on_with_the_kernel_that_was_restarted(jupyt
         notebook.end(now=True)
 
 
+@pytest.mark.screens
 async def test_under_a_server_kernels_are_rows_and_r_says_what_it_ends() -> None:
     kernel = "python -m ipykernel_launcher -f kernel-1.json"
     stream = [streams.session(["jupyter", "lab"]), streams.run(), streams.process(0.2, 100, command="jupyter lab")]

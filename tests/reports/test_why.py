@@ -116,6 +116,7 @@ def test_other_runs_of_the_recording_are_mentioned() -> None:
 CODE = "import sys\nfor argument in sys.argv[1:]:\n    print(repr(argument))\n"
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 @pytest.mark.parametrize("width", [20, 96])
 def test_a_command_survives_being_pasted(shell: str, width: int) -> None:
@@ -134,6 +135,7 @@ def test_a_long_command_is_broken_between_its_words() -> None:
     ]
 
 
+@pytest.mark.programs
 def test_what_a_terminal_must_not_get_can_be_pasted_all_the_same() -> None:
     (line,) = pasted(["printf", "%s", "a\tb\x1b[31m'é\u202e"], 96)
     assert line.isascii() and line.isprintable()
@@ -173,6 +175,7 @@ def test_text_is_printed_and_a_run_that_is_not_there_is_refused(capsys: pytest.C
     assert "holds no run 7" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_json_of_every_recording_has_sentences() -> None:
     for path in ALL:
         for found in to_json(review(recording.read(path).events()))["findings"]:

@@ -1,6 +1,7 @@
 """A run looked back on, and the five questions answered with its figures."""
 
 import msgspec
+import pytest
 
 from tests import streams as s
 from tests.rules.situations import POOL_AT_ONCE, asked_growth, begin, effective, initialised, limited, reading, steady
@@ -186,6 +187,7 @@ def test_one_of_several_runs_is_looked_at_alone() -> None:
     assert not any(isinstance(held.finding, WholeCard) for held in newest.held)
 
 
+@pytest.mark.long
 def test_a_long_recording_is_looked_through_at_a_coarser_pace() -> None:
     long = [*begin(), effective(True), *steady(9000.0, 900 * MIB, 908 * MIB, 1026 * MIB)]
     assert review(long).held == []

@@ -27,6 +27,7 @@ def placed(path: Path) -> Placement:
     return session.placement
 
 
+@pytest.mark.programs
 def test_each_rank_has_its_file_and_its_number(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SLURM")} | AS_ANYBODY
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment.get('PATH', os.defpath)}"

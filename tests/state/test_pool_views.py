@@ -1,6 +1,7 @@
 """The inside of a pool: what the map's screen is told, from the events alone."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -151,6 +152,7 @@ anything = st.builds(
 )
 
 
+@pytest.mark.long
 @given(anything, st.none() | numbers, st.booleans())
 def test_any_map_can_be_looked_at(memory_map: events.MemoryMap, zoom: int | None, out_of_memory: bool) -> None:
     state = s.fold([*pools.watched(CUTS)[:-1], msgspec.structs.replace(memory_map)])

@@ -21,6 +21,8 @@ from tfmemtop.settings import Settings
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.help import HelpDialog
 
+pytestmark = pytest.mark.screens
+
 GIB = 2**30
 
 

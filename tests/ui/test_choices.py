@@ -21,6 +21,7 @@ async def left(file: Path, *keys: str) -> Choices:
     return app.choices
 
 
+@pytest.mark.screens
 async def test_panels_and_order_are_those_of_the_screen_before(tmp_path: Path) -> None:
     file = tmp_path / "choices.json"
     assert await left(file) == Choices()
@@ -32,6 +33,7 @@ async def test_panels_and_order_are_those_of_the_screen_before(tmp_path: Path) -
     assert back.output and back.sort == changed.sort
 
 
+@pytest.mark.screens
 @pytest.mark.parametrize(
     "text", [b"", b"{", b'{"sort": 1}', b'{"sort": "no such", "scale": "no such"}', b"\xff", b"[]"]
 )
@@ -41,6 +43,7 @@ async def test_a_damaged_file_is_as_none(tmp_path: Path, text: bytes) -> None:
     assert await left(file) == Choices()
 
 
+@pytest.mark.screens
 async def test_a_scale_that_is_pinned_is_so_in_its_own_session_only(tmp_path: Path) -> None:
     assert (await left(tmp_path / "choices.json", "s")).scale == "auto"
 

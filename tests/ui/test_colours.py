@@ -13,6 +13,8 @@ from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.picture import DARK, LIGHT, picture
 
+pytestmark = pytest.mark.screens
+
 RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, GREY = 1, 2, 3, 4, 5, 6, 8
 READABLE_ON_BOTH = {RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, GREY}
 """Of a terminal's sixteen: black, white and the bright ones may be its background, or hardly differ from it."""

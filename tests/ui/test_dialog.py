@@ -7,6 +7,8 @@ from textual.pilot import Pilot
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.screens.dialog import Dialog, InputDialog, Option, OptionsDialog
 
+pytestmark = pytest.mark.screens
+
 OPTIONS = [
     Option("on", "on", "takes memory as it needs it"),
     Option("off", "off", "takes the whole card at the first allocation " * 3),

@@ -34,6 +34,7 @@ def stream_of(name: str) -> list[Event]:
     return [*stream[:-1], *stream[4:]]
 
 
+@pytest.mark.screens
 @pytest.mark.parametrize("name", EXTREMES)
 async def test_every_screen_is_drawn(name: str) -> None:
     size = SIZES[list(EXTREMES).index(name) % len(SIZES)]
@@ -41,16 +42,18 @@ async def test_every_screen_is_drawn(name: str) -> None:
         assert not [words for words in FAILED if words in shown], (place, shown)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXTREMES)
 def test_every_report_is_made(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "run.jsonl"
-    writer = Writer(path)
-    for event in stream_of(name):
-        writer.write(event)
-    writer.close()
+    path, usual = tmp_path / "run.jsonl", tmp_path / "usual.jsonl"
+    for file, stream in ((path, stream_of(name)), (usual, [s.session(), s.run(), s.process(0.2, 100)])):
+        writer = Writer(file)
+        for event in stream:
+            writer.write(event)
+        writer.close()
     assert cli.main(["why", str(path)]) == 0
-    assert cli.main(["compare", str(path), str(path)]) == 0
-    assert cli.main(["compare", "--json", str(path), str(path)]) == 0
+    assert cli.main(["compare", str(path), str(usual)]) == 0
+    assert cli.main(["compare", "--json", str(usual), str(path)]) == 0
     lines = report(path, RunEnd(t=1.0, run=1, exit_code=0, signal=None), None, 0)
     out, err = capsys.readouterr()
     assert err == ""
@@ -65,6 +68,7 @@ class Failing(Panel):
         raise ZeroDivisionError("division by zero")
 
 
+@pytest.mark.screens
 @pytest.mark.fails_on_purpose
 async def test_a_panel_that_fails_is_one_line_and_the_rest_lives_on() -> None:
     app = TfmemtopApp(Recorded([s.session(), s.run(), s.process(0.2, 100), s.alive(1.0, 100)]), UiOptions())

@@ -106,6 +106,7 @@ CASES = {
 SIZES = ((40, 12), (60, 20), (80, 24), (100, 30), (120, 40), (160, 48), (250, 70))
 
 
+@pytest.mark.screens
 @pytest.mark.parametrize(("columns", "lines"), SIZES)
 @pytest.mark.parametrize("case", CASES)
 async def test_it_is_what_the_screen_then_draws(case: str, columns: int, lines: int) -> None:

@@ -24,6 +24,8 @@ from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.dialog_box import Dialog
 from tfmemtop.words.fit import outcome
 
+pytestmark = pytest.mark.screens
+
 __all__ = ["engines"]
 
 MIB, GIB = s.MIB, s.GIB

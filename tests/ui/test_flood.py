@@ -3,12 +3,15 @@
 import math
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ui.test_output_panel import SESSION, Desk, run
 from tests.ui.test_output_terminal import shown
 from tfmemtop.ui.terminal.emulator import TerminalScreen
+
+pytestmark = pytest.mark.screens
 
 FRAME_S = 2.0
 """CPU time in which one write has to be drawn, on a slow machine too; it took minutes where it was not bounded.

@@ -52,6 +52,7 @@ def harmless(printed: str, allowed: str) -> None:
         assert sequence not in printed
 
 
+@pytest.mark.screens
 @pytest.mark.parametrize("size", SIZES)
 async def test_no_screen_lets_anything_through(size: tuple[int, int]) -> None:
     told = 0
@@ -62,6 +63,7 @@ async def test_no_screen_lets_anything_through(size: tuple[int, int]) -> None:
     assert told >= 5, "the poison has been drawn"
 
 
+@pytest.mark.programs
 def test_a_real_terminal_gets_nothing_but_our_own(poisoned: Path) -> None:
     child = pexpect.spawn(
         PROGRAM,
@@ -108,6 +110,7 @@ def test_no_summary_lets_anything_through(
     harmless(out + err, "\n")
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     "arguments",
     [

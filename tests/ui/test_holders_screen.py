@@ -22,6 +22,8 @@ from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
 from tfmemtop.ui.screens.holders_screen import HoldersScreen
 
+pytestmark = pytest.mark.screens
+
 
 def app(stream: list[events.Event] | None = None, options: UiOptions | None = None) -> TfmemtopApp:
     return TfmemtopApp(Recorded(held.training() if stream is None else stream), options or UiOptions())

@@ -12,6 +12,8 @@ from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.allocator_table import allocator_table
 from tfmemtop.ui.draw.palette import UNICODE
 
+pytestmark = pytest.mark.screens
+
 SIZES = [(40, 12), (60, 10), (60, 16), (80, 24), (120, 36), (160, 48)]
 
 

@@ -18,6 +18,8 @@ from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.map_screen import MapScreen
 
+pytestmark = pytest.mark.screens
+
 CUTS: list[pools.Cut] = [
     [(2 * MIB, True)],
     [(MIB, True), (3 * MIB, False)],

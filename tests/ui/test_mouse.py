@@ -1,5 +1,6 @@
 """What looks as if it could be clicked can be clicked."""
 
+import pytest
 from textual.pilot import Pilot
 
 from tests.ui.recorded import screen, source_of
@@ -7,6 +8,8 @@ from tests.ui.test_app import drawn, text_of
 from tfmemtop import events
 from tfmemtop.options import Outcome
 from tfmemtop.ui.app import TfmemtopApp
+
+pytestmark = pytest.mark.screens
 
 
 async def click(pilot: Pilot[Outcome], words: str) -> str:

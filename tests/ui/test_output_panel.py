@@ -19,6 +19,8 @@ from tfmemtop.ui.panels.output_search import OutputSearch
 from tfmemtop.ui.terminal.emulator import TerminalScreen
 from tfmemtop.ui.terminal.keystrokes import encode, encode_paste
 
+pytestmark = pytest.mark.screens
+
 SESSION = s.session()
 
 

@@ -83,17 +83,20 @@ class Program:
 # Programs, through a real pseudo-terminal.
 
 
+@pytest.mark.programs
 def test_a_progress_bar_is_one_line_that_changes() -> None:
     program = Program(r"for i in 1 2 3; do printf '\rstep %d/3 ###' $i; done; echo; echo done")
     assert program.end()[:3] == ["step 3/3 ###", "done", ""]
 
 
+@pytest.mark.programs
 def test_a_bar_that_erases_itself() -> None:
     program = Program(r"printf '\033[1m1/2\033[0m \033[32m━━\033[37m━━\033[0m\r\033[K\033[1m2/2\033[0m end'")
     assert program.end()[0] == "2/2 end"
     assert [str(segment.style) for segment in program.screen.lines(0, 1)[0]] == ["bold", "none"]
 
 
+@pytest.mark.programs
 @pytest.mark.skipif(shutil.which("tput") is None, reason="no tput on this machine")
 def test_tput_moves_and_colours() -> None:
     program = Program("tput clear; tput cup 2 4; tput setaf 1; tput bold; printf x; tput sgr0")
@@ -101,6 +104,7 @@ def test_tput_moves_and_colours() -> None:
     assert str(program.screen.lines(0, 10)[2][-1].style) == "bold red"
 
 
+@pytest.mark.programs
 @pytest.mark.skipif(shutil.which("less") is None, reason="no less on this machine")
 def test_a_pager_and_what_was_there_before_it() -> None:
     program = Program("echo before; seq 50 > /dev/null; seq 50 | less; echo after")
@@ -121,6 +125,7 @@ print("before"); curses.wrapper(main); print("after")
 """
 
 
+@pytest.mark.programs
 def test_a_curses_program(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(_CURSES)
     program = Program(f"{sys.executable} {tmp_path}/program.py")
@@ -134,6 +139,7 @@ def test_a_curses_program(tmp_path: Path) -> None:
     assert [line for line in program.end() if line] == ["before", "after"]
 
 
+@pytest.mark.programs
 def test_wide_characters_and_colours(tmp_path: Path) -> None:
     code = "print('漢字 \\x1b[38;5;208morange\\x1b[0m e\\u0301'); print('\\x1b[38;2;1;2;3mtrue\\x1b[m')"
     (tmp_path / "program.py").write_text(code)
@@ -317,6 +323,7 @@ _pieces = st.lists(
 _size = st.tuples(st.integers(1, 12), st.integers(1, 5))
 
 
+@pytest.mark.long
 @settings(max_examples=400)
 @given(st.lists(st.one_of(_pieces, _size), max_size=6), _size)
 def test_nothing_raises_and_every_line_fits(steps: list[list[str] | tuple[int, int]], size: tuple[int, int]) -> None:

@@ -1,6 +1,7 @@
 """A process that tfmemtop did not start, on the screen: how it is chosen, what is said of it, what keys do."""
 
 import msgspec
+import pytest
 
 from tests import streams as s
 from tests.ui.recorded import source_of
@@ -8,6 +9,8 @@ from tests.ui.test_app import app, drawn, press, text_of
 from tfmemtop import events
 from tfmemtop.events import OutsideState
 from tfmemtop.options import UiOptions
+
+pytestmark = pytest.mark.screens
 
 GIB = 2**30
 

@@ -15,6 +15,8 @@ from tfmemtop import events
 from tfmemtop.state import State, apply
 from tfmemtop.ui.panels.process_table import ProcessTable
 
+pytestmark = pytest.mark.screens
+
 
 class Screen(App[None]):
     """An app of the table alone, which keeps what the table asks of it."""

@@ -16,6 +16,7 @@ def placed(place: Placement | None) -> list[events.Event]:
     return [msgspec.structs.replace(s.session(), placement=place), s.run(), s.process(0.2, 100)]
 
 
+@pytest.mark.screens
 @pytest.mark.parametrize(
     ("place", "width", "told"),
     [

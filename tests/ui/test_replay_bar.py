@@ -14,6 +14,8 @@ from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.panels.replay_bar import ReplayBar
 
+pytestmark = pytest.mark.screens
+
 SESSION = s.session()
 
 

@@ -13,6 +13,8 @@ from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import ASCII, UNICODE
 from tfmemtop.ui.screens.runs_screen import RunsScreen
 
+pytestmark = pytest.mark.screens
+
 
 def row(shown: str, run: int) -> str:
     """The row of *run* in the list."""

@@ -24,6 +24,8 @@ from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
 
+pytestmark = pytest.mark.screens
+
 PINNED = re.findall(r"textual==([\d.]+)", (Path(__file__).parents[2] / "pyproject.toml").read_text())
 if [version("textual")] != PINNED:
     pytest.fail(

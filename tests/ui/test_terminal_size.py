@@ -10,6 +10,8 @@ from tfmemtop.state import apply
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.layout import first_size
 
+pytestmark = pytest.mark.screens
+
 
 def started(size: tuple[int, int], gpus: int) -> list[events.Event]:
     """What a screen is told at first: the terminal has its first size, no GPU has been read yet."""

@@ -12,6 +12,8 @@ from tfmemtop import events
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
+pytestmark = pytest.mark.screens
+
 
 def owned(pid: int, user: str, command: str) -> events.Process:
     return events.Process(t=1.0, pid=pid, ppid=1, user=user, command=command.split(), started=1.7e9, run=None)

@@ -15,6 +15,8 @@ from tfmemtop.options import UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
 
+pytestmark = pytest.mark.screens
+
 MIB = pools.MIB
 
 

@@ -26,6 +26,8 @@ from tfmemtop.ui.panels.why_panel import WhyPanel
 from tfmemtop.ui.screens.dialog import InputDialog
 from tfmemtop.ui.screens.why_screen import WhyScreen
 
+pytestmark = pytest.mark.screens
+
 STREAM: list[events.Event] = [
     *begin(),
     effective(False),

@@ -92,6 +92,7 @@ def test_of_a_run_whose_steps_differ_a_longer_trace_can_be_recorded(
     assert all(row["fits"] is False or row["pool"] >= worked - MIB for row in few["rows"])
 
 
+@pytest.mark.programs
 def test_without_a_trace_it_says_how_to_get_one() -> None:
     done = command(str(RECORDINGS / "cpu-plain.jsonl"))
     assert done.returncode == 2 and "no first steps; record again without --no-probe" in done.stderr

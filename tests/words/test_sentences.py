@@ -59,13 +59,17 @@ def sentences(tree: ast.Module, *, raised: bool = False) -> Iterator[tuple[int, 
     Docstrings are left out, what the declaration of a key or an option says of it, patterns, style sheets, and what an
     error says unless *raised*: in the other rooms it is for programmers.
     """
+    nodes = list(ast.walk(tree))
     left_out = {
-        id(part) for node in _not_shown(tree) if not (raised and isinstance(node, ast.Raise)) for part in ast.walk(node)
+        id(part)
+        for node in _not_shown(nodes)
+        if not (raised and isinstance(node, ast.Raise))
+        for part in ast.walk(node)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):  # which counts as a whole
             left_out |= {id(part) for part in ast.walk(node)} - {id(node)}
-    for node in ast.walk(tree):
+    for node in nodes:
         text = "" if id(node) in left_out else _text(node)
         if sum(1 for word in text.split() if _WORD.fullmatch(word)) > MOST_WORDS:
             yield node.lineno, text  # type: ignore[attr-defined]
@@ -81,9 +85,9 @@ SHEETS = ("CSS", "DEFAULT_CSS")
 """What Textual calls a style sheet."""
 
 
-def _not_shown(tree: ast.Module) -> Iterator[ast.AST]:
+def _not_shown(nodes: list[ast.AST]) -> Iterator[ast.AST]:
     """Docstrings of modules, classes, functions and constants, declarations, patterns, style sheets, raised errors."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and _takes_pattern(node.func):
             yield from node.args[:1]
         if isinstance(node, ast.Call) and _declares(node.func):

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from itertools import chain
 from pathlib import PurePath
 from typing import Any, TypeVar
@@ -12,44 +11,13 @@ from tfmemtop import events
 from tfmemtop.state.census_matching import Known, known_tensors, known_variables, matched
 from tfmemtop.state.holder_choice import told
 from tfmemtop.state.holdings import OPTIMIZER
+from tfmemtop.state.inputs import inputs
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Layers, Named, Phase, named
+from tfmemtop.state.owners import Guess
+from tfmemtop.state.owners import Kind as Kind
+from tfmemtop.state.owners import Owner as Owner
 from tfmemtop.state.step_course import Course, unpacked
-
-
-class Kind(Enum):
-    """What memory is for."""
-
-    VARIABLES = "variables"
-    GRADIENTS = "gradients"
-    OPTIMIZER = "optimizer"  # its slots and its temporaries
-    ACTIVATIONS = "activations"
-    LOSS = "loss"
-    INPUT = "input"
-    WORKSPACE = "workspace"
-    TENSORS = "tensors"  # eager ones that Python holds
-    XLA = "xla"
-    ROUNDING = "rounding"  # of the chunk in which an opened XLA buffer lies, beyond that buffer
-    BEFORE = "before"  # allocated before the window
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Whose an allocation is; the fields are those of :class:`tfmemtop.state.holders.Part`."""
-
-    kind: Kind
-    layer: str
-    operation: str
-    shape: tuple[int, ...] | None
-    dtype: str
-    region: str
-    kept: bool = False
-    python_name: str = ""
-    line: events.OperationLine | None = None
-    cluster: int | None = None  # the module whose temporary buffer it is
-    likely: bool = False
-
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
 _CONSTANT = "_EagerConst"  # the copy of a NumPy array
@@ -89,6 +57,12 @@ class Attribution:
         for place, tensor in matched(course, known_tensors(hooked, window.device), succeed=False):
             if not self.of[place].python_name:
                 self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=tensor.name)
+        if window.steps and window.opened is not events.Opened.WAITING:
+            layered = [(one, "" if one.kind == OPTIMIZER else self._layers.of_variable(one.name)) for one in variables]
+            for place, read in inputs(course, self.of, layered):
+                self.of[place] = replace(
+                    self.of[place], kind=Kind.INPUT, shape=read.shape, dtype=read.dtype, guess=Guess.SIZE
+                )
 
     def once(self, key: Hashable, view: Callable[[], T]) -> T:
         """What *view* answers, kept under *key* for as long as the owners are."""

@@ -9,6 +9,7 @@ from tfmemtop.events.courses import FOREVER
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Holder, Part, course, standing
 from tfmemtop.state.model import Hooked, State
+from tfmemtop.state.owners import Guess
 from tfmemtop.state.pool_views import PoolKey, pools
 from tfmemtop.state.step_course import once_per_window, times_us, unpacked
 from tfmemtop.state.step_slices import ORDER, Slice, slices
@@ -34,7 +35,12 @@ class Row:
     @property
     def likely(self) -> bool:
         """As of :class:`~tfmemtop.state.holders.Holder`."""
-        return any(part.likely for part in self.parts)
+        return self.guess is not None
+
+    @property
+    def guess(self) -> Guess | None:
+        """As of :class:`~tfmemtop.state.holders.Holder`."""
+        return next((part.guess for part in self.parts if part.guess), None)
 
 
 _NOBODY = Row("", Kind.UNKNOWN, 0, 0, 0.0)

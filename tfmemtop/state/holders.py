@@ -13,6 +13,7 @@ from tfmemtop.state.attribution import Kind as Kind
 from tfmemtop.state.likely import Likely, likely
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
+from tfmemtop.state.owners import Guess
 from tfmemtop.state.step_course import times_us, unpacked
 
 
@@ -32,8 +33,8 @@ class Part:
 
     ``operation`` is TensorFlow's whole name, empty if there is none. ``shape`` is ``None`` if it is not known.
     ``kept`` if it outlives the beginning of the backward pass that follows. ``python_name`` is that of the variable,
-    or what Python holds the tensor by; empty if it is neither. ``likely`` if it was not
-    recorded, but follows from the step before.
+    or what Python holds the tensor by; empty if it is neither. ``guess`` is what its name rests on if that
+    was not recorded.
     """
 
     operation: str
@@ -48,7 +49,12 @@ class Part:
     kind: Kind
     layer: str
     kept: bool
-    likely: bool = False
+    guess: Guess | None = None
+
+    @property
+    def likely(self) -> bool:
+        """Whether its name was not recorded."""
+        return self.guess is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,13 @@ class Holder:
 
     @property
     def likely(self) -> bool:
-        """Whether what stands in it was not all recorded, but in part follows from the step before."""
-        return any(part.likely for part in self.parts)
+        """Whether the names of what stands in it were not all recorded."""
+        return self.guess is not None
+
+    @property
+    def guess(self) -> Guess | None:
+        """What the name of its largest part rests on whose name was not recorded."""
+        return next((part.guess for part in self.parts if part.guess), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +195,7 @@ def _part(owner: Owner, size: int, requested: int, count: int) -> Part:
         kind=owner.kind,
         layer=owner.layer,
         kept=owner.kept,
-        likely=owner.likely,
+        guess=owner.guess,
     )
 
 

@@ -16,6 +16,7 @@ from tfmemtop.state.attribution import Kind, Owner, attribution
 from tfmemtop.state.census_matching import known_variables
 from tfmemtop.state.holder_choice import told
 from tfmemtop.state.model import Hooked
+from tfmemtop.state.owners import Guess
 from tfmemtop.state.step_course import unpacked
 
 _LEAST = 1024  # bytes of an allocation that is looked for
@@ -107,7 +108,7 @@ def _likely(waiting: Holders, step: Holders, hooked: Hooked, asked: int | None) 
     for one in made:
         places = nameless.get(one.size(scale))
         if places and one.begin <= event < one.end:
-            found[places.pop()] = replace(one.owner, shape=_grown(one, scale), likely=True)
+            found[places.pop()] = replace(one.owner, shape=_grown(one, scale), guess=Guess.STEP)
     return Likely(found, scale, (step.window, asked)) if len(found) >= _PIECES else None
 
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from tfmemtop.events import Closed, Damage, Holders, Opened, Windowless
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holders import By
+from tfmemtop.state.holders import By, Part
 from tfmemtop.state.no_holders import Lacking, NoHolders
+from tfmemtop.state.owners import Guess
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import counted, spoken
 from tfmemtop.words.damage import damage_text
@@ -81,7 +82,8 @@ TITLE = "Who holds the memory"
 SUM = "sum"
 NO_NAME = "no name"
 NO_SHAPE = "no shape known"
-LIKELY = "~ name of an earlier step"
+GUESSED = {Guess.STEP: "~ name of an earlier step", Guess.SIZE: "~ by its size"}
+"""What a name with ~ rests on."""
 
 WHAT_THIS_IS = (
     "In a window, tfmemtop records each allocation of one step of the script, with its operation. This screen then "
@@ -205,6 +207,11 @@ def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True, likely
 def nameless(of: Kind) -> str:
     """What a row is called of which only the kind is known."""
     return _NAMELESS.get(of, _KINDS[of])
+
+
+def nameless_part(part: Part) -> str:
+    """What an allocation is called of which neither the operation nor a name in Python is known."""
+    return nameless(part.kind) if part.guess else NO_NAME
 
 
 def unknown(lost: int, nameless: bool) -> str:

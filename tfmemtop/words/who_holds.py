@@ -9,6 +9,7 @@ from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import Chosen
 from tfmemtop.state.holder_views import Change, Listed, changes
 from tfmemtop.state.holders import By, Holder, Standing
+from tfmemtop.state.owners import Guess
 from tfmemtop.units import format_bytes
 from tfmemtop.words.comparison import NOTEWORTHY
 from tfmemtop.words.counting import counted, spoken
@@ -17,6 +18,13 @@ from tfmemtop.words.holders import holder, kind, nameless, opened
 HEAD = {By.LAYER: "LAYER", By.OPERATION: "OPERATION", By.KIND: "KIND", By.SHAPE: "SHAPE", By.LINE: "LINE"}
 COLUMNS = "KIND", "BYTES", "SHARE", "COUNT"
 UNKNOWN, SUM = "unknown", "in use at the peak"
+
+_LIKELY = {
+    Guess.STEP: "The step that failed was not recorded. A name with ~ comes from a step that was recorded before. The "
+    "sizes of that step, all multiplied by the same number, are the sizes that were in use at the failure.",
+    Guess.SIZE: "Input with ~ has no recorded name. It is known by its size: a layer of the step has read just as many "
+    "bytes, or it is a data set of such examples, or their labels.",
+}
 
 _NOTEWORTHY = 0.1  # of a row
 _HIGHER = 1.05
@@ -95,12 +103,8 @@ def before(found: Standing) -> str:
 
 def likely(found: Standing) -> str:
     """What a name with ``~`` is; empty if there is none."""
-    if not any(row.likely for row in found.holders):
-        return ""
-    return (
-        "The step that failed was not recorded. A name with ~ comes from a step that was recorded before. The sizes "
-        "of that step, all multiplied by the same number, are the sizes that were in use at the failure."
-    )
+    guesses = {part.guess for row in found.holders for part in row.parts}
+    return " ".join(text for guess, text in _LIKELY.items() if guess in guesses)
 
 
 def rounding(found: Standing) -> str:
@@ -163,13 +167,15 @@ def held(found: Held) -> str:
             "the last recorded step and have no name. "
         )
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}.{_likely(found.scale)}"
+    return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}.{_likely(found)}"
 
 
-def _likely(scale: float | None) -> str:
-    """What ``~`` stands for in the names of a step that was not recorded."""
+def _likely(found: Held) -> str:
+    """What ``~`` stands for in the names of those who held most."""
+    scale = found.scale
     if scale is None:
-        return ""
+        by_size = any(row.guess is Guess.SIZE for row in found.holders)
+        return " The input with ~ is known by its size." if by_size else ""
     times = "" if scale == 1 else f" times {scale:.3g}"
     return f" A name with ~ comes from a recorded step, whose sizes{times} are the sizes that were in use."
 

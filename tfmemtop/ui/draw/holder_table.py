@@ -152,7 +152,7 @@ def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -
         line.append(Segment(exactly(safe(part.region), region_cells) + " ", DIM))
     used = 4 + len(text) + shape_cells + 1 + (region_cells + 1 if region_cells else 0) + place_cells + 3
     room = max(4, width - used)
-    name = "~" * part.likely + (part.python_name or words.operation(part.operation) or words.NO_NAME)
+    name = "~" * part.likely + (part.python_name or words.operation(part.operation) or words.nameless_part(part))
     line.append(Segment(exactly(end_of(name, room, glyphs.ellipsis), room) + "  "))
     line.append(Segment(exactly(end_of(place, place_cells, glyphs.ellipsis), place_cells), DIM))
     return Segment.adjust_line_length(line, width)

@@ -1,0 +1,83 @@
+"""What a test costs: one that starts programs or shows screens is marked so, else it fails. Most others are ``quick``.
+
+A marker comes with a fixture of :data:`FIXTURES`, with a file (``pytestmark``) or with a test. What is started once for
+several tests is noticed in the first of them only; so ``.ci/run`` runs those that are ``quick`` alone.
+"""
+
+import functools
+import sys
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+FIXTURES = frozenset({"engines", "home", "jupyter", "locales", "monitored", "slurm", "start"})
+"""They start programs, or are there for tests that do: a test that uses one is marked ``programs``."""
+
+STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"})
+"""The audit events of a program's start."""
+
+IN_TENSORFLOWS_PROCESS = ("tests/agent/", "tests/probe/", "tests/corpus/")
+
+ANY_COST = ("tensorflow", "gpu", "gpus2")
+"""With these markers a test may do everything. One that may start programs may show screens."""
+
+_noticed: set[str] = set()
+
+
+def mark(items: list[pytest.Item]) -> None:
+    """Mark what starts TensorFlow by its folder, what starts programs by its fixtures, and the rest as ``quick``."""
+    for item in items:
+        if item.nodeid.startswith(IN_TENSORFLOWS_PROCESS):
+            item.add_marker("tensorflow")
+        if FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("programs")
+        if not _has(item, *ANY_COST, "programs", "screens", "long") and item.path.parent.name != "gpu":
+            item.add_marker("quick")
+
+
+def watch() -> None:
+    """Notice programs and screens from now on."""
+    sys.addaudithook(_hear)
+    if (textual := sys.modules.get("textual.app")) is not None:
+        begin = textual.App.__init__
+
+        @functools.wraps(begin)
+        def noticed(*arguments: Any, **options: Any) -> None:
+            _noticed.add("screens")
+            begin(*arguments, **options)
+
+        textual.App.__init__ = noticed
+
+
+def forget() -> None:
+    """What was noticed so far is not the test's."""
+    _noticed.clear()
+
+
+def _hear(event: str, _: tuple[Any, ...]) -> None:
+    if event in STARTS:
+        _noticed.add("programs")
+
+
+def _has(item: pytest.Item, *markers: str) -> bool:
+    return any(item.get_closest_marker(marker) is not None for marker in markers)
+
+
+def _check(item: pytest.Item) -> None:
+    for marker in sorted(_noticed):
+        if not _has(item, *ANY_COST, "programs", marker) and item.path.parent.name != "gpu":
+            pytest.fail(f"{item.nodeid}: it starts a program or shows a screen; mark it `{marker}`", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    forget()
+    yield
+    _check(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    yield
+    _check(item)
