@@ -37,14 +37,15 @@ class Terminal:
         assert isinstance(self.child.after, str)
         self.printed += (self.child.before or "") + self.child.after
 
-    def is_given_back(self) -> None:
-        """Read to the end; nothing that was turned on is left on."""
+    def is_given_back(self, *, drawn: bool = True) -> None:
+        """Read to the end; nothing that was turned on is left on, and if *drawn*, all was."""
         self.child.expect(pexpect.EOF)
         self.printed += self.child.before or ""
         on: set[str] = set()
         for mode, switch in re.findall(r"\x1b\[(\?\d+)([hl])", self.printed):
             (on.add if switch == "h" else on.discard)(mode)
-        assert set(re.findall(r"\x1b\[(\?\d+)h", self.printed)) >= TURNED_ON, "the screen was drawn"
+        if drawn:
+            assert set(re.findall(r"\x1b\[(\?\d+)h", self.printed)) >= TURNED_ON, "the screen was drawn"
         assert on - {"?7"} == {"?25"}, "of all modes the cursor is shown, and lines may wrap"
         assert self.printed.count("\x1b[>") <= self.printed.count("\x1b[<u"), "Kitty's keys are left"
         assert termios.tcgetattr(self.child.child_fd) == self.before
@@ -223,3 +224,22 @@ def test_where_stderr_leads_elsewhere_the_screen_is_on_the_terminal(home: Path, 
     terminal.is_given_back()
     assert terminal.child.wait() == 0
     assert (home / "errors").read_text() == ""
+
+
+@pytest.mark.parametrize("thread", ["textual-output", "textual-input"])
+def test_where_no_more_threads_may_be_started_the_terminal_is_given_back(home: Path, thread: str) -> None:
+    program = f"""
+import sys, threading
+begin = threading.Thread.start
+def start(self):
+    if self.name == {thread!r}:
+        raise RuntimeError("can't start new thread")  # as with ulimit -u, or in a container that allows few
+    begin(self)
+threading.Thread.start = start
+from tfmemtop.cli import main
+sys.exit(main([]))
+"""
+    terminal = Terminal(on_pty(program, home))
+    terminal.is_given_back(drawn=False)
+    assert "can't start new thread" in terminal.said
+    assert terminal.child.wait() == 1

@@ -69,14 +69,31 @@ class TerminalDriver(LinuxDriver):
             super().write(to_ascii(data) if ascii_only else data)
 
     def start_application_mode(self) -> None:
-        """As Textual's; the modes it sets are remembered."""
+        """As Textual's; the modes it sets are remembered. If it fails, the terminal is given back.
+
+        Raises:
+            RuntimeError: the system allows no more threads.
+        """
         before = take_over()
         self._drawn_over = before is not None and before.whole
-        super().start_application_mode()  # type: ignore[no-untyped-call]
-        self._drawn_over = False
-        if before is not None:
-            self.attrs_before = before.modes
+        started = False
+        try:
+            super().start_application_mode()  # type: ignore[no-untyped-call]
+            started = True
+        finally:
+            self._drawn_over = False
+            if before is not None:
+                self.attrs_before = before.modes
+            if not started:
+                self._leave()
         self._modes = self._modes_now()
+
+    def _leave(self) -> None:
+        """Give the terminal back after a start that failed half-way: Textual does not."""
+        if self._writer_thread is not None and self._writer_thread.is_alive():
+            self._writer_thread.stop()
+        self._writer_thread = None  # Textual would wait for it, which is an error if it was not started
+        self.give_back()
 
     def _sigcont_application(self, *_: object) -> None:
         if not self._must_signal_resume:  # else it has stopped itself, for Ctrl-Z
