@@ -238,6 +238,8 @@ TABLES: dict[str, Table] = {
             )
         ],
     ),
+    # In a container that is given the driver's library and no GPU (NVIDIA_VISIBLE_DEVICES=none).
+    "no cards": Table(),
     "16 cards": Table([card(UUID=f"GPU-{index}", ComputeRunningProcesses_v3=[]) for index in range(16)]),
     "nonsense": Table(
         [

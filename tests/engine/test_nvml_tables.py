@@ -268,6 +268,23 @@ def test_a_card_lost_in_the_middle_is_told_and_the_other_goes_on() -> None:
     assert WhyLacking.CARD_LOST in [lacking.why for lacking in after.readings[0].lacking]
 
 
+def test_a_driver_that_lists_no_gpu_says_so() -> None:
+    reading = reader(TABLES["no cards"]).read()
+    assert [trouble.kind for trouble in reading.troubles] == [events.NoticeKind.NO_GPU]
+    assert reading.devices == [] and reading.readings == []
+
+
+def test_a_count_of_billions_is_a_figure_that_lacks() -> None:
+    library = play(TABLES["H100"])
+
+    def listed(*_: object) -> None:
+        raise MemoryError  # as pynvml does, which makes a list of that length
+
+    library.nvmlDeviceGetComputeRunningProcesses_v3 = library.nvmlDeviceGetGraphicsRunningProcesses_v3 = listed
+    (reading,) = Nvml(library).read().readings
+    assert reading.used == TABLES["H100"].cards[0]["MemoryInfo_v2"].used
+
+
 def test_numbers_of_another_namespace_are_nobodys_here() -> None:
     """An innocent process that has the number of the host's trainer gets none of its memory."""
     (reading,) = reader(TABLES["the host's numbers"]).read().readings

@@ -11,7 +11,7 @@ from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.nvml import Nvml, Reading
 from tfmemtop.engine.sources.place import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
-from tfmemtop.events import Level
+from tfmemtop.events import Level, NoticeKind
 
 _NVIDIA = "0x10de"  # the vendor's number on the PCI bus
 _DISPLAYS = ("0x0300", "0x0302")  # classes of graphics cards and of those without an output
@@ -31,10 +31,10 @@ def driver(reading: Reading, version: str | None, root: Path = Path("/")) -> Che
     trouble = next((each for each in reading.troubles if each.kind), None)
     if reading.devices and trouble is None:
         return ok("driver", Fact.GPUS_READ, version=version, names=[device.name for device in reading.devices])
-    if trouble is not None and (trouble.level is Level.ERROR or _has_card(root)):
-        return missing("driver", Fact.DRIVER_TROUBLE, trouble=trouble)
-    if trouble is None:
+    if trouble is None or trouble.kind is NoticeKind.NO_GPU:
         return missing("driver", Fact.NO_GPU_SHOWN)
+    if trouble.level is Level.ERROR or _has_card(root):
+        return missing("driver", Fact.DRIVER_TROUBLE, trouble=trouble)
     return ok("driver", Fact.NO_GPU)
 
 

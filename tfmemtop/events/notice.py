@@ -21,6 +21,7 @@ class NoticeKind(Enum):
     """What a notice says. Its words, and what helps, are in ``words/notices.py``."""
 
     NO_DRIVER = "no_driver"
+    NO_GPU = "no_gpu"  # the driver lists none
     DRIVER_MISMATCH = "driver_mismatch"  # the library does not fit the kernel module
     DRIVER_FORBIDDEN = "driver_forbidden"
     DRIVER_FAILED = "driver_failed"  # detail: the driver's error

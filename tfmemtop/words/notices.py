@@ -65,6 +65,10 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
         "no NVIDIA driver here, so no GPU is shown",
         "if there is a GPU, install its driver; in a container, start it with --gpus all",
     ),
+    K.NO_GPU: (
+        "the NVIDIA driver lists no GPU",
+        "see what nvidia-smi says; in a container, start it with --gpus all",
+    ),
     K.DRIVER_MISMATCH: (
         "the NVIDIA driver's library does not fit the loaded kernel module, so the GPUs cannot be read",
         "the driver was updated while in use: restart the machine, or reload the nvidia modules",

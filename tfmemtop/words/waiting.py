@@ -17,7 +17,7 @@ def heading(answer: Notice | None) -> str:
     """The title where no GPU is shown, by the driver's *answer*."""
     if answer is None or answer.kind is None:
         return ASKED
-    return "No GPU" if answer.kind is NoticeKind.NO_DRIVER else "GPUs cannot be read"
+    return "No GPU" if answer.kind in (NoticeKind.NO_DRIVER, NoticeKind.NO_GPU) else "GPUs cannot be read"
 
 
 def stage(waits: Waiting) -> str:

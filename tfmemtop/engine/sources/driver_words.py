@@ -16,6 +16,7 @@ class Trouble(NamedTuple):
 
 
 NO_DRIVER = Trouble("nvml", NoticeKind.NO_DRIVER)
+NO_GPU = Trouble("nvml", NoticeKind.NO_GPU)
 
 
 def explain(library: Any, error: Exception) -> Trouble:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tfmemtop.engine.sources import driver_words, plausible
 from tfmemtop.engine.sources.cgroup import machine_memory
-from tfmemtop.engine.sources.driver_words import NO_DRIVER, Trouble
+from tfmemtop.engine.sources.driver_words import NO_DRIVER, NO_GPU, Trouble
 from tfmemtop.engine.sources.machine import available_memory
 from tfmemtop.engine.sources.place import is_wsl
 from tfmemtop.engine.sources.plausible import LARGEST_MEMORY, Sieve
@@ -63,7 +63,7 @@ class _Questions:
         except self._library.NVMLError as error:
             self.codes[name] = getattr(error, "value", None)
             return None
-        except (AttributeError, UnicodeDecodeError):
+        except (AttributeError, UnicodeDecodeError, MemoryError):  # the last where it counts billions of something
             self.codes[name] = self._library.NVML_ERROR_FUNCTION_NOT_FOUND
             return None
         self.codes.pop(name, None)
@@ -143,6 +143,9 @@ class Nvml:
             wholes = [library.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
         except library.NVMLError as error:
             return driver_words.explain(library, error)
+        if not wholes:
+            _Questions(library).ask("", "nvmlShutdown")  # the next opening lists them anew
+            return NO_GPU
         cards = [card for whole in wholes for card in self._parts(whole)]
         self._cards = [(card, self._name(index, card, t)) for index, card in enumerate(cards)]
         return None
