@@ -60,6 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "demo": set(),
     # drawn before anything else is loaded: it takes no more than it draws with
     "first": {"programs", "ui.draw.layout", "units"},
+    "crash": set(),
     "programs": set(),
     "state": {
         "programs",
@@ -106,6 +107,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
         *("charset", "help", "words", "engine.stream.client", "placement", "cluster"),
+        "crash",  # at which the terminal is given back
         "first.begin",  # whose picture the screen takes over
         "notebooks.server",  # which can restart a kernel
         "notebooks.origin",  # for which starts a choice holds
@@ -113,8 +115,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "commands": {
         "tensorflow_text",
         "uncollected",
-        *("boot", "engine", "events", "limits", "settings", "units", "charset", "options", "recording", "reports"),
-        *("state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
+        *("boot", "crash", "engine", "events", "limits", "settings", "units", "charset", "options", "recording"),
+        *("reports", "state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
         *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard", "cluster"),
     },
     "cli": {"commands", "options", "charset", "words.failure", "words.usage"},

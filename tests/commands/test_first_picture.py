@@ -159,6 +159,16 @@ def pending(pid: str) -> int:
     return int(status["ShdPnd"], 16)
 
 
+def test_a_library_that_crashes_meanwhile_leaves_the_terminal_as_it_was(picture: Picture, home: Path) -> None:
+    child = picture(LIBRARY_CRASHES="1")
+    before = held(child)
+    (home / "textual").touch()
+    child.expect(pexpect.EOF)
+    printed = child.before or ""
+    is_given_back(child, before, printed)
+    assert "tfmemtop: ended by SIGABRT: a library has crashed" in printed
+
+
 def test_where_the_end_of_a_child_is_not_told_the_screen_comes_without_a_picture(picture: Picture, home: Path) -> None:
     (home / "textual").touch()
     child = picture(first=partial(ignore, signal.SIGCHLD))

@@ -6,14 +6,16 @@ import os
 import re
 import signal
 import termios
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pexpect
 import pytest
 
-from tests.commands.conftest import Start, ended, on_pty
+from tests.commands.conftest import PROGRAM, Start, ended, on_pty
 from tests.own_sessions import own_sessions
+from tests.patience import PATIENCE_S
 
 RECORDING = Path(__file__).parents[1] / "recordings" / "cpu-oom.jsonl"
 DRAWN = "Processes"
@@ -150,10 +152,74 @@ def test_what_nobody_foresaw_is_one_line_on_a_terminal_given_back(home: Path) ->
 
 
 def test_a_screen_that_hangs_is_ended_all_the_same(home: Path) -> None:
-    terminal = Terminal(spoiled(home, "print('hangs', file=sys.__stderr__, flush=True)\n    while True: pass"))
+    terminal = Terminal(spoiled(home, "print('hangs', file=sys.__stdout__, flush=True)\n    while True: pass"))
     terminal.expect(DRAWN)
     terminal.child.send("Z")
     terminal.expect("hangs")
     terminal.child.kill(signal.SIGTERM)
     terminal.is_given_back()
     assert terminal.child.wait() == 128 + signal.SIGTERM
+
+
+OF_THE_DRIVER = """
+import ctypes, sys
+from pathlib import Path
+from tfmemtop.engine.sources.nvml import Nvml
+library, read, left = ctypes.CDLL(None), Nvml.read, []
+def spoiled(self, t=0.0):
+    if Path("now").exists() and not left:
+        left.append(True)
+        {how}
+    return read(self, t)
+Nvml.read = spoiled
+from tfmemtop.cli import main
+sys.exit(main([]))
+"""
+
+BAD_POINTER = "library.strlen(1)"
+THREAD_OF_ITS_OWN = "library.pthread_create(ctypes.byref(ctypes.c_ulong()), None, library.abort, None)"
+
+
+@pytest.mark.parametrize(
+    ("how", "number"),
+    [
+        (BAD_POINTER, signal.SIGSEGV),
+        ("library.abort()", signal.SIGABRT),
+        (THREAD_OF_ITS_OWN, signal.SIGABRT),
+    ],
+)
+def test_a_driver_that_crashes_leaves_the_terminal_as_it_was(home: Path, how: str, number: signal.Signals) -> None:
+    terminal = Terminal(on_pty(OF_THE_DRIVER.format(how=how), home))
+    terminal.expect(DRAWN)
+    (home / "now").touch()
+    terminal.is_given_back()
+    assert terminal.said.startswith(f"tfmemtop: ended by {number.name}: a library has crashed")
+    terminal.child.close()
+    assert terminal.child.signalstatus == number
+
+
+def test_what_a_driver_writes_to_stderr_is_in_the_log_and_not_on_the_screen(home: Path) -> None:
+    terminal = Terminal(on_pty(OF_THE_DRIVER.format(how="library.perror(b'of the driver')"), home))
+    terminal.expect(DRAWN)
+    (session,) = own_sessions()
+    log = Path(session.socket).parent / "engine.log"
+    (home / "now").touch()
+    until = time.monotonic() + PATIENCE_S
+    while "of the driver" not in log.read_text() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert "of the driver" in log.read_text()
+    terminal.child.send("q")
+    terminal.is_given_back()
+    assert "of the driver" not in terminal.printed
+
+
+@pytest.mark.parametrize("arguments", [["replay", str(RECORDING)], []])
+def test_where_stderr_leads_elsewhere_the_screen_is_on_the_terminal(home: Path, arguments: list[str]) -> None:
+    shell = ["-c", 'exec "$0" "$@" 2>errors', PROGRAM, *arguments]
+    terminal = Terminal(pexpect.spawn("/bin/sh", shell, dimensions=(30, 100), encoding="utf-8", cwd=str(home)))
+    terminal.child.timeout = PATIENCE_S
+    terminal.expect(DRAWN)
+    terminal.child.send("q")
+    terminal.is_given_back()
+    assert terminal.child.wait() == 0
+    assert (home / "errors").read_text() == ""

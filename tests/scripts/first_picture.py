@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from ctypes import CDLL
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,8 @@ class Gate(MetaPathFinder):
         if name == "textual":
             while not Path(os.environ["SCREEN_MAY_BEGIN"]).exists():
                 time.sleep(0.01)
+            if os.environ.get("LIBRARY_CRASHES"):
+                CDLL(None).abort()
 
 
 def card() -> list[cards.Card]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from tfmemtop import boot
 from tfmemtop.commands import known_sessions
 from tfmemtop.commands.arguments import (
     RunArguments,
@@ -28,8 +29,9 @@ from tfmemtop.commands.arguments import (
 )
 from tfmemtop.commands.launching import file_for, is_task, make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
-from tfmemtop.commands.saying import say
+from tfmemtop.commands.saying import say, say_last
 from tfmemtop.commands.screen import script_terminal_size
+from tfmemtop.crash import at_crash
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
@@ -38,7 +40,7 @@ from tfmemtop.options import Refusal
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words import command_line, usage
 from tfmemtop.words.ranks import waits_for_script
-from tfmemtop.words.starting import HELD_BY_DRIVER, start_text
+from tfmemtop.words.starting import HELD_BY_DRIVER, crashed, start_text
 
 if TYPE_CHECKING:
     from tfmemtop.engine.process.group_signal import StepListener
@@ -108,8 +110,15 @@ def _watch(launch: Launch, arguments: ScreenArguments) -> int:
         from tfmemtop.engine.inside import EngineInside
 
     engine = EngineInside(launch)
+
+    def crashes(number: int) -> None:
+        engine.stderr.give_back()
+        boot.end_picture()
+        say_last(crashed(signal.Signals(number).name))
+
     try:
-        return show(engine.start, arguments, end=engine.end)
+        with at_crash(crashes):
+            return show(engine.start, arguments, end=engine.end)
     finally:
         if engine.held():
             say(HELD_BY_DRIVER)

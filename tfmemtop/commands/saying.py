@@ -95,6 +95,14 @@ def note(text: str, end: str = "\n") -> None:
         _let_go(2)
 
 
+def say_last(text: str) -> None:
+    """As :func:`say`, from a process that crashes: past Python's streams, whose state nobody knows."""
+    try:
+        os.write(2, f"tfmemtop: {safe(text)}\n".encode(errors="replace"))
+    except OSError:
+        return  # there is no stderr
+
+
 def let_go_of_stdout() -> None:
     """Send the rest of stdout to the null device. The interpreter would otherwise write it at its end, and complain."""
     _let_go(1)

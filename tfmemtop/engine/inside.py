@@ -16,7 +16,7 @@ from tfmemtop.engine.opening import REFUSALS, forget_old, info, keep_recording, 
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.unstarted import Unstarted, Why
 from tfmemtop.engine.session_event import describe
-from tfmemtop.engine.stream.complaints import complain, write_to
+from tfmemtop.engine.stream.complaints import Stderr, complain, write_to
 from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Terminal
@@ -40,6 +40,7 @@ class EngineInside:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._engine: Engine | None = None
         self._left = threading.Event()
+        self.stderr = Stderr()
 
     def start(self) -> Launched:
         """Start it; it serves screens when this returns, or the answer says why it cannot."""
@@ -56,6 +57,7 @@ class EngineInside:
                 pass  # it has ended
         if self._thread.ident is not None:
             self._thread.join(_ENDS_S)
+        self.stderr.give_back()
 
     def held(self) -> bool:
         """Once it has ended: whether this process cannot end yet, because the kernel keeps it in a call to the driver.
@@ -74,6 +76,7 @@ class EngineInside:
         try:
             folder = open_session(lambda made: info(self._launch, made))
             write_to(folder.log)
+            self.stderr.lead_to(folder.log)
             asyncio.run(self._session(folder))
         except Exception as error:
             if self._answer.done():

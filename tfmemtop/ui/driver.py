@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import sys
 import termios
 from functools import partial
 from typing import Any
@@ -48,6 +49,13 @@ class TerminalDriver(LinuxDriver):
     _modes: list[Any] | None = None
     _drawn_over = False
     """Whether the first picture is there, and the alternate screen with it: to enter that again would clear it."""
+
+    def __init__(self, app: Any, **options: Any) -> None:
+        super().__init__(app, **options)
+        # Not stderr, as Textual's, which may lead elsewhere. Not Python's own stdout either: what is left in that is an
+        # error at the end if the terminal was closed, and changes the exit code.
+        if (out := sys.__stdout__) is not None:
+            self._file = open(out.fileno(), "w", encoding=out.encoding, errors=out.errors, closefd=False)  # noqa: SIM115
 
     def write(self, data: str) -> None:
         """As Textual's; a terminal that takes ASCII only gets nothing else, whatever widget drew it.

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
+from tfmemtop.crash import at_crash
+
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 
 _LOOK_S = 1.0  # between two looks whether the terminal is still there
@@ -64,7 +66,8 @@ def signals_end(app: Ended) -> Iterator[None]:
     before = {number: signal.signal(number, end) for number in heeded}
     alarm = signal.signal(signal.SIGALRM, last_resort)
     try:
-        yield
+        with at_crash(lambda _: app.give_terminal_back()):
+            yield
     finally:
         looking.cancel()
         for number, handler in before.items():

@@ -24,6 +24,11 @@ HELD_BY_DRIVER = "the NVIDIA driver does not answer; the kernel cannot end this 
 """Said by a command that is to end, while one of its threads is in the driver."""
 
 
+def crashed(signal: str) -> str:
+    """Said by the screen of a session that only watches, when a library ends its process by *signal*."""
+    return f"ended by {signal}: a library has crashed, perhaps the NVIDIA driver's; the processes that it watched go on"
+
+
 def start_text(unstarted: Unstarted) -> str:
     """One line, without a full stop; it holds text from outside."""
     text = _TEXTS[unstarted.why].format(name=unstarted.name, detail=unstarted.detail or "it ended")

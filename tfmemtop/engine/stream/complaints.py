@@ -1,10 +1,12 @@
 """Where the engine writes what went wrong unforeseen: on its stderr, or to the log of its session.
 
 The engine's own process has its stderr lead to the log. Within the screen's process stderr is the user's terminal, on
-which the screen is drawn, so the log is written to instead.
+which the screen is drawn, so the log is written to instead. What libraries in C write to stderr leads there too.
 """
 
+import os
 import sys
+import threading
 import traceback
 from pathlib import Path
 
@@ -29,3 +31,38 @@ def complain(about: str = "", error: BaseException | None = None) -> None:
             file.write(text)
     except OSError:
         return  # there is no room for it, or the session's folder has gone
+
+
+class Stderr:
+    """Where the descriptor of stderr leads, which the C library and drivers write to as well."""
+
+    def __init__(self) -> None:
+        self._terminal: int | None = None
+        self._given_back = False
+        self._lock = threading.RLock()  # the handler of a signal may give it back while that is being done
+
+    def lead_to(self, log: Path) -> None:
+        """Have it lead to the end of the file *log*, if it is a terminal, until :meth:`give_back`."""
+        with self._lock:
+            if self._given_back or self._terminal is not None or not os.isatty(2):
+                return
+            try:
+                file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError:
+                return  # there is no room for a file
+            try:
+                self._terminal = os.dup(2)
+                os.dup2(file, 2)
+            except OSError:
+                return  # there are no more descriptors
+            finally:
+                os.close(file)
+
+    def give_back(self) -> None:
+        """Have it lead to the terminal again, from now on."""
+        with self._lock:
+            self._given_back = True
+            if self._terminal is not None:
+                os.dup2(self._terminal, 2)
+                os.close(self._terminal)
+                self._terminal = None

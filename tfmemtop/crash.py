@@ -1,0 +1,61 @@
+"""What is still done when a library crashes this process, as a driver's may: the user gets the terminal back.
+
+Python does nothing for that, and an exception is not raised. The handlers are set by the C library's own ``signal``:
+one of Python's would run later, in the main thread, and the crash would be repeated without end meanwhile.
+"""
+
+import ctypes
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+_DEFAULT = 0  # SIG_DFL
+
+_last: list[Callable[[int], None]] = []
+
+
+@contextmanager
+def at_crash(last: Callable[[int], None]) -> Iterator[None]:
+    """While this lasts, call *last* with the signal's number before a crash ends this process, the newest first.
+
+    It is called in the thread that crashed. The process then ends by the signal, as it would have without this.
+    """
+    _last.append(last)
+    try:
+        if len(_last) > 1:
+            yield
+        else:
+            with _handled():
+                yield
+    finally:
+        _last.remove(last)
+
+
+@contextmanager
+def _handled() -> Iterator[None]:
+    set_handler = ctypes.CDLL(None).signal
+    set_handler.restype, set_handler.argtypes = ctypes.c_void_p, (ctypes.c_int, ctypes.c_void_p)
+
+    def crashed(number: int) -> None:
+        for crash in _CRASHES:
+            set_handler(crash, _DEFAULT)  # a second crash ends the process at once
+        try:
+            for last in reversed(_last):
+                last(number)
+        finally:
+            os.kill(os.getpid(), number)
+
+    try:
+        handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(crashed)
+    except MemoryError:  # a kernel that lets no program make code of its own
+        yield
+        return
+    address = ctypes.cast(handler, ctypes.c_void_p)
+    before = {crash: set_handler(crash, address) for crash in _CRASHES}
+    try:
+        yield
+    finally:
+        for crash, old in before.items():
+            set_handler(crash, old)
