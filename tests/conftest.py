@@ -81,9 +81,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark what each costs; leave out what needs a GPU unless ``-m`` names it, whatever else ``-m`` names."""
     kinds.mark(items)
     if "gpu" not in config.option.markexpr:
-        for_gpus = [item for item in items if item.path.parent.name == "gpu"]
-        config.hook.pytest_deselected(items=for_gpus)
-        items[:] = [item for item in items if item not in set(for_gpus)]
+        config.hook.pytest_deselected(items=[item for item in items if kinds.for_gpus(item)])
+        items[:] = [item for item in items if not kinds.for_gpus(item)]
 
 
 def pytest_collection_finish() -> None:

@@ -22,6 +22,9 @@ IN_TENSORFLOWS_PROCESS = ("tests/agent/", "tests/probe/", "tests/corpus/")
 ANY_COST = ("tensorflow", "gpu", "gpus2")
 """With these markers a test may do everything. One that may start programs may show screens."""
 
+COSTLY = frozenset({*ANY_COST, "programs", "screens", "long"})
+"""A test with none of these markers is ``quick``."""
+
 _noticed: set[str] = set()
 
 
@@ -32,8 +35,13 @@ def mark(items: list[pytest.Item]) -> None:
             item.add_marker("tensorflow")
         if FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("programs")
-        if not _has(item, *ANY_COST, "programs", "screens", "long") and item.path.parent.name != "gpu":
+        if not COSTLY.intersection(mark.name for mark in item.iter_markers()) and not for_gpus(item):
             item.add_marker("quick")
+
+
+def for_gpus(item: pytest.Item) -> bool:
+    """Whether it needs an NVIDIA GPU."""
+    return item.nodeid.startswith("tests/gpu/")
 
 
 def watch() -> None:
@@ -60,14 +68,11 @@ def _hear(event: str, _: tuple[Any, ...]) -> None:
         _noticed.add("programs")
 
 
-def _has(item: pytest.Item, *markers: str) -> bool:
-    return any(item.get_closest_marker(marker) is not None for marker in markers)
-
-
 def _check(item: pytest.Item) -> None:
-    for marker in sorted(_noticed):
-        if not _has(item, *ANY_COST, "programs", marker) and item.path.parent.name != "gpu":
-            pytest.fail(f"{item.nodeid}: it starts a program or shows a screen; mark it `{marker}`", pytrace=False)
+    markers = {mark.name for mark in item.iter_markers()}
+    for lacking in sorted(_noticed):
+        if not for_gpus(item) and not markers & {*ANY_COST, "programs", lacking}:
+            pytest.fail(f"{item.nodeid}: it starts a program or shows a screen; mark it `{lacking}`", pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

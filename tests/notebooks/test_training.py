@@ -10,6 +10,8 @@ from tests.notebooks.conftest import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
 from tfmemtop.commands.recorded import fold
 from tfmemtop.engine.stream.kept_sessions import place_for
+from tfmemtop.rules import findings
+from tfmemtop.rules.retracing import Retraced
 from tfmemtop.state import State
 
 pytestmark = pytest.mark.tensorflow
@@ -57,6 +59,7 @@ def _state(notebook: Notebook) -> State:
 
 def test_lines_are_those_of_the_cells(notebook: Notebook) -> None:
     # The finding comes once the reading after the tracing is old enough.
+    until(lambda: any(isinstance(found, Retraced) for found in findings(_state(notebook))), every_s=1.0)
     why = until(lambda: "was traced" in (said := _told(notebook, "why")) and said, every_s=3.0)
     assert "In [4]:1: step was traced" in why.replace("\n", " "), why
     assert "-- /" not in why, "a kernel's command is Jupyter's to start"

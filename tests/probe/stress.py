@@ -186,7 +186,7 @@ def forks(round: Round) -> None:
 
 def forks_and_goes_on(round: Round) -> None:
     """Children forked during reads allocate, as the script's own that load its data may."""
-    round.keep_many(200_000)
+    round.keep_many(int(40_000 * round.seconds))
     until = time.monotonic() + HANGS_S
     round.background(1, round.read_without_pause, round.native, until)
     round.background(1, round.ask_without_pause, until)

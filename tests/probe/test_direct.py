@@ -212,7 +212,7 @@ print(tf.config.experimental.get_memory_info("CPU:0")["current"], flush=True)
 sys.stdin.readline()
 if "forks" in sys.argv:
     ends = []
-    for number in range(100):
+    for number in range(30):
         kept[number] = tf.zeros([1 << 10])
         child = os.fork()
         if child == 0:
