@@ -75,6 +75,24 @@ def test_another_screen_is_told_when_the_first_has_gone(start: Start) -> None:
     assert ended(other)[0] == 0
 
 
+def test_another_screen_that_is_left_does_not_end_the_first(start: Start) -> None:
+    first = start()
+    first.expect(DRAWN)
+    other = start("attach", the_session().id)
+    other.expect(DRAWN)
+    other.send("q")
+    code, said = ended(other)
+    assert code == 0 and "engine" not in said
+    again = start("attach", the_session().id)
+    again.expect(DRAWN)
+    first.send("q")
+    code, said = ended(first)
+    assert code == 0 and "engine has ended" not in said
+    again.expect("engine has ended")
+    again.send("q")
+    assert ended(again)[0] == 0
+
+
 def spoiled(home: Path, how: str) -> pexpect.spawn[str]:
     """The screen that only watches, in whose engine something is as nobody foresaw."""
     program = f"import ctypes, sys, time\n{how}\nfrom tfmemtop.cli import main\nsys.exit(main([]))"

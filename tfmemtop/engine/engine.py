@@ -169,6 +169,8 @@ class Engine:
     def _heed(self, reader: Reader, command: Command) -> None:
         if isinstance(command, MapWanted):
             self.watch.maps.want(reader, command)
+        elif isinstance(command, Stop) and self._terminal is None and self._server.readers > 1:
+            self._server.dismiss(reader)  # nothing is to be stopped: one screen leaves, and the others go on
         else:
             self._obey(command)
 

@@ -185,6 +185,11 @@ class Server:
         """How many readers are connected."""
         return len(self._readers)
 
+    def dismiss(self, reader: Reader) -> None:
+        """Disconnect one reader; the others go on."""
+        if (task := self._readers.get(reader)) is not None:
+            task.cancel()
+
     async def close(self) -> None:
         """Give the readers up to a second to get the last events, then disconnect them."""
         asyncio.get_running_loop().remove_reader(self._listener)
