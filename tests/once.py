@@ -1,0 +1,22 @@
+"""What several tests look at is made once, whichever worker needs it first."""
+
+import fcntl
+from collections.abc import Callable
+from pathlib import Path
+
+
+def once(shared: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """The folder *name* in *shared*, the folder that all workers have in common, with what *make* puts into it.
+
+    *make* is called in one worker only, with the empty folder; the others wait for it. If it raises, so does this,
+    and the next test that needs the folder calls its own *make*.
+    """
+    folder = shared / name
+    folder.mkdir(exist_ok=True)
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        whole = shared / f"{name}.whole"
+        if not whole.exists():
+            make(folder)
+            whole.touch()
+    return folder
