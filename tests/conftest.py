@@ -78,11 +78,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what each costs; leave out what needs a GPU unless ``-m`` names it, whatever else ``-m`` names."""
+    """Mark what each costs; leave out what needs a GPU, and the large forms, unless ``-m`` names them."""
     kinds.mark(items)
-    if "gpu" not in config.option.markexpr:
-        config.hook.pytest_deselected(items=[item for item in items if kinds.for_gpus(item)])
-        items[:] = [item for item in items if not kinds.for_gpus(item)]
+    asked = config.option.markexpr
+    left = {item for item in items if _is_by_hand(item, asked)}
+    config.hook.pytest_deselected(items=[item for item in items if item in left])
+    items[:] = [item for item in items if item not in left]
+
+
+def _is_by_hand(item: pytest.Item, asked: str) -> bool:
+    whole = item.get_closest_marker("whole") is not None
+    return (kinds.for_gpus(item) and "gpu" not in asked) or (whole and "whole" not in asked)
 
 
 def pytest_collection_finish() -> None:
