@@ -9,6 +9,7 @@ import pytest
 from tests.agent.conftest import PYTHON, Outcome, environment, monitor, script, steady
 from tests.engine.conftest import engines
 from tests.forked import Forked, Forking
+from tests.patience import PATIENCE_S
 from tests.probe.cached import Compiler
 from tfmemtop.engine.process.injection import path_with_hook
 from tfmemtop.probe.build import build
@@ -95,8 +96,8 @@ def forked_bare(tensorflow_bare: Forking, tmp_path: Path) -> Iterator[Fork]:
     yield from _starts(tensorflow_bare, tmp_path)
 
 
-def outcome(process: Forked, typed: str = "") -> Outcome:
+def outcome(process: "Forked | subprocess.Popen[str]", typed: str = "") -> Outcome:
     """Wait for the end of *process*."""
-    out, err = process.communicate(typed)
+    out, err = process.communicate(typed, timeout=PATIENCE_S)
     assert process.returncode is not None
     return Outcome(process.returncode, steady(out), steady(err))
