@@ -9,6 +9,7 @@ import pytest
 
 from tests.whatif.traced import Measured
 from tfmemtop.events import Replayed
+from tfmemtop.events.damage import Damaged
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Answer, Ends, NotReplayed, Question, run
 from tfmemtop.units import MIB
@@ -124,7 +125,7 @@ def test_what_is_no_trace_is_refused(program: Path) -> None:
         run(program, [(1, 5)], [], [Question(True, False)])
     with pytest.raises(NotReplayed, match="not_started"):
         run(program.with_name("gone"), [], [], [])
-    with pytest.raises(ValueError, match="parts of the trace are missing"):
+    with pytest.raises(Damaged, match="incomplete"):
         course_of([])
 
 
