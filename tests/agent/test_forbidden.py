@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import INJECT, Monitor, both, run
+from tests.agent.conftest import INJECT, Forks, Monitor, both, run
 from tests.agent.test_start import broken_tensorflow
 
 Script = Callable[[str], str]
@@ -120,7 +120,7 @@ def handler(number, frame):
 }
 
 
-def test_the_exceptions_of_signal_handlers_are_the_scripts(monitor: Monitor, script: Script) -> None:
+def test_the_exceptions_of_signal_handlers_are_the_scripts(monitor: Monitor, script: Script, forks: Forks) -> None:
     """A ``TimeoutError`` is an ``OSError`` as well, which the line to the monitor catches, but not this one."""
     source = """
 import functools, json, signal, sys
@@ -149,14 +149,14 @@ for text in json.loads(sys.argv[1]):
     assert not monitor.of("hook_error")
 
 
-def test_no_thread_to_be_had(monitor: Monitor, script: Script) -> None:
+def test_no_thread_to_be_had(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
 import signal, threading
 import tensorflow as tf
 threading.stack_size(1 << 47)  # all that a process can address, so that no kernel grants it
 print(tf.Variable(1.0).numpy(), signal.pthread_sigmask(signal.SIG_BLOCK, ()))
 """
-    done = run(monitor, script(source))
+    done = forks.run(monitor, script(source))
     assert done[:2] == (0, "1.0 set()\n") and "Traceback" not in done.err
     assert "can't start new thread" in monitor.wait_for(lambda event: event["type"] == "hook_error")["text"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import Monitor, both, outcome, run, start, working_tensorflow
+from tests.agent.conftest import Forks, Monitor, both, outcome, run, working_tensorflow
 
 Script = Callable[[str], str]
 
@@ -60,7 +60,7 @@ tf.config.set_visible_devices([], "CPU")
 
 
 def test_a_whole_training(monitor: Monitor, script: Script) -> None:
-    bare, hooked = both(monitor, script(TRAINING))
+    bare, hooked = both(monitor, script(TRAINING), PYTHONPATH="")  # nothing is spared: as users have it
     assert bare.out == hooked.out
     assert without_our_frames(hooked.err) == bare.err
     assert bare.code == hooked.code == 1 and "cannot be modified after being initialized" in bare.err
@@ -108,8 +108,8 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals(monitor: Monitor, script: Script, number: int) -> None:
-    process = start(monitor, script(WAITING))
+def test_signals(monitor: Monitor, script: Script, number: int, forks: Forks) -> None:
+    process = forks.start(monitor, script(WAITING))
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     process.send_signal(number)
     done = outcome(process)
@@ -164,7 +164,7 @@ def test_a_signal_handlers_exception_at_the_end_is_nobodys(
     assert monitor.wait_for(lambda event: event["type"] == "hook_end") and not monitor.of("hook_error")
 
 
-def test_a_signal_handlers_exception_is_the_scripts(monitor: Monitor, script: Script) -> None:
+def test_a_signal_handlers_exception_is_the_scripts(monitor: Monitor, script: Script, forks: Forks) -> None:
     """Raised while our own code runs, as a timeout's may be, it reaches the script all the same."""
     source = """
 import signal, sys

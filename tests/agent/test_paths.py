@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.agent.conftest import Monitor, outcome, start
+from tests.agent.conftest import Forks, Monitor, outcome
 from tests.agent.test_tensors import ask, line, typed
 
 Script = Callable[[str], str]
@@ -156,8 +156,8 @@ def paths(found: "list[list[object]]") -> dict[str, object]:
     return {str(row[2][1]): row[0] for row in found if isinstance(row[2], list) and row[2][0] == 100}
 
 
-def test_objects_and_containers(monitor: Monitor, script: Script) -> None:
-    process = start(monitor, script(OBJECTS))
+def test_objects_and_containers(monitor: Monitor, script: Script, forks: Forks) -> None:
+    process = forks.start(monitor, script(OBJECTS))
     said = json.loads(line(process))
     census = ask(monitor, process)
     assert paths(census["largest"]) == said["paths"]
@@ -166,8 +166,8 @@ def test_objects_and_containers(monitor: Monitor, script: Script) -> None:
     assert outcome(process).code == 0 and not monitor.of("hook_error")
 
 
-def test_functions_that_run_or_are_held(monitor: Monitor, script: Script) -> None:
-    process = start(monitor, script(FUNCTIONS))
+def test_functions_that_run_or_are_held(monitor: Monitor, script: Script, forks: Forks) -> None:
+    process = forks.start(monitor, script(FUNCTIONS))
     expected = json.loads(line(process))["paths"]
     expected = {extent: path for extent, path in expected.items() if not path.startswith("hold.")}  # it has returned
     assert paths(ask(monitor, process)["largest"]) == expected
@@ -214,9 +214,9 @@ while True:
 """
 
 
-def test_a_million_objects(monitor: Monitor, script: Script) -> None:
+def test_a_million_objects(monitor: Monitor, script: Script, forks: Forks) -> None:
     """Groups have their holder; the script goes on meanwhile."""
-    process = start(monitor, script(MANY))
+    process = forks.start(monitor, script(MANY))
     assert line(process) == "up"
     census = ask(monitor, process)
     assert [row[:2] for row in census["alike"][:4]] == [

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from tests.agent.conftest import Monitor, outcome, run, start
+from tests.agent.conftest import Forks, Monitor, outcome, run, start
 from tfmemtop.tensorflow_text import parse_exhausted
 
 Script = Callable[[str], str]
@@ -144,8 +144,8 @@ sys.stdin.readline()
 """
 
 
-def test_a_monitor_that_dies_is_not_missed(monitor: Monitor, script: Script) -> None:
-    process = start(monitor, script(LONG))
+def test_a_monitor_that_dies_is_not_missed(monitor: Monitor, script: Script, forks: Forks) -> None:
+    process = forks.start(monitor, script(LONG))
     assert process.stdout is not None
     assert process.stdout.readline() == "first\n"
     monitor.wait_for(lambda event: event["type"] == "allocator")
@@ -153,8 +153,8 @@ def test_a_monitor_that_dies_is_not_missed(monitor: Monitor, script: Script) -> 
     assert outcome(process, "\n\n")[:2] == (0, "last\n")
 
 
-def test_a_monitor_that_does_not_read_holds_nothing_up(monitor: Monitor, script: Script) -> None:
-    process = start(monitor, script(LONG))
+def test_a_monitor_that_does_not_read_holds_nothing_up(monitor: Monitor, script: Script, forks: Forks) -> None:
+    process = forks.start(monitor, script(LONG))
     assert process.stdout is not None and process.stdin is not None
     assert process.stdout.readline() == "first\n"
     monitor.wait_for(lambda event: event["type"] == "allocator")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.conftest import Monitor, outcome, run, start
+from tests.agent.conftest import Forks, Monitor, outcome, start
 from tfmemtop.agent.apply_settings import Settings, parse_settings, shares
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -127,10 +127,10 @@ def test_settings_in_words_of_tensorflow() -> None:
 
 
 def test_the_monitor_hears_what_the_script_asked_for(
-    monitor: Monitor, script: Callable[[str], str], tmp_path: Path
+    monitor: Monitor, script: Callable[[str], str], tmp_path: Path, forks: Forks
 ) -> None:
     source = ASK.partition("print(")[0] + "ask(cases['growth, then a limit']); ask(cases['divided'])"
-    assert run(monitor, script(source)).code == 0
+    assert forks.run(monitor, script(source)).code == 0
     heard = [(event["call"], event["devices"], event["growth"], event["logical"]) for event in monitor.of("requested")]
     divide = "set_logical_device_configuration"
     assert heard == [
