@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests import sparing
 from tests.agent.conftest import Forks, Monitor, outcome
 from tests.agent.test_tensors import ask, line, typed
 
@@ -250,6 +251,10 @@ def test_packages_are_no_part_of_the_script_wherever_they_were_installed(tmp_pat
         "from tfmemtop.agent.class_parts import Classes\n"
         "print([Classes().is_librarys(name) for name in ('keras.layers', 'numpy', 'own')])\n"
     )
-    variables = {**os.environ, "PYTHONPATH": f"{installed}:{Path(__file__).parents[2]}", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    variables = {
+        **os.environ,
+        "PYTHONPATH": f"{sparing.FOLDER}:{installed}:{Path(__file__).parents[2]}",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
     done = subprocess.run([sys.executable, tmp_path / "train.py"], env=variables, capture_output=True, text=True)
     assert done.stdout == "[True, True, False]\n", done.stderr

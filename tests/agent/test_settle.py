@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.agent.conftest import Forks, Monitor, outcome, start
+from tests.once import once
 from tfmemtop.agent.apply_settings import Settings, parse_settings, shares
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -60,22 +61,26 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[Any]]]:
-    folder = tmp_path_factory.mktemp("settle")
+def answers(shared: Path) -> dict[str, dict[str, list[Any]]]:
+    folder = once(shared, "settle", ask_all)
+    return {name: json.loads((folder / f"{name}.json").read_text()) for name in SETTINGS}
+
+
+def ask_all(folder: Path) -> None:
+    """Put down what TensorFlow answers under each of the settings."""
     path = folder / "ask.py"
     path.write_text(ASK)
+    (folder / "hook.sock").unlink(missing_ok=True)  # of an attempt that failed
     monitor = Monitor(folder / "hook.sock")
     started = {
         name: start(monitor, str(path), TFMEMTOP_SETTINGS=json.dumps(settings)) for name, settings in SETTINGS.items()
     }
-    answers = {}
     for name, process in started.items():
         told = outcome(process)
         assert told.code == 0, told.err
-        answers[name] = json.loads(told.out)
+        (folder / f"{name}.json").write_text(told.out)
     assert not monitor.of("hook_error")
     monitor.die()
-    return answers
 
 
 @pytest.mark.parametrize(
