@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tfmemtop.cli import main
+from tfmemtop.events import decode_event
 from tfmemtop.recording import read
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -28,3 +29,12 @@ def test_what_is_left_out_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["convert", str(path), str(out)]) == 0
     assert capsys.readouterr().err.endswith("2 damaged lines and 1 unknown line left out\n")
     assert list(read(out).events()) == list(read(path).events())
+
+
+@pytest.mark.parametrize("name", ["cpu-plain.jsonl", "h200-runs.jsonl"])
+def test_the_name_of_stdout_prints_lines_for_other_programs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", str(RECORDINGS / name), "-"]) == 0
+    told = capsys.readouterr().out
+    assert told.isascii()
+    lines = told.splitlines()
+    assert [decode_event(line.encode()) for line in lines] == list(read(RECORDINGS / name).events())

@@ -11,10 +11,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, Protocol
 
 import pytest
 
+from tests import sparing
+from tests.agent.forked import Imported
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.injection import path_with_hook
 
@@ -133,6 +135,21 @@ class Outcome(NamedTuple):
     err: str
 
 
+class Process(Protocol):
+    """A script that was started, be it forked or not."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def stdin(self) -> IO[str] | None: ...
+    @property
+    def stdout(self) -> IO[str] | None: ...
+    @property
+    def returncode(self) -> int | None: ...
+    def send_signal(self, sig: int) -> None: ...
+    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]: ...
+
+
 def environment(monitor: Monitor | None, **more: str) -> dict[str, str]:
     """An environment for a script: hooked if there is a *monitor*."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "TF"))}
@@ -145,16 +162,29 @@ def environment(monitor: Monitor | None, **more: str) -> dict[str, str]:
 
 
 def start(monitor: Monitor | None, *arguments: str, python: str = PYTHON, **more: str) -> subprocess.Popen[str]:
-    """Start Python with *arguments*, hooked if there is a *monitor*; *more* are variables."""
+    """Start Python with *arguments*, hooked if there is a *monitor*; *more* are variables.
+
+    If it imports TensorFlow, ``tests.sparing`` spares what has no part in most tests. A ``PYTHONPATH`` of the test's
+    own, be it empty, prevents that.
+    """
     pipe = subprocess.PIPE
+    if "PYTHONPATH" not in more and "import tensorflow" in (source := "\n".join(map(_source, arguments))):
+        more |= sparing.variables(source)
     return subprocess.Popen(
         [python, *arguments], env=environment(monitor, **more), stdin=pipe, stdout=pipe, stderr=pipe, text=True
     )
 
 
-def outcome(process: subprocess.Popen[str], typed: str = "") -> Outcome:
+def _source(argument: str) -> str:
+    """The text of a script, if *argument* names one."""
+    path = Path(argument) if argument.endswith(".py") else None
+    return path.read_text() if path is not None and path.exists() else argument
+
+
+def outcome(process: Process, typed: str = "") -> Outcome:
     """Wait for the end of *process*."""
     out, err = process.communicate(typed, timeout=PATIENCE_S)
+    assert process.returncode is not None
     return Outcome(process.returncode, steady(out), steady(err))
 
 
@@ -165,7 +195,7 @@ def run(monitor: Monitor | None, *arguments: str, **more: str) -> Outcome:
 
 def both(monitor: Monitor, *arguments: str, **more: str) -> tuple[Outcome, Outcome]:
     """The same without and with the hook, side by side."""
-    bare, hooked = start(None, *arguments, **more), start(monitor, *arguments, **more)
+    bare, hooked = (start(each, *arguments, **more) for each in (None, monitor))
     return outcome(bare), outcome(hooked)
 
 
@@ -216,3 +246,57 @@ def script(tmp_path: Path) -> Callable[[str], str]:
         return str(path)
 
     return write
+
+
+class Forks:
+    """Starts scripts in forked children of processes that have imported TensorFlow: one is hooked, one is not."""
+
+    def __init__(self, folder: Path) -> None:
+        self._of_parent = Monitor(folder / "parent.sock")
+        self._link = folder / "hook.sock"  # leads to the monitor of the test that runs
+        self._link.symlink_to(self._of_parent.path)
+        spared = sparing.variables("")
+        self._bare = Imported(PYTHON, environment(None, **spared))
+        self._hooked = Imported(PYTHON, environment(self._of_parent, **spared) | {"TFMEMTOP_SOCKET": str(self._link)})
+
+    def start(self, monitor: Monitor | None, *arguments: str) -> Process:
+        """As the function ``start``; *arguments* begin with a script's path."""
+        if monitor is None:
+            return self._bare.start(*arguments)
+        self._hooked.begin()
+        self._link.unlink()
+        self._link.symlink_to(monitor.path)
+        return self._hooked.start(*arguments)
+
+    def run(self, monitor: Monitor | None, *arguments: str) -> Outcome:
+        """As the function ``run``."""
+        return outcome(self.start(monitor, *arguments))
+
+    def both(self, monitor: Monitor, *arguments: str) -> tuple[Outcome, Outcome]:
+        """As the function ``both``."""
+        bare, hooked = self.start(None, *arguments), self.start(monitor, *arguments)
+        return outcome(bare), outcome(hooked)
+
+    def end_last(self) -> None:
+        """Leave no script running."""
+        self._bare.end_last()
+        self._hooked.end_last()
+
+    def close(self) -> None:
+        """End the processes that have imported TensorFlow."""
+        self._bare.close()
+        self._hooked.close()
+        self._of_parent.die()
+
+
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    forks = Forks(tmp_path_factory.mktemp("imported"))
+    yield forks
+    forks.close()
+
+
+@pytest.fixture
+def forks(imported: Forks) -> Iterator[Forks]:
+    yield imported
+    imported.end_last()

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from tests.agent.conftest import OPERATIONS_ELSEWHERE, Monitor, both, outcome, start
+from tests.agent.conftest import OPERATIONS_ELSEWHERE, Forks, Monitor, outcome
 
 Script = Callable[[str], str]
 
@@ -39,8 +39,8 @@ sys.stdin.readline()
 )
 
 
-def test_a_model_to_the_byte(monitor: Monitor, script: Script) -> None:
-    process = start(monitor, script(TRAINING))
+def test_a_model_to_the_byte(monitor: Monitor, script: Script, forks: Forks) -> None:
+    process = forks.start(monitor, script(TRAINING))
     assert process.stdout is not None and process.stdin is not None
     printed = json.loads(process.stdout.readline())
 
@@ -74,7 +74,7 @@ def _censuses(monitor: Monitor) -> list[object]:
     return [event for event in monitor.events if event["type"] == "census"]
 
 
-def test_variables_are_made_as_without_us(monitor: Monitor, script: Script) -> None:
+def test_variables_are_made_as_without_us(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
 import copy, inspect, pickle, tempfile, traceback
 import tensorflow as tf
@@ -111,7 +111,7 @@ with tf.Graph().as_default():
     graphs = tf.compat.v1.get_variable("graphs", [2, 2])
     print(graphs, graphs.op.traceback[-1].filename.endswith("train.py"))
 """
-    bare, hooked = both(monitor, script(source))
+    bare, hooked = forks.both(monitor, script(source))
     assert bare == hooked and bare.code == 0
     assert not monitor.of("hook_error")
 
@@ -139,9 +139,9 @@ sys.stdin.readline()
 """
 
 
-def test_variables_of_a_session_while_it_lasts(monitor: Monitor, script: Script) -> None:
+def test_variables_of_a_session_while_it_lasts(monitor: Monitor, script: Script, forks: Forks) -> None:
     """Those that are resources and those that are not, with an optimizer's slots; none of a graph that never ran."""
-    process = start(monitor, script(SESSION))
+    process = forks.start(monitor, script(SESSION))
     assert process.stdout is not None and process.stdin is not None and process.stdout.readline() == "trained\n"
 
     def ask() -> dict[str, object]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from tests.agent.conftest import Monitor, outcome, run, start
+from tests.agent.conftest import Forks, Monitor, outcome
 
 Script = Callable[[str], str]
 
 
-def test_no_finalizer_runs_in_our_thread(monitor: Monitor, script: Script) -> None:
+def test_no_finalizer_runs_in_our_thread(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
 import collections, gc, select, sys, threading
 import tensorflow as tf
@@ -31,14 +31,16 @@ while seen["finalizer", True] <= 1000 or not select.select([sys.stdin], [], [], 
         Cycle()
 print([where for _, where in seen if not where], seen["finalizer", True] > 1000, gc.isenabled())
 """
-    process = start(monitor, script(source), TFMEMTOP_INTERVAL="0.01")
+    process = forks.start(monitor, script(source))
     monitor.wait_for(lambda event: len(monitor.of("allocator")) > 20 and bool(monitor.of("census")))
     done = outcome(process, "\n")
     assert done[:2] == (0, "[] True True\n") and "Traceback" not in done.err
     assert not monitor.of("hook_error")
 
 
-def test_a_finalizer_that_is_due_while_the_script_sleeps_waits_for_it(monitor: Monitor, script: Script) -> None:
+def test_a_finalizer_that_is_due_while_the_script_sleeps_waits_for_it(
+    monitor: Monitor, script: Script, forks: Forks
+) -> None:
     source = """
 import gc, os, threading
 import tensorflow as tf
@@ -69,7 +71,7 @@ wait()
 gc.collect()
 print(saved)
 """
-    process = start(monitor, script(source), TFMEMTOP_INTERVAL="0.01")
+    process = forks.start(monitor, script(source))
     assert process.stdin is not None and process.stdout is not None
     for _ in range(2):  # while it waits, it is read again and again
         assert process.stdout.readline() == "up\n"
@@ -82,7 +84,7 @@ print(saved)
     assert not monitor.of("hook_error")
 
 
-def test_a_child_forked_meanwhile_has_its_collector_on(monitor: Monitor, script: Script) -> None:
+def test_a_child_forked_meanwhile_has_its_collector_on(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
 import gc, os
 import tensorflow as tf
@@ -98,4 +100,4 @@ while not gc.isenabled():  # off for a moment, while a reading is under way; not
     os.sched_yield()
 print(off)
 """
-    assert run(monitor, script(source), TFMEMTOP_INTERVAL="0.01")[:2] == (0, "0\n")
+    assert forks.run(monitor, script(source))[:2] == (0, "0\n")

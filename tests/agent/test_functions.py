@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from tests.agent.conftest import Event, Monitor, both, outcome, run, start
+from tests.agent.conftest import Event, Forks, Monitor, outcome
 
 Script = Callable[[str], str]
 
@@ -45,9 +45,9 @@ def newest(monitor: Monitor) -> dict[str, list[object]]:
     return {name: counts for name, *counts in monitor.of("functions")[-1]["functions"]}
 
 
-def test_calls_and_tracings(monitor: Monitor, script: Script) -> None:
+def test_calls_and_tracings(monitor: Monitor, script: Script, forks: Forks) -> None:
     path = script(FUNCTIONS)
-    process = start(monitor, path)
+    process = forks.start(monitor, path)
 
     def complete(event: Event) -> bool:
         return event["type"] == "functions" and any(name == "<lambda>" for name, *_ in event["functions"])
@@ -151,8 +151,8 @@ sys.stdin.readline()
 """
 
 
-def test_which_argument_changed_and_how(monitor: Monitor, script: Script) -> None:
-    end = run(monitor, script(CHANGING))
+def test_which_argument_changed_and_how(monitor: Monitor, script: Script, forks: Forks) -> None:
+    end = forks.run(monitor, script(CHANGING))
     assert end[:2] == (0, "ready\n"), end
     changed = {name: counts[-1] for name, counts in newest(monitor).items()}
     assert changed == {
@@ -185,14 +185,14 @@ model.fit(tf.ones((64, 4)), tf.ones((64, 1)), batch_size=4, epochs=3, verbose=0)
 """
 
 
-def test_keras_says_how_many_steps_a_call_takes(monitor: Monitor, script: Script) -> None:
-    assert run(monitor, script(KERAS.format(steps=4))).code == 0
+def test_keras_says_how_many_steps_a_call_takes(monitor: Monitor, script: Script, forks: Forks) -> None:
+    assert forks.run(monitor, script(KERAS.format(steps=4))).code == 0
     ((calls, traces, file, _, steps, *_),) = newest(monitor).values()
     assert (calls, steps) == (12, 4) and isinstance(traces, int) and traces <= 2
     assert str(file).endswith("trainer.py")
 
 
-def test_retracing_warns_as_without_us(monitor: Monitor, script: Script) -> None:
+def test_retracing_warns_as_without_us(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
 import inspect, logging, sys
 import tensorflow as tf
@@ -215,6 +215,6 @@ for n in range(7):
 print(inspect.signature(type(made._frequent_tracing_detector_manager).called_with_tracing))
 retraced("no number")
 """
-    bare, hooked = both(monitor, script(source))
+    bare, hooked = forks.both(monitor, script(source))
     bare, hooked = (each._replace(err=re.sub(r"generated_file\w+", "", each.err)) for each in (bare, hooked))
     assert bare == hooked and "out of the last" in bare.out and bare.code == 1

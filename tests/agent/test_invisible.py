@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import Monitor, both, outcome, run, start, working_tensorflow
+from tests.agent.conftest import Forks, Monitor, both, outcome, run, working_tensorflow
 
 Script = Callable[[str], str]
 
@@ -60,7 +60,7 @@ tf.config.set_visible_devices([], "CPU")
 
 
 def test_a_whole_training(monitor: Monitor, script: Script) -> None:
-    bare, hooked = both(monitor, script(TRAINING))
+    bare, hooked = both(monitor, script(TRAINING), PYTHONPATH="")  # nothing is spared: as users have it
     assert bare.out == hooked.out
     assert without_our_frames(hooked.err) == bare.err
     assert bare.code == hooked.code == 1 and "cannot be modified after being initialized" in bare.err
@@ -108,8 +108,8 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals(monitor: Monitor, script: Script, number: int) -> None:
-    process = start(monitor, script(WAITING))
+def test_signals(monitor: Monitor, script: Script, number: int, forks: Forks) -> None:
+    process = forks.start(monitor, script(WAITING))
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     process.send_signal(number)
     done = outcome(process)
@@ -121,7 +121,7 @@ def test_signals(monitor: Monitor, script: Script, number: int) -> None:
     monitor.wait_for(lambda event: event["type"] == "end of line")
 
 
-def test_exec_and_os_exit(monitor: Monitor, script: Script) -> None:
+def test_exec_and_os_exit(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
 import os, sys
 import tensorflow as tf
@@ -130,7 +130,7 @@ if len(sys.argv) == 1:
     os.execv(sys.executable, [sys.executable, __file__, "again"])
 os._exit(3)
 """
-    assert run(monitor, script(source))[:2] == (3, "[1. 1.]\n[1. 1.]\n")
+    assert forks.run(monitor, script(source))[:2] == (3, "[1. 1.]\n[1. 1.]\n")
     assert len({event["pid"] for event in monitor.of("hook")}) == 1
     monitor.wait_for(lambda event: len(monitor.of("end of line")) == 2)
     assert not monitor.of("hook_end")
@@ -162,29 +162,3 @@ def test_a_signal_handlers_exception_at_the_end_is_nobodys(
     source = script(HANDLED_AT_EXIT.format(kind=kind))
     assert run(monitor, source, PYTHONPATH=working_tensorflow(tmp_path)) == (0, "handled\n", "")
     assert monitor.wait_for(lambda event: event["type"] == "hook_end") and not monitor.of("hook_error")
-
-
-def test_a_signal_handlers_exception_is_the_scripts(monitor: Monitor, script: Script) -> None:
-    """Raised while our own code runs, as a timeout's may be, it reaches the script all the same."""
-    source = """
-import signal, sys
-import tensorflow as tf
-
-def too_late(number, frame):
-    raise TimeoutError("mine")
-
-signal.signal(signal.SIGALRM, too_late)
-
-def watch(frame, event, argument):
-    if "tfmemtop" in frame.f_code.co_filename and frame.f_code.co_name == "_report_call":
-        sys.setprofile(None)
-        signal.raise_signal(signal.SIGALRM)
-
-sys.setprofile(watch)
-try:
-    tf.config.set_visible_devices([], "GPU")
-except TimeoutError as error:
-    print(error)
-"""
-    assert run(monitor, script(source))[:2] == (0, "mine\n")
-    assert not monitor.of("hook_error")

@@ -1,19 +1,18 @@
 """Nothing of the script's is kept alive by the hook."""
 
-import subprocess
 from collections.abc import Callable
 
-from tests.agent.conftest import Monitor, both, outcome, start
+from tests.agent.conftest import Forks, Monitor, Process, outcome
 
 Script = Callable[[str], str]
 
 
-def line(process: "subprocess.Popen[str]") -> str:
+def line(process: Process) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
-def test_where_the_script_stands_keeps_no_frame(monitor: Monitor, script: Script) -> None:
+def test_where_the_script_stands_keeps_no_frame(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
 import gc, sys, weakref
 import tensorflow as tf
@@ -36,7 +35,7 @@ def work():
 
 print(work()() is None)
 """
-    process = start(monitor, script(source))
+    process = forks.start(monitor, script(source))
     assert line(process) == "up"
     monitor.say(process.pid, {"do": "where"})
     monitor.wait_for(lambda event: event["type"] == "waiting")
@@ -45,7 +44,7 @@ print(work()() is None)
 
 
 def test_no_code_is_run_and_no_pipe_is_read_for_us_and_subclasses_are_made_as_ever(
-    monitor: Monitor, script: Script
+    monitor: Monitor, script: Script, forks: Forks
 ) -> None:
     """Of a script that is piped in or typed: who read on would wait, and take what is typed next."""
     source = """
@@ -86,7 +85,7 @@ class Own(ResourceVariable):
 
 print(Mine(1.0, name="x").numpy(), Own(2.0).numpy())
 """
-    bare, hooked = both(monitor, script(source))
+    bare, hooked = forks.both(monitor, script(source))
     assert bare == hooked and bare.code == 0 and "other (1.0,) {'name': 'x'}\n" in bare.out
     assert monitor.of("requested")[0]["other"] == ["[<Odd>]"]
     assert monitor.of("initialised")[0]["code"] == ""

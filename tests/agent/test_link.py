@@ -101,15 +101,15 @@ def test_many_packets_leave_nothing_behind(tmp_path: Path) -> None:
                     link.offer(b"x" * 200)
                     reader.recv(1000)
                 known = tracemalloc.get_traced_memory()[0]
-                for _ in range(50_000):
+                for _ in range(5_000):
                     link.offer(b"x" * 200)
                     reader.recv(1000)
                     link.listen()
-                for _ in range(50_000):
+                for _ in range(5_000):
                     link.send(b"x" * 200)
                     link.offer(b"x" * 200)
                 assert tracemalloc.get_traced_memory()[0] - known < (QUEUE + 100) * 300
             finally:
                 tracemalloc.stop()
-            assert len(list(Path("/proc/self/fd").iterdir())) == before and link.dropped > 90_000
+            assert len(list(Path("/proc/self/fd").iterdir())) == before and link.dropped > 9_000
         link.close()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.agent.conftest import Monitor, outcome, run, start
+from tests.agent.conftest import Forks, Monitor, outcome, run, start
 from tfmemtop.agent.device_init import VARIABLES
 from tfmemtop.events.secrets import KEPT_VARIABLES
 
@@ -79,19 +79,12 @@ WAYS = (
 )
 
 
-def test_every_way_to_begin_has_its_line(monitor: Monitor, script: Script) -> None:
+def test_every_way_to_begin_has_its_line(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = "import tensorflow as tf\nfrom tensorflow.python.eager import context\n"
     source += "".join(f"{way}\ncontext._reset_context()\n" for way in WAYS)
-    assert run(monitor, script(source)).code == 0
+    assert forks.run(monitor, script(source)).code == 0
     made = [(event["line"], event["code"], event["error"]) for event in monitor.of("initialised")]
     assert made == [(3 + 2 * index, way, None) for index, way in enumerate(WAYS)]
-
-
-def test_a_script_without_a_file_has_a_line(monitor: Monitor) -> None:
-    assert run(monitor, "-c", "import tensorflow as tf\nx = tf.ones(3)").code == 0
-    (made,) = monitor.of("initialised")
-    assert (made["file"], made["line"]) == ("<string>", 2)
-    assert made["code"] in ("", "x = tf.ones(3)")  # Python itself keeps it from 3.13 on
 
 
 DIFFERENT = """
@@ -115,9 +108,11 @@ for attempt in range(3):
 """
 
 
-def test_growth_that_differs_is_told_once_a_line_and_so_is_the_end_of_it(monitor: Monitor, script: Script) -> None:
+def test_growth_that_differs_is_told_once_a_line_and_so_is_the_end_of_it(
+    monitor: Monitor, script: Script, forks: Forks
+) -> None:
     source = DIFFERENT + "tf.config.experimental.set_memory_growth(gpus[1], True)\nprint(tf.ones(3).numpy())\n"
-    assert run(monitor, script(source))[:2] == (
+    assert forks.run(monitor, script(source))[:2] == (
         0,
         "Memory growth cannot differ between GPU devices\n" * 3 + "[1. 1. 1.]\n",
     )
@@ -127,21 +122,21 @@ def test_growth_that_differs_is_told_once_a_line_and_so_is_the_end_of_it(monitor
     assert made["error"] is None and made["line"] == len(source.splitlines())
 
 
-def test_a_script_that_dies_of_it_dies_the_same(monitor: Monitor, script: Script) -> None:
+def test_a_script_that_dies_of_it_dies_the_same(monitor: Monitor, script: Script, forks: Forks) -> None:
     error = "Memory growth cannot differ between GPU devices"
-    done = run(monitor, script(DIFFERENT + "tf.zeros(8)\n"))
+    done = forks.run(monitor, script(DIFFERENT + "tf.zeros(8)\n"))
     assert (done.code, done.out, done.err.splitlines()[-1]) == (1, f"{error}\n" * 3, f"ValueError: {error}")
     assert [event["code"] for event in monitor.of("initialised")] == ["tf.ones(3)", "tf.zeros(8)"]
 
 
-def test_pools_are_read_often_until_the_first_operation(monitor: Monitor, script: Script) -> None:
-    source = """
-import sys
-import tensorflow as tf
-tf.config.list_logical_devices()
-sys.stdin.readline()
-"""
-    process = start(monitor, script(source), TFMEMTOP_INTERVAL="60")
+def test_pools_are_read_often_until_the_first_operation_and_a_script_without_a_file_has_a_line(
+    monitor: Monitor,
+) -> None:
+    source = "import sys, tensorflow as tf\ntf.config.list_logical_devices()\nsys.stdin.readline()"
+    process = start(monitor, "-c", source, TFMEMTOP_INTERVAL="60")
     monitor.wait_for(lambda event: len(monitor.of("allocator")) >= 3)
     assert outcome(process, "\n").code == 0
     assert {event["peak"] for event in monitor.of("allocator")} == {0}
+    (made,) = monitor.of("initialised")
+    assert (made["file"], made["line"]) == ("<string>", 2)
+    assert made["code"] in ("", "tf.config.list_logical_devices()")  # Python itself keeps it from 3.13 on

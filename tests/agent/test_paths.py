@@ -8,7 +8,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.agent.conftest import Monitor, outcome, start
+from tests import sparing
+from tests.agent.conftest import Forks, Monitor, outcome
 from tests.agent.test_tensors import ask, line, typed
 
 Script = Callable[[str], str]
@@ -156,8 +157,8 @@ def paths(found: "list[list[object]]") -> dict[str, object]:
     return {str(row[2][1]): row[0] for row in found if isinstance(row[2], list) and row[2][0] == 100}
 
 
-def test_objects_and_containers(monitor: Monitor, script: Script) -> None:
-    process = start(monitor, script(OBJECTS))
+def test_objects_and_containers(monitor: Monitor, script: Script, forks: Forks) -> None:
+    process = forks.start(monitor, script(OBJECTS))
     said = json.loads(line(process))
     census = ask(monitor, process)
     assert paths(census["largest"]) == said["paths"]
@@ -166,8 +167,8 @@ def test_objects_and_containers(monitor: Monitor, script: Script) -> None:
     assert outcome(process).code == 0 and not monitor.of("hook_error")
 
 
-def test_functions_that_run_or_are_held(monitor: Monitor, script: Script) -> None:
-    process = start(monitor, script(FUNCTIONS))
+def test_functions_that_run_or_are_held(monitor: Monitor, script: Script, forks: Forks) -> None:
+    process = forks.start(monitor, script(FUNCTIONS))
     expected = json.loads(line(process))["paths"]
     expected = {extent: path for extent, path in expected.items() if not path.startswith("hold.")}  # it has returned
     assert paths(ask(monitor, process)["largest"]) == expected
@@ -214,9 +215,9 @@ while True:
 """
 
 
-def test_a_million_objects(monitor: Monitor, script: Script) -> None:
+def test_a_million_objects(monitor: Monitor, script: Script, forks: Forks) -> None:
     """Groups have their holder; the script goes on meanwhile."""
-    process = start(monitor, script(MANY))
+    process = forks.start(monitor, script(MANY))
     assert line(process) == "up"
     census = ask(monitor, process)
     assert [row[:2] for row in census["alike"][:4]] == [
@@ -250,6 +251,10 @@ def test_packages_are_no_part_of_the_script_wherever_they_were_installed(tmp_pat
         "from tfmemtop.agent.class_parts import Classes\n"
         "print([Classes().is_librarys(name) for name in ('keras.layers', 'numpy', 'own')])\n"
     )
-    variables = {**os.environ, "PYTHONPATH": f"{installed}:{Path(__file__).parents[2]}", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    variables = {
+        **os.environ,
+        "PYTHONPATH": f"{sparing.FOLDER}:{installed}:{Path(__file__).parents[2]}",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
     done = subprocess.run([sys.executable, tmp_path / "train.py"], env=variables, capture_output=True, text=True)
     assert done.stdout == "[True, True, False]\n", done.stderr

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.agent.conftest import Monitor, outcome, run, start
+from tests.agent.conftest import Forks, Monitor, outcome, start
+from tests.once import once
 from tfmemtop.agent.apply_settings import Settings, parse_settings, shares
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -60,22 +61,26 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[Any]]]:
-    folder = tmp_path_factory.mktemp("settle")
+def answers(shared: Path) -> dict[str, dict[str, list[Any]]]:
+    folder = once(shared, "settle", ask_all)
+    return {name: json.loads((folder / f"{name}.json").read_text()) for name in SETTINGS}
+
+
+def ask_all(folder: Path) -> None:
+    """Put down what TensorFlow answers under each of the settings."""
     path = folder / "ask.py"
     path.write_text(ASK)
+    (folder / "hook.sock").unlink(missing_ok=True)  # of an attempt that failed
     monitor = Monitor(folder / "hook.sock")
     started = {
         name: start(monitor, str(path), TFMEMTOP_SETTINGS=json.dumps(settings)) for name, settings in SETTINGS.items()
     }
-    answers = {}
     for name, process in started.items():
         told = outcome(process)
         assert told.code == 0, told.err
-        answers[name] = json.loads(told.out)
+        (folder / f"{name}.json").write_text(told.out)
     assert not monitor.of("hook_error")
     monitor.die()
-    return answers
 
 
 @pytest.mark.parametrize(
@@ -127,10 +132,10 @@ def test_settings_in_words_of_tensorflow() -> None:
 
 
 def test_the_monitor_hears_what_the_script_asked_for(
-    monitor: Monitor, script: Callable[[str], str], tmp_path: Path
+    monitor: Monitor, script: Callable[[str], str], tmp_path: Path, forks: Forks
 ) -> None:
     source = ASK.partition("print(")[0] + "ask(cases['growth, then a limit']); ask(cases['divided'])"
-    assert run(monitor, script(source)).code == 0
+    assert forks.run(monitor, script(source)).code == 0
     heard = [(event["call"], event["devices"], event["growth"], event["logical"]) for event in monitor.of("requested")]
     divide = "set_logical_device_configuration"
     assert heard == [

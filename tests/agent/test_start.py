@@ -178,16 +178,18 @@ def test_a_mere_search_for_tensorflow_says_nothing(monitor: Monitor, script: Scr
     assert not monitor.events
 
 
-def test_where_there_is_no_pool_no_dumps_are_asked_for(monitor: Monitor, script: Script) -> None:
+def test_where_there_is_no_pool_no_dumps_are_asked_for_and_of_xla_only_what_was_asked(
+    monitor: Monitor, script: Script
+) -> None:
     source = """
 import subprocess
 import tensorflow as tf
 tf.ones(3)
-print(b"TF_BFC_MEMORY_DUMP" in subprocess.run(["env"], capture_output=True).stdout)
+subprocess.run("env | grep -e TF_BFC_MEMORY_DUMP -e ^XLA_FLAGS", shell=True)
 """
-    variables = {"TFMEMTOP_DUMPS": "/session/dumps", "TF_CPU_ALLOCATOR_USE_BFC": "false"}
-    assert run(monitor, script(source), **variables)[:2] == (0, "False\n")
-    assert monitor.of("initialised")
+    variables = {"TFMEMTOP_DUMPS": "/session/dumps", "TF_CPU_ALLOCATOR_USE_BFC": "false", "XLA_FLAGS": "--xla_mine=1"}
+    assert run(monitor, script(source), **variables)[:2] == (0, "XLA_FLAGS=--xla_mine=1\n")
+    assert monitor.of("initialised") and not monitor.of("xla_cluster")
 
 
 @pytest.mark.parametrize("value", ["/session/dumps/123", "/mine/dump", None])

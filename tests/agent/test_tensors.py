@@ -1,11 +1,10 @@
 """Live tensors are found wherever the script keeps them, to the byte, and let go of at once."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from tests.agent.conftest import OPERATIONS_ELSEWHERE, Event, Monitor, outcome, start
+from tests.agent.conftest import OPERATIONS_ELSEWHERE, Event, Forks, Monitor, Process, outcome
 from tfmemtop.help import topic
 
 Script = Callable[[str], str]
@@ -51,7 +50,7 @@ wait("gone")
 )
 
 
-def ask(monitor: Monitor, process: "subprocess.Popen[str]") -> Event:
+def ask(monitor: Monitor, process: Process) -> Event:
     """Have tensors looked for, and give what was found."""
 
     def found() -> list[Event]:
@@ -63,13 +62,13 @@ def ask(monitor: Monitor, process: "subprocess.Popen[str]") -> Event:
     return found()[-1]
 
 
-def typed(process: "subprocess.Popen[str]") -> None:
+def typed(process: Process) -> None:
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()
 
 
-def line(process: "subprocess.Popen[str]") -> str:
+def line(process: Process) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
@@ -79,8 +78,8 @@ def rows(census: Event) -> dict[int, list[Any]]:
     return {row[2][1]: row for row in census["largest"] if row[1] == "tensors" and len(row[2]) == 2}
 
 
-def test_tensors_wherever_they_are_held(monitor: Monitor, script: Script) -> None:
-    process = start(monitor, script(HELD))
+def test_tensors_wherever_they_are_held(monitor: Monitor, script: Script, forks: Forks) -> None:
+    process = forks.start(monitor, script(HELD))
     before = line(process)
     census = ask(monitor, process)
     found = rows(census)
@@ -108,7 +107,7 @@ def test_tensors_wherever_they_are_held(monitor: Monitor, script: Script) -> Non
     assert not monitor.of("hook_error")
 
 
-def test_like_tensors_are_told_by_what_holds_them(monitor: Monitor, script: Script) -> None:
+def test_like_tensors_are_told_by_what_holds_them(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
 import sys
 import tensorflow as tf
@@ -121,7 +120,7 @@ holder.kept = [tf.zeros([200, 300]) for _ in range(4)]
 print("up", flush=True)
 sys.stdin.readline()
 """
-    process = start(monitor, script(source))
+    process = forks.start(monitor, script(source))
     assert line(process) == "up"
     census = ask(monitor, process)
     assert census["alike"][:3] == [
@@ -134,7 +133,7 @@ sys.stdin.readline()
     assert not monitor.of("hook_error")
 
 
-def test_a_tensor_that_is_still_being_made_is_left_alone(monitor: Monitor, script: Script) -> None:
+def test_a_tensor_that_is_still_being_made_is_left_alone(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
 import sys
 import numpy as np
@@ -151,7 +150,7 @@ kept = [tf.fill([1000, 1002], 1.0), tf.constant(Slow())]
 print(kept[1].shape, flush=True)
 sys.stdin.readline()
 """
-    process = start(monitor, script(source))
+    process = forks.start(monitor, script(source))
     assert line(process) == "making"
     assert sorted(rows(ask(monitor, process))) == [1002]
     typed(process)
@@ -164,7 +163,7 @@ sys.stdin.readline()
     assert not monitor.of("hook_error")
 
 
-def test_where_tensors_cannot_be_looked_for_it_is_said(monitor: Monitor, script: Script) -> None:
+def test_where_tensors_cannot_be_looked_for_it_is_said(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
 import gc, sys
 import tensorflow as tf
@@ -177,7 +176,7 @@ tf.config.experimental.set_synchronous_execution(False)
 print("asynchronous", flush=True)
 sys.stdin.readline()
 """
-    process = start(monitor, script(source))
+    process = forks.start(monitor, script(source))
     assert line(process) == "frozen"
     census = ask(monitor, process)
     assert census["tensors"] == 0 and census["hidden"] == "frozen" and census["frozen"] > 0
@@ -189,7 +188,7 @@ sys.stdin.readline()
     assert not monitor.of("hook_error")
 
 
-def test_what_an_audit_hook_hears(monitor: Monitor, script: Script) -> None:
+def test_what_an_audit_hook_hears(monitor: Monitor, script: Script, forks: Forks) -> None:
     """Of a look for tensors only what the manual says, and unasked of no look."""
     source = """
 import json, sys, threading
@@ -212,7 +211,7 @@ def run():
 
 run()
 """
-    process = start(monitor, script(source))
+    process = forks.start(monitor, script(source))
     assert line(process) == "up"
     monitor.wait_for(lambda event: event["type"] == "census" and "CPU:0" in event["kinds"])
     typed(process)

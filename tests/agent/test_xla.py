@@ -1,7 +1,5 @@
 """Each process has XLA write its reports to a folder of its own, and the script sees no change."""
 
-import re
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.agent.conftest import Monitor, outcome, start
@@ -20,7 +18,6 @@ if os.fork() == 0:
 os.wait()
 """
 CHANGES = {
-    "": True,
     "os.environ['XLA_FLAGS'] += ' --xla_added=1'": True,
     "os.environ['XLA_FLAGS'] = '--xla_mine=1'": False,
 }
@@ -42,18 +39,10 @@ def test_the_number_of_the_process_is_in_the_path(monitor: Monitor, tmp_path: Pa
             unchanged, pid, seen = line.split(" ", 2)
             assert unchanged == "True"
             if CHANGES[change]:
-                assert seen.startswith(f"--xla_dump_to={tmp_path}/{pid} --xla_users=a'b c'")
-                assert ("--xla_added=1" in seen) == ("added" in change)
+                assert seen.startswith(f"--xla_dump_to={tmp_path}/{pid} --xla_users=a'b c' --xla_added=1")
             else:
                 assert seen == "--xla_mine=1"
                 refused.add(int(pid))
     told = {event["pid"] for event in monitor.events if event["type"] == "xla_cluster"}
     assert told <= refused and len(told) == 1
     assert all(event["missing"] == "scripts_flags" for event in monitor.events if event["type"] == "xla_cluster")
-
-
-def test_without_being_asked_nothing_is_set(monitor: Monitor, script: Callable[[str], str]) -> None:
-    look = "import os\nimport tensorflow\nprint(os.popen('env').read())"
-    done = outcome(start(monitor, script(look), XLA_FLAGS="--xla_mine=1"))
-    assert re.findall(r"(?m)^XLA_FLAGS=.*$", done.out) == ["XLA_FLAGS=--xla_mine=1"]
-    assert not [event for event in monitor.events if event["type"] == "xla_cluster"]

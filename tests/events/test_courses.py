@@ -23,6 +23,7 @@ from tfmemtop.events.courses import (
     unpack_spans,
     unpack_trace,
 )
+from tfmemtop.events.damage import Damage, Damaged
 
 HOLDINGS = [Holding(None, None, "", "", 256, 256, 0)] * 3
 raw = zlib.compress
@@ -57,29 +58,41 @@ def test_a_trace_takes_few_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    "packed",
+    ("packed", "damage"),
     [
-        b"\x80",
-        b"\x01",
-        raw(b"\x80"),
-        raw(b"\x01"),
-        pack([1, 7, 9, 0, 0, 0]),
-        pack([0, 1, 0, 0, 0]),
-        raw(b"\xff" * 20),
-        BOMB,
+        (b"\x80", Damage.CUT_SHORT),
+        (b"\x01", Damage.CUT_SHORT),
+        (b"no zlib", Damage.OTHER_FORM),
+        (raw(b"\x80"), Damage.CUT_SHORT),
+        (raw(b"\x01"), Damage.CUT_SHORT),
+        (pack([1, 7, 9, 0, 0, 0]), Damage.INCOMPLETE),
+        (pack([0, 1, 0, 0, 0]), Damage.INCOMPLETE),
+        (raw(b"\xff" * 20), Damage.OUT_OF_BOUNDS),
+        (BOMB, Damage.TOO_LARGE),
     ],
 )
-def test_damaged_spans(packed: bytes) -> None:
-    with pytest.raises(ValueError):
+def test_damaged_spans(packed: bytes, damage: Damage) -> None:
+    with pytest.raises(Damaged) as raised:
         unpack_spans(packed, HOLDINGS)
+    assert raised.value.damage is damage
 
 
 @pytest.mark.parametrize(
-    "packed", [b"\x00", raw(b"\x00"), raw(b"\x00\x05"), raw(b"\x01\x00"), raw(b"\x80"), pack([2])[:-1], BOMB]
+    ("packed", "damage"),
+    [
+        (b"\x00", Damage.CUT_SHORT),
+        (raw(b"\x00"), Damage.CUT_SHORT),
+        (raw(b"\x00\x05"), Damage.CUT_SHORT),
+        (raw(b"\x01\x00"), Damage.INCOMPLETE),
+        (raw(b"\x80"), Damage.CUT_SHORT),
+        (pack([2])[:-1], Damage.CUT_SHORT),
+        (BOMB, Damage.TOO_LARGE),
+    ],
 )
-def test_damaged_traces(packed: bytes) -> None:
-    with pytest.raises(ValueError):
+def test_damaged_traces(packed: bytes, damage: Damage) -> None:
+    with pytest.raises(Damaged) as raised:
         unpack_trace(packed)
+    assert raised.value.damage is damage
 
 
 def test_names_and_holdings() -> None:

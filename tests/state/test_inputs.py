@@ -2,8 +2,8 @@
 
 Each recording is the last window that ``tfmemtop record`` made of a small program on the CPU's BFC allocator:
 ``fit`` is Keras's ``fit`` on NumPy arrays with batches of 8192 and layers of 32 and 10, ``batches`` a loop over tf.data
-with the batch in a variable of Python, ``tokens`` an embedding, ``images`` has images of bytes beside a second input.
-``autoencoder`` keeps its results, which are as large as its batches.
+with the batch in a variable of Python, ``tokens`` an embedding, ``images`` has images of bytes beside a second input,
+``mirrored`` trains on two logical devices. ``autoencoder`` keeps its results, which are as large as its batches.
 """
 
 from pathlib import Path
@@ -26,6 +26,7 @@ SHAPES = {
     "batches": {(4096, 512), (12288, 512)},
     "tokens": {(512, 128), (4096, 128)},
     "images": {(128, 48, 48, 3), (128, 40), (512, 40)},
+    "mirrored": {(8192, 256)},
 }
 """Of each program's batches and data sets."""
 

@@ -71,6 +71,17 @@ LAYERS = {
 """Layers as the programs call them."""
 
 
+def test_the_copies_of_variables_and_slots_on_other_devices_belong_to_their_layer() -> None:
+    window, hooked = load(FOLDER.with_name("recorded_windows") / "mirrored.jsonl")
+    up, mid, down = (256 + 1) * 1024 * 4, (1024 + 1) * 512 * 4, 512 * 10 * 4  # the last one's bias is one of many 40 B
+    for each in (window, alone(window)):
+        found = layers(standing(each, hooked, By.LAYER))
+        assert not [layer for layer in found if "replica" in layer or "kernel" in layer or "bias" in layer]
+        for layer, one in (("up", up), ("mid", mid), ("down", down)):
+            assert found[layer][Kind.VARIABLES] == 2 * one
+            assert found[layer][Kind.OPTIMIZER] >= 4 * one  # momentum and velocity of each, and what the update makes
+
+
 @pytest.mark.parametrize("program", LAYERS)
 def test_layers_are_called_as_the_program_calls_them(program: str) -> None:
     window, hooked = load(FOLDER / f"{program}.jsonl")

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -214,6 +215,19 @@ async def test_no_figures_of_processes_says_why() -> None:
     async with app.run_test(size=(80, 6)) as pilot:
         await pilot.pause()
         assert "does not report memory per process" in app.lines()[2]
+
+
+async def test_in_a_container_no_process_is_listed_though_others_fill_the_gpu() -> None:
+    nothing = device_reading(2.0, {})
+    full = msgspec.structs.replace(nothing, used=61 * GIB, outside=61 * GIB)
+    for answer, told in (
+        (full, "no process of this container holds GPU memory"),
+        (nothing, "no process holds GPU memory"),
+    ):
+        app = Screen(fold([session([]), device(), answer]))
+        async with app.run_test(size=(80, 6)) as pilot:
+            await pilot.pause()
+            assert app.lines()[2].strip() == told
 
 
 @settings(max_examples=12)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.once import once
 from tests.probe.conftest import tensorflow, tensorflow_folder
-from tests.whatif.traced import Measured, recorder, trace
+from tests.whatif.traced import EVENTS, Measured, recorder, told, trace
 from tfmemtop.events import Trace
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.whatif.course import Course, course_of
@@ -23,10 +24,14 @@ def program(tensorflow: tuple[Path, str]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def traced(tensorflow_folder: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Traced:
-    folder = tmp_path_factory.mktemp("traced")
-    library = recorder(tensorflow_folder, shared)
-    return trace([str(Path(__file__).with_name("small.py"))], library, folder)
+def traced(tensorflow_folder: Path, shared: Path) -> Traced:
+    script = str(Path(__file__).with_name("small.py"))
+
+    def make(into: Path) -> None:
+        trace([script], recorder(tensorflow_folder, shared), into)
+
+    folder = once(shared, "traced", make)
+    return told((folder / EVENTS).read_text().splitlines())
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ atexit.register(recorder.recorder_stop, events.encode())
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
+EVENTS = "events.txt"
 _PART = 20_000  # events
 
 
@@ -62,7 +63,7 @@ def _compile(library: Path, tensorflow: Path) -> None:
     subprocess.run(
         [
             *find_compiler()[0],
-            *("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-DNDEBUG", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"),
+            *("-std=c++17", "-O0", "-fPIC", "-shared", "-w", "-DNDEBUG", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"),
             *("-DEIGEN_MAX_ALIGN_BYTES=64", "-DGOOGLE_CUDA=1", f"-I{tensorflow / 'include'}", str(_SOURCE)),
             *("-o", str(draft), f"-L{tensorflow}", "-l:libtensorflow_framework.so.2"),
             # Where that is in no other place than the first: what TensorFlow itself has loaded.
@@ -82,17 +83,26 @@ def trace(command: list[str], library: Path, folder: Path, limit: int = 4096) ->
     """Run *command*, a script and its arguments, with a pool of *limit* MiB; its trace, and what was measured."""
     lines = _run(command, library, folder, limit, records=True)
     assert lines is not None
-    return parts(lines[:-1]), Measured(*map(int, lines[-1].split()[1:]))
+    return told(lines)
+
+
+def told(lines: list[str]) -> tuple[list[Trace], Measured]:
+    """What the recorder's file tells with its *lines*."""
+    return parts(lines[:-1]), _measured(lines)
+
+
+def _measured(lines: list[str]) -> Measured:
+    return Measured(*map(int, lines[-1].split()[1:]))
 
 
 def attempt(command: list[str], library: Path, folder: Path, limit: int) -> Measured | None:
     """The same without a trace: what was measured, ``None`` if the script failed."""
     lines = _run(command, library, folder, limit, records=False)
-    return None if lines is None else Measured(*map(int, lines[-1].split()[1:]))
+    return None if lines is None else _measured(lines)
 
 
 def _run(command: list[str], library: Path, folder: Path, limit: int, *, records: bool) -> list[str] | None:
-    events = folder / "events.txt"
+    events = folder / EVENTS
     events.unlink(missing_ok=True)
     done = subprocess.run(
         [PYTHON, "-c", _RUN, str(library), str(events), "yes" if records else "no", *command],

@@ -19,8 +19,8 @@ NOT_CHECKED = {
 """Rooms and files of the package that may hold sentences, with the reason. All others hold none."""
 
 RAISED_TOO = (
-    *("cli.py", "cluster/", "commands/", "engine/process/", "engine/sources/", "fit/", "inject/", "limits.py"),
-    *("notebooks/", "probe/", "recording/", "session/", "settings.py", "ui/", "units.py"),
+    *("cli.py", "cluster/", "commands/", "engine/process/", "engine/sources/", "events/", "fit/", "inject/"),
+    *("limits.py", "notebooks/", "probe/", "recording/", "session/", "settings.py", "ui/", "units.py", "whatif/"),
 )
 """Rooms and files whose errors reach the user, so that these hold no sentence either."""
 

@@ -3,8 +3,8 @@
 usage: tfmemtop convert FILE OUT
 example: tfmemtop convert run.jsonl.gz run.jsonl
 
-A name that ends in .jsonl makes plain JSON lines, any other name a compressed recording. A recording of an older
-format is written in the newest. See also: tfmemtop help formats.
+A name that ends in .jsonl makes plain JSON lines, any other name a compressed recording. The name - prints
+JSON lines on stdout. A recording of an older format is written in the newest. See also: tfmemtop help formats.
 """
 
 from collections.abc import Iterator
@@ -15,17 +15,21 @@ from tfmemtop.commands import values
 from tfmemtop.commands.known_sessions import recording_of
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
-from tfmemtop.commands.saying import say
+from tfmemtop.commands.saying import say, tell_json
 from tfmemtop.engine.stream.backlog import Backlog
-from tfmemtop.events import Event
+from tfmemtop.events import Event, encode
 from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, Writer, read
 from tfmemtop.words import usage
 from tfmemtop.words.recording import lines_left_out, recording_text
 
+STDOUT = Path("-")
+
+_PRINT_AT = 1 << 16  # bytes
+
 
 class Arguments(Parsed):
-    """``file`` is the recording, ``output`` the file to write."""
+    """``file`` is the recording, ``output`` the file to write, or :data:`STDOUT`."""
 
     file: str
     output: Path
@@ -35,7 +39,7 @@ def declare(parser: Parser) -> None:
     """The two files."""
     parser.arguments = Arguments
     parser.add_argument("file", metavar="FILE", help="a recording or a session")
-    parser.add_argument("output", metavar="OUT", type=values.file, help="the file to write")
+    parser.add_argument("output", metavar="OUT", type=values.file, help="the file to write, or -")
 
 
 def run(arguments: Arguments) -> int:
@@ -43,6 +47,7 @@ def run(arguments: Arguments) -> int:
 
     Raises:
         Refusal: the recording cannot be read, or the file cannot be written.
+        OSError: stdout cannot be written to.
     """
     path = recording_of(arguments.file)
     with suppress(OSError):
@@ -50,8 +55,11 @@ def run(arguments: Arguments) -> int:
             raise Refusal(usage.written_while_read(str(path)))
     try:
         recording = read(path)
-        with closing(Writer(arguments.output)) as writer:
-            _write(recording.events(), writer)
+        if arguments.output == STDOUT:
+            _print(recording.events())
+        else:
+            with closing(Writer(arguments.output)) as writer:
+                _write(recording.events(), writer)
     except RecordingError as error:
         raise Refusal(recording_text(error)) from error
     if recording.damaged or recording.unknown:
@@ -65,3 +73,16 @@ def _write(events: Iterator[Event], writer: Writer) -> None:
     for event in events:
         backlog.add(event)
         writer.write(event)
+
+
+def _print(events: Iterator[Event]) -> None:
+    lines: list[bytes] = []
+    size = 0
+    for event in events:
+        lines.append(encode(event))
+        size += len(lines[-1])
+        if size >= _PRINT_AT:
+            tell_json(b"\n".join(lines))
+            lines, size = [], 0
+    if lines:
+        tell_json(b"\n".join(lines))

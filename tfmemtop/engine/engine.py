@@ -16,7 +16,7 @@ from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.sources.procfs import read_environment, read_stat
-from tfmemtop.engine.stream.complaints import complain
+from tfmemtop.engine.stream.complaints import complain, shorten
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.kernel_starts import choose
 from tfmemtop.engine.stream.server import Reader, Server
@@ -58,6 +58,7 @@ UNSEEN_S = 3600.0
 """How long it keeps the picture of a run that ended without a screen."""
 UNREAD_S = 10.0
 """How long one that only watches waits for its first reader."""
+_LOG_S = 60.0
 
 
 class Engine:
@@ -112,6 +113,8 @@ class Engine:
         self._quit = False
         self._done = asyncio.Event()
         self._linger: asyncio.TimerHandle | None = None
+        self._log = folder.log
+        self._next_look: asyncio.TimerHandle | None = None
         self._seen_end = False
 
     async def __aenter__(self) -> "Engine":
@@ -120,6 +123,7 @@ class Engine:
             stack.push_async_callback(self._server.close)
             await stack.enter_async_context(self.watch)
             self._exit = stack.pop_all()
+        self._look_at_log()
         if self._terminal is not None:
             # Handlers, not SIG_IGN: what is ignored stays ignored in the script.
             for number in (signal.SIGHUP, signal.SIGINT):
@@ -127,7 +131,13 @@ class Engine:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._next_look is not None:
+            self._next_look.cancel()
         await self._exit.aclose()
+
+    def _look_at_log(self) -> None:
+        shorten(self._log)
+        self._next_look = self._loop.call_later(_LOG_S, self._look_at_log)
 
     def begin(self) -> None:
         """Serve readers, and end the run on SIGTERM. A kernel, which is Jupyter's, is only left.

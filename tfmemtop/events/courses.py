@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 
 from tfmemtop.bounds import Few, Name, Size, Some, Text
+from tfmemtop.events.damage import Damage, Damaged
 from tfmemtop.events.holders import Holding
 
 FOREVER = -1
@@ -59,7 +60,7 @@ def numbers(packed: bytes) -> Iterator[int]:
     """The numbers that were packed.
 
     Raises:
-        ValueError: the last one is cut off, one is larger than 70 bits, or they are too many.
+        Damaged: the last one is cut off, one is larger than 70 bits, or they are too many.
     """
     number = shift = 0
     for byte in _unpacked(packed):
@@ -67,12 +68,12 @@ def numbers(packed: bytes) -> Iterator[int]:
         if byte & 0x80:
             shift += 7
             if shift > 63:
-                raise ValueError("a packed number is too large")
+                raise Damaged(Damage.OUT_OF_BOUNDS)
         else:
             yield number
             number = shift = 0
     if shift:
-        raise ValueError("a packed number is cut off")
+        raise Damaged(Damage.CUT_SHORT)
 
 
 def pack(values: Iterable[int]) -> bytes:
@@ -95,7 +96,7 @@ def unpack_names(packed: bytes) -> list[str]:
     """What :func:`pack_names` packed.
 
     Raises:
-        ValueError: it is not that.
+        Damaged: it is not that.
     """
     return _names.decode(_unpacked(packed)) if packed else []
 
@@ -122,7 +123,7 @@ def unpack_holdings(packed: bytes) -> list[Holding]:
     """What :func:`pack_holdings` packed.
 
     Raises:
-        ValueError: it is not that.
+        Damaged: it is not that.
     """
     if not packed:
         return []
@@ -165,9 +166,9 @@ def _unpacked(packed: bytes) -> bytes:
     try:
         found = unpack.decompress(packed, _LARGEST)
     except zlib.error:
-        raise ValueError("what is packed is damaged") from None
+        raise Damaged(Damage.OTHER_FORM) from None
     if not unpack.eof:
-        raise ValueError("what is packed is cut off or too large")
+        raise Damaged(Damage.TOO_LARGE if len(found) == _LARGEST else Damage.CUT_SHORT)
     return found
 
 
@@ -187,7 +188,7 @@ def unpack_spans(packed: bytes, holdings: list[Holding]) -> list[Span]:
     """What :func:`pack_spans` packed.
 
     Raises:
-        ValueError: it is not that, or names a holding that is not among *holdings*.
+        Damaged: it is not that, or names a holding that is not among *holdings*.
     """
     return [Span(*each) for each in zip(*unpack_columns(packed, holdings), strict=True)]
 
@@ -196,18 +197,18 @@ def unpack_columns(packed: bytes, holdings: list[Holding]) -> tuple[list[int], l
     """What :func:`pack_spans` packed, by columns: the spans' holdings, addresses, beginnings and ends.
 
     Raises:
-        ValueError: as :func:`unpack_spans`.
+        Damaged: as :func:`unpack_spans`.
     """
     found = _all_numbers(packed)
     first = found[0] + 1 if found else 0
     addresses = list(accumulate(found[1:first]))
     count, uneven = divmod(len(found) - first, 4)
     if count < 0 or uneven:
-        raise ValueError("packed spans are cut off")
+        raise Damaged(Damage.CUT_SHORT)
     columns = [found[first + count * column : first + count * (column + 1)] for column in range(4)]
     kinds = list(accumulate(map(_signed, columns[0])))
     if kinds and not (min(kinds) >= 0 and max(kinds) < len(holdings) and max(columns[1]) < len(addresses)):
-        raise ValueError("a span names no holding, or no address")
+        raise Damaged(Damage.INCOMPLETE)
     begins = list(accumulate(columns[2], initial=-1))[1:]
     ends = [begin + life if life else FOREVER for begin, life in zip(begins, columns[3], strict=True)]
     return kinds, [addresses[place] for place in columns[1]], begins, ends
@@ -225,9 +226,9 @@ def _all_numbers(packed: bytes) -> list[int]:
             number |= (byte & 0x7F) << shift
             shift += 7
             if shift > 63:
-                raise ValueError("a packed number is too large")
+                raise Damaged(Damage.OUT_OF_BOUNDS)
     if shift:
-        raise ValueError("a packed number is cut off")
+        raise Damaged(Damage.CUT_SHORT)
     return found
 
 
@@ -257,7 +258,7 @@ def unpack_trace(packed: bytes, allocations: int = 0) -> list[Allocated | Freed]
     """What :func:`pack_trace` packed.
 
     Raises:
-        ValueError: it is not that.
+        Damaged: it is not that.
     """
     found = numbers(packed)
     events: list[Allocated | Freed] = []
@@ -266,14 +267,14 @@ def unpack_trace(packed: bytes, allocations: int = 0) -> list[Allocated | Freed]
             if first & 1:
                 allocation = allocations - next(found) - 1
                 if allocation < 0:
-                    raise ValueError("a trace frees what it did not allocate")
+                    raise Damaged(Damage.INCOMPLETE)
                 events.append(Freed(first >> 1, allocation))
             else:
                 requested, name = next(found), next(found)
                 events.append(Allocated(first >> 1, requested, name - 1 if name else None))
                 allocations += 1
     except StopIteration:
-        raise ValueError("a packed trace is cut off") from None
+        raise Damaged(Damage.CUT_SHORT) from None
     return events
 
 
@@ -286,6 +287,6 @@ def unpack_scratch(packed: bytes, allocations: int = 0) -> list[int]:
     """What :func:`pack_scratch` packed.
 
     Raises:
-        ValueError: it is not that.
+        Damaged: it is not that.
     """
     return [*accumulate(_all_numbers(packed), initial=allocations)][1:]

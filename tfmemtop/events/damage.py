@@ -1,4 +1,7 @@
-"""What is wrong with what a hook or TensorFlow wrote down, or with what lies in another process's memory."""
+"""What is wrong with what a hook or TensorFlow wrote down, or with what lies in another process's memory.
+
+It is raised where it is seen, and told as a fact where it is published.
+"""
 
 from enum import Enum
 
@@ -33,3 +36,21 @@ class Damage(Enum):
     NOT_A_LIBRARY = "not_a_library"  # for 64-bit little-endian processors
     NO_SEGMENTS = "no_segments"  # its list of them cannot be read
     NO_SYMBOLS = "no_symbols"  # its table of them cannot be read
+
+
+class Damaged(ValueError):
+    """What was read cannot be right: ``damage``, and with some of them a ``detail``."""
+
+    def __init__(self, damage: Damage, detail: str = "") -> None:
+        super().__init__(damage.value, detail)
+        self.damage = damage
+        self.detail = detail
+
+
+def damage_of(error: BaseException) -> tuple[Damage, str]:
+    """The fact and the detail by which *error* is told."""
+    if isinstance(error, Damaged):
+        return error.damage, error.detail
+    if isinstance(error, OSError):
+        return Damage.SYSTEM, error.strerror or str(error)
+    return Damage.UNFORESEEN, f"{type(error).__name__}: {error}"

@@ -201,21 +201,29 @@ class Setting {
     if (under_.growth || limit < kAlwaysSplit) return Run(Pool(under_, limit, divisor_), trace, manner);
     // A region of the whole limit, of which only the beginning is ever used, is replayed as one that is smaller: so
     // large that its rest is always the largest free chunk, and always split, so that all goes as in the larger one.
-    const int64_t enough = WholeMiB(trace.peak * 5 / 2 + trace.largest + kAlwaysSplit);
-    const int64_t size = std::min(limit, enough);
+    const int64_t usual = WholeMiB(trace.peak * 5 / 2 + trace.largest + kAlwaysSplit);
+    int64_t size = std::min(limit, usual);
+    for (;;) {
+      Outcome found = Run(RegionOf(size, usual), trace, manner);
+      if (size == limit) return found;
+      const int64_t enough = WholeMiB(2 * found.extent + trace.largest + kAlwaysSplit);
+      if (found.fits && size >= enough) {
+        found.pool = found.peak_pool = limit;
+        found.largest_free += limit - size;
+        return found;
+      }
+      size = std::min(limit, std::max(enough, 2 * size));
+    }
+  }
+
+  // One region with a limit of `size`. It is made a little larger, for the limits that come next, up to the `usual` one.
+  Pool& RegionOf(int64_t size, int64_t usual) {
     if (whole_ == nullptr || whole_->size() < size) {
       whole_ = nullptr;
-      whole_ = std::make_unique<Pool>(under_, std::min(enough, size + size / 4));
+      whole_ = std::make_unique<Pool>(under_, std::max(size, std::min(usual, size + size / 4)));
     }
     whole_->SetLimit(size);
-    Outcome found = Run(*whole_, trace, manner);
-    if (size == limit) return found;
-    if (!found.fits || size < 2 * found.extent + trace.largest + kAlwaysSplit) {
-      return Run(Pool(under_, limit), trace, manner);
-    }
-    found.pool = found.peak_pool = limit;
-    found.largest_free += limit - size;
-    return found;
+    return *whole_;
   }
 
   Outcome Run(Pool&& pool, const Trace& trace, Manner manner) { return Run(pool, trace, manner); }

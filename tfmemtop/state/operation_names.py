@@ -61,6 +61,8 @@ _INPUT = re.compile(
 )
 _SLOT = re.compile(r"(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*")
 _NUMBER = re.compile(r"(.+)_\d+")
+_REPLICA = re.compile(r"/replica_\d+$")
+"""At the end of a variable's name: MirroredStrategy's copy of it on another device."""
 _OPERATIONS = re.compile(
     r"abs|add|add_n|argmax|assign|attention|batchnorm|bias_add|cast|clip_by_value|concat|convolution|cond|"
     r"cumsum|depthwise|div|div_no_nan|divide|dot|einsum|equal|exp|expand_dims|flatten|floordiv|floormod|gather|"
@@ -116,6 +118,11 @@ def _of_tensorflow(scope: str) -> bool:
     return _OPERATIONS.fullmatch(scope) is not None or scope.endswith("_grad")
 
 
+def _of_all_replicas(variable: str) -> str:
+    """The name that all copies of a *variable* or slot have in common."""
+    return _REPLICA.sub("", variable)
+
+
 class Layers:
     """The layers of one program: how TensorFlow's scopes, the names of variables and those of slots lead to them.
 
@@ -125,6 +132,7 @@ class Layers:
     def __init__(self, operations: Iterable[str], variables: Iterable[str]) -> None:
         found = [named(operation) for operation in operations]
         self._opened = {one.scopes[:2] for one in found if one.phase is Phase.FORWARD and len(one.scopes) > 1}
+        variables = [_of_all_replicas(name) for name in variables]
         self._variables = {tuple(name.split("/")[:-1]): name for name in variables}
         roots = {
             root
@@ -153,7 +161,7 @@ class Layers:
 
     def of_variable(self, name: str) -> str:
         """The layer of a variable of this *name*: the scope it is in, or itself if it is in none."""
-        *scopes, own = name.split("/")
+        *scopes, own = _of_all_replicas(name).split("/")
         return self._shown(scopes) if scopes else own
 
     def of_slot(self, name: str) -> str:
@@ -161,6 +169,7 @@ class Layers:
 
         Keras calls it ``adam/sequential_c1_kernel_momentum``, TF 1 ``encoder/w/Adam_1``.
         """
+        name = _of_all_replicas(name)
         variable, _, slot = name.rpartition("/")
         if variable and _SLOT.fullmatch(slot):
             return self.of_variable(variable)

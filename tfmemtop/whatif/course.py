@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tfmemtop.events import Trace
 from tfmemtop.events.courses import Allocated, unpack_names, unpack_scratch, unpack_trace
+from tfmemtop.events.damage import Damage, Damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,10 @@ def course_of(parts: Sequence[Trace]) -> Course:
     """The trace whose *parts* these are.
 
     Raises:
-        ValueError: they are not all of one trace, or damaged.
+        Damaged: they are not all of one trace, or damaged.
     """
     if not is_complete(parts):
-        raise ValueError("parts of the trace are missing")
+        raise Damaged(Damage.INCOMPLETE)
     events: list[tuple[int, int]] = []
     operations: list[int] = []
     names: list[str] = []

@@ -2,6 +2,7 @@
 
 NO_PROCESS = "no process"
 NO_GPU_PROCESS = "no process holds GPU memory"
+NO_GPU_PROCESS_HERE = "no process of this container holds GPU memory"
 
 BY_USER = "Enter shows the processes of one, u all of them"
 

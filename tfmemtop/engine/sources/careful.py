@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from tfmemtop.engine.sources.damaged import Damaged
 from tfmemtop.events import Damage
+from tfmemtop.events.damage import Damaged
 
 _CAREFULLY = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tfmemtop.engine.sources.careful import read_beginning
-from tfmemtop.engine.sources.damaged import Damaged, damage_of
 from tfmemtop.engine.sources.dump_format import Piece, condense
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Chunks, Damage, Event, HookEnd, MemoryMap, PutDown
+from tfmemtop.events.damage import Damaged, damage_of
 
 SUFFIX = ".chunks"
 

@@ -9,8 +9,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple
 
-from tfmemtop.engine.sources.damaged import Damaged
 from tfmemtop.events import Bin, Chunk, Damage, MemoryMap, Region
+from tfmemtop.events.damage import Damaged
 
 CELLS = 2048
 REGIONS = 512

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfmemtop.engine.sources import chunk_maps, window_file
-from tfmemtop.engine.sources.damaged import Damaged, damage_of
 from tfmemtop.engine.sources.dump_format import condense, read_dump
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Damage, Event, MemoryMap, NoticeKind
+from tfmemtop.events.damage import Damaged, damage_of
 
 PACE_S = 0.5
 

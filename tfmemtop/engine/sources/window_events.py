@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 
-from tfmemtop.engine.sources.damaged import Damaged
 from tfmemtop.engine.sources.holders_event import holders_of, missing
 from tfmemtop.engine.sources.pool_replay import Alike, Course, Life, after_chunks, replay
 from tfmemtop.engine.sources.trace_event import trace_of
 from tfmemtop.engine.sources.window_file import AT_NS, POOL, Held, Record, WindowFile
 from tfmemtop.events import Damage, Holders, Opened, Trace, Window, Windowless
 from tfmemtop.events.courses import FOREVER
+from tfmemtop.events.damage import Damaged
 
 KNOWN = 65_536
 """Allocations of one pool whose names are remembered from one window to the next: the largest."""

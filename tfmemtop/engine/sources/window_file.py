@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from tfmemtop.engine.sources.careful import read_beginning
-from tfmemtop.engine.sources.damaged import Damaged
 from tfmemtop.events import Damage
+from tfmemtop.events.damage import Damaged
 
 SUFFIX = ".window"
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from tfmemtop.engine.sources.damaged import damage_of
 from tfmemtop.engine.sources.window_events import Known, events_of, nothing_of
 from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
 from tfmemtop.engine.stream.stream import Stream
@@ -35,6 +34,7 @@ from tfmemtop.events import (
     Windowless,
 )
 from tfmemtop.events.courses import FOREVER, unpack_holdings, unpack_names, unpack_spans
+from tfmemtop.events.damage import damage_of
 
 LINES_ASKED = 64
 """Operations whose lines in the script are asked for after a window: the largest that were not asked for before."""

@@ -8,7 +8,11 @@ import os
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from pathlib import Path
+
+LONGEST = 1 << 20
+"""Bytes that a log may have when it is looked at."""
 
 _log: Path | None = None
 
@@ -31,6 +35,21 @@ def complain(about: str = "", error: BaseException | None = None) -> None:
             file.write(text)
     except OSError:
         return  # there is no room for it, or the session's folder has gone
+
+
+def shorten(log: Path) -> None:
+    """Take the middle out of the file *log* if it is longer than :data:`LONGEST`; a quarter of that stays at each end.
+
+    A driver may write a line at each reading, for days. The log is a file of the session, which may lie in memory.
+    """
+    with suppress(OSError), log.open("r+b") as file:  # OSError: there is no log, or no room
+        size = file.seek(0, os.SEEK_END)
+        if size > LONGEST:
+            file.seek(size - LONGEST // 4)
+            end = file.read()
+            file.seek(LONGEST // 4)
+            file.write(b"\n[...]\n" + end)
+            file.truncate()
 
 
 class Stderr:

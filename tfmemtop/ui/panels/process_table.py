@@ -171,9 +171,13 @@ class ProcessTable(RowTable[Order]):
     def _why_empty(self) -> str:
         if self.rows:
             return panels.no_match(safe(self.filter.text))
-        missing = [d.reading.processes_missing for d in self.state.devices.values() if d.reading]
-        reason = next((shares_missing(one) for one in missing if one), None)
-        return safe(reason) if reason else panels.NO_GPU_PROCESS if self.state.devices else panels.NO_PROCESS
+        readings = [device.reading for device in self.state.devices.values() if device.reading]
+        for reading in readings:
+            if reading.processes_missing:
+                return safe(shares_missing(reading.processes_missing))
+        if any(reading.outside for reading in readings):
+            return panels.NO_GPU_PROCESS_HERE
+        return panels.NO_GPU_PROCESS if self.state.devices else panels.NO_PROCESS
 
     # The cursor
 

@@ -6,9 +6,9 @@ Read from memory and not from the file, which may be in another container, or ma
 from struct import Struct
 from typing import NamedTuple
 
-from tfmemtop.engine.sources.damaged import Damaged
 from tfmemtop.engine.sources.outside.remote import RemoteMemory
 from tfmemtop.events import Damage
+from tfmemtop.events.damage import Damaged
 
 _HEAD = Struct("<4sBB10xHHIQQQIHHH")
 _SEGMENT = Struct("<IIQQQQQQ")

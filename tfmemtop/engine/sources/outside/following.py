@@ -8,7 +8,6 @@ from typing import Any
 
 from tfmemtop.agent.layouts import Figures, Layout
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
-from tfmemtop.engine.sources.damaged import damage_of
 from tfmemtop.engine.sources.outside.cards import cards_of
 from tfmemtop.engine.sources.outside.injection import Injection
 from tfmemtop.engine.sources.outside.layout import Copy, NotSound
@@ -36,6 +35,7 @@ from tfmemtop.events import (
     RunEnd,
 )
 from tfmemtop.events import Injection as InjectionEvent
+from tfmemtop.events.damage import damage_of
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.settings import Settings
 

@@ -5,9 +5,9 @@ from struct import Struct
 from typing import NamedTuple
 
 from tfmemtop.agent.layouts import Figures, Layout, figures_in, form_of
-from tfmemtop.engine.sources.damaged import Damaged
 from tfmemtop.engine.sources.outside.remote import RemoteMemory
 from tfmemtop.events import Damage
+from tfmemtop.events.damage import Damaged
 
 MOST_CHUNKS, MOST_REGIONS = 200_000, 10_000
 _SOME_REGIONS = 64

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfmemtop.agent.layouts import Figures, Layout, layout_of
-from tfmemtop.engine.sources.damaged import Damaged
 from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.outside import which
 from tfmemtop.engine.sources.outside.elf import Library, NotReadable
@@ -17,6 +16,7 @@ from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, Remot
 from tfmemtop.engine.sources.outside.rights import in_the_way, rights
 from tfmemtop.engine.sources.procfs import Stat, read_stat
 from tfmemtop.events import Damage, OutsideState
+from tfmemtop.events.damage import Damaged
 
 S = OutsideState
 
