@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.agent.conftest import PYTHON, environment
 from tests.patience import PATIENCE_S
 
 SERVER = Path(__file__).with_name("forking.py")
@@ -71,6 +72,11 @@ class Forking:
     def close(self) -> None:
         """Let go of it."""
         self._line.close()
+
+
+def bare_tensorflow(shared: Path) -> Forking:
+    """A TensorFlow without the hook."""
+    return Forking(shared, "bare", [PYTHON, "-u"], environment(None))
 
 
 class Forked:

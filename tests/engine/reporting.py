@@ -4,7 +4,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
+
+from tests.forked import Forked, Forking
 
 PROGRAM = """
 import ctypes, json, os, sys
@@ -63,13 +67,22 @@ for line in sys.stdin:
 class Reporting:
     """Starts such a process; each :meth:`do` waits for its answer."""
 
-    def __init__(self, limit_mib: int, *, pool: bool = True, **options: Any) -> None:
+    def __init__(self, limit_mib: int, *, pool: bool = True, imported: Forking | None = None, **options: Any) -> None:
+        """With *imported* it is forked from a process that has TensorFlow imported, and a pool."""
         environment = dict(os.environ) | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         if pool:
             environment |= {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(limit_mib)}
         command = [sys.executable, "-u", "-c", PROGRAM]
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment, **options)
+        self.process: Forked | subprocess.Popen[str]
+        if imported is None:
+            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment, **options)
+        else:
+            self.folder = tempfile.TemporaryDirectory()
+            script = Path(self.folder.name, "script.py")
+            script.write_text(PROGRAM)
+            limit = str(limit_mib)
+            self.process = imported.start(str(script), folder=script.parent, TF_CPU_BFC_MEM_LIMIT_IN_MB=limit)
         self.pid = self.process.pid
         self._answer()
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.engine.conftest import Engines
 from tests.engine.reporting import Reporting
+from tests.forked import bare_tensorflow
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources.outside import which
 from tfmemtop.engine.sources.outside.cards import cards_of
@@ -44,15 +45,17 @@ MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def trainings() -> Iterator[list[Reporting]]:
+def trainings(shared: Path) -> Iterator[list[Reporting]]:
     """Two of them side by side, with pools of different limits, whose devices are made."""
-    found = [Reporting(limit) for limit in (96, 640)]
+    forking = bare_tensorflow(shared)
+    found = [Reporting(limit, imported=forking) for limit in (96, 640)]
     for training in found:
         training.do("import")
         training.do("take 1048576")
     yield found
     for training in found:
         training.close()
+    forking.close()
 
 
 def figures(look: Look) -> dict[str, int | None]:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.agent.conftest import PYTHON, Outcome, environment, monitor, script, steady
 from tests.engine.conftest import engines
-from tests.forked import Forked, Forking
+from tests.forked import Forked, Forking, bare_tensorflow
 from tests.patience import PATIENCE_S
 from tests.probe.cached import Compiler
 from tfmemtop.engine.process.injection import path_with_hook
@@ -62,7 +62,7 @@ def tensorflow_hooked(shared: Path) -> Iterator[Forking]:
 @pytest.fixture(scope="session")
 def tensorflow_bare(shared: Path) -> Iterator[Forking]:
     """A TensorFlow without it."""
-    forking = Forking(shared, "bare", [PYTHON], environment(None))
+    forking = bare_tensorflow(shared)
     yield forking
     forking.close()
 
