@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S
+from tfmemtop.events import Allocator, Hook
+from tfmemtop.recording import read
 
 pytestmark = pytest.mark.programs
 
@@ -47,7 +49,7 @@ def test_a_command_that_fails_costs_one_line_and_not_the_exit_code(tmp_path: Pat
 
 
 @pytest.mark.tensorflow
-def test_out_of_memory_is_told_once_with_what_was_asked_for(tmp_path: Path) -> None:
+def test_tensorflow_is_recorded_and_out_of_memory_told_once_with_what_was_asked_for(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("""
 import tensorflow as tf
 kept = tf.ones((8 << 20) // 4)
@@ -63,3 +65,6 @@ for _ in range(2):
     facts, end = told(tmp_path / "facts"), told(tmp_path / "end")
     assert facts["REQUESTED_BYTES"] == str(64 << 20) and facts["OOM_COUNT"] == "1" and "CPU" in facts["DEVICE"]
     assert end["OOM_COUNT"] == "2" and int(end["PEAK_BYTES"]) >= 8 << 20 and int(end["POOL_BYTES"]) <= 32 << 20
+    events = list(read(tmp_path / "run.jsonl").events())
+    assert [event for event in events if isinstance(event, Hook)][-1].executable == sys.executable
+    assert max(event.in_use or 0 for event in events if isinstance(event, Allocator)) >= 8 << 20

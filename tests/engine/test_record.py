@@ -1,6 +1,5 @@
 """Recording without a screen, as the command line does it, in a process of its own."""
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -14,7 +13,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources.procfs import descendants
-from tfmemtop.events import Allocator, Hook, HookEnd, Process, Run, RunEnd, Session
+from tfmemtop.events import HookEnd, Process, Run, RunEnd, Session
 from tfmemtop.recording import read
 
 pytestmark = pytest.mark.programs
@@ -199,25 +198,6 @@ def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:
     command = ["nohup", tfmemtop, "record", "-o", str(tmp_path / "r"), "--", sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S, check=False)
     assert done.stdout == b"True\n"
-
-
-@pytest.mark.tensorflow
-async def test_tensorflow_is_recorded_from_its_hook(tmp_path: Path) -> None:
-    program = (
-        "import tensorflow as tf, time\nx = tf.ones((1024, 1024))\n"
-        "end = time.monotonic() + 0.5\nwhile time.monotonic() < end: x = x @ x * 1e-3\n"
-    )
-    path = tmp_path / "run.tfm"
-    environment = dict(os.environ) | {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"}
-    process = await asyncio.create_subprocess_exec(
-        *recording(path, sys.executable, "-c", program), env=environment, stderr=subprocess.DEVNULL
-    )
-    assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
-    events = list(read(path).events())
-    hook = [event for event in events if isinstance(event, Hook)][-1]
-    readings = [event for event in events if isinstance(event, Allocator)]
-    assert hook.executable == sys.executable
-    assert max(reading.in_use or 0 for reading in readings) >= 4 * 1024 * 1024
 
 
 def test_job_and_rank_are_recorded(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from tests.engine.conftest import Engines
 from tests.engine.windows_read import Unpacked
-from tfmemtop.events import Allocator, Holders, HoldersNow, Opened, OutOfMemory, RunEnd, Signal, Trace
+from tfmemtop.events import Allocator, Holders, HoldersNow, Input, Opened, OutOfMemory, RunEnd, Signal, Trace
 
 SCRIPT = """
-import os
+import os, select, sys
 os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "true"
-os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "512"
+os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "64"
 import tensorflow as tf
 
 weight = tf.Variable(tf.zeros((1000, 500)))
@@ -25,12 +25,15 @@ def train_step(batch):
         hidden = tf.nn.relu(tf.matmul(batch, weight, name="layer"))
         loss = tf.reduce_sum(hidden * hidden)
     weight.assign_sub(1e-9 * tape.gradient(loss, weight))
-    return loss
+    return hidden
 
 
 batch = tf.ones((200, 1000))
-while True:
+while not select.select([sys.stdin], [], [], 0)[0]:
     train_step(batch)
+history = []
+while True:
+    history.append(train_step(batch))
 """
 
 
@@ -40,7 +43,9 @@ def windows_left() -> list[Path]:
 
 
 @pytest.mark.tensorflow
-async def test_who_holds_what_of_a_script_that_trains(engines: Engines, tmp_path: Path) -> None:
+async def test_who_holds_what_of_a_script_that_trains_and_then_leaks_until_an_allocation_waits(
+    engines: Engines, tmp_path: Path
+) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     screen = await engines.run(sys.executable, "train.py")
     start = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.START))
@@ -62,26 +67,10 @@ async def test_who_holds_what_of_a_script_that_trains(engines: Engines, tmp_path
     kept = {(span.address, found.name(span)) for found in (start,) for span in found.alive(-1)}
     assert kept & {(span.address, asked.name(span)) for span in asked.alive(-1)}
 
-    await screen.client.send(Signal(pids=[pid], signal=9))
-    await screen.until(RunEnd)
-    assert not windows_left()
-
-
-LEAK = (
-    SCRIPT.replace("512", "64")
-    .replace("    return loss", "    return hidden")
-    .replace("while True:\n    train_step(batch)", "history = []\nwhile True:\n    history.append(train_step(batch))")
-)
-
-
-@pytest.mark.tensorflow
-async def test_windows_follow_a_rising_peak_and_open_while_an_allocation_waits(
-    engines: Engines, tmp_path: Path
-) -> None:
-    (tmp_path / "leak.py").write_text(LEAK)
-    screen = await engines.run(sys.executable, "leak.py")
-    risen = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.PEAK))
-    pid = risen.event.pid
+    # From now on it leaks: windows follow the rising peak.
+    leaks = screen.events[-1].t
+    await screen.client.send(Input(text="\n"))
+    risen = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.PEAK and event.t > leaks))
     leaked = [risen.holding(span) for span in risen.spans if risen.holding(span).requested == 4 * 200 * 500]
     assert any(holding.shape == [200, 500] for holding in leaked)
 
@@ -92,3 +81,4 @@ async def test_windows_follow_a_rising_peak_and_open_while_an_allocation_waits(
     assert there == waiting.event.peak > 48 << 20 and waiting.event.unknown == 0
     await screen.client.send(Signal(pids=[pid], signal=9))
     await screen.until(RunEnd)
+    assert not windows_left()

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.engine.conftest import Engines, ended
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.sources.dump_format import Piece, condense, read_dump
-from tfmemtop.events import Input, MapWanted, MemoryMap, OutOfMemory, Probe, Stop, Waiting
+from tfmemtop.events import Allocator, Input, MapWanted, MemoryMap, OutOfMemory, Probe, Stop, Waiting
+from tfmemtop.words.probe import probe_text
 
 Script = Callable[[str], str]
 
@@ -80,10 +81,13 @@ async def test_dumps_the_user_wants_elsewhere_go_there(engines: Engines, script:
         assert getattr(written, part) == getattr(told, part), part
 
 
-async def test_where_nobody_may_look_tensorflow_writes_it(engines: Engines, script: Script) -> None:
+async def test_where_nobody_may_look_tensorflow_writes_the_map_itself(engines: Engines, script: Script) -> None:
     environment = {**os.environ, **POOL}
     screen = await engines.run(sys.executable, script(EXHAUSTING), environment=environment, probe=False)
     await screen.until_shown("None")
+    probe = await screen.until(Probe)
+    assert probe.state == "unavailable" and "--no-probe" in probe_text(probe)
+    assert (await screen.until(Allocator)).pool is None
     await screen.client.send(Input(text="\n"))
     dumped = await screen.until(MemoryMap, lambda found: found.moment == "out_of_memory")
     assert dumped.device == "CPU:0" and dumped.chunks_in_use >= 200 and dumped.cells

@@ -81,13 +81,6 @@ def _is_large(growth: PoolGrowth) -> bool:
     return growth.after - growth.before >= 64 * MIB
 
 
-async def test_what_is_not_wanted_is_not_built(engines: Engines, script: Script) -> None:
-    screen = await engines.run(sys.executable, script(TRAINING), environment={**os.environ, **POOL}, probe=False)
-    probe = await screen.until(Probe)
-    assert probe.state == "unavailable" and "--no-probe" in probe_text(probe)
-    assert (await screen.until(Allocator)).pool is None
-
-
 async def test_a_build_is_told_and_waited_for_by_nobody(
     engines: Engines, script: Script, library: Path, tmp_path: Path
 ) -> None:
