@@ -66,6 +66,39 @@ print("trained")
 sys.exit(3)
 """
 
+SPEAKER = """
+import json, os, signal, socket, sys
+line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+line.connect(os.environ["TFMEMTOP_SOCKET"])
+tell = lambda **fields: line.send(json.dumps(fields).encode())
+tell(type="hook", ppid=1, argv=[], python="3.11.0", executable="", tensorflow=sys.argv[1], tensorflow_path=sys.argv[2])
+exec(sys.argv[3])
+"""
+
+LOADING = """
+assert json.loads(line.recv(65536))["do"] == "load"
+tell(type="probe", state="loading")
+"""
+
+UNTIL_TOLD_TO_END = """
+sys.stdin.read()
+line.setblocking(False)
+told = []
+try:
+    while packet := line.recv(65536):
+        told.append(json.loads(packet)["do"])
+except BlockingIOError:
+    pass
+print("told", told)
+sys.exit(3)
+"""
+
+
+def speaker(tensorflow: tuple[Path, str], then: str) -> list[str]:
+    """A command that speaks as the hook does where this *tensorflow* has been imported, and goes on as *then* says."""
+    return [sys.executable, "-I", "-S", "-c", SPEAKER, tensorflow[1], str(tensorflow[0]), then]
+
+
 RECORD = """
 import asyncio, os, sys
 from tfmemtop.engine.process.launch import Launch

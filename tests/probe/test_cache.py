@@ -14,7 +14,7 @@ import pytest
 
 from tests.agent.conftest import PYTHON
 from tests.patience import PATIENCE_S
-from tests.probe.cached import TRAINING, Compiler, Recorded, Script
+from tests.probe.cached import TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, speaker
 from tests.probe.said import said
 from tests.probe.test_build import BUILDS, command
 from tfmemtop.events import Allocator, Probe
@@ -58,14 +58,14 @@ def test_a_damaged_library_is_built_anew_and_the_training_unharmed(
     run = Recorded(folder / "run", PYTHON, training, **compiler.variables)
     nothing = tmp_path / "file"
     nothing.touch()
-    without = Recorded(tmp_path / "run", PYTHON, training, XDG_CACHE_HOME=str(nothing))
+    without = Recorded(tmp_path / "run", *speaker(tensorflow, UNTIL_TOLD_TO_END), XDG_CACHE_HOME=str(nothing))
     run.until(lambda event: isinstance(event, Probe) and event.state == "loaded")
     run.until(lambda event: isinstance(event, Allocator) and bool(event.pool))
     assert run.end() == ("trained\n", "3 None")
     assert run.probes()[-1].state == "loaded"
     assert compiler.built == 2 and compiler.kept() == ["so"]
     without.until(lambda event: isinstance(event, Probe) and event.state == "failed")
-    assert without.end() == ("trained\n", "3 None")
+    assert without.end() == ("told []\n", "3 None")
     told = without.probes()[-1]
     assert "Not a directory" in probe_text(told) and "XDG_CACHE_HOME" in probe_remedy(told)
 

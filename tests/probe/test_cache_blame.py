@@ -2,13 +2,12 @@
 
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.agent.conftest import PYTHON
-from tests.probe.cached import TRAINING, Compiler, Recorded, Script
+from tests.probe.cached import LOADING, TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, speaker
 from tests.probe.test_build import command
 from tfmemtop.events import Probe
 from tfmemtop.words.probe import probe_remedy, probe_text
@@ -45,9 +44,9 @@ def test_a_library_that_ended_a_training_ends_no_other(
     assert first.end() == ("", f"None {int(signal.SIGSEGV)}")  # what the design gives up, once
     assert "SIGSEGV" in probe_text(first.probes()[-1]) and compiler.kept() == ["refused"]
 
-    second = Recorded(tmp_path / "second", PYTHON, training, **compiler.variables)
+    second = Recorded(tmp_path / "second", *speaker(tensorflow, UNTIL_TOLD_TO_END), **compiler.variables)
     second.until(lambda event: isinstance(event, Probe) and event.state == "failed")
-    assert second.end() == ("trained\n", "3 None")
+    assert second.end() == ("told []\n", "3 None"), "it is not told to load anything"
     told = second.probes()[-1]
     (mark,) = compiler.cache.glob("*.refused")
     assert "SIGSEGV" in probe_text(told) and str(mark) in probe_remedy(told) and compiler.built == 2
@@ -56,19 +55,6 @@ def test_a_library_that_ended_a_training_ends_no_other(
     assert command(tensorflow, **compiler.variables).state == "failed" and compiler.built == 2
     mark.unlink()
     assert command(tensorflow, **compiler.variables).state == "built" and compiler.built == 3
-
-
-# A process that speaks as the hook does while it loads, and then does as it is told.
-SPEAKER = """
-import json, os, signal, socket, sys
-line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-line.connect(os.environ["TFMEMTOP_SOCKET"])
-tell = lambda **fields: line.send(json.dumps(fields).encode())
-tell(type="hook", ppid=1, argv=[], python="3.11.0", executable="", tensorflow=sys.argv[1], tensorflow_path=sys.argv[2])
-assert json.loads(line.recv(65536))["do"] == "load"
-tell(type="probe", state="loading")
-exec(sys.argv[3])
-"""
 
 
 @pytest.mark.parametrize(
@@ -85,18 +71,15 @@ exec(sys.argv[3])
 def test_only_an_end_by_loading_is_the_librarys_fault(
     compiler: Compiler, tensorflow: tuple[Path, str], then: str, refused: bool
 ) -> None:
-    check_refusal(compiler, tensorflow, refused, [sys.executable, "-I", "-S", "-c", SPEAKER], then)
+    check_refusal(compiler, refused, speaker(tensorflow, LOADING + then))
 
 
 def test_of_other_processes_nobody_knows_what_ended_them(compiler: Compiler, tensorflow: tuple[Path, str]) -> None:
-    shell = ["sh", "-c", '"$@"; exit 0', "sh", sys.executable, "-I", "-S", "-c", SPEAKER]
-    check_refusal(compiler, tensorflow, True, shell, "os.kill(os.getpid(), signal.SIGILL)")
+    killed = speaker(tensorflow, LOADING + "os.kill(os.getpid(), signal.SIGILL)")
+    check_refusal(compiler, True, ["sh", "-c", '"$@"; exit 0', "sh", *killed])
 
 
-def check_refusal(
-    compiler: Compiler, tensorflow: tuple[Path, str], refused: bool, speaker: list[str], then: str
-) -> None:
-    words = [*speaker, tensorflow[1], str(tensorflow[0]), then]
+def check_refusal(compiler: Compiler, refused: bool, words: list[str]) -> None:
     run = Recorded(compiler.folder / "run", *words, **compiler.variables)
     run.end()
     assert compiler.kept() == (["refused"] if refused else ["so"])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.engine.conftest import Engines
 from tests.own_sessions import own_sessions
+from tests.probe.cached import LOADING, speaker
 from tfmemtop.events import (
     Allocator,
     Hook,
@@ -82,7 +83,7 @@ def _is_large(growth: PoolGrowth) -> bool:
 
 
 async def test_a_build_is_told_and_waited_for_by_nobody(
-    engines: Engines, script: Script, library: Path, tmp_path: Path
+    engines: Engines, script: Script, library: Path, tmp_path: Path, tensorflow: tuple[Path, str]
 ) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
@@ -99,7 +100,7 @@ cp {shlex.quote(str(library))} "$2"
     os.environ["CXX"] = shlex.quote(str(compiler))
     try:
         screen = await engines.run(sys.executable, script(TRAINING), environment={**os.environ, **POOL})
-        other = await engines.run(sys.executable, script(TRAINING), environment={**os.environ, **POOL})
+        other = await engines.run(*speaker(tensorflow, LOADING + "tell(type='probe', state='loaded')"))
     finally:
         del os.environ["CXX"]
     assert "being built" in probe_text(await screen.until(Probe))
