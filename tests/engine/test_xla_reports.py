@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.once import once
 from tests.patience import PATIENCE_S
 from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
 from tfmemtop.engine.sources import xla_reports
@@ -29,26 +30,32 @@ class Recorded:
     """A run of the script, as it was recorded with ``--xla-report``."""
 
     def __init__(self, folder: Path) -> None:
-        path, self.sessions = folder / "run.jsonl", folder / "sessions"
-        self.sessions.mkdir()
-        done = subprocess.run(
-            [PROGRAM, "record", "-o", str(path), "--xla-report", "--cpu-pool", "1G", "--", sys.executable, str(SCRIPT)],
-            env=os.environ | {"XLA_FLAGS": USERS, "XDG_RUNTIME_DIR": str(self.sessions)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE_S,
-        )
-        assert done.returncode == 0, done.stderr
-        self.output, self.told = done.stdout, done.stderr
-        self.events = list(read(path).events())
-        self.rises = {int(rows): int(size) for rows, size in re.findall(r"rise (\d+) (\d+)", done.stdout)}
+        self.sessions = folder / "sessions"
+        self.output, self.told = (folder / "output").read_text(), (folder / "told").read_text()
+        self.events = list(read(folder / "run.jsonl").events())
+        self.rises = {int(rows): int(size) for rows, size in re.findall(r"rise (\d+) (\d+)", self.output)}
         self.clusters = [event for event in self.events if isinstance(event, XlaCluster)]
 
 
+def _record(folder: Path) -> None:
+    path, sessions = folder / "run.jsonl", folder / "sessions"
+    sessions.mkdir()
+    done = subprocess.run(
+        [PROGRAM, "record", "-o", str(path), "--xla-report", "--cpu-pool", "1G", "--", sys.executable, str(SCRIPT)],
+        env=os.environ | {"XLA_FLAGS": USERS, "XDG_RUNTIME_DIR": str(sessions)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    (folder / "output").write_text(done.stdout)
+    (folder / "told").write_text(done.stderr)
+
+
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    return Recorded(tmp_path_factory.mktemp("xla"))
+def recorded(shared: Path) -> Recorded:
+    return Recorded(once(shared, "xla-reports", _record))
 
 
 def _of(clusters: list[XlaCluster], rows: int) -> XlaCluster:
