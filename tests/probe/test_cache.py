@@ -193,7 +193,7 @@ def test_builders_that_are_killed_leave_nothing_that_harms(
     assert command(tensorflow, **compiler.variables).state == "built"
     whole = time.monotonic() - began
     chance = random.Random(int(os.environ.get("TFMEMTOP_SEED", "1")))
-    for _ in range(int(os.environ.get("TFMEMTOP_KILLS", "12"))):
+    for _ in range(int(os.environ.get("TFMEMTOP_KILLS", "6"))):
         for path in compiler.cache.glob("probe-*"):
             path.unlink()
         process = builder(tensorflow, compiler)
