@@ -45,10 +45,12 @@ class Forking:
         self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self._line.connect(address)
+            if self._line.recv(10):  # else it was about to end
+                return True
         except OSError:
-            self._line.close()
-            return False
-        return True
+            pass
+        self._line.close()
+        return False
 
     def _begin(self, note: Path, command: list[str], variables: Mapping[str, str]) -> None:
         address = tempfile.mkdtemp(prefix="tfm", dir="/tmp") + "/forking"  # a socket's path has to be short
@@ -89,6 +91,7 @@ class Forked:
         self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._line.settimeout(PATIENCE_S)
         self._line.connect(address)
+        assert self._line.recv(10)
         (stdin, typing), (reading, stdout) = os.pipe(), os.pipe()
         self.stdin, self.stdout = os.fdopen(typing, "w"), os.fdopen(reading)
         with self._err.open("w") as stderr:

@@ -32,6 +32,7 @@ def serve(listener: socket.socket) -> "dict[str, Any]":
                 lines[line.fileno()] = line
                 ready.register(line, select.POLLIN)
                 begun = True
+                line.send(b"here")
             elif descriptor in ends:
                 pid, asker = ends.pop(descriptor)
                 ready.unregister(descriptor)
