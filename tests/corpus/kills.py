@@ -12,16 +12,17 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from tests.corpus.kill_table import plans
 from tests.corpus.striking import Struck, strike, workshop
 
 
-def play(seed: int, count: int, share: tuple[int, int], quiet: bool) -> list[Struck]:
+def play(seed: int, count: int, share: tuple[int, int], quiet: bool, cache: Path | None = None) -> list[Struck]:
     """Carry out the kills of one share of the plan."""
     number, of = share
     done = []
-    with workshop() as place:
+    with workshop(cache) as place:
         for index, plan in enumerate(plans(seed, count)):
             if index % of != number:
                 continue
@@ -34,9 +35,10 @@ def play(seed: int, count: int, share: tuple[int, int], quiet: bool) -> list[Str
 
 def _side_by_side(arguments: argparse.Namespace) -> tuple[collections.Counter[str], int]:
     base = [sys.executable, "-m", "tests.corpus.kills", "--seed", str(arguments.seed), "--count", str(arguments.count)]
+    base += [*(["--quiet"] if arguments.quiet else []), *(["--cache", str(arguments.cache)] if arguments.cache else [])]
     shares = [
         subprocess.Popen(
-            [*base, "--share", f"{n}/{arguments.jobs}", *(["--quiet"] if arguments.quiet else [])],
+            [*base, "--share", f"{n}/{arguments.jobs}"],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -61,6 +63,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=4, help="kills side by side; most of their time is waiting")
     parser.add_argument("--quiet", action="store_true", help="tell only of what went wrong")
+    parser.add_argument("--cache", type=Path, help="a folder for the library, kept from one call to the next")
     parser.add_argument("--share", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     for one in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
@@ -69,7 +72,7 @@ def main() -> int:
             signal.signal(one, signal.SIG_DFL)
     if arguments.share:
         number, of = map(int, arguments.share.split("/"))
-        done = play(arguments.seed, arguments.count, (number, of), arguments.quiet)
+        done = play(arguments.seed, arguments.count, (number, of), arguments.quiet, arguments.cache)
         total = collections.Counter(each.what for each in done)
         total.update(
             kills=len(done), troubles=sum(bool(each.troubles) for each in done), lost=sum(each.lost for each in done)

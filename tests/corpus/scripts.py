@@ -19,6 +19,7 @@ from tests.corpus import running
 from tests.corpus.box import Box
 from tests.corpus.script import Script, py
 from tests.corpus.tables import SCRIPTS
+from tests.corpus.together import together
 from tests.corpus.trial import Trial, attempt, summary
 
 _PLAIN = py("plain", "a script with TensorFlow and nothing odd", "", tensorflow=True)
@@ -30,11 +31,14 @@ def chosen(names: list[str], quick: bool) -> list[Script]:
     Raises:
         SystemExit: there is no such script.
     """
-    found = [each for each in SCRIPTS if not quick or each.quick]
+    known = [each.name for each in SCRIPTS]
+    wanted: set[str] = set()
     for name in names:
-        if not any(each.name.startswith(name) for each in SCRIPTS):
+        found = [name] if name in known else [each for each in known if each.startswith(name)]
+        if not found:
             raise SystemExit(f"there is no script {name}")
-    return [each for each in found if not names or any(each.name.startswith(name) for name in names)]
+        wanted.update(found)
+    return [each for each in SCRIPTS if (not names or each.name in wanted) and (not quick or each.quick)]
 
 
 def play(scripts: list[Script], *, with_live: bool, cache: Path | None = None) -> list[Trial]:
@@ -69,7 +73,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.corpus.scripts", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="of the order; 0 is the tables' own")
     parser.add_argument("--live", action="store_true", help="under the live screen too")
-    parser.add_argument("--quick", action="store_true", help="the short form")
+    parser.add_argument("--quick", action="store_true", help="the short form; several are run together")
     parser.add_argument("--json", type=Path, help="write the differing ones to this file")
     parser.add_argument("--cache", type=Path, help="a folder for the library, kept from one call to the next")
     parser.add_argument("--list", action="store_true", help="only name them")
@@ -81,6 +85,8 @@ def main() -> int:
         return 0
     if arguments.seed:
         random.Random(arguments.seed).shuffle(scripts)
+    if arguments.quick:
+        scripts = together(scripts)
     began = time.monotonic()
     trials = play(scripts, with_live=arguments.live, cache=arguments.cache)
     found = summary(trials)

@@ -77,12 +77,13 @@ class Struck:
 
 
 @contextmanager
-def workshop() -> Iterator[Box]:
-    """A place for kills, from which nothing escapes."""
+def workshop(cache: Path | None = None) -> Iterator[Box]:
+    """A place for kills, from which nothing escapes; with a *cache* in which the library may lie already."""
     running.become_init()
     root = Path(tempfile.mkdtemp(prefix="tfk-", dir="/tmp"))
-    cache = root / "cache"
-    cache.mkdir(mode=0o700)
+    if cache is None:
+        cache = root / "cache"
+        cache.mkdir(mode=0o700)
     try:
         yield Box(root, cache)
     finally:
@@ -98,10 +99,12 @@ class _Run:
         self.box = box
         self.script = _training(plan.tensorflow)
         box.prepare(self.script)
-        if plan.role == "builder":
-            shutil.rmtree(box.cache, ignore_errors=True)
-            box.cache.mkdir(mode=0o700)
         self.environment = box.environment(self.script)
+        if plan.role == "builder":
+            empty = box.path.parent / "empty"
+            shutil.rmtree(empty, ignore_errors=True)
+            empty.mkdir(mode=0o700)
+            self.environment["XDG_CACHE_HOME"] = str(empty)
         self.cwd = box.path / "cwd"
         self.second: Screen | None = None
         self.screen: Screen | None = None

@@ -55,6 +55,7 @@ def test_the_tables_are_long_enough() -> None:
 @pytest.mark.parametrize("with_tensorflow", [False, True], ids=["plain", "tensorflow"])
 def test_odd_scripts_are_recorded_as_if_they_were_not(tmp_path: Path, cache: Path, with_tensorflow: bool) -> None:
     names = [script.name for script in SCRIPTS if script.quick and script.tensorflow == with_tensorflow]
+    names = [name for name in names if name not in _LIVE]  # these are recorded there
     differing, told = _differing(tmp_path, "--quick", "--cache", str(cache), *names)
     assert differing == set(), told
 
@@ -64,16 +65,14 @@ def test_odd_scripts_under_the_screen(tmp_path: Path) -> None:
     assert differing == set(), told
 
 
-def test_no_kill_of_ours_costs_a_training() -> None:
-    done = _corpus("kills", "--seed", "4", "--count", "8", "--jobs", "4", "--quiet")
+def test_no_kill_of_ours_costs_a_training(cache: Path) -> None:
+    done = _corpus("kills", "--seed", "4", "--count", "8", "--jobs", "4", "--quiet", "--cache", str(cache))
     assert "8 kills" in done.stdout and " 0 lost" in done.stdout, done.stdout + done.stderr
     wrong = [trouble for line in done.stdout.splitlines()[:-1] for trouble in re.split(r"\): |; ", line)[1:]]
     assert wrong == [], done.stdout
 
 
-@pytest.mark.parametrize(
-    ("kind", "count"), [("hook", 600), ("commands", 2_500), ("recording", 2_500), ("terminal", 5_000)]
-)
+@pytest.mark.parametrize(("kind", "count"), [("hook", 200), ("commands", 800), ("recording", 800), ("terminal", 5_000)])
 def test_what_nobody_expects_breaks_nothing(kind: str, count: int) -> None:
     done = _corpus("fuzz", "--count", str(count), kind)
     assert f"{count} messages" in done.stdout, done.stdout + done.stderr

@@ -10,7 +10,7 @@ import pytest
 from tests.corpus.limits import attempt
 
 
-@pytest.mark.parametrize("name", ["brim", "fragments"])
+@pytest.mark.parametrize("name", ["fragments", pytest.param("brim", marks=pytest.mark.whole)])
 def test_a_script_ends_well_under_the_limit_that_is_suggested(name: str, tmp_path: Path) -> None:
     held = attempt(name, tmp_path)
     assert held.basis in ("pool_reached", "replayed") and held.suggested is not None

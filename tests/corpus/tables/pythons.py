@@ -19,7 +19,7 @@ _VARIABLES = {
     "PYTHONLEGACYWINDOWSSTDIO": "1", "PYTHONDEVMODE": "1",
 }  # fmt: skip
 
-_QUICK = ("PYTHONUNBUFFERED", "PYTHONDEVMODE", "PYTHONUTF8")
+_QUICK = ("PYTHONUNBUFFERED",)
 
 SCRIPTS: tuple[Script, ...] = (
     *(py(f"python-{name[6:].lower()}", f"{name}={value}", _ASKS, environment={name: value},
@@ -36,14 +36,17 @@ SCRIPTS: tuple[Script, ...] = (
         environment={"PYTHONPROFILEIMPORTTIME": "1"}),
     run("python-inspect", "PYTHONINSPECT: a prompt at the end", "{python}", "-c", "print(1)", environment={"PYTHONINSPECT": "1"}),
     run("python-inspect-sh", "PYTHONINSPECT and a command that is none of Python's", "sh", "-c", "echo $PYTHONINSPECT",
-        environment={"PYTHONINSPECT": "1"}, quick=True),
+        environment={"PYTHONINSPECT": "1"}),
+    run("python-variables-sh", "several variables of Python's, and a command that is none of Python's", "sh", "-c", "env | grep ^PYTHON[DHIUV] | sort",
+        environment={"PYTHONINSPECT": "1", "PYTHONHOME": "/nowhere", "PYTHONVERBOSE": "2", "PYTHONDEBUG": "1", "PYTHONUTF8": "1",
+                     "PYTHONDEVMODE": "1"}, quick=True),
     run("python-home-nowhere", "PYTHONHOME that leads nowhere, and a command that is none of Python's", "sh", "-c", "echo $PYTHONHOME",
-        environment={"PYTHONHOME": "/nowhere"}, quick=True),
+        environment={"PYTHONHOME": "/nowhere"}),
     run("python-home-nowhere-python", "PYTHONHOME that leads nowhere, and Python", "{python}", "-c", "print(1)",
         environment={"PYTHONHOME": "/nowhere"}, filters=("addresses",), differs={"stderr": "PYTHONPATH is in the environment"}),
     run("python-platlibdir", "PYTHONPLATLIBDIR", "sh", "-c", "echo $PYTHONPLATLIBDIR", environment={"PYTHONPLATLIBDIR": "odd"}),
     run("python-verbose-sh", "PYTHONVERBOSE and PYTHONDUMPREFS in a command that is none of Python's", "sh", "-c", "echo $PYTHONVERBOSE",
-        environment={"PYTHONVERBOSE": "2", "PYTHONDEBUG": "1"}, quick=True),
+        environment={"PYTHONVERBOSE": "2", "PYTHONDEBUG": "1"}),
     run("python-bytecode", "bytecode is written where it would be", "{python}", "-c", "import helper; print(helper.x)",
         files={"helper.py": "x = 1\n"}, environment={"PYTHONDONTWRITEBYTECODE": None}),
     run("python-stdin", "a program from stdin", "{python}", "-", "argument", stdin=b"import sys\nprint(sys.argv, __name__)\n"),

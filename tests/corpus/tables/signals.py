@@ -23,11 +23,14 @@ _DEADLY = {
 
 SCRIPTS: tuple[Script, ...] = (
     sh("signals-as-given", "masks and ignored signals of a plain start", _STATE, live=True, quick=True),
-    sh("signals-hup-ignored", "as under nohup", _STATE, prepare=lambda: _ignore(signal.SIGHUP), quick=True),
+    sh("signals-hup-ignored", "as under nohup", _STATE, prepare=lambda: _ignore(signal.SIGHUP)),
     sh("signals-pipe-ignored", "as from a Python parent that restores nothing", _STATE,
-       prepare=lambda: _ignore(signal.SIGPIPE), quick=True),
+       prepare=lambda: _ignore(signal.SIGPIPE)),
     sh("signals-chld-ignored", "a parent that waits for nobody", _STATE + "; true & wait; echo waited",
-       prepare=lambda: _ignore(signal.SIGCHLD), quick=True),
+       prepare=lambda: _ignore(signal.SIGCHLD)),
+    sh("signals-several-ignored", "under nohup, from such a parent, and children nobody waits for; a writer whose reader leaves",
+       _STATE + "; true & wait; yes 2>&1 | head -n 2; echo waited", prepare=lambda: _ignore(signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD),
+       quick=True),
     sh("signals-chld-blocked", "a parent that blocks SIGCHLD", _STATE + "; echo done",
        prepare=lambda: _block(signal.SIGCHLD), quick=True),
     sh("signals-all-blocked", "a parent that blocks all it can", _STATE,
@@ -46,7 +49,7 @@ print([(int(n), str(signal.getsignal(n))) for n in signal.valid_signals() if sig
 print(signal.pthread_sigmask(signal.SIG_BLOCK, []), signal.sigpending(), signal.set_wakeup_fd(-1))
 """, filters=("addresses",), live=True),
     *(sh(f"signals-killed-{name.lower()}", f"ended by signal {number}", f"echo before; kill -{number} $$",
-         live=name in ("SEGV", "KILL", "PIPE", "INT"), quick=name in ("KILL", "INT"))
+         live=name in ("SEGV", "KILL", "PIPE", "INT"), quick=name == "KILL")
       for name, number in _DEADLY.items()),
     py("signals-handler-raises", "a handler ends a sleep with an exception", """
 import signal, time
@@ -155,7 +158,7 @@ signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
     sh("signals-trap-exit", "traps of a shell, in order", "trap 'echo term' TERM; trap 'echo exit' EXIT; kill -TERM $$; exit 3",
        live=True, quick=True),
     sh("signals-sigpipe-chain", "a writer whose reader leaves", "yes 2>&1 | head -n 2; echo ended",
-       prepare=lambda: _ignore(signal.SIGPIPE), quick=True),
+       prepare=lambda: _ignore(signal.SIGPIPE)),
     sh("signals-winch", "no change of size is told to a script as it starts",
        "trap 'echo winch' WINCH; i=0; while [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done; stty size 2>/dev/null; echo end",
        live=True),
