@@ -1,14 +1,20 @@
 """The probe, built once for all tests against the TensorFlow that their scripts use."""
 
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import PYTHON, monitor, script
+from tests.agent.conftest import PYTHON, Outcome, environment, monitor, script, steady
 from tests.engine.conftest import engines
+from tests.forked import Forked, Forking
+from tests.patience import PATIENCE_S
 from tests.probe.cached import Compiler
+from tfmemtop.engine.process.injection import path_with_hook
 from tfmemtop.probe.build import build
+
+Fork = Callable[..., Forked]
 
 __all__ = ["engines", "library", "monitor", "script", "tensorflow", "tensorflow_folder"]
 
@@ -42,3 +48,56 @@ def library(tensorflow: tuple[Path, str]) -> Path:
 @pytest.fixture
 def compiler(tmp_path: Path, library: Path) -> Compiler:
     return Compiler(tmp_path, library)
+
+
+@pytest.fixture(scope="session")
+def tensorflow_hooked(shared: Path) -> Iterator[Forking]:
+    """A TensorFlow with the hook in it, which reads at full pace and speaks to the monitor of each test."""
+    hook = {"PYTHONPATH": path_with_hook(""), "TFMEMTOP_SOCKET": "hook.sock", "TFMEMTOP_DUMPS": "dumps"}
+    forking = Forking(shared, "hooked", [PYTHON], environment(None, **hook, TFMEMTOP_INTERVAL="0.01"))
+    yield forking
+    forking.close()
+
+
+@pytest.fixture(scope="session")
+def tensorflow_bare(shared: Path) -> Iterator[Forking]:
+    """A TensorFlow without it."""
+    forking = Forking(shared, "bare", [PYTHON], environment(None))
+    yield forking
+    forking.close()
+
+
+def _starts(forking: Forking, folder: Path) -> Iterator[Fork]:
+    started: list[Forked] = []
+
+    def start(source: str, *arguments: str, **variables: str) -> Forked:
+        path = folder / "train.py"
+        path.write_text(source)
+        started.append(forking.start(str(path), *arguments, folder=folder, **variables))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+@pytest.fixture
+def forked(tensorflow_hooked: Forking, tmp_path: Path) -> Iterator[Fork]:
+    """Starts scripts that find TensorFlow imported, hooked: their monitor is the fixture ``monitor``.
+
+    Windows and maps are put down in ``dumps`` in the test's folder, once that is there.
+    """
+    yield from _starts(tensorflow_hooked, tmp_path)
+
+
+@pytest.fixture
+def forked_bare(tensorflow_bare: Forking, tmp_path: Path) -> Iterator[Fork]:
+    """Starts scripts that find TensorFlow imported, without the hook."""
+    yield from _starts(tensorflow_bare, tmp_path)
+
+
+def outcome(process: "Forked | subprocess.Popen[str]", typed: str = "") -> Outcome:
+    """Wait for the end of *process*."""
+    out, err = process.communicate(typed, timeout=PATIENCE_S)
+    assert process.returncode is not None
+    return Outcome(process.returncode, steady(out), steady(err))

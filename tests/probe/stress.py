@@ -54,6 +54,10 @@ class Round:
         self.reads = 0
         self.failures: list[BaseException] = []
 
+    def times(self, count: int, least: int) -> int:
+        """How often to do what is done *count* times in a round of five seconds: so few find a fault still."""
+        return max(least, round(count * self.seconds / 5))
+
     def public(self) -> Reading:
         info = self.tf.config.experimental.get_memory_info("CPU:0")
         return Reading(info["current"], info["peak"])
@@ -171,7 +175,7 @@ def execs(round: Round) -> None:
 def forks(round: Round) -> None:
     """Children forked during reads are refused everything, and end as usual."""
     round.reading()
-    for number in range(6):
+    for number in range(round.times(6, least=2)):
         child = os.fork()
         if child == 0:
             native = round.native
@@ -205,7 +209,7 @@ def forks_and_goes_on(round: Round) -> None:
 def stops_and_starts(round: Round) -> None:
     """The sampler's thread stopped and started, over and over, during reads."""
     round.reading()
-    for _ in range(100):
+    for _ in range(round.times(100, least=10)):
         started = False
         while not started:
             round.native.stop_sampler()

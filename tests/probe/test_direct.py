@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.agent.conftest import INJECT, PYTHON, Monitor, environment, outcome, start
+from tests.agent.conftest import INJECT, PYTHON, Monitor, environment
 from tests.engine.conftest import Engines
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S
+from tests.probe.conftest import Fork, outcome
 from tests.probe.said import said_by_hook
 from tests.probe.test_engine import POOL, TRAINING
 from tfmemtop.agent.layouts import LAYOUTS
@@ -130,7 +130,7 @@ threads = [threading.Thread(target=work) for _ in range(6)]
 for thread in threads:
     thread.start()
 wrong = still = 0
-for number in range(20000):
+for number in range(5000):
     now = direct.take(CPU, 0).reading
     wrong += not 0 <= now.in_use <= now.peak <= now.limit or not now.in_use <= now.pool <= now.peak_pool
     if number % 20 == 0:
@@ -142,12 +142,8 @@ tell(wrong=wrong, still=still, readings=readings())
 """
 
 
-def test_each_figure_is_that_of_the_library_and_of_tensorflow(script: Script, library: Path, tmp_path: Path) -> None:
-    path = script(BOTH)
-    arguments = [PYTHON, path, str(ROOT), str(library), str(checksum_of(library.read_bytes())), str(tmp_path)]
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(arguments, env=environment(None), stdin=pipe, stdout=pipe, text=True)
-    assert process.stdin is not None and process.stdout is not None
+def test_each_figure_is_that_of_the_library_and_of_tensorflow(forked_bare: Fork, library: Path, tmp_path: Path) -> None:
+    process = forked_bare(BOTH, str(ROOT), str(library), str(checksum_of(library.read_bytes())), str(tmp_path))
     told: dict[str, Any] = json.loads(process.stdout.readline())
     # Before the script has made its devices there is nothing, and nothing is made.
     assert told["before"] == [False, None, 0, False, False] and told["untouched"]
@@ -183,12 +179,7 @@ def test_each_figure_is_that_of_the_library_and_of_tensorflow(script: Script, li
     direct, native, public = told["readings"]
     assert direct == native and direct[1:3] == public
     assert told["wrong"] == 0 and told["still"] > 0
-    assert outcome_code(process) == 0
-
-
-def outcome_code(process: "subprocess.Popen[str]") -> int:
-    process.communicate("\n", timeout=PATIENCE_S)
-    return process.returncode
+    assert outcome(process, "\n").code == 0
 
 
 AWKWARD = """
@@ -212,7 +203,7 @@ print(tf.config.experimental.get_memory_info("CPU:0")["current"], flush=True)
 sys.stdin.readline()
 if "forks" in sys.argv:
     ends = []
-    for number in range(30):
+    for number in range(10):
         kept[number] = tf.zeros([1 << 10])
         child = os.fork()
         if child == 0:
@@ -224,11 +215,10 @@ if "forks" in sys.argv:
 
 
 @pytest.mark.parametrize("how", ["filter", "forks", "no room"])
-def test_awkward_circumstances(monitor: Monitor, script: Script, tmp_path: Path, how: str) -> None:
+def test_awkward_circumstances(monitor: Monitor, forked: Fork, tmp_path: Path, how: str) -> None:
     dumps = tmp_path / "dumps"
     dumps.mkdir()
-    process = start(monitor, script(AWKWARD), how, TFMEMTOP_DUMPS=str(dumps), TFMEMTOP_INTERVAL="0.01")
-    assert process.stdout is not None
+    process = forked(AWKWARD, how)
     held = int(process.stdout.readline())
     reading = monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] == held)
     assert reading["pool"] >= held and reading["limit"] == 512 * MIB
@@ -296,15 +286,10 @@ print(Direct(os.path.dirname(tf.__file__), tf.__version__).check(CPU, 0, public)
 """
 
 
-def test_tables_that_do_not_fit_are_not_believed(script: Script) -> None:
-    done = subprocess.run(
-        [PYTHON, script(CHECKED), str(ROOT), json.dumps(TABLES)],
-        env=environment(None),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    *told, waits, environment_elsewhere, limit_elsewhere, retries_elsewhere, right = done.stdout.splitlines()
+def test_tables_that_do_not_fit_are_not_believed(forked_bare: Fork) -> None:
+    done = outcome(forked_bare(CHECKED, str(ROOT), json.dumps(TABLES)))
+    assert done.code == 0, done.err
+    *told, waits, environment_elsewhere, limit_elsewhere, retries_elsewhere, right = done.out.splitlines()
     assert right == waits == "True" and len(told) == len(TABLES)
     assert environment_elsewhere == limit_elsewhere == retries_elsewhere == "False"
     for (name, (_, expected)), line in zip(TABLES.items(), told, strict=True):

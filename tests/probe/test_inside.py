@@ -4,17 +4,15 @@ import base64
 import json
 import os
 import subprocess
-from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import Event, Monitor, outcome, start
+from tests.agent.conftest import Event, Monitor
+from tests.probe.conftest import Fork, outcome
 from tests.probe.said import said_by_hook
 from tfmemtop.probe.cache import checksum_of
-
-Script = Callable[[str], str]
 
 MIB = 1 << 20
 
@@ -49,12 +47,12 @@ for line in sys.stdin:
 """
 
 
-def test_pool_figures_spikes_growth_and_map(monitor: Monitor, script: Script, library: Path) -> None:
-    process = start(monitor, script(STEPS), TF_CPU_BFC_MEM_LIMIT_IN_MB="2048", TFMEMTOP_INTERVAL="0.1")
-    assert process.stdout is not None and process.stdin is not None
+def test_pool_figures_spikes_growth_and_map(monitor: Monitor, forked: Fork, library: Path) -> None:
+    process = forked(STEPS, TF_CPU_BFC_MEM_LIMIT_IN_MB="2048")
     pid, stdin, stdout = process.pid, process.stdin, process.stdout
     assert stdout.readline() == "begun\n"
     monitor.wait_for(lambda event: event["type"] == "allocator")
+    monitor.say(pid, {"do": "pace", "interval_s": 0.1})  # a spike lies between two readings
     assert load(monitor, pid, library)["state"] == "loaded"
 
     def step(name: str) -> Event:
@@ -141,9 +139,8 @@ with tf.Session() as session:
 """
 
 
-def test_a_session_of_tensorflow_1(monitor: Monitor, script: Script, library: Path) -> None:
-    process = start(monitor, script(SESSION))
-    assert process.stdout is not None and process.stdin is not None
+def test_a_session_of_tensorflow_1(monitor: Monitor, forked: Fork, library: Path) -> None:
+    process = forked(SESSION)
     assert process.stdout.readline() == "begun\n"
     # TensorFlow's public API does not see it; read in place, it is there before the library.
     assert monitor.wait_for(lambda event: event["type"] == "allocator")["limit"] == 512 * MIB
@@ -194,11 +191,10 @@ int tfmemtop_sampler_stop() { return 1; }
     ],
 )
 def test_a_library_that_fails_its_check_is_never_called_again(
-    monitor: Monitor, script: Script, tmp_path: Path, source: str, why: str
+    monitor: Monitor, forked: Fork, tmp_path: Path, source: str, why: str
 ) -> None:
     impostor = compile_impostor(tmp_path, source)
-    process = start(monitor, script(WAITING))
-    assert process.stdout is not None
+    process = forked(WAITING)
     assert process.stdout.readline() == "begun\n"
     verdict = load(monitor, process.pid, impostor)
     assert verdict["state"] == "failed" and why in said_by_hook(verdict)
@@ -212,13 +208,12 @@ def test_a_library_that_fails_its_check_is_never_called_again(
 
 
 def test_a_library_that_changed_since_it_was_checked_is_not_loaded(
-    monitor: Monitor, script: Script, library: Path, tmp_path: Path
+    monitor: Monitor, forked: Fork, library: Path, tmp_path: Path
 ) -> None:
     changed = tmp_path / "probe.so"
     changed.write_bytes(library.read_bytes()[:16384])  # loading it would be the end of the script
     changed.chmod(0o600)
-    process = start(monitor, script(WAITING))
-    assert process.stdout is not None
+    process = forked(WAITING)
     assert process.stdout.readline() == "begun\n"
     refused = load(monitor, process.pid, changed, checksum_of(library.read_bytes()))
     assert said_by_hook(refused).endswith("its file is not the one that was checked")
@@ -229,13 +224,12 @@ def test_a_library_that_changed_since_it_was_checked_is_not_loaded(
 
 
 def test_a_library_whose_file_is_emptied_later_goes_on(
-    monitor: Monitor, script: Script, library: Path, tmp_path: Path
+    monitor: Monitor, forked: Fork, library: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "probe.so"
     copy.write_bytes(library.read_bytes())
     copy.chmod(0o600)
-    process = start(monitor, script(WAITING))
-    assert process.stdout is not None
+    process = forked(WAITING)
     assert process.stdout.readline() == "begun\n"
     assert load(monitor, process.pid, copy)["state"] == "loaded"
     os.truncate(copy, 0)

@@ -1,18 +1,21 @@
 """A few rounds of what ``tests/probe/stress.py`` does by the hundred."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.probe.conftest import Fork, outcome
+from tests.probe.stress import SCENARIOS
 
-def test_no_awkward_moment_crashes_or_hangs_the_script(library: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.probe.stress", "--rounds", "1", "--seconds", "0.5"],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "TF_ENABLE_ONEDNN_OPTS": "0"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(done.stdout.splitlines()) == 11
+PLAY = """
+import sys
+sys.path.append(sys.argv.pop(1))
+from tests.probe.stress import main
+sys.exit(main())
+"""
+
+
+def test_no_awkward_moment_crashes_or_hangs_the_script(library: Path, forked_bare: Fork) -> None:
+    root = str(Path(__file__).parents[2])
+    scenarios = [name for name in SCENARIOS if name != "fails"]  # for Python, an end as in "ends"
+    done = outcome(forked_bare(PLAY, root, "--rounds", "1", "--seconds", "0.2", *scenarios))
+    assert done.code == 0, done.out + done.err
+    assert len(done.out.splitlines()) == len(scenarios) == 10

@@ -1,13 +1,15 @@
 """Windows of allocations in real trainings, on TensorFlow's BFC allocator for the CPU."""
 
 import json
-from collections.abc import Callable, Sequence
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import Event, Monitor, outcome, start
-from tests.patience import PATIENCE_S
+from tests.agent.conftest import Event, Monitor, start
+from tests.forked import Forked
+from tests.probe.conftest import Fork, outcome
 from tests.probe.window_files import Record, WindowFile, read_window
 from tfmemtop.probe.cache import checksum_of
 
@@ -17,12 +19,12 @@ Script = Callable[[str], str]
 class Watched:
     """A script that the hook and the probe are in, with the windows that they tell of."""
 
-    def __init__(self, monitor: Monitor, script: list[str], library: Path, folder: Path, **variables: str) -> None:
+    def __init__(
+        self, monitor: Monitor, process: "Forked | subprocess.Popen[str]", library: Path, folder: Path
+    ) -> None:
         self.monitor = monitor
         self.folder = folder
-        self.script = script[0]
-        folder.mkdir(exist_ok=True)
-        self.process = start(monitor, *script, TFMEMTOP_DUMPS=str(folder), **variables)
+        self.process = process
         monitor.wait_for(lambda event: event["type"] == "hook" and event["pid"] == self.pid)
         self.say({"do": "load", "path": str(library), "checksum": checksum_of(library.read_bytes())})
 
@@ -61,13 +63,31 @@ class Watched:
         self.process.stdin.flush()
 
 
-Watch = Callable[..., Watched]
+BEGINNING = """
+import sys
+import tensorflow as tf
+tf.config.set_visible_devices(tf.config.list_physical_devices("CPU"), "CPU")  # the hook speaks of it
+sys.stdin.readline()
+"""
+"""No device is made before the probe is there, as in a script that first imports TensorFlow for seconds."""
+
+Watch = Callable[[str], Watched]
 
 
 @pytest.fixture
-def watch(monitor: Monitor, script: Script, library: Path, tmp_path: Path) -> Watch:
-    def watched(source: str, *, arguments: Sequence[str] = (), **variables: str) -> Watched:
-        return Watched(monitor, [script(source), *arguments], library, tmp_path / "dumps", **variables)
+def dumps(tmp_path: Path) -> Path:
+    (folder := tmp_path / "dumps").mkdir()
+    return folder
+
+
+@pytest.fixture
+def watch(monitor: Monitor, forked: Fork, library: Path, dumps: Path) -> Watch:
+    """Starts a script that has :data:`BEGINNING`."""
+
+    def watched(source: str) -> Watched:
+        found = Watched(monitor, forked(source), library, dumps)
+        found.go_on()
+        return found
 
     return watched
 
@@ -82,9 +102,9 @@ def inside(window: WindowFile, step: int) -> list[Record]:
     return [record for record in window.records if begin <= record.at_ns <= end]
 
 
-KERAS = """
-import json, sys
-import keras, numpy as np, tensorflow as tf
+KERAS = f"""{BEGINNING}
+import json
+import keras, numpy as np
 
 class Wait(keras.callbacks.Callback):
     batches = 0
@@ -226,16 +246,17 @@ sys.stdin.readline()
 
 
 def test_the_scripts_profilers_find_what_they_find_without_us(
-    watch: Watch, script: Script, monitor: Monitor, tmp_path: Path
+    monitor: Monitor, forked_bare: Fork, script: Script, library: Path, dumps: Path, tmp_path: Path
 ) -> None:
     # A window is open nearly always, and one is as each profile begins.
-    hooked = watch(PROFILES, arguments=[str(tmp_path / "hooked")], TFMEMTOP_HOLDERS_INTERVAL="0.05")
-    bare = start(None, script(PROFILES), str(tmp_path / "bare"))
+    always = {"TFMEMTOP_DUMPS": str(dumps), "TFMEMTOP_HOLDERS_INTERVAL": "0.05"}
+    process = start(monitor, script(PROFILES), str(tmp_path / "hooked"), **always)
+    hooked = Watched(monitor, process, library, dumps)
+    bare = outcome(forked_bare(PROFILES, str(tmp_path / "bare")), "\n\n\n")
     assert hooked.line() == "up"
     hooked.go_on()
-    out, _ = bare.communicate("\n\n\n", timeout=PATIENCE_S)
-    expected = out.splitlines()
-    assert bare.returncode == 0 and expected[0] == "up" and expected[-1] == "served"
+    expected = bare.out.splitlines()
+    assert bare.code == 0 and expected[0] == "up" and expected[-1] == "served"
     for line in expected[1:-1]:
         assert hooked.line() == line
     ended = hooked.until("start")
@@ -251,9 +272,8 @@ def test_the_scripts_profilers_find_what_they_find_without_us(
     assert not monitor.of("hook_error")
 
 
-LOOPS = """
-import ctypes, os, resource, sys, threading
-import tensorflow as tf
+LOOPS = f"""{BEGINNING}
+import ctypes, os, resource, threading
 
 weights = tf.Variable(tf.ones([64, 64]))
 ones = tf.ones([32, 64])
@@ -292,7 +312,7 @@ while commands[-1] != "end":
 """
 
 
-def test_loops_of_ones_own(watch: Watch) -> None:
+def test_loops_of_ones_own(watch: Watch, tmp_path: Path) -> None:
     loops = watch(LOOPS)
     assert loops.line() == "2", "the window of the start is open"
     assert loops.line() == "-1", "in a forked child nothing is recorded"
@@ -310,7 +330,7 @@ def test_loops_of_ones_own(watch: Watch) -> None:
     assert loops.until("finding")["closed"] in ("step", "time")
     loops.say({"do": "lines", "operations": ["StatefulPartitionedCall/product", "nowhere/to/be/found"]})
     (line,) = loops.monitor.wait_for(lambda event: event["type"] == "operation_lines")["lines"]
-    script = Path(loops.script)
+    script = tmp_path / "train.py"
     number = 1 + LOOPS.splitlines().index('        product = tf.matmul(x, weights, name="product")')
     code = script.read_text().splitlines()[number - 1].strip()
     assert line == ["StatefulPartitionedCall/product", str(script), number, code]
@@ -339,9 +359,7 @@ def test_loops_of_ones_own(watch: Watch) -> None:
     assert not monitor.of("hook_error")
 
 
-UNFINISHED = """
-import sys, time
-import tensorflow as tf
+UNFINISHED = f"""{BEGINNING}
 kept = [tf.ones([1000 + number]) for number in range(50)]
 print("made", flush=True)
 while not sys.stdin.readline():
