@@ -114,10 +114,15 @@ def in_shell(line: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("what", ["table", "events", "help", "version", "why", "compare", "compare as JSON"])
 @pytest.mark.parametrize(
-    ("stdout", "said"),
-    [(">&-", "standard output is closed"), (">/dev/full", "standard output: No space left on device")],
+    ("what", "stdout", "said"),
+    [
+        *((each, ">&-", "standard output is closed") for each in ("table", "events", "help", "why", "compare as JSON")),
+        *(
+            (each, ">/dev/full", "standard output: No space left on device")
+            for each in ("version", "compare", "events")
+        ),
+    ],
 )
 def test_what_cannot_be_printed_is_said_in_one_line(what: str, stdout: str, said: str) -> None:
     done = in_shell(f"{PRINTING[what]} {stdout}")
