@@ -89,8 +89,9 @@ def test_a_child_forked_meanwhile_has_its_collector_on(monitor: Monitor, script:
 import gc, os
 import tensorflow as tf
 kept = [tf.Variable(tf.zeros([4])) for _ in range(300)]
+gc.set_threshold(70)  # so that a reading nearly always finds it due, and turns it off
 off = 0
-for _ in range(100):
+for _ in range(200):
     kept.append(tf.zeros([4]))
     child = os.fork()
     if child == 0:

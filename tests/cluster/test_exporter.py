@@ -65,9 +65,10 @@ def test_a_rank_its_exporter_and_the_death_of_each(tmp_path: Path) -> None:
         prometheus(tmp_path, 0, [], files=str(tmp_path / "targets-*.json")) as server,
         rank(tmp_path) as recorded,
     ):
+        # Figures come later than the page. Limits and users are asked for once a minute.
+        server.wait_until(f"tfmemtop_in_use_high_bytes > {MIB} and on (instance) tfmemtop_limit_bytes")
         asking = Asking(Client(Address.of(server.url)), "77")
-        # Prometheus may have read the page while the first figures were still to come.
-        (found,) = until(asking, lambda rows: bool(rows) and bool(rows[0].row.user) and (rows[0].row.in_use or 0) > MIB)
+        (found,) = until(asking, lambda rows: bool(rows and rows[0].row.user))
         row = found.row
         assert (row.job, row.rank, row.gpu, row.device) == ("77", "3", "", "CPU:0")
         assert row.in_use is not None and 200 * MIB <= row.in_use < 300 * MIB

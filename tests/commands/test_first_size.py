@@ -22,7 +22,7 @@ raise SystemExit(5)
 """
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (121, 37), (160, 48), (200, 60)], ids=str)
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (121, 37), (200, 60)], ids=str)
 def test_it_starts_in_the_size_that_it_has_once_all_is_drawn(
     start: Start,
     home: Path,

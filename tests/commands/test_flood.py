@@ -18,7 +18,7 @@ _ALIGNS = "import os\nwhile True: os.write(1, b'\\033#8\\r\\n' * 1000)"
 def test_a_key_is_acted_on_while_the_script_prints_without_pause(start: Start, command: list[str]) -> None:
     child = start("--", *command, size=(100, 30))
     child.expect("Output")
-    child.expect("00:00:0[3-9]")  # it has printed for so long
+    child.expect("00:00:0[1-9]")  # it has printed for so long
     waited = []
     for key, answer in (("?", "keys and words"), ("h", "Output"), ("q", "The script is still running")):
         begun = time.monotonic()

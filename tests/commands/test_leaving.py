@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pexpect
+import psutil
 import pytest
 
 from tests.commands.conftest import PROGRAM, Start, ended, on_pty
@@ -113,7 +114,7 @@ def test_a_terminal_that_is_closed_ends_the_screen_and_not_the_script(
     """Also where the signal that tells of it is ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN if under_nohup else signal.SIG_DFL)
     try:
-        child = start("--", "sh", "-c", "echo first words; sleep 60")
+        child = start("--", "sh", "-c", f"echo $$ > {home / 'pid'}; echo first words; sleep 60")
     finally:
         signal.signal(signal.SIGHUP, before)
     child.expect("first words")
@@ -123,8 +124,9 @@ def test_a_terminal_that_is_closed_ends_the_screen_and_not_the_script(
     child.child_fd = -1
     child.closed = True
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGHUP
-    again = start("attach")
-    again.expect("first words")
+    (session,) = own_sessions()
+    script = int((home / "pid").read_text())
+    assert psutil.Process(script).status() == psutil.STATUS_SLEEPING and session.pid != script
 
 
 def spoiled(home: Path, how: str) -> pexpect.spawn[str]:
@@ -160,6 +162,25 @@ def test_a_screen_that_hangs_is_ended_all_the_same(home: Path) -> None:
     terminal.child.kill(signal.SIGTERM)
     terminal.is_given_back()
     assert terminal.child.wait() == 128 + signal.SIGTERM
+
+
+def test_continued_in_the_midst_of_a_write_it_draws_anew(home: Path) -> None:
+    """As when a terminal is closed, which sends SIGCONT too, or a shell has used it meanwhile."""
+    how = """
+    import os, signal, termios
+    modes = termios.tcgetattr(1)
+    modes[3] |= termios.ECHO
+    with app._driver._writer_thread._queue.mutex:
+        termios.tcsetattr(1, termios.TCSANOW, modes)
+        os.kill(os.getpid(), signal.SIGCONT)"""
+    terminal = Terminal(spoiled(home, how))
+    terminal.expect(DRAWN)
+    terminal.child.send("Z")
+    terminal.expect(re.escape("\x1b[?1049h"))
+    terminal.expect(DRAWN)
+    terminal.child.send("q")
+    terminal.is_given_back()
+    assert terminal.child.wait() == 0
 
 
 OF_THE_DRIVER = """

@@ -11,6 +11,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tfmemtop import __version__
+from tfmemtop.cli import main
 from tfmemtop.events import Session, decode_event
 
 pytestmark = pytest.mark.programs
@@ -59,11 +60,16 @@ def test_python_m_is_the_same_program() -> None:
         ([], "standard input is not a terminal: use tfmemtop record"),
     ],
 )
-def test_bad_input_gets_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
-    done = tfmemtop(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("tfmemtop: " + said)
-    assert done.stderr.count("\n") == 1
+def test_bad_input_gets_one_line_and_exit_code_2(
+    arguments: list[str], said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Path(os.devnull).open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        code = main(arguments)
+    printed, told = capfd.readouterr()
+    assert (code, printed) == (2, "")
+    assert told.startswith("tfmemtop: " + said)
+    assert told.count("\n") == 1
 
 
 def test_attach_with_nothing_to_attach_to_says_so(tmp_path: Path) -> None:
@@ -114,10 +120,15 @@ def in_shell(line: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("what", ["table", "events", "help", "version", "why", "compare", "compare as JSON"])
 @pytest.mark.parametrize(
-    ("stdout", "said"),
-    [(">&-", "standard output is closed"), (">/dev/full", "standard output: No space left on device")],
+    ("what", "stdout", "said"),
+    [
+        *((each, ">&-", "standard output is closed") for each in ("table", "events", "help", "why", "compare as JSON")),
+        *(
+            (each, ">/dev/full", "standard output: No space left on device")
+            for each in ("version", "compare", "events")
+        ),
+    ],
 )
 def test_what_cannot_be_printed_is_said_in_one_line(what: str, stdout: str, said: str) -> None:
     done = in_shell(f"{PRINTING[what]} {stdout}")

@@ -49,7 +49,7 @@ def test_it_is_one_process(start: Start) -> None:
     assert not folder_of(session).exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_who_ends_it_ends_its_session(start: Start, number: signal.Signals) -> None:
     child = start()
     child.expect(DRAWN)

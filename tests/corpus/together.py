@@ -22,7 +22,9 @@ def _joins(script: Script) -> bool:
     """Whether nothing about its start, or of what it leaves, is its own."""
     own = (script.prepare, script.environment, script.filters, script.differs, script.needs, script.tensorflow)
     streams = (script.stdin, script.stdout, script.stderr)
-    of_its_start = script.name.startswith(("signals-", "process-daemon", "process-prints-later"))
+    of_its_start = script.name.startswith(
+        ("signals-as", "signals-killed", "signals-whole", "process-daemon", "process-prints-later")
+    )
     return not any(own) and streams == ("null", "pipe", "pipe") and script.cwd == "cwd" and not of_its_start
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S
+from tfmemtop.cli import main
 
 pytestmark = pytest.mark.programs
 
@@ -79,6 +80,9 @@ def test_a_script_with_a_limit_of_its_own_gives_no_number(tmp_path: Path, monkey
         (("--largest", "batch=1..9", "--gpus", "none", "--", "true", "{batch}"), "--largest needs --to"),
     ],
 )
-def test_what_cannot_be_searched_is_refused_in_one_line(arguments: tuple[str, ...], why: str) -> None:
-    done = fit(*arguments)
-    assert done.returncode == 2 and why in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+def test_what_cannot_be_searched_is_refused_in_one_line(
+    arguments: tuple[str, ...], why: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["fit", *arguments])
+    told = capfd.readouterr().err
+    assert code == 2 and why in told and len(told.splitlines()) == 1, told

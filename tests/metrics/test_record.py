@@ -17,6 +17,7 @@ import pytest
 
 from tests.metrics.scraping import address_in, eventually, get, labels_in, parsed, scrape, value
 from tests.patience import PATIENCE_S
+from tfmemtop.cli import main
 from tfmemtop.engine.process import exporter as exporting
 
 pytestmark = pytest.mark.programs
@@ -130,11 +131,17 @@ def test_a_taken_port_is_refused_before_the_command_starts(tmp_path: Path, addre
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line_before_the_command_starts(
-    tmp_path: Path, options: list[str], said: str
+    tmp_path: Path,
+    options: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    found = done(*options, "--", "touch", "started", cwd=tmp_path)
-    assert (found.returncode, found.stdout) == (2, "")
-    assert said in found.stderr and found.stderr.count("\n") == 1
+    monkeypatch.chdir(tmp_path)
+    code = main(["record", *options, "--", "touch", "started"])
+    printed, told = capfd.readouterr()
+    assert (code, printed) == (2, "")
+    assert said in told and told.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 

@@ -24,8 +24,8 @@ CELLS = [
 def step(x, n):
     y = tf.nn.gelu(tf.matmul(x, weights))
     return tf.reduce_sum(y) * n""",
-    "for n in range(12):\n    step(tf.ones([256, 1024]), n)",
-    "for _ in range(30):\n    step(tf.ones([256, 1024]), 3)",
+    "for n in range(40):\n    step(tf.ones([256, 1024]), n)",
+    "for _ in range(5):\n    step(tf.ones([256, 1024]), 3)",
 ]
 
 
@@ -58,7 +58,7 @@ def _state(notebook: Notebook) -> State:
 
 
 def test_lines_are_those_of_the_cells(notebook: Notebook) -> None:
-    # The finding comes once the reading after the tracing is old enough.
+    # At once, since it was traced in more than half of its calls. Else the finding would come after a minute.
     until(lambda: any(isinstance(found, Retraced) for found in findings(_state(notebook))), every_s=1.0)
     why = until(lambda: "was traced" in (said := _told(notebook, "why")) and said, every_s=3.0)
     assert "In [4]:1: step was traced" in why.replace("\n", " "), why

@@ -189,7 +189,7 @@ def test_one_of_several_runs_is_looked_at_alone() -> None:
 
 @pytest.mark.long
 def test_a_long_recording_is_looked_through_at_a_coarser_pace() -> None:
-    long = [*begin(), effective(True), *steady(9000.0, 900 * MIB, 908 * MIB, 1026 * MIB)]
+    long = [*begin(), effective(True), *steady(2600.0, 900 * MIB, 908 * MIB, 1026 * MIB)]
     assert review(long).held == []
 
 

@@ -1,14 +1,12 @@
 """Retracing is told of where it goes on, with the function's place, and of no function that has warmed up."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from tests import streams as s
-from tests.agent.conftest import environment
+from tests.rules.real_runs import MISTAKES, line_of, recorded
 from tests.rules.situations import HEALTHY, actions, found
 from tfmemtop import events, recording
 from tfmemtop.rules import findings
@@ -79,17 +77,6 @@ def test_functions_made_anew_are_told() -> None:
     assert "In 8 of the 8 tf.function was called on it anew." in said.figures and "before the loop" in said.code[0]
 
 
-RETRACED = """
-import tensorflow as tf
-
-@tf.function
-def step(x, n):
-    return x * n
-
-for n in range(12):
-    step(tf.ones(4), n)
-"""
-
 HEALTHY_TRAINING = """
 import tensorflow as tf
 import keras
@@ -109,21 +96,22 @@ for size in (8, 16, 32):
 """
 
 
-@pytest.mark.tensorflow
-@pytest.mark.parametrize(("source", "told"), [(RETRACED, True), (HEALTHY_TRAINING, False)])
-def test_real_functions(tmp_path: Path, source: str, told: bool) -> None:
-    script, file = tmp_path / "train.py", tmp_path / "run.jsonl"
-    script.write_text(source)
-    command = [sys.executable, "-m", "tfmemtop", "record", "--no-probe", "-o", str(file), "--"]
-    done = subprocess.run(
-        [*command, sys.executable, str(script)], env=environment(None), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    state = s.fold(recording.read(file).events())
-    found = [finding for finding in findings(state) if isinstance(finding, Retraced)]
-    assert len(found) == told
-    if told:
-        (finding,) = found
-        assert say(finding).text.startswith("train.py:4: step was traced anew in 12 of 12 calls")
+def of_retracing(folder: Path) -> tuple[list[Retraced], int]:
+    """What is found of it in the run that was recorded in *folder*, and how many calls there were of its function."""
+    state = s.fold(recording.read(folder / "run.jsonl").events())
     assert state.run is not None and state.run.steps is not None
-    assert state.run.steps.calls == (12 if told else 300)
+    return [finding for finding in findings(state) if isinstance(finding, Retraced)], state.run.steps.calls
+
+
+@pytest.mark.tensorflow
+def test_a_real_function_that_is_traced_anew(shared: Path) -> None:
+    (finding,), calls = of_retracing(recorded(shared, "mistakes", MISTAKES))
+    assert (
+        say(finding).text.startswith(f"train.py:{line_of('@tf.function')}: step was traced anew in 12 of 12 calls")
+        and calls == 12
+    )
+
+
+@pytest.mark.tensorflow
+def test_a_real_training_that_is_not(shared: Path) -> None:
+    assert of_retracing(recorded(shared, "healthy", HEALTHY_TRAINING)) == ([], 300)

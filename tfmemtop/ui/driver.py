@@ -96,10 +96,18 @@ class TerminalDriver(LinuxDriver):
         self.give_back()
 
     def _sigcont_application(self, *_: object) -> None:
-        if not self._must_signal_resume:  # else it has stopped itself, for Ctrl-Z
-            if self._modes_now() == self._modes:
-                return  # nobody has used the terminal meanwhile
-            self.suspend_application_mode()
+        if self._must_signal_resume:  # it has stopped itself, for Ctrl-Z
+            super()._sigcont_application()
+        elif not self._loop.is_closed():
+            # Not here: the signal may have come in the midst of a write, and would wait for its lock for ever.
+            self._loop.call_soon_threadsafe(self._resume)
+
+    def _resume(self) -> None:
+        """Draw anew, if somebody has used the terminal meanwhile."""
+        now = self._modes_now()
+        if now is None or now == self._modes or self._writer_thread is None:
+            return
+        self.suspend_application_mode()
         super()._sigcont_application()
 
     def alert(self, title: str, text: str) -> None:
