@@ -66,6 +66,9 @@ def serve(listener: socket.socket) -> "dict[str, Any]":
                 ends[end] = pid, descriptor
                 ready.register(end, select.POLLIN)
                 lines[descriptor].send(json.dumps(pid).encode())
+    path = Path(listener.getsockname())
+    path.unlink()
+    path.parent.rmdir()
     os._exit(0)
 
 
