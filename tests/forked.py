@@ -13,11 +13,11 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.agent.conftest import PYTHON, environment
 from tests.patience import PATIENCE_S
 
 SERVER = Path(__file__).with_name("forking.py")
@@ -76,30 +76,23 @@ class Forking:
         self._line.close()
 
 
-def bare_tensorflow(shared: Path) -> Forking:
-    """A TensorFlow without the hook."""
-    return Forking(shared, "bare", [PYTHON, "-u"], environment(None))
-
-
 class Forked:
     """A script in a forked process: what ``subprocess.Popen`` has of one, as far as tests need it."""
 
     def __init__(self, address: str, arguments: list[str], folder: Path, variables: Mapping[str, str]) -> None:
         self.returncode: int | None = None
         """As ``subprocess`` has it, once it has been waited for."""
-        self._err = folder / f"{Path(arguments[0]).name}.err"
         self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._line.settimeout(PATIENCE_S)
         self._line.connect(address)
         assert self._line.recv(10)
-        (stdin, typing), (reading, stdout) = os.pipe(), os.pipe()
-        self.stdin, self.stdout = os.fdopen(typing, "w"), os.fdopen(reading)
-        with self._err.open("w") as stderr:
-            wanted = {"arguments": arguments, "folder": str(folder), "variables": dict(variables)}
-            given = [stdin, stdout, stderr.fileno()]
-            socket.send_fds(self._line, [json.dumps(wanted).encode()], given)
-        os.close(stdin)
-        os.close(stdout)
+        (stdin, typed), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
+        self.stdin, self.stdout, self.stderr = os.fdopen(typed, "w"), os.fdopen(out), os.fdopen(err)
+        wanted = {"arguments": arguments, "folder": str(folder), "variables": dict(variables)}
+        given = [stdin, stdout, stderr]
+        socket.send_fds(self._line, [json.dumps(wanted).encode()], given)
+        for pipe in given:
+            os.close(pipe)
         self.pid = int(self._told())
 
     def _told(self) -> Any:
@@ -113,14 +106,24 @@ class Forked:
             self.returncode = int(self._told())
         return self.returncode
 
-    def communicate(self, typed: str = "", timeout: float = PATIENCE_S) -> tuple[str, str]:
-        """What it prints to its end, of which a pipe can hold all; *typed* is what it reads before."""
+    def communicate(self, input: str | None = None, timeout: float | None = PATIENCE_S) -> tuple[str, str]:
+        """What it prints to its end on its standard output and error; *input* is what it reads before."""
         self._line.settimeout(timeout)
-        with suppress(BrokenPipeError):
-            self.stdin.write(typed)
+        with suppress(BrokenPipeError):  # it has ended, or closed its standard input
+            self.stdin.write(input or "")
             self.stdin.close()
+        readers = ThreadPoolExecutor(2)
+        try:
+            out, err = readers.submit(self.stdout.read), readers.submit(self.stderr.read)
+            told = out.result(timeout), err.result(timeout)
+        finally:
+            readers.shutdown(wait=False)
         self.wait()
-        return self.stdout.read(), self._err.read_text()
+        return told
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal."""
+        os.kill(self.pid, sig)
 
     def kill(self) -> None:
         """End it at once."""
@@ -129,6 +132,6 @@ class Forked:
     def close(self) -> None:
         """End it if it has not ended, with all that is open to it."""
         self._line.close()
-        for pipe in (self.stdin, self.stdout):
+        for pipe in (self.stdin, self.stdout, self.stderr):
             with suppress(BrokenPipeError):
                 pipe.close()

@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple, Protocol
 import pytest
 
 from tests import sparing
-from tests.agent.forked import Imported
+from tests.forked import Forked, Forking
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.injection import path_with_hook
 
@@ -31,6 +31,9 @@ VERSION = tuple(map(int, subprocess.check_output([PYTHON, "-c", "print(*__import
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"}
 """TensorFlow's GPU allocator on the CPU, as on a machine without a GPU."""
 
+
+INTERVAL = "0.02"
+"""Seconds between readings, as hooks are told."""
 
 Event = dict[str, Any]
 
@@ -157,7 +160,7 @@ def environment(monitor: Monitor | None, **more: str) -> dict[str, str]:
     if monitor is not None:
         variables["PYTHONPATH"] = path_with_hook(variables.get("PYTHONPATH", ""))
         variables |= {"TFMEMTOP_SOCKET": str(monitor.path)}
-        variables.setdefault("TFMEMTOP_INTERVAL", "0.02")
+        variables.setdefault("TFMEMTOP_INTERVAL", INTERVAL)
     return variables
 
 
@@ -248,25 +251,26 @@ def script(tmp_path: Path) -> Callable[[str], str]:
     return write
 
 
-class Forks:
-    """Starts scripts in forked children of processes that have imported TensorFlow: one is hooked, one is not."""
+def bare_tensorflow(shared: Path) -> Forking:
+    """A TensorFlow without the hook."""
+    return Forking(shared, "bare", [PYTHON, "-u"], environment(None))
 
-    def __init__(self, folder: Path) -> None:
-        self._of_parent = Monitor(folder / "parent.sock")
-        self._link = folder / "hook.sock"  # leads to the monitor of the test that runs
-        self._link.symlink_to(self._of_parent.path)
-        spared = sparing.variables("")
-        self._bare = Imported(PYTHON, environment(None, **spared))
-        self._hooked = Imported(PYTHON, environment(self._of_parent, **spared) | {"TFMEMTOP_SOCKET": str(self._link)})
+
+class Forks:
+    """Starts scripts that find TensorFlow imported, with the hook and without; what concerns its import needs another.
+
+    The hook begins anew in each, as in the workers of ``multiprocessing``.
+    """
+
+    def __init__(self, hooked: Forking, bare: Forking, folder: Path) -> None:
+        self._hooked, self._bare, self._folder = hooked, bare, folder
+        self._started: list[Forked] = []
 
     def start(self, monitor: Monitor | None, *arguments: str) -> Process:
-        """As the function ``start``; *arguments* begin with a script's path."""
-        if monitor is None:
-            return self._bare.start(*arguments)
-        self._hooked.begin()
-        self._link.unlink()
-        self._link.symlink_to(monitor.path)
-        return self._hooked.start(*arguments)
+        """As the function ``start``; *arguments* begin with a script's path. A *monitor* is that of the test."""
+        forking = self._bare if monitor is None else self._hooked
+        self._started.append(forking.start(*arguments, folder=self._folder))
+        return self._started[-1]
 
     def run(self, monitor: Monitor | None, *arguments: str) -> Outcome:
         """As the function ``run``."""
@@ -277,26 +281,25 @@ class Forks:
         bare, hooked = self.start(None, *arguments), self.start(monitor, *arguments)
         return outcome(bare), outcome(hooked)
 
-    def end_last(self) -> None:
-        """Leave no script running."""
-        self._bare.end_last()
-        self._hooked.end_last()
-
     def close(self) -> None:
-        """End the processes that have imported TensorFlow."""
-        self._bare.close()
-        self._hooked.close()
-        self._of_parent.die()
+        """Leave no script running."""
+        for script in self._started:
+            script.close()
 
 
 @pytest.fixture(scope="session")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
-    forks = Forks(tmp_path_factory.mktemp("imported"))
-    yield forks
-    forks.close()
+def imported(shared: Path) -> Iterator[tuple[Forking, Forking]]:
+    spared = sparing.variables("")
+    hooked = environment(None, **spared, TFMEMTOP_SOCKET="hook.sock", TFMEMTOP_INTERVAL=INTERVAL)
+    hooked["PYTHONPATH"] = path_with_hook(hooked["PYTHONPATH"])
+    both = Forking(shared, "agent", [PYTHON], hooked), Forking(shared, "spared", [PYTHON], environment(None, **spared))
+    yield both
+    for forking in both:
+        forking.close()
 
 
 @pytest.fixture
-def forks(imported: Forks) -> Iterator[Forks]:
-    yield imported
-    imported.end_last()
+def forks(imported: tuple[Forking, Forking], tmp_path: Path) -> Iterator[Forks]:
+    forks = Forks(*imported, tmp_path)
+    yield forks
+    forks.close()

@@ -97,7 +97,11 @@ class Reporting:
         """End it, if it has not ended."""
         self.process.kill()
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):  # a child that it forked may still hold them
+        for pipe in (
+            self.process.stdin,
+            self.process.stdout,
+            self.process.stderr,
+        ):  # a child that it forked may still hold them
             if pipe is not None:
                 pipe.close()
 

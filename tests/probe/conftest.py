@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import PYTHON, Outcome, environment, monitor, script, steady
+from tests.agent.conftest import PYTHON, Outcome, bare_tensorflow, environment, monitor, script, steady
 from tests.engine.conftest import engines
-from tests.forked import Forked, Forking, bare_tensorflow
+from tests.forked import Forked, Forking
 from tests.patience import PATIENCE_S
 from tests.probe.cached import Compiler
 from tfmemtop.engine.process.injection import path_with_hook
