@@ -12,13 +12,8 @@ from tfmemtop.reports.why import page
 from tfmemtop.rules.run_review import RunReview, review
 from tfmemtop.state.figures import figures
 
-HOUR_S, LONG_S = 1800, 1850
-"""Half as long as in earnest: from an hour on reports are made of an outline."""
-
-
-@pytest.fixture(autouse=True)
-def half_an_hour_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfmemtop.commands.recorded._LONG_S", HOUR_S)
+LONG_S = 3700
+"""From an hour on reports are made of an outline."""
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ _POOLS = (b"N3tsl12BFCAllocatorE\0", b"N10tensorflow15GPUBFCAllocatorE\0")
 
 _FLAGS = 0b11  # of absl::CondVar, in the lowest bits of its pointer
 _TRIES = 10
+_PATIENCE = 3  # checks, a reading apart, in which regions may not add up
 _MOST_GPUS = 64
 _MOST_REGIONS = 10_000
 _SOME_REGIONS = 64
@@ -87,6 +88,7 @@ class Direct:
         self._cuda_is_there = False
         self._found: dict[tuple[int, int], Optional[tuple[int, str]]] = {}  # address and name; None is no pool
         self._last: dict[tuple[int, int], tuple[int, Optional[int]]] = {}  # peak and pool
+        self._uneven: dict[tuple[int, int], int] = {}  # checks in which regions did not add up
 
     def gpus(self) -> int:
         """How many GPU allocators TensorFlow has made."""
@@ -116,8 +118,8 @@ class Direct:
     def check(self, kind: int, index: int, public: Optional[PublicReader]) -> bool:
         """Compare with *public* while the script goes on allocating; without it, ask for plausible figures.
 
-        False if TensorFlow has not made that allocator yet, or has allocated nothing. One that keeps no pool needs no
-        check.
+        False if TensorFlow has not made that allocator yet, has allocated nothing, or is about to change the pool. One
+        that keeps no pool needs no check.
 
         Raises:
             NotTrusted: the figures are not those of this allocator.
@@ -133,9 +135,13 @@ class Direct:
         reading = self._read(address)
         if reading is None or not reading.pool:
             return False  # nothing adds up to nothing, whatever the table says
-        if not any(self._adds_up(address) for _ in range(_TRIES)):
+        if any(self._adds_up(address) for _ in range(_TRIES)):
+            return True
+        # On a busy machine the script's thread may have been stopped while it made the pool larger.
+        uneven = self._uneven[kind, index] = self._uneven.get((kind, index), 0) + 1
+        if uneven == _PATIENCE:
             raise NotTrusted("regions")
-        return True
+        return False
 
     def has_pool(self, kind: int, index: int) -> bool:
         """Whether that allocator is there, and cuts up a pool."""
