@@ -26,7 +26,8 @@ _POINTER, _VECTOR = Struct("<Q"), Struct("<QQQ")
 _MOST_VARIABLES = 8 << 20
 _MOST_GPUS = 64
 _PIECE = 4 << 20
-_SEARCH_S = 2.0
+_SEARCH_S, _LONGEST_S = 2.0, 10.0
+"""Of a processor's time, which at a low priority comes slowly on a busy machine; and by the clock."""
 _NICE = 10
 
 
@@ -95,7 +96,7 @@ class Lists:
         return int(found[0]) if found else 0
 
     def search(self, regions: Regions) -> list[int]:
-        """Addresses of objects that may be allocators with a pool, by searching its memory for 2 s at most.
+        """Addresses of objects that may be allocators with a pool, by searching its memory for a bounded time.
 
         In a thread of its own, of lower priority, which the calling one could not give back.
         """
@@ -104,10 +105,10 @@ class Lists:
 
     def _search(self, regions: Regions) -> Iterator[int]:
         needles = [_POINTER.pack(table) for table in self._pools]
-        until = time.monotonic() + _SEARCH_S
+        begun, until = time.thread_time(), time.monotonic() + _LONGEST_S
         for start, end in regions.pieces:
             for at in range(start, end, _PIECE):
-                if time.monotonic() > until:
+                if time.thread_time() - begun > _SEARCH_S or time.monotonic() > until:
                     return
                 piece = self._memory.block(at, min(_PIECE, end - at)) or b""
                 for needle in needles:
