@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -39,6 +40,13 @@ class Jupyter:
         command = [sys.executable, "-m", "jupyter_server", "--ServerApp.open_browser=False", *place]
         root = ["--ServerApp.allow_root=True"]
         self.process = subprocess.Popen([*command, *root], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            self._begin(home)
+        except BaseException:
+            self.end()
+            raise
+
+    def _begin(self, home: Path) -> None:
         found = home / "runtime" / f"jpserver-{self.process.pid}.json"
         until(lambda: found.exists() and found.stat().st_size)
         self._said = json.loads(found.read_bytes())
@@ -54,8 +62,10 @@ class Jupyter:
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
                 return json.loads(answer.read())
-        except ConnectionRefusedError:
-            return None
+        except urllib.error.URLError as error:
+            if isinstance(error.reason, ConnectionRefusedError):
+                return None  # it does not listen yet
+            raise
 
     def session(self, but: str = "") -> SessionInfo:
         """The newest session of its kernel, which is not *but*."""
