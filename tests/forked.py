@@ -24,7 +24,7 @@ SERVER = Path(__file__).with_name("forking.py")
 
 
 class Forking:
-    """The process that has imported TensorFlow. All workers of these tests share one of a name.
+    """The process that has imported TensorFlow. All test workers share one such process for each name.
 
     It ends with the last of them.
     """
@@ -32,7 +32,7 @@ class Forking:
     def __init__(self, shared: Path, name: str, command: list[str], variables: Mapping[str, str]) -> None:
         """*shared* is the workers' common folder; *command* a Python, and *variables* its environment.
 
-        A path among those that does not begin with ``/`` is one in the folder of each script.
+        A relative path in *variables* is relative to the folder of each script.
         """
         note = shared / f"forking-{name}"
         with note.with_suffix(".lock").open("w") as lock:
@@ -72,7 +72,7 @@ class Forking:
         return Forked(self.address, [path, *arguments], folder, variables)
 
     def close(self) -> None:
-        """Let go of it."""
+        """End this worker's share in the process."""
         self._line.close()
 
 

@@ -1,4 +1,6 @@
-"""What a test costs: one that starts programs or shows screens is marked so, else it fails. Most others are ``quick``.
+"""Markers for what a test costs: ``programs`` if it starts any, ``screens`` if it shows any. Most others are ``quick``.
+
+A test that lacks its marker fails.
 
 A marker comes with a fixture of :data:`FIXTURES`, with a file (``pytestmark``) or with a test. What is started once for
 several tests is noticed in the first of them only; so ``.ci/run`` runs those that are ``quick`` alone.

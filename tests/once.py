@@ -1,4 +1,4 @@
-"""What several tests look at is made once, whichever worker needs it first."""
+"""Data that several tests share. The first worker that needs it makes it."""
 
 import fcntl
 from collections.abc import Callable

@@ -1,7 +1,8 @@
-"""What is still done when a library crashes this process, as a driver's may: the user gets the terminal back.
+"""Restores the terminal when a library, such as the driver's, crashes this process.
 
-Python does nothing for that, and an exception is not raised. The handlers are set by the C library's own ``signal``:
-one of Python's would run later, in the main thread, and the crash would be repeated without end meanwhile.
+Python raises no exception in such a crash and cleans nothing up. So the handlers are set by the C library's own
+``signal``: one of Python's would run later, in the main thread, and the crash would be repeated without end
+meanwhile.
 """
 
 import ctypes
@@ -18,9 +19,9 @@ _last: list[Callable[[int], None]] = []
 
 @contextmanager
 def at_crash(last: Callable[[int], None]) -> Iterator[None]:
-    """While this lasts, call *last* with the signal's number before a crash ends this process, the newest first.
+    """If this process crashes within the context, call *last* with the signal's number, in the thread that crashed.
 
-    It is called in the thread that crashed. The process then ends by the signal, as it would have without this.
+    Of nested contexts, the innermost function is called first. The signal then ends the process as usual.
     """
     _last.append(last)
     try:

@@ -167,8 +167,8 @@ def environment(monitor: Monitor | None, **more: str) -> dict[str, str]:
 def start(monitor: Monitor | None, *arguments: str, python: str = PYTHON, **more: str) -> subprocess.Popen[str]:
     """Start Python with *arguments*, hooked if there is a *monitor*; *more* are variables.
 
-    If it imports TensorFlow, ``tests.sparing`` spares what has no part in most tests. A ``PYTHONPATH`` of the test's
-    own, be it empty, prevents that.
+    If the script imports TensorFlow, ``tests.sparing`` leaves out what most tests do not need. A test that gives a
+    ``PYTHONPATH``, even an empty one, prevents that.
     """
     pipe = subprocess.PIPE
     if "PYTHONPATH" not in more and "import tensorflow" in (source := "\n".join(map(_source, arguments))):
@@ -257,7 +257,7 @@ def bare_tensorflow(shared: Path) -> Forking:
 
 
 class Forks:
-    """Starts scripts that find TensorFlow imported, with the hook and without; what concerns its import needs another.
+    """Starts scripts in which TensorFlow is already imported, with the hook and without it.
 
     The hook begins anew in each, as in the workers of ``multiprocessing``.
     """

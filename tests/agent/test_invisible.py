@@ -60,7 +60,7 @@ tf.config.set_visible_devices([], "CPU")
 
 
 def test_a_whole_training(monitor: Monitor, script: Script) -> None:
-    bare, hooked = both(monitor, script(TRAINING), PYTHONPATH="")  # nothing is spared: as users have it
+    bare, hooked = both(monitor, script(TRAINING), PYTHONPATH="")  # nothing is left out: as on a user's machine
     assert bare.out == hooked.out
     assert without_our_frames(hooked.err) == bare.err
     assert bare.code == hooked.code == 1 and "cannot be modified after being initialized" in bare.err

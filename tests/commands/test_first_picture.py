@@ -166,7 +166,7 @@ def test_a_library_that_crashes_meanwhile_leaves_the_terminal_as_it_was(picture:
     child.expect(pexpect.EOF)
     printed = child.before or ""
     is_given_back(child, before, printed)
-    assert "tfmemtop: ended by SIGABRT: a library has crashed" in printed
+    assert "tfmemtop: ended by SIGABRT: a library crashed" in printed
 
 
 def test_where_the_end_of_a_child_is_not_told_the_screen_comes_without_a_picture(picture: Picture, home: Path) -> None:

@@ -39,7 +39,7 @@ class Terminal:
         self.printed += (self.child.before or "") + self.child.after
 
     def is_given_back(self, *, drawn: bool = True) -> None:
-        """Read to the end; nothing that was turned on is left on, and if *drawn*, all was."""
+        """Read to the end: each mode that was turned on is off again. If *drawn*, each mode was turned on before."""
         self.child.expect(pexpect.EOF)
         self.printed += self.child.before or ""
         on: set[str] = set()
@@ -165,7 +165,7 @@ def test_a_screen_that_hangs_is_ended_all_the_same(home: Path) -> None:
 
 
 def test_continued_in_the_midst_of_a_write_it_draws_anew(home: Path) -> None:
-    """As when a terminal is closed, which sends SIGCONT too, or a shell has used it meanwhile."""
+    """A terminal that is closed sends SIGCONT too. A shell sends it after it has used the terminal itself."""
     how = """
     import os, signal, termios
     modes = termios.tcgetattr(1)
@@ -215,7 +215,7 @@ def test_a_driver_that_crashes_leaves_the_terminal_as_it_was(home: Path, how: st
     terminal.expect(DRAWN)
     (home / "now").touch()
     terminal.is_given_back()
-    assert terminal.said.startswith(f"tfmemtop: ended by {number.name}: a library has crashed")
+    assert terminal.said.startswith(f"tfmemtop: ended by {number.name}: a library crashed")
     terminal.child.close()
     assert terminal.child.signalstatus == number
 

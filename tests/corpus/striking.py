@@ -78,7 +78,7 @@ class Struck:
 
 @contextmanager
 def workshop(cache: Path | None = None) -> Iterator[Box]:
-    """A place for kills, from which nothing escapes; with a *cache* in which the library may lie already."""
+    """A folder in which processes are killed; none of them outlives it. *cache* may already hold the probe."""
     running.become_init()
     root = Path(tempfile.mkdtemp(prefix="tfk-", dir="/tmp"))
     if cache is None:

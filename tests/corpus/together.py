@@ -1,4 +1,4 @@
-"""The short form: scripts that need no start of their own are one script, which is started bare and under us once."""
+"""The short form joins scripts that need no process of their own. It runs once without tfmemtop and once under it."""
 
 import shlex
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def together(scripts: Sequence[Script]) -> list[Script]:
 
 
 def _joins(script: Script) -> bool:
-    """Whether nothing about its start, or of what it leaves, is its own."""
+    """Whether it can be joined with others: it starts in the usual way, and leaves nothing that others would notice."""
     own = (script.prepare, script.environment, script.filters, script.differs, script.needs, script.tensorflow)
     streams = (script.stdin, script.stdout, script.stderr)
     of_its_start = script.name.startswith(

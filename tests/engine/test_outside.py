@@ -96,7 +96,7 @@ def test_a_search_of_the_memory_finds_the_same_allocator(trainings: list[Reporti
     lists, pool = look._lists, look._pools["CPU:0"]
     assert lists is not None
     before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    # It lies among the first of what is searched, for 2 s of a processor at most.
+    # The object is in the memory that is searched first. The search takes at most 2 s of CPU time.
     assert pool.address in lists.search(Regions(list(mappings(look.pid))))
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
 

@@ -55,7 +55,7 @@ class Round:
         self.failures: list[BaseException] = []
 
     def times(self, count: int, least: int) -> int:
-        """How often to do what is done *count* times in a round of five seconds: so few find a fault still."""
+        """Repetitions of what a round of five seconds does *count* times; *least* of them still find a fault."""
         return max(least, round(count * self.seconds / 5))
 
     def public(self) -> Reading:

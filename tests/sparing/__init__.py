@@ -1,7 +1,7 @@
 """TensorFlow programs without what costs processor time and has no part in most tests.
 
 Of the 4.5 s that ``import tensorflow`` and Python's end after it take, this saves 1.8: Keras, which TensorFlow imports
-unasked, and full searches for garbage.
+unasked, and full garbage collections.
 """
 
 import os

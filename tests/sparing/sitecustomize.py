@@ -3,7 +3,7 @@
 import atexit
 import gc
 
-# No search for garbage goes through thousands of modules again and again, neither while they are imported
-# nor at the end. The first two generations are searched as ever.
+# Full garbage collections are off during imports and at exit: each would go through thousands of modules.
+# The first two generations are collected as usual.
 gc.set_threshold(*gc.get_threshold()[:2], 1 << 30)
 atexit.register(gc.freeze)

@@ -30,7 +30,7 @@ _POOLS = (b"N3tsl12BFCAllocatorE\0", b"N10tensorflow15GPUBFCAllocatorE\0")
 
 _FLAGS = 0b11  # of absl::CondVar, in the lowest bits of its pointer
 _TRIES = 10
-_PATIENCE = 3  # checks, a reading apart, in which regions may not add up
+_PATIENCE = 3  # checks, a reading apart: regions that fail in all of them are not trusted
 _MOST_GPUS = 64
 _MOST_REGIONS = 10_000
 _SOME_REGIONS = 64
@@ -118,8 +118,8 @@ class Direct:
     def check(self, kind: int, index: int, public: Optional[PublicReader]) -> bool:
         """Compare with *public* while the script goes on allocating; without it, ask for plausible figures.
 
-        False if TensorFlow has not made that allocator yet, has allocated nothing, or is about to change the pool. One
-        that keeps no pool needs no check.
+        False if TensorFlow has not made that allocator yet, has allocated nothing, or is changing the pool. The check
+        is skipped for an allocator without a pool.
 
         Raises:
             NotTrusted: the figures are not those of this allocator.

@@ -96,7 +96,7 @@ def note(text: str, end: str = "\n") -> None:
 
 
 def say_last(text: str) -> None:
-    """As :func:`say`, from a process that crashes: past Python's streams, whose state nobody knows."""
+    """Like :func:`say`, from a process that crashes: the state of Python's streams is unknown, so they are not used."""
     try:
         os.write(2, f"tfmemtop: {safe(text)}\n".encode(errors="replace"))
     except OSError:

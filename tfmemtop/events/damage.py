@@ -1,6 +1,6 @@
-"""What is wrong with what a hook or TensorFlow wrote down, or with what lies in another process's memory.
+"""Damage to data of a hook, of TensorFlow, or in another process's memory.
 
-It is raised where it is seen, and told as a fact where it is published.
+The reader of the data raises it. The publisher turns it into a fact.
 """
 
 from enum import Enum
@@ -39,7 +39,7 @@ class Damage(Enum):
 
 
 class Damaged(ValueError):
-    """What was read cannot be right: ``damage``, and with some of them a ``detail``."""
+    """The data that was read is invalid: ``damage`` says how. Some kinds also have a ``detail``."""
 
     def __init__(self, damage: Damage, detail: str = "") -> None:
         super().__init__(damage.value, detail)

@@ -52,8 +52,8 @@ class TerminalDriver(LinuxDriver):
 
     def __init__(self, app: Any, **options: Any) -> None:
         super().__init__(app, **options)
-        # Not stderr, as Textual's, which may lead elsewhere. Not Python's own stdout either: what is left in that is an
-        # error at the end if the terminal was closed, and changes the exit code.
+        # Textual writes to stderr, which may be redirected. Python's own stdout will not do either: if the terminal was
+        # closed, its buffer cannot be flushed at the end, and the exit code changes.
         if (out := sys.__stdout__) is not None:
             self._file = open(out.fileno(), "w", encoding=out.encoding, errors=out.errors, closefd=False)  # noqa: SIM115
 
@@ -99,7 +99,7 @@ class TerminalDriver(LinuxDriver):
         if self._must_signal_resume:  # it has stopped itself, for Ctrl-Z
             super()._sigcont_application()
         elif not self._loop.is_closed():
-            # Not here: the signal may have come in the midst of a write, and would wait for its lock for ever.
+            # The handler does not draw: it may have interrupted a write, and would wait for that write's lock for ever.
             self._loop.call_soon_threadsafe(self._resume)
 
     def _resume(self) -> None:

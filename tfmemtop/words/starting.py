@@ -26,7 +26,7 @@ HELD_BY_DRIVER = "the NVIDIA driver does not answer; the kernel cannot end this 
 
 def crashed(signal: str) -> str:
     """Said by the screen of a session that only watches, when a library ends its process by *signal*."""
-    return f"ended by {signal}: a library has crashed, perhaps the NVIDIA driver's; the processes that it watched go on"
+    return f"ended by {signal}: a library crashed, perhaps the NVIDIA driver's. The watched processes go on."
 
 
 def start_text(unstarted: Unstarted) -> str:

@@ -41,7 +41,7 @@ SCRIPTS: tuple[Script, ...] = (
     sh("path-stdlib-shadowed", "signal, socket, json, enum of another kind on PYTHONPATH, and a command that is none of Python's", "echo ran; exit 4",
        files={f"site/{name}.py": "raise ImportError('mine')\n" for name in ("signal", "socket", "json", "subprocess", "tempfile")},
        environment={"PYTHONPATH": "{cwd}/site"}, live=True),
-    sh("path-all-shadowed", "modules of ours and of the standard library of another kind, a tfmemtop too, and a command that is none of Python's",
+    sh("path-all-shadowed", "PYTHONPATH shadows our dependencies, the standard library and tfmemtop itself; the command is not Python",
        "echo ran; exit 4", environment={"PYTHONPATH": "{cwd}/site"}, quick=True,
        files={f"site/{name}.py": "raise SystemExit('not that one')\n" for name in ("msgspec", "pynvml", "signal", "json", "tempfile", "tfmemtop")}),
     sh("path-tfmemtop-of-theirs", "a package tfmemtop of the user's own", "echo ran",

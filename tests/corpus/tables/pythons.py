@@ -37,7 +37,7 @@ SCRIPTS: tuple[Script, ...] = (
     run("python-inspect", "PYTHONINSPECT: a prompt at the end", "{python}", "-c", "print(1)", environment={"PYTHONINSPECT": "1"}),
     run("python-inspect-sh", "PYTHONINSPECT and a command that is none of Python's", "sh", "-c", "echo $PYTHONINSPECT",
         environment={"PYTHONINSPECT": "1"}),
-    run("python-variables-sh", "several variables of Python's, and a command that is none of Python's", "sh", "-c", "env | grep ^PYTHON[DHIUV] | sort",
+    run("python-variables-sh", "several Python variables, and a command that is not Python", "sh", "-c", "env | grep ^PYTHON[DHIUV] | sort",
         environment={"PYTHONINSPECT": "1", "PYTHONHOME": "/nowhere", "PYTHONVERBOSE": "2", "PYTHONDEBUG": "1", "PYTHONUTF8": "1",
                      "PYTHONDEVMODE": "1"}, quick=True),
     run("python-home-nowhere", "PYTHONHOME that leads nowhere, and a command that is none of Python's", "sh", "-c", "echo $PYTHONHOME",

@@ -28,7 +28,7 @@ SCRIPTS: tuple[Script, ...] = (
        prepare=lambda: _ignore(signal.SIGPIPE)),
     sh("signals-chld-ignored", "a parent that waits for nobody", _STATE + "; true & wait; echo waited",
        prepare=lambda: _ignore(signal.SIGCHLD)),
-    sh("signals-several-ignored", "under nohup, from such a parent, and children nobody waits for; a writer whose reader leaves",
+    sh("signals-several-ignored", "SIGHUP, SIGPIPE and SIGCHLD ignored by the parent, a child, and a pipe whose reader exits",
        _STATE + "; true & wait; yes 2>&1 | head -n 2; echo waited", prepare=lambda: _ignore(signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD),
        quick=True),
     sh("signals-chld-blocked", "a parent that blocks SIGCHLD", _STATE + "; echo done",

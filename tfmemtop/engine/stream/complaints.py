@@ -1,7 +1,7 @@
 """Where the engine writes what went wrong unforeseen: on its stderr, or to the log of its session.
 
 The engine's own process has its stderr lead to the log. Within the screen's process stderr is the user's terminal, on
-which the screen is drawn, so the log is written to instead. What libraries in C write to stderr leads there too.
+which the screen is drawn, so the log is written to instead. What libraries in C write to stderr goes there too.
 """
 
 import os
@@ -53,7 +53,7 @@ def shorten(log: Path) -> None:
 
 
 class Stderr:
-    """Where the descriptor of stderr leads, which the C library and drivers write to as well."""
+    """The target of stderr's descriptor. The C library and drivers write to that descriptor too."""
 
     def __init__(self) -> None:
         self._terminal: int | None = None
@@ -61,7 +61,7 @@ class Stderr:
         self._lock = threading.RLock()  # the handler of a signal may give it back while that is being done
 
     def lead_to(self, log: Path) -> None:
-        """Have it lead to the end of the file *log*, if it is a terminal, until :meth:`give_back`."""
+        """Redirect stderr, if it is a terminal, to the end of the file *log* until :meth:`give_back`."""
         with self._lock:
             if self._given_back or self._terminal is not None or not os.isatty(2):
                 return
@@ -78,7 +78,7 @@ class Stderr:
                 os.close(file)
 
     def give_back(self) -> None:
-        """Have it lead to the terminal again, from now on."""
+        """Redirect stderr to the terminal again, for good."""
         with self._lock:
             self._given_back = True
             if self._terminal is not None:

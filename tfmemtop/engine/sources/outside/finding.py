@@ -27,7 +27,7 @@ _MOST_VARIABLES = 8 << 20
 _MOST_GPUS = 64
 _PIECE = 4 << 20
 _SEARCH_S, _LONGEST_S = 2.0, 10.0
-"""Of a processor's time, which at a low priority comes slowly on a busy machine; and by the clock."""
+"""The most CPU time and the most wall-clock time of a search. On a busy machine a low priority gets CPU time slowly."""
 _NICE = 10
 
 
