@@ -103,10 +103,12 @@ class Host:
         now = time.monotonic()
         changed: list[Process] = []
         readings = []
+        renamed = {pid for pid, known in self._known.items() if self._refresh_command(known, stats[pid], now)}
+        gone += self._drop_keepers(renamed)
         for pid, known in self._known.items():
             stat = stats[pid]
             readings.append(ProcessReading(pid=pid, cpu=_cpu_percent(known, stat, now), rss=stat.rss))
-            news = self._refresh_command(known, stat, now)
+            news = pid in renamed
             ours = known.run is not None and self._adopted is None
             if ours and known.hook_absence is None and pid not in hooked:
                 news |= self._look_for_absence(known, stat, now, hooked)
@@ -157,7 +159,7 @@ class Host:
             if of_run is None and self._mark and stat.started >= self._since and carries(pid, self._mark):
                 of_run = run or None
             if of_run is not None and read_command(pid)[:1] == [KEEPER]:
-                of_run = None  # that of another session, such as of a kernel under a Jupyter which is watched
+                of_run = None
             if of_run is None and pid not in wanted:
                 self._foreign.add(pid)
                 continue
@@ -179,6 +181,20 @@ class Host:
                 return None
             ppid = new[ppid].ppid
         return None
+
+    def _drop_keepers(self, renamed: Set[int]) -> list[int]:
+        """Drop those of the processes *renamed* that are the keeper of another session, and the engine, its child.
+
+        A notebook's kernel with a session of its own has them, under a Jupyter that is watched. A keeper that was
+        found before it had its name was taken for a process of the run.
+        """
+        known_now = {pid: self._known[pid] for pid in renamed}
+        keepers = {pid for pid, one in known_now.items() if one.run is not None and one.command[:1] == [KEEPER]}
+        dropped = [pid for pid, known in self._known.items() if pid in keepers or known.stat.ppid in keepers]
+        for pid in dropped:
+            del self._known[pid]
+        self._foreign.update(dropped)
+        return dropped
 
     def _refresh_command(self, known: _Known, stat: Stat, now: float) -> bool:
         """Whether the command line is another: between fork and exec a process bears its parent's."""

@@ -1,0 +1,44 @@
+"""Which processes are the run's."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tfmemtop.boot import KEEPER
+from tfmemtop.engine.process.injection import INJECT
+from tfmemtop.engine.sources.host import Host, Sweep
+
+pytestmark = pytest.mark.programs
+
+
+@pytest.fixture
+def becoming() -> Iterator["subprocess.Popen[str]"]:
+    """A process with a child. With a line on its stdin it takes the keeper's name."""
+    source = f"sleep 600 & echo $!; read line; exec -a {KEEPER} sh -c 'echo named; read line'"
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(["bash", "-c", source], stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+    yield process
+    os.killpg(process.pid, 9)
+    process.communicate()
+
+
+def _sweep(host: Host) -> Sweep:
+    return host.sweep((), 1, frozenset())
+
+
+def test_a_keeper_found_before_it_had_its_name_is_dropped_with_its_engine(becoming: "subprocess.Popen[str]") -> None:
+    """Jupyter, when it is watched, starts kernels that are sessions of their own."""
+    assert becoming.stdin is not None and becoming.stdout is not None
+    engine = int(becoming.stdout.readline())
+    host = Host(os.getpid(), INJECT)
+    assert {becoming.pid, engine} <= _sweep(host).shown.keys()
+    becoming.stdin.write("\n")
+    becoming.stdin.flush()
+    assert becoming.stdout.readline() == "named\n"
+    after = _sweep(host)
+    assert {becoming.pid, engine} <= set(after.gone)
+    assert not {becoming.pid, engine} & after.shown.keys()
+    assert KEEPER not in {word for process in after.processes for word in process.command}
+    assert not {becoming.pid, engine} & _sweep(host).shown.keys()
