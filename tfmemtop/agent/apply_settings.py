@@ -22,12 +22,12 @@ def parse_settings(text: str) -> Settings:
     """
     chosen = json.loads(text)
     if not isinstance(chosen, dict):
-        raise ValueError(f"no JSON object: {text}")
+        raise ValueError(text)
     growth, limit = chosen.get("growth"), chosen.get("memory_limit")
     if growth not in (None, "on", "off"):
-        raise ValueError(f"growth is on or off, not {growth!r}")
+        raise ValueError(f"growth={growth!r}")
     if limit is not None and (not isinstance(limit, int) or limit <= 0):
-        raise ValueError(f"memory_limit is bytes above 0, not {limit!r}")
+        raise ValueError(f"memory_limit={limit!r}")
     return Settings(None if growth is None else growth == "on", None if limit is None else max(1, limit // MIB))
 
 

@@ -148,7 +148,7 @@ def _fetched(owner: type, position: int) -> Any:
     """By what a descriptor of *owner*'s gets its value: a function in C."""
     (descriptor,) = CLASS.way(position)(map(class_dict, (owner,)))
     if type(descriptor) not in (_GETSET, _MEMBER):
-        raise TypeError("a class has changed")
+        raise TypeError(type(descriptor))
     return descriptor.__get__
 
 

@@ -102,7 +102,7 @@ def form_of(layout: Layout) -> Struct:
     figures += [(layout.limit_told, "q?"), (layout.pool, "q?"), (layout.peak_pool, "q?")]
     for place, figure in figures:
         if place < at:
-            raise ValueError("the table has its figures in no order")
+            raise ValueError(layout)
         form += f"{place - at}x{figure}"
         at = place + calcsize("<" + figure)
     return Struct(form)

@@ -166,4 +166,4 @@ def high_copy(descriptor: int) -> int:
         except OSError as error:
             if error.errno != errno.EINVAL:  # beyond the limit of open files
                 raise
-    raise OSError(errno.EMFILE, "no descriptor left")
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

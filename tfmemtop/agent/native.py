@@ -157,7 +157,7 @@ class Native:
         found.only_region, found.cells_wanted = region or 0, CELLS
         done = self._library.tfmemtop_map(kind, index, ctypes.byref(found))
         if done == _FAILED:
-            raise MemoryError("no room for the record of its chunks")
+            raise MemoryError
         if done != _DONE:
             return None
         read()

@@ -131,7 +131,7 @@ def patch_reference_variables(messenger: Messenger, ref_variable: "ModuleType", 
 
 def _notice_making(messenger: Messenger, add: Callable[[Any], None], owner: Any) -> None:
     if owner.__new__ is not object.__new__:
-        raise TypeError("it has a __new__ of its own")
+        raise TypeError(f"{owner.__name__}.__new__")
 
     def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
         following = super(owner, cls).__new__  # in a subclass of the script's this may be another base's

@@ -6,7 +6,7 @@ is full or the file was cut short, the kernel returns an error, where a write of
 
 from ctypes import CDLL, c_int, c_long, c_size_t, c_void_p
 from errno import ENOMEM
-from os import O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR, close, posix_fallocate, unlink
+from os import O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR, close, posix_fallocate, strerror, unlink
 from os import open as open_file
 from typing import Any
 
@@ -56,7 +56,7 @@ class Sheet:
             posix_fallocate(descriptor, 0, size)
             at = self._mmap(None, size, _READ_AND_WRITE, _SHARED, descriptor, 0)
             if at in (None, _FAILED):
-                raise OSError(ENOMEM, "Cannot allocate memory")
+                raise OSError(ENOMEM, strerror(ENOMEM))
         except BaseException:
             unlink(self.path)
             raise

@@ -36,7 +36,7 @@ class Request(io.RawIOBase):
         HTTPException: it is too large.
         """
         if self._left <= 0:
-            raise HTTPException("the request is too large")
+            raise HTTPException(LARGEST)
         left_s = self._until - time.monotonic()
         if left_s <= 0:
             raise TimeoutError

@@ -86,7 +86,7 @@ class History:
         if not self._levels:
             self._levels = [_Level(width, len(sample)) for width in WIDTHS_S]
         elif len(sample) != self._levels[0].layers:
-            raise ValueError(f"a sample of {len(sample)} boundaries in a history of {self._levels[0].layers}")
+            raise ValueError(len(sample), self._levels[0].layers)
         if sample[0] < 0 or sample[-1] > _HIGHEST_BYTES:
             sample = tuple(min(max(size, 0), _HIGHEST_BYTES) for size in sample)
         t = self.end = min(max(t, self.end or 0.0), _LATEST_S)

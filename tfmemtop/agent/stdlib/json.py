@@ -14,7 +14,7 @@ class _Choices:
 
 
 def _refuse(value: Any) -> Any:
-    raise TypeError(f"no JSON: {type(value).__name__}")
+    raise TypeError(type(value).__name__)
 
 
 _encode: Any = make_encoder(None, _refuse, encode_basestring_ascii, None, ": ", ", ", False, False, True)
@@ -40,7 +40,7 @@ def loads(text: "str | bytes") -> Any:
     try:
         value, end = _scan(text, 0)
     except StopIteration:
-        raise ValueError(f"no JSON: {text[:100]!r}") from None
+        raise ValueError(text[:100]) from None
     if end != len(text):
-        raise ValueError(f"more than JSON: {text[:100]!r}")
+        raise ValueError(text[end : end + 100])
     return value

@@ -6,6 +6,7 @@ have the same one by now. The description of a session is the target of a symbol
 or not at all, even where files cannot be written (``ulimit -f 0``).
 """
 
+import errno
 import fcntl
 import os
 import shutil
@@ -182,8 +183,10 @@ def _make(parent: Path) -> None:
 
 def _check(parent: Path) -> None:
     found = parent.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise PermissionError(None, "it belongs to somebody else", str(parent))
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(parent))
+    if found.st_uid != os.getuid():
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(parent))
 
 
 @contextmanager
