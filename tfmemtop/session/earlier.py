@@ -1,4 +1,4 @@
-"""The earlier starts of a Jupyter kernel: runs of their own sessions, whose recordings are kept."""
+"""The earlier starts of a Jupyter kernel. Each start is a run in a session of its own, whose recording is kept."""
 
 from pathlib import Path
 
@@ -10,9 +10,10 @@ _LONG_S = 3600.0
 
 
 def run_in(path: Path) -> RunState | None:
-    """The last run of a recording of a session that is over; ``None`` if it cannot be read, or has none.
+    """Return the last run in the recording of a session that is over.
 
-    Of a recording of more than an hour the lowest and the highest readings of every ten seconds are looked at.
+    The result is ``None`` if the recording cannot be read or contains no run. From a recording of more than an hour,
+    only the lowest and the highest readings of every ten seconds are used.
     """
     state = State()
     try:
@@ -24,5 +25,5 @@ def run_in(path: Path) -> RunState | None:
         return None
     run = state.run
     if run is not None and run.ended is None:
-        run.ended = state.now  # the next start came, so it has; its end was not recorded
+        run.ended = state.now  # the kernel was started again, so this run has ended; its end was not recorded
     return run

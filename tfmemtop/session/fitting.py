@@ -1,4 +1,7 @@
-"""The search for the smallest limit in a session: at most one at a time. Its last result stays until the next."""
+"""The searches of a session: for the smallest limit, or for the largest value of a number in the command.
+
+At most one search runs at a time. Its result stays until the next search begins.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -17,9 +20,9 @@ from tfmemtop.words.failure import describe
 
 
 class Fitting:
-    """Takes the session's events, sends what the search asks for.
+    """Passes the session's events to a search, and sends the search's commands to the engine.
 
-    Relaunching during a search changes the next run. When the search is over, the next run is again as the
+    Each try of a search changes the settings of the next run. When the search is over, the next run is again as the
     user had chosen it.
     """
 
@@ -27,10 +30,10 @@ class Fitting:
         self._send = send
         self._choose = choose
         self.search: SessionTries | None = None
-        """The newest search, or the one under way."""
+        """The search that is running, else the newest one that has ended; ``None`` before the first."""
         self._expectations = Expectations("")
         self._asking: asyncio.Task[None] | None = None
-        self._before: NextRun | None = None  # what R would have started
+        self._before: NextRun | None = None  # the next run as it was before the search
 
     @property
     def going(self) -> bool:
@@ -38,7 +41,10 @@ class Fitting:
         return self.search is not None and self.search.going
 
     def suggested(self, upcoming: NextRun) -> SuggestedLimit | None:
-        """The limit that the newest search has found, if it was for the command of *upcoming*."""
+        """Return the limit that the newest search has found; ``None`` if it found none or was for another command.
+
+        *upcoming* is the next run, whose command and growth are used.
+        """
         search = self.search
         if not isinstance(search, SessionFit) or tuple(search.plan.command) != upcoming.argv:
             return None
@@ -46,26 +52,26 @@ class Fitting:
         return found.under(upcoming.settings.growth) if found else None
 
     def begin(self, plan: Plan, upcoming: NextRun, newest_run: int) -> None:
-        """Start a search. *upcoming* is the next run as the user has it now."""
+        """Start a search. *upcoming* is the next run as the user has it now, *newest_run* the last run's number."""
         self._before = upcoming
         self.search = SessionFit(plan) if plan.wanted is None else SessionLargest(plan, plan.wanted)
         self._expectations = Expectations(plan.kind)
         self.go_on(newest_run)
 
     def go_on(self, newest_run: int) -> None:
-        """Make the next try of a search that has not come to its end."""
+        """Start the next try of a search that is new or has been stopped. *newest_run* is the last run's number."""
         if self.search is not None:
             self._send_all(self.search.begin(newest_run))
 
     def stop(self) -> None:
-        """Make no further try. The run under way is left running."""
+        """End the search. The run of its current try goes on."""
         if self.search is not None and self.search.going:
             self.search.stop()
             self._ask_no_more()
             self._over()
 
     def take(self, event: Event) -> None:
-        """The session's next event."""
+        """Pass *event*, the session's next one, to the search."""
         search = self.search
         if search is None or not search.going:
             return
@@ -83,11 +89,11 @@ class Fitting:
             self._over()
 
     async def _predict(self, search: SessionLargest) -> None:
-        """Have the tries up to now replayed with other values."""
+        """Replay the tries made so far with other values, and give the search what the replay predicts."""
         prediction = None
         try:
             prediction = await self._prediction(search)
-        except Exception as error:  # the search goes on without it, and says so at its end
+        except Exception as error:  # the search goes on without a prediction, and reports this at its end
             search.search.trouble = describe(error)
         self._asking = None
         self._send_all(search.predicted(prediction))
@@ -101,13 +107,13 @@ class Fitting:
         return None if found is None else Prediction(found.surely, found.likely, found.at_most, found.values)
 
     def _ask_no_more(self) -> None:
-        """An answer that comes late would be taken for that of a later try."""
+        """Cancel a prediction that is being computed: if it came late, it would be used for a later try."""
         if self._asking is not None:
             self._asking.cancel()
             self._asking = None
 
     def engine_went(self) -> None:
-        """No further try can be made."""
+        """End the search, since no further try can be made without the engine."""
         if self.search is not None and self.search.going:
             self.search.stop(Why.ENGINE_GONE)
             self._ask_no_more()

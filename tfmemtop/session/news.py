@@ -1,4 +1,4 @@
-"""What a user who looks elsewhere wants to be told."""
+"""The events of which the user is notified, since another window may be in front of the terminal."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,16 +8,17 @@ from tfmemtop.state.model import RunState
 
 
 class News:
-    """A run that ended by itself, and the first out-of-memory error of a run, each told once."""
+    """Finds the runs that ended by themselves, and the first out-of-memory error of each run; each is returned once."""
 
     def __init__(self) -> None:
         self._ran_out_in: int | None = None
         self._present = False
 
     def of(self, batch: Iterable[Event], state: State) -> Iterator[OutOfMemory | RunState]:
-        """What *batch*, which *state* has already, brings.
+        """Return the news in *batch*: out-of-memory errors, and runs that have ended.
 
-        A run that was ended from a screen is no news, nor is what happened before this screen was attached.
+        *state* contains the events of *batch* already. A run that was ended from a screen is not news, and nothing
+        that happened before this screen was attached is.
         """
         run = state.run
         for event in batch:

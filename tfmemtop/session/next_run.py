@@ -1,4 +1,4 @@
-"""The next run's settings and command, as the keys change them. Pure."""
+"""The settings and the command of the next run, and how the keys change them. Pure."""
 
 import re
 import shlex
@@ -18,48 +18,52 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
 
 COLLECTING = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
-"""The variable by which TensorFlow's allocator for GPUs collects garbage, or does not."""
+"""The environment variable that turns the garbage collection of TensorFlow's GPU allocator on or off."""
 
 
 @dataclass(frozen=True)
 class NextRun:
-    """What R would start."""
+    """What the key R would start: the command and its settings."""
 
     argv: tuple[str, ...]
     settings: Settings
 
     def with_growth_cycled(self) -> "NextRun":
-        """Growth as the script says, on, off, and round again."""
+        """Return the run with the next setting of growth: as the script sets it, on, off, then again the first."""
         now = _GROWTHS.index(self.settings.growth)
         return self._set(growth=_GROWTHS[(now + 1) % len(_GROWTHS)])
 
     def with_allocator_cycled(self, has_gpu: bool) -> "NextRun":
-        """The allocator as the script says, bfc, and on a GPU cuda_malloc_async."""
+        """Return the run with the next allocator: as the script sets it, bfc, and with a GPU cuda_malloc_async."""
         choices = _ALLOCATORS if has_gpu else _ALLOCATORS[:2]
         now = choices.index(self.settings.allocator) if self.settings.allocator in choices else 0
         return self._set(allocator=choices[(now + 1) % len(choices)])
 
     def with_xla_report_toggled(self) -> "NextRun":
-        """Whether XLA writes down what lies in its buffers."""
+        """Return the run with XLA's report on the contents of its buffers turned on or off."""
         return self._set(xla_report=not self.settings.xla_report)
 
     def with_limit(self, text: str, state: State) -> "NextRun":
-        """The limit that *text* means; empty leaves it to the script.
+        """Return the run with the limit in *text*, such as ``4G`` or ``50%``; if empty, the script sets it.
 
         Raises:
-            ValueError: as :func:`tfmemtop.limits.parse_limit`, typed: no size, or more than there is.
+            ValueError: *text* is not a size, or the size is more than there is or less than TensorFlow accepts. The
+                subclasses are those of :func:`tfmemtop.limits.parse_limit`.
         """
         if not text.strip():
             return self._set(memory_limit=None, cpu_pool=None)
         limit = parse_limit(text, _machine(state).whole(self.settings))
-        # A pool chosen on the command line would otherwise outlive the limit typed later.
+        # Without GPUs, a CPU pool from tfmemtop's command line would otherwise stay in force beside the new limit.
         return self._set(memory_limit=limit, cpu_pool=None if not state.devices else self.settings.cpu_pool)
 
     def with_replayed(self, row: SettingReplayed, state: State) -> "NextRun":
-        """The setting that was replayed; its growth and garbage collection are of GPUs only.
+        """Return the run with the setting that *row* was replayed with.
+
+        Growth and garbage collection are set only on a machine with GPUs.
 
         Raises:
-            ValueError: as :func:`tfmemtop.limits.parse_limit`, typed: its limit is more than there is.
+            ValueError: the limit of *row* is more than there is. The subclasses are those of
+                :func:`tfmemtop.limits.parse_limit`.
         """
         chosen = self.with_limit("" if row.limit is None else str(row.limit), state)
         if not state.devices:
@@ -70,10 +74,10 @@ class NextRun:
         return chosen._set(growth="on" if row.growth else "off", environment=others)
 
     def with_gpus(self, text: str, state: State) -> "NextRun":
-        """The GPUs named in *text* (``0,2``), ``none``, or, empty, those the script chooses.
+        """Return the run with the GPUs in *text*, such as ``0,2`` or ``none``; if empty, the script chooses them.
 
         Raises:
-            NotChosen: no list of GPUs, or one that is not there.
+            NotChosen: *text* is not a list of GPUs, or the machine lacks one of them.
         """
         words = text.replace(",", " ").split()
         if not words:
@@ -89,10 +93,10 @@ class NextRun:
         return self._set(gpus=chosen)
 
     def with_command_line(self, text: str) -> "NextRun":
-        """The command line *text*, variables set before the command as a shell takes them.
+        """Return the run with the command line *text*. As in a shell, ``NAME=value`` before it sets a variable.
 
         Raises:
-            NotChosen: quotes that do not close, or no command.
+            NotChosen: *text* has a quote that is not closed, or contains no command.
         """
         try:
             words = shlex.split(text)
@@ -109,7 +113,7 @@ class NextRun:
         )
 
     def command_line(self) -> str:
-        """What :meth:`with_command_line` reads back."""
+        """Return the variables and the command as text that :meth:`with_command_line` can parse."""
         variables = [f"{name}={shlex.quote(value)}" for name, value in self.settings.environment.items()]
         return " ".join([*variables, shlex.join(self.argv)])
 
@@ -118,7 +122,7 @@ class NextRun:
 
 
 def whole_memory(state: State, settings: Settings) -> int | None:
-    """Bytes that a limit is a share of, as :meth:`tfmemtop.limits.Machine.whole`."""
+    """Return the bytes of which a limit is a share; ``None`` if unknown. See :meth:`tfmemtop.limits.Machine.whole`."""
     return _machine(state).whole(settings).size
 
 

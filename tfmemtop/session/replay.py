@@ -1,4 +1,4 @@
-"""A recording, replayed at the user's pace."""
+"""The replay of a recording, at the speed that the user chooses."""
 
 import asyncio
 import os
@@ -21,22 +21,25 @@ from tfmemtop.state import State, apply
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 _READINGS = (DeviceReading, ProcessReadings, Allocator)
-_SLICE_EVENTS = 2000  # so that keys are never held up
+_SLICE_EVENTS = 2000  # events folded before keys are handled again, so that keys never wait long
 _SLICE_S = 0.02
 _TICK_S = 0.02  # readings closer together than this are one step
-_KEEP_EVERY = 50_000  # events: some 0.3 s to fold again
-_KEPT = 64  # states, of some 150 kB each
+_KEEP_EVERY = 50_000  # events between two copies of the state; folding so many again takes some 0.3 s
+_KEPT = 64  # copies of the state, some 150 kB each
 _LEAD_S = 300.0
-"""A recording that can be read from anywhere is read from so long before: the graphs show what came just before."""
+"""Reading begins so long before a position if the recording has places to begin: the graphs show this time too."""
 _WHOLE_S = 30.0
-"""Of that, all readings of the last seconds, which can be stepped through; before, the lowest and highest a second."""
+"""In these last seconds before a position all readings are used, so that the user can step through them.
+
+Before that, only the lowest and the highest reading of each second are.
+"""
 
 _SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.03, 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A state as it was after *count* events, the next of which begins at *place*."""
+    """A copy of the state after ``count`` events; the next event begins at ``place`` of the file."""
 
     count: int
     place: Place
@@ -46,17 +49,18 @@ class _Kept:
 
 
 class ReplaySource:
-    """A recording, at the user's pace, from its beginning.
+    """A source that replays a recording from its beginning, at the speed that the user chooses.
 
-    Times are seconds of the recording. A seek folds every event between, since the state is a fold
-    over all of them: ``seeking`` is true until that is done, in slices of some 20 ms. An empty
-    batch says that only the position has moved. At its end a replay stays, paused.
+    Times are seconds since the recording began. A seek folds every event up to the new position, since the state is
+    a fold over all events. This is done in slices of some 20 ms, and ``seeking`` is true until it is done. An empty
+    batch means that only the position has moved. At the end of the recording the replay stays, paused.
 
-    Only a part of a long recording is folded: from the last place before at which reading can begin. Where the
-    recording has no such places, copies of the state are kept now and then, to go back to.
+    A long recording contains places at which reading can begin. A seek in it folds only the events from such a place
+    before the new position. For a recording without such places, copies of the state are kept at intervals, so that
+    a seek back can begin at one of them.
 
     Raises:
-        RecordingError: *path* cannot be read, or is no recording; also from :meth:`batches`.
+        RecordingError: *path* cannot be read or is not a recording. :meth:`batches` can raise it too.
     """
 
     live = False
@@ -74,9 +78,9 @@ class ReplaySource:
         self.damaged = 0
         """Lines left out so far because they could not be read."""
         self._stepping = False
-        self._jumping = False  # whether what lies between may be left out
+        self._jumping = False  # whether the events between here and the position may be skipped
         self._began = 0.0
-        self._ticks = array("d")  # when readings were made, as far as they have been seen since `_began`
+        self._ticks = array("d")  # times of the readings since `_began` that have been read so far
         self.state = State()
         self._has_starts = self.recording.start_before(self.length_s) is not None
         self._kept: list[_Kept] = []
@@ -85,17 +89,17 @@ class ReplaySource:
 
     @property
     def position_s(self) -> float:
-        """Where the replay is, or while ``seeking``, where it goes."""
+        """The time at which the replay is; while ``seeking``, the time to which it goes."""
         return self._position
 
     @property
     def folded_s(self) -> float:
-        """Up to where events have been handed out."""
+        """The time up to which events have been returned by :meth:`batches`."""
         return self._folded
 
     @property
     def seeking(self) -> bool:
-        """Whether events before the position are still to come."""
+        """Whether :meth:`batches` has not yet returned all events before the position."""
         return self._behind or self._stepping or (self._next is not None and self._due(self._next))
 
     @property
@@ -104,7 +108,7 @@ class ReplaySource:
         return self._position >= self.length_s
 
     def toggle_pause(self) -> None:
-        """Pause, or go on; at the end, from the beginning."""
+        """Pause the replay, or let it go on. At the end of the recording it begins again."""
         self._advance()
         if self.paused and self.at_end:
             self.seek(0.0)
@@ -112,7 +116,7 @@ class ReplaySource:
         self._wake.set()
 
     def seek(self, position_s: float) -> None:
-        """Go to a time, within the recording."""
+        """Go to the time *position_s*, or to the nearest that is within the recording."""
         self._position = min(max(0.0, position_s), self.length_s)
         self._behind, self._stepping, self._jumping = True, False, True
         self._since = self._clock()
@@ -141,7 +145,7 @@ class ReplaySource:
         return bisect_left(self._ticks, self._position - _TICK_S - 1e-6)
 
     def _look_back(self) -> None:
-        """Learn when readings were made just before `_began`."""
+        """Add the times of the readings made just before `_began` to `_ticks`, and set `_began` back."""
         other = recording.read(self.recording.path)
         start = other.start_before(self._began - 1e-6)
         earlier = other.events(start.place if start else BEGINNING)
@@ -153,18 +157,18 @@ class ReplaySource:
         self._began = start.t if start else 0.0
 
     def _note(self, event: Event) -> None:
-        """Note when *event* happened, if it is a reading."""
+        """Add the time of *event* to `_ticks` if it is a reading, more than `_TICK_S` after the last one."""
         if isinstance(event, _READINGS) and (not self._ticks or event.t > self._ticks[-1] + _TICK_S):
             self._ticks.append(event.t)
 
     def change_speed(self, step: int) -> None:
-        """The next higher speed (+1) or lower one (-1), if there is one."""
+        """Take the next higher speed (+1) or the next lower one (-1), if there is one."""
         self._advance()
         self.speed = SPEEDS[min(max(0, SPEEDS.index(self.speed) + step), len(SPEEDS) - 1)]
         self._wake.set()
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Events up to the position, as it moves.
+        """Return the events up to the position, as it moves.
 
         Raises:
             RecordingError: the file can no longer be read.
@@ -183,12 +187,12 @@ class ReplaySource:
             if self._closed:
                 return
             if self.seeking:
-                await asyncio.sleep(0)  # keys first
+                await asyncio.sleep(0)  # handle keys first
             else:
                 await self._wait()
 
     async def send(self, command: Command) -> None:
-        """Nothing: what was recorded cannot be steered."""
+        """Do nothing: a recording takes no commands."""
 
     async def close(self) -> None:
         """End the iteration."""
@@ -196,18 +200,22 @@ class ReplaySource:
         self._wake.set()
 
     def _rewind(self) -> None:
-        """Begin again from the newest place before the position that can be begun from, or from the beginning."""
+        """Begin again at the last place before the position at which that is possible, else at the beginning."""
         if self._has_starts and self._jump(back=True):
             return
         kept = next((kept for kept in reversed(self._kept) if kept.folded_s <= self._position), None)
         self._begin(kept or _Kept(0, BEGINNING, 0.0, 0, b""))
-        self._began = 0.0  # all that was skipped has been read before
+        self._began = 0.0  # the readings before this place have been read already, so `_ticks` contains them
         if self._has_starts:
             self._ticks = array("d")
         self.state = pickle.loads(zlib.decompress(kept.state)) if kept else State()
 
     def _jump(self, back: bool = False) -> bool:
-        """Leave out what lies between here and the position, as far as that can be; return whether it could."""
+        """Skip events: begin at the last place that is at least `_LEAD_S` before the position.
+
+        Return false, and change nothing, if there is no such place, or if it is not after the events returned so far;
+        with *back* it may be before them.
+        """
         start = self.recording.start_before(self._position - _LEAD_S) if self._has_starts else None
         if start is None or (start.t <= self._folded and not back):
             return False
@@ -227,13 +235,13 @@ class ReplaySource:
         self._fetch()
 
     def _fetch(self) -> None:
-        # Damaged lines after this event are met, and counted, on the way to the next.
+        # Reading the next event also counts the damaged lines before it, so the counts up to here are stored first.
         self._place, self._damaged_here = self.recording.place, self._damaged_before + self.recording.damaged
         self._next: Event | None = next(self._events, None)
         self.damaged = max(self.damaged, self._damaged_before + self.recording.damaged)
 
     def _keep(self) -> None:
-        """Keep the state, now that every event so far has been folded into it."""
+        """Store a copy of the state if one is due; every event read so far must have been folded into it."""
         newest = self._kept[-1].count if self._kept else 0
         if self._has_starts or self._count < newest + self._spacing:
             return
@@ -244,11 +252,11 @@ class ReplaySource:
             self._spacing *= 2
 
     def _advance(self) -> None:
-        """Move the position to where the clock has it."""
+        """Move the position on by the time that has passed, times the speed; not while paused or seeking."""
         now = self._clock()
         if not (self.paused or self._behind):
             self._position = min(self._position + (now - self._since) * self.speed, self.length_s)
-            # A reading that was stamped out of order must not hold back the end.
+            # The time alone decides: a last event whose time is out of order must not delay the end.
             self.paused = self.at_end
         self._since = now
 
@@ -256,7 +264,7 @@ class ReplaySource:
         return event.t <= self._position or self.at_end
 
     def _slice(self) -> list[Event]:
-        """The next events up to the position, as many as can be folded without holding up the screen."""
+        """Return the next events up to the position, as many as can be folded without delaying the screen."""
         batch: list[Event] = []
         end = time.monotonic() + _SLICE_S
         while self._next is not None:
@@ -271,7 +279,7 @@ class ReplaySource:
                 return batch
             apply(self.state, event)
             batch.append(event)
-            # The end lets out whatever is left, also what was stamped later than the last event.
+            # At the end all remaining events are returned, also those with a time later than the last event's.
             self._folded = min(max(self._folded, event.t), self.length_s)
             self._note(event)
             self._count += 1
@@ -285,7 +293,7 @@ class ReplaySource:
         return batch
 
     async def _wait(self) -> None:
-        """Until the next event is due, or the user has done something."""
+        """Wait until the next event is due or the user has done something."""
         timeout = None
         if not self.paused:
             ahead = self._next.t - self._position if self._next else 0.0

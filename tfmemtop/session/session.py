@@ -1,4 +1,4 @@
-"""A session as a screen works on it: the state, the next run, and what can be asked of the engine."""
+"""A session as a screen works on it: the state, the next run, and the commands for the engine."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,17 +17,17 @@ from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 
 GRACE_S = 10.0
-"""Time between TERM and KILL."""
+"""Seconds between the signals TERM and KILL."""
 
 SIGNALLED = 128
 """As in a shell: a script ended by signal n counts as exit code 128+n."""
 
 
 class Session:
-    """Handed to every screen and panel that needs more than the state.
+    """What every screen and panel receives that needs more than the state.
 
-    ``readonly`` is true if the user asked for a screen that changes nothing. *outside*: it was begun for a process
-    that tfmemtop did not start.
+    ``readonly`` is true if the user asked for a screen that changes nothing. *outside* is true if the session was
+    begun for a process that tfmemtop did not start.
     """
 
     def __init__(self, source: Source, *, readonly: bool = False, outside: bool = False) -> None:
@@ -36,13 +36,13 @@ class Session:
         self.readonly = readonly
         self.replay = source if isinstance(source, ReplaySource) else None
         self.frozen = False
-        """Whether the screen stays as it is while events come."""
+        """Whether the screen stays as it is while events arrive."""
         self.engine_gone = False
         self.leaving = False
         """Whether the engine has been asked to end."""
         self.fitting = Fitting(send=self.send, choose=self.choose)
         self.earlier: dict[str, RunState] = {}
-        """The earlier starts of the kernel that the newest run is, by session, as far as they have been read."""
+        """If the newest run is a Jupyter kernel: the runs of its earlier starts that have been read, by session."""
         self._chosen: NextRun | None = None
         self._sending: set[asyncio.Task[None]] = set()
 
@@ -52,7 +52,7 @@ class Session:
         return self.source.state
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Events as they come. The state has them already."""
+        """Return events as they arrive. The state contains them already."""
         async for batch in self.source.batches():
             if self.fitting.going:
                 for event in batch:
@@ -61,7 +61,7 @@ class Session:
         self.engine_gone = self.source.live
         self.fitting.engine_went()
 
-    # What may be done.
+    # What is allowed.
 
     @property
     def connected(self) -> bool:
@@ -70,44 +70,50 @@ class Session:
 
     @property
     def may_change(self) -> bool:
-        """Whether the user may change anything here: not in a replay, a read-only screen, a process of others."""
+        """Whether the user may change anything.
+
+        This is false in a replay, on a read-only screen, and for a process that tfmemtop did not start.
+        """
         return self.source.live and not self.readonly and not self.outside
 
     @property
     def watches_only(self) -> bool:
-        """Whether the session has no script of its own, so that processes of others can be read."""
+        """Whether tfmemtop started no script in this session, so that processes of others can be read."""
         run, session = self.state.run, self.state.session
         return self.connected and (run.outside if run else session is not None and not session.command)
 
     @property
     def outside(self) -> bool:
-        """Whether the newest run is a process that tfmemtop did not start, and only reads."""
+        """Whether the newest run is a process that tfmemtop did not start and only reads."""
         run = self.state.run
         return self._outside if run is None else run.outside
 
     @property
     def kernel(self) -> str | None:
-        """The connection file, if the newest run is a Jupyter kernel, which only Jupyter starts and ends."""
+        """The connection file if the newest run is a Jupyter kernel, else ``None``. Only Jupyter starts and ends it."""
         return self.state.run.kernel if self.state.run else None
 
     @property
     def output_elsewhere(self) -> bool:
-        """Whether what the newest run prints does not come here: that of a process of others, or of a kernel."""
+        """Whether tfmemtop does not receive the newest run's output: the run is a process of others, or a kernel."""
         return self.outside or self.kernel is not None
 
     @property
     def script_goes_on(self) -> bool:
-        """Whether a script goes on if the screen ends now, as far as is known."""
+        """Whether, as far as is known, a script that tfmemtop started would go on if the screen ended now."""
         if not self.connected:
             return False
         run, session = self.state.run, self.state.session
         if self.outside:
-            return False  # a script of ours
+            return False  # tfmemtop did not start it
         return run.going if run else session is None or bool(session.command)
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the newest run, as a shell has it; 0 while it runs, and in a replay."""
+        """The exit code of the newest run, as a shell reports it.
+
+        It is 0 while the run goes on, in a replay, for a kernel, and for a process that tfmemtop did not start.
+        """
         run = self.state.run
         if run is None or run.going or not self.source.live or run.outside or run.kernel is not None:
             return 0
@@ -117,7 +123,7 @@ class Session:
 
     @property
     def next(self) -> NextRun | None:
-        """The next run: as chosen, else as the newest; ``None`` before the first."""
+        """The next run: as the user has chosen it, else the same as the newest; ``None`` before the first."""
         run = self.state.run
         if self._chosen is not None:
             return self._chosen
@@ -128,17 +134,17 @@ class Session:
         return NextRun(tuple(run.argv), run.settings)
 
     def choose(self, chosen: NextRun) -> None:
-        """Take *chosen* for the next run."""
+        """Use *chosen* as the next run."""
         self._chosen = chosen
         if self.kernel is not None:
             self.send(events.ForNextStart(settings=chosen.settings))
 
     def plan(self, upcoming: NextRun, sought: Sought) -> Plan:
-        """The plan of a search with the settings of *upcoming*.
+        """Return the plan of a search for *sought*, with the command and the settings of *upcoming*.
 
         Raises:
-            NotSought: a limit would have no effect under these settings, or the largest value is sought and the
-                command has no place for it, or the CPU's pool no limit.
+            NotSought: a limit would have no effect under these settings; or the largest value of a number is sought,
+                and the command has no place for it, or the machine has no GPU and the CPU's pool has no limit.
         """
         session, settings, wanted = self.state.session, upcoming.settings, sought.wanted
         limit = None
@@ -150,7 +156,7 @@ class Session:
                 raise NotSought(NoSearch.NO_LIMIT)
         return make_plan(
             list(upcoming.argv),
-            # A search makes many runs, of which nobody looks at the buffers.
+            # A search makes many runs, and the contents of their XLA buffers are shown nowhere.
             msgspec.structs.replace(settings, xla_report=False),
             has_gpus=bool(self.state.devices),
             host_memory=session.host_memory if session else 0,
@@ -161,16 +167,16 @@ class Session:
             wanted=wanted,
         )
 
-    # What is asked of the engine.
+    # Commands for the engine.
 
     def relaunch(self) -> None:
-        """Start the next run; a run that still goes is ended first."""
+        """Start the next run. A run that has not ended is ended first."""
         if upcoming := self.next:
             self._chosen = None
             self.send(events.Relaunch(argv=list(upcoming.argv), settings=upcoming.settings, grace_s=GRACE_S))
 
     def end_traces(self) -> None:
-        """End the recording of all allocations, where it goes on, so that what there is by now can be shown."""
+        """End the recording of all allocations in each process that still records, to show what there is by now."""
         if self.may_change:
             for pid in still_traced(self.state):
                 self.send(events.HoldersNow(pid=pid))
@@ -191,4 +197,4 @@ class Session:
         try:
             await self.source.send(command)
         except ConnectionError:
-            pass  # the engine has gone; the end of the events says so
+            pass  # the engine has gone; the end of the events reports this

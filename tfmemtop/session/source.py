@@ -1,4 +1,4 @@
-"""Where events come from, and the state that they fold into."""
+"""Where events come from, and the state into which they are folded."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,11 +8,11 @@ from tfmemtop.events import Command, Event, Level, Notice, NoticeKind, Stop
 from tfmemtop.state import State, apply
 
 Batch = list[Event]
-"""Events in order. They are in the source's state already."""
+"""Events in order. The source's state contains them already."""
 
 
 class Source(Protocol):
-    """A stream of events with its fold, and a way back for commands."""
+    """A stream of events, the state that is folded from them, and a way to send commands back."""
 
     @property
     def live(self) -> bool:
@@ -21,19 +21,19 @@ class Source(Protocol):
 
     @property
     def state(self) -> State:
-        """The fold of all events handed out. It is another object once time has gone back."""
+        """The fold of all events returned so far. A seek back in a replay makes a new object."""
         ...
 
     def batches(self) -> AsyncIterator[Batch]:
-        """Events in order, as they come. The iteration ends when no more can come."""
+        """Return events in order, as they arrive. The iteration ends when no more can arrive."""
         ...
 
     async def send(self, command: Command) -> None:
-        """Pass a command on. A source that is not live ignores it."""
+        """Send a command. A source that is not live ignores it."""
         ...
 
     async def close(self) -> None:
-        """Let go of the source. The iteration ends."""
+        """Close the source. The iteration of :meth:`batches` ends."""
         ...
 
 
@@ -48,7 +48,7 @@ class Connection(Protocol):
 
 
 def _gone(state: State) -> Notice:
-    """The engine has closed the connection. Nobody but its reader can tell."""
+    """Return the notice that the engine has closed the connection. Only the reader of the connection notices this."""
     pid = state.run.pid if state.run and state.run.going else None
     output = state.session.output_path or "" if state.session else ""
     kind, level = NoticeKind.ENGINE_GONE, Level.ERROR
@@ -56,7 +56,7 @@ def _gone(state: State) -> Notice:
 
 
 def _can_be_shown(state: State) -> bool:
-    """Whether the GPUs, or that there are none, and the processes are known."""
+    """Return whether the first picture is complete: the processes, and the GPUs or that there are none, are known."""
     if state.session is None or state.host_used is None:
         return False
     return "nvml" in state.notices or (bool(state.devices) and all(one.reading for one in state.devices.values()))
@@ -67,7 +67,11 @@ async def _next(events: AsyncIterator[Batch]) -> Batch:
 
 
 class LiveSource:
-    """A connection to an engine. The iteration ends with the engine; a notice says so if nobody asked it to end."""
+    """A source that is connected to an engine.
+
+    When the engine ends, the iteration of events ends too. A notice reports this, unless this client sent the command
+    to end.
+    """
 
     live = True
 
@@ -75,14 +79,14 @@ class LiveSource:
         self._connection = connection
         self._asked_to_end = False
         self._events = connection.events()
-        self._coming: asyncio.Future[Batch] | None = None  # what is waited for already
+        self._coming: asyncio.Future[Batch] | None = None  # the batch that is already being read
         self._gathered: list[Batch] = []
         self.state = State()
 
     async def gather(self, most_s: float) -> None:
-        """Wait until the state has what a first picture shows, for *most_s* seconds at most.
+        """Wait until the state contains what a first picture shows, for *most_s* seconds at most.
 
-        :meth:`batches` gives what has come in this time first.
+        :meth:`batches` returns the events that arrived in this time first.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + most_s
@@ -96,7 +100,7 @@ class LiveSource:
             self._coming = None
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Events as the engine sends them."""
+        """Return events as the engine sends them."""
         while self._gathered:
             yield self._gathered.pop(0)
         if self._coming is not None:
@@ -119,7 +123,7 @@ class LiveSource:
         return batch
 
     async def send(self, command: Command) -> None:
-        """Pass a command to the engine.
+        """Send a command to the engine.
 
         Raises:
             ConnectionError: the engine has gone.
@@ -128,5 +132,5 @@ class LiveSource:
         await self._connection.send(command)
 
     async def close(self) -> None:
-        """Disconnect. The engine goes on as it has been told."""
+        """Disconnect. The engine goes on with the commands that it has received."""
         await self._connection.close()

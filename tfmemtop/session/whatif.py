@@ -1,4 +1,4 @@
-"""Asks for the table of settings of a pool whose trace is in the state, in a process of its own."""
+"""Replays the trace of a pool with other settings, in a worker process, and returns the table of results."""
 
 import asyncio
 import subprocess
@@ -28,7 +28,7 @@ _WORKER = "tfmemtop.whatif.worker"
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A pool whose allocations were recorded from the start, and what is asked of them."""
+    """A pool whose allocations were recorded from the start, and the question about them for the worker."""
 
     pid: int
     device: str
@@ -36,7 +36,11 @@ class Traced:
     parts: tuple[Trace, ...]
 
     def here(self) -> "Traced | None":
-        """The same, to be asked of the TensorFlow that it ran on, or of one of that version beside tfmemtop."""
+        """Return this pool with a folder of TensorFlow that exists here; ``None`` if there is none.
+
+        It is the folder of the TensorFlow that the process used. If that folder does not exist, it is that of the
+        TensorFlow installed beside tfmemtop, if this has the same version.
+        """
         if Path(self.asked.tensorflow).is_dir():
             return self
         found = _beside_us(self.asked.version)
@@ -44,7 +48,10 @@ class Traced:
 
 
 def traced(state: State) -> Iterator[Traced]:
-    """All pools in *state* that have a complete trace. No setting of tfmemtop's reaches the pool of pinned memory."""
+    """Return all pools in *state* that have a complete trace.
+
+    The pool of pinned memory is left out, since no setting of tfmemtop has an effect on it.
+    """
     for pid, process in state.processes.items():
         if hooked := process.hooked:
             for device, windows in hooked.windows.items():
@@ -56,7 +63,10 @@ def traced(state: State) -> Iterator[Traced]:
 
 
 def still_traced(state: State) -> Iterator[int]:
-    """The processes of the newest run whose allocations are all being recorded, so that none can be replayed yet."""
+    """Return the pids of the newest run whose allocations are still being recorded.
+
+    No pool of these processes has a complete trace yet, so none can be replayed.
+    """
     run = state.run
     if run is not None and run.traced and run.going:
         for pid, process in state.processes.items():
@@ -71,20 +81,20 @@ def still_traced(state: State) -> Iterator[int]:
 
 
 def ask(pool: Traced) -> Replayed:
-    """What the worker answers; waits for it.
+    """Run the worker for *pool*, wait for it, and return its answer.
 
     Raises:
-        RuntimeError: it gave no answer. The message says why.
+        RuntimeError: the worker gave no answer. The message contains the reason.
     """
     done = subprocess.run(_command(), input=request(pool.asked, pool.parts), capture_output=True, check=False)
     return _answer(done.stdout, done.stderr)
 
 
 async def ask_later(pool: Traced) -> Replayed:
-    """The same beside other tasks. Cancelled, it ends the worker.
+    """Do the same as :func:`ask`, while other tasks go on. If this task is cancelled, the worker is killed.
 
     Raises:
-        RuntimeError: as :func:`ask`.
+        RuntimeError: the worker gave no answer, as in :func:`ask`.
     """
     pipe = asyncio.subprocess.PIPE
     worker = await asyncio.create_subprocess_exec(*_command(), stdin=pipe, stdout=pipe, stderr=pipe)
@@ -97,7 +107,11 @@ async def ask_later(pool: Traced) -> Replayed:
 
 
 async def expect(asked: bytes) -> Expected | None:
-    """What the tries that *asked* tells of let expect; ``None`` if there is no answer, or not in time."""
+    """Return which values of a number in the command are expected to pass, as the recorded tries in *asked* show.
+
+    *asked* is what :meth:`tfmemtop.whatif.expected.Expectations.request` returns. The result is ``None`` if the worker
+    gives no answer, or takes longer than ``LONGEST_S`` seconds.
+    """
     pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     try:
         worker = await asyncio.create_subprocess_exec(*boot.command(EXPECTING), stdin=pipe, stdout=pipe, stderr=null)
@@ -114,8 +128,8 @@ async def expect(asked: bytes) -> Expected | None:
 
 
 def _beside_us(wanted: str) -> str | None:
-    """The folder of the TensorFlow that is installed with tfmemtop, if it is of that version."""
-    from importlib.metadata import PackageNotFoundError, version  # which takes a while to load
+    """Return the folder of the TensorFlow that is installed beside tfmemtop, if its version is *wanted*."""
+    from importlib.metadata import PackageNotFoundError, version  # imported here, since it takes a while to load
 
     spec = find_spec("tensorflow")
     if spec is None or spec.origin is None:
@@ -123,7 +137,7 @@ def _beside_us(wanted: str) -> str | None:
     try:
         return str(Path(spec.origin).parent) if version("tensorflow").replace("rc", "-rc") == wanted else None
     except PackageNotFoundError:
-        return None  # it has another name there
+        return None  # the installed package has another name, such as tensorflow-cpu
 
 
 def _present(hooked: Hooked, device: str) -> Present:
