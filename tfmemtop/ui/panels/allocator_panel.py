@@ -1,4 +1,4 @@
-"""What TensorFlow's allocators hold, what was asked for, and what took effect."""
+"""The panel of TensorFlow's allocators: what they hold, what the script requested, and what took effect."""
 
 from collections.abc import Callable
 
@@ -26,11 +26,11 @@ from tfmemtop.words.requests import call_text
 from tfmemtop.words.waiting import way
 
 _BESIDE_FROM = 116
-"""Cells of the panel from which on holders and map stand beside each other."""
+"""Width of the panel, in cells, from which the holders and the map stand side by side."""
 _MAP_TITLED = 3
-"""Lines from which on a map has a title among them."""
+"""Height of a map, in lines, from which one of the lines is a title."""
 _WAITING_MOST = 2
-"""Lines of what is waited for."""
+"""The most lines for the text on what is being waited for."""
 
 
 class AllocatorPanel(Panel):
@@ -39,15 +39,15 @@ class AllocatorPanel(Panel):
     def __init__(
         self, chosen: Callable[[], PoolKey | None], *, glyphs: Glyphs = UNICODE, id: str | None = None
     ) -> None:
-        """*chosen* gives the pool whose map is shown."""
+        """*chosen* returns the pool whose map is shown."""
         super().__init__(glyphs=glyphs, id=id)
         self._chosen = chosen
         self._holders_of = HoldersChoice(self.state, None)
         self.map_rows = 0
-        """Lines that there is room for, for a map."""
+        """Lines that are free for a map."""
 
     def on_click(self) -> None:
-        """A click opens the map."""
+        """Open the screen of the map, if a map is shown here."""
         if self.map_rows:
             self.post_message(KeyBar.Pressed("screen.map"))
 
@@ -58,10 +58,10 @@ class AllocatorPanel(Panel):
         if not rows:
             return lines + self._waiting(self.state, width)
         requests = self._requests(width)
-        # Where there is little room the rows come first, then one allocator's map beside them.
+        # With little room, the rows come first, in at most two thirds of the lines; one allocator's map gets the rest.
         lines += allocator_table(rows, width, min(height - 1, max(4, height * 2 // 3)), self.glyphs)
         room = height - len(lines)
-        # The script's own words are told last, but keep a third of the room.
+        # The script's requests come last, but a third of the room is kept for them.
         kept = 0 if not requests or room < 2 else min(len(requests) + 1, max(2, room // 3))
         lines += self._inside(width, room - kept)
         room = height - len(lines)
@@ -71,17 +71,17 @@ class AllocatorPanel(Panel):
         return lines
 
     def wanted_height(self, state: State, width: int) -> int | None:
-        """Lines that it has something for; ``None`` where a map can take any number."""
+        """Return how many lines the panel can fill; ``None`` if that is any number, as there is a map."""
         return None if allocators(state) else 1 + len(self._waiting(state, width))
 
     def _inside(self, width: int, room: int) -> list[Line]:
-        """What the probe knows of the chosen pool, in at most *room* lines; else what keeps it from knowing."""
+        """Return what the probe has read in the chosen pool, or why it can read nothing, in at most *room* lines."""
         key = self._chosen()
         process = self.state.processes.get(key[0]) if key else None
         if key is None or process is None or process.hooked is None or room < 1:
             return []
         if told := without_library(key[0], process.hooked):
-            # A second line only where the remedy would be cut off.
+            # There is a second line only if the remedy would be cut off.
             text = f"{why_text(told)}. {remedy_text(told)}".rstrip(" .")
             return [[Segment(" " + line, DIM)] for line in wrap(text, width - 1)[: min(2, room)]]
         self.map_rows = max(0, room - 1)
@@ -105,14 +105,14 @@ class AllocatorPanel(Panel):
         return lines + [[*Segment.adjust_line_length(a, half), *b] for a, b in zip(holders, cells, strict=True)]
 
     def _map(self, view: PoolMap, device: str, width: int, room: int) -> list[Line]:
-        """The map in *room* lines, with a title where there is room for one."""
+        """Return the map in *room* lines, with a title if there is room for one."""
         lines: list[Line] = []
         if room >= _MAP_TITLED:
             lines.append(self._map_title(view, device, width, room - 1))
         return lines + chunk_map.strip(view.regions, width, room - len(lines), self.glyphs)
 
     def _holders(self, key: PoolKey, width: int, room: int) -> list[Line]:
-        """The largest holders of the chosen pool, in at most *room* lines; none where no window is known."""
+        """Return the largest holders of the chosen pool, in at most *room* lines; none if no window is known."""
         self._holders_of.look_at(self.state, key)
         window = self._holders_of.window
         if window is None:

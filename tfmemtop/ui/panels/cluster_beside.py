@@ -1,4 +1,4 @@
-"""Above and below the cluster's table: who answers and how that stands, and what is wrong with the chosen row."""
+"""The panels above and below the cluster's table: the server's state, and what is wrong with the chosen row."""
 
 import time
 
@@ -14,7 +14,7 @@ from tfmemtop.words.safe import safe
 
 
 class ClusterHeader(Panel):
-    """Two lines: the server and the counts, and what is amiss with the server or its clock."""
+    """Two lines above the table: the server, the job and the time; then the counts, or trouble with server or clock."""
 
     DEFAULT_CSS = "ClusterHeader { height: 2; }"
 
@@ -24,7 +24,7 @@ class ClusterHeader(Panel):
         self._url, self._job = url, job
 
     def look(self, seen: Seen) -> None:
-        """Take *seen* as the newest."""
+        """Draw *seen*, the newest answer of the server."""
         self.seen = seen
         self.redraw()
 
@@ -50,7 +50,7 @@ class ClusterHeader(Panel):
         if seen.apart_s is None:
             return [Segment(fit(f" {counted}", width, self.glyphs), PLAIN)]
         apart = words.clocks_apart(seen.apart_s)
-        # Where there is little room, what is rare is said first.
+        # With little room, the difference of the clocks is shown instead of the counts, because it is rare.
         line = [Segment(f" {counted} {self.glyphs.dot} ", PLAIN), Segment(apart, WARNING)]
         return line if width_of(line) <= width else [Segment(fit(f" {apart}", width, self.glyphs), WARNING)]
 

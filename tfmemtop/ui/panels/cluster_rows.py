@@ -1,4 +1,4 @@
-"""The cluster's table, pure: its columns, and rows sorted, filtered, and as lines."""
+"""The cluster's table: its columns, and how rows are sorted, filtered and drawn. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,17 @@ from tfmemtop.words.safe import safe
 MARKS = 2
 _SORTED = Style(bold=True, reverse=True)
 _HEAT = ((0.9, ERROR), (0.7, WARNING), (0.0, GOOD))
-"""From which share of the card on a bar has which look."""
+"""Styles of a bar by its share of the card: the first row whose share is not above the bar's gives the style."""
 
 Key = Callable[[Judged], tuple[object, ...] | float | str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``key`` to sort by and ``text`` of a row, ``None`` where it is not known; of the lowest ``priority`` goes first.
+    """A column: for a row, ``key`` returns what to sort by and ``text`` what to show, ``None`` if it is unknown.
 
-    A column with ``most`` grows up to that, where there is room and its texts need it.
+    When the table is narrow, the column with the lowest ``priority`` is left out first. A column with ``most`` can grow
+    to that many cells, if there is room and its texts need it. ``falling``: its natural order begins with the highest.
     """
 
     name: str
@@ -77,7 +78,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column("WRONG", 0, 1000, lambda j: 0.0, lambda j: None, left=True),
 )
-"""In the order they stand; the last one takes the room that is left."""
+"""The columns in the order in which they stand. The last one takes the room that is left."""
 
 _WRONG_LEAST = 18
 _GROWING = ("HOST", "JOB", "USER", "GPU", "CARD")
@@ -87,17 +88,17 @@ NAMES = tuple(column.name for column in COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """By which column, and whether against its natural order."""
+    """How rows are sorted: by which column, and whether against its natural order."""
 
     column: str = "WRONG"
     inverted: bool = False
 
     def step(self, count: int) -> "Order":
-        """The column that many further to the right, in its natural order."""
+        """Return the order by the column *count* places further to the right, in its natural order."""
         return Order(NAMES[(NAMES.index(self.column) + count) % len(NAMES)])
 
     def by(self, column: str) -> "Order":
-        """By *column*; inverted if it already was by that one."""
+        """Return the order by *column*; if that is the present column, in the opposite direction."""
         return Order(column, not self.inverted) if column == self.column else Order(column)
 
     @property
@@ -107,7 +108,7 @@ class Order:
 
 
 def sort(rows: Sequence[Judged], order: Order) -> list[Judged]:
-    """*rows*, which have the worst first, in *order*; unknown values come last in both directions."""
+    """Return *rows*, given with the worst first, in *order*. Unknown values come last in both directions."""
     if order.column == "WRONG":
         return list(reversed(rows)) if order.inverted else list(rows)
     key = COLUMNS[NAMES.index(order.column)].key
@@ -127,13 +128,16 @@ _FIELDS: dict[str, Callable[[Judged], str]] = {
 
 
 def matching(rows: Sequence[Judged], wanted: str) -> list[Judged]:
-    """The rows that have each word of *wanted* somewhere, whatever its case; ``user:ada`` in that column."""
+    """Return the rows that contain each word of *wanted*; case does not matter.
+
+    A word such as ``user:ada`` is searched for in that column only. ``job:`` and ``rank:`` match whole values only.
+    """
     found = list(rows)
     for word in wanted.casefold().split():
         name, colon, text = word.partition(":")
         if colon and name in _FIELDS:
             field = _FIELDS[name]
-            whole = name in ("job", "rank")  # a number in which another one stands is another
+            whole = name in ("job", "rank")  # rank 1 is not rank 12
             found = [one for one in found if (text == field(one) if whole and text else text in field(one).casefold())]
         else:
             found = [one for one in found if word in _all(one)]
@@ -152,12 +156,12 @@ class Layout:
     columns: tuple[tuple[Column, int, int], ...]
 
     def at(self, x: int) -> Column | None:
-        """The column under cell *x*, the blank before it included."""
+        """Return the column at cell *x*; the blank before a column belongs to it."""
         return next((c for c, start, width in self.columns if start - 1 <= x < start + width), None)
 
 
 def longest(rows: Sequence[Judged]) -> dict[str, int]:
-    """The longest text of each column that can grow."""
+    """Return the length of the longest text in each column that can grow with its texts."""
     return {
         column.name: max((len(column.text(row) or "") for row in rows), default=0)
         for column in COLUMNS
@@ -166,7 +170,10 @@ def longest(rows: Sequence[Judged]) -> dict[str, int]:
 
 
 def lay_out(width: int, needed: dict[str, int]) -> Layout:
-    """The columns that fit in *width* cells; what is left over widens those whose texts have *needed* more."""
+    """Return the columns that fit in *width* cells. Room left over goes to columns whose texts need more.
+
+    *needed* is the length of the longest text of a column, by name, as :func:`longest` returns it.
+    """
     *shown, last = COLUMNS
 
     def need() -> int:
@@ -191,7 +198,7 @@ def lay_out(width: int, needed: dict[str, int]) -> Layout:
 
 
 def header(layout: Layout, order: Order) -> Line:
-    """The names of the columns, that of *order* marked."""
+    """Return the line with the names of the columns. The column of *order* is marked."""
     line = [Segment(" " * MARKS)]
     for column, _, room in layout.columns:
         style = _SORTED if column.name == order.column else BOLD
@@ -203,7 +210,7 @@ def header(layout: Layout, order: Order) -> Line:
 
 
 def row_line(judged: Judged, layout: Layout, glyphs: Glyphs, *, chosen: bool) -> Line:
-    """One row, exactly as wide as *layout*."""
+    """Return one row as a line, exactly as wide as *layout*."""
     mark, style = mark_of(judged, glyphs)
     parts: list[tuple[str, Style]] = [(mark + " ", style)]
     over = CHOSEN if chosen else DIM if judged.row.silence is not None else None
@@ -229,7 +236,7 @@ def _cell(column: Column, judged: Judged, room: int, glyphs: Glyphs) -> str:
 
 
 def mark_of(judged: Judged, glyphs: Glyphs) -> tuple[str, Style]:
-    """The mark before a row, and the look of what is wrong with it."""
+    """Return the mark before a row, and the style of its mark and of the column WRONG."""
     worst = judged.worst
     if worst <= Kind.RUNS_OUT_SOON:
         return "!", ERROR
@@ -239,7 +246,7 @@ def mark_of(judged: Judged, glyphs: Glyphs) -> tuple[str, Style]:
 
 
 def heat(judged: Judged, width: int, glyphs: Glyphs) -> list[tuple[str, Style]]:
-    """A bar of the card in *width* cells: what TensorFlow has in use, what else is taken, what is free."""
+    """Return a bar of the card in *width* cells: in use by TensorFlow, otherwise taken, free; then the share taken."""
     row = judged.row
     share, in_use = row.share, row.share_in_use
     if width < 3:

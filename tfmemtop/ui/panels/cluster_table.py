@@ -1,4 +1,4 @@
-"""The table of a cluster: one row a rank or GPU, what is wrong first. A frame costs what is in view."""
+"""The table of a cluster: one row for each rank or GPU, the worst first. A frame draws only the rows in view."""
 
 from typing import ClassVar
 
@@ -20,7 +20,7 @@ from tfmemtop.words.keys import FILTERING
 
 
 class ClusterTable(RowTable[Order]):
-    """The table. It asks for the one GPU by a message."""
+    """The table of a cluster. It sends messages when the user opens a row and when the cursor moves."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
 
@@ -32,7 +32,7 @@ class ClusterTable(RowTable[Order]):
             self.row = row
 
     class Moved(Message):
-        """Another row is chosen."""
+        """Another row may be under the cursor now."""
 
     def __init__(self, job: str | None, *, glyphs: Glyphs) -> None:
         super().__init__(Order(), glyphs=glyphs)
@@ -46,7 +46,7 @@ class ClusterTable(RowTable[Order]):
     # What is shown.
 
     def look(self, seen: Seen) -> None:
-        """Take *seen* as the newest."""
+        """Draw *seen*, the newest answer of the server."""
         if seen.overview is not self.seen.overview:
             self._rows = None
             self._needed = longest(seen.overview.rows)
@@ -55,7 +55,7 @@ class ClusterTable(RowTable[Order]):
 
     @property
     def rows(self) -> list[Judged]:
-        """The rows as they stand in the table."""
+        """The rows as they stand in the table: filtered and sorted."""
         if self._rows is None:
             self._rows = sort(matching(self.seen.overview.rows, self.filter.text), self.order)
             self._find_chosen()
@@ -63,12 +63,12 @@ class ClusterTable(RowTable[Order]):
 
     @property
     def selected(self) -> Judged | None:
-        """The row the cursor is on."""
+        """The row under the cursor; ``None`` if there are no rows."""
         return self.rows[self._index] if self.rows else None
 
     @property
     def mode(self) -> Hints:
-        """The keys of the filter while it is typed."""
+        """The keys of the filter while the user types it."""
         return FILTERING if self.filter.typing else ()
 
     def build(self, width: int, height: int) -> list[Line]:
@@ -102,7 +102,7 @@ class ClusterTable(RowTable[Order]):
     # The cursor.
 
     def _find_chosen(self) -> None:
-        """Put the index where the chosen row is now; one that has gone leaves it to its neighbour."""
+        """Set the index to where the chosen row is now. If that row has gone, its neighbour becomes the chosen one."""
         rows = self._rows or []
         if self._chosen is None:
             self._index = 0
@@ -122,7 +122,7 @@ class ClusterTable(RowTable[Order]):
     def select(self, index: int) -> None:
         if self.rows:
             self._index = clamp(index, 0, len(self.rows) - 1)
-            # At the top the cursor stays with whatever is worst.
+            # On the first row the cursor stays at the top, whichever row is there later.
             self._chosen = self.rows[self._index].row.key if self._index else None
         self._follow = True
         self.redraw()
@@ -135,6 +135,6 @@ class ClusterTable(RowTable[Order]):
         self.post_message(self.Moved())
 
     def action_open(self) -> None:
-        """See the GPU of the chosen row."""
+        """Open the screen of the chosen row's GPU."""
         if chosen := self.selected:
             self.post_message(self.Opened(chosen.row))

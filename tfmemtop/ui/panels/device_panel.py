@@ -1,8 +1,8 @@
 """The panel of the devices: who holds the memory of each GPU, or of TensorFlow's CPU pool.
 
-With room each device has a title, a bar, a legend and a graph; with less the graphs shrink, then
-the devices stand beside each other where the screen is wide, then the graphs go, then the legends
-become one; with little each device is a line, and with less these scroll.
+With enough room each device has a title, a bar, a legend and a graph. With less room, the graphs shrink first. Then
+the devices stand side by side, if the screen is wide. Then the graphs are left out, then one legend serves all
+devices. With little room each device is a single line, and with even less these lines scroll.
 """
 
 from itertools import zip_longest
@@ -33,7 +33,7 @@ _SEPARATOR = " · "
 
 
 class DevicesPanel(Panel):
-    """All devices, one above the other."""
+    """The panel of all devices."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class DevicesPanel(Panel):
         span: int | None = None,
         id: str | None = None,
     ) -> None:
-        """*steers*: the keys for the next run do something here. *span* is the index of the graphs' first span."""
+        """*steers*: whether the keys for the next run have an effect. *span* is the index of the graphs' first span."""
         super().__init__(glyphs=glyphs, id=id)
         self._span = span
         self._whole_going = False
-        self._scrolls_after: int | None = None  # the run that has ended, where its user wants the newest again
+        self._scrolls_after: int | None = None  # the ended run of which the user wants to see only the newest time
         self.scale = Scale.AUTO
         self._color = color
         self._steers = steers
@@ -57,17 +57,20 @@ class DevicesPanel(Panel):
 
     @property
     def span(self) -> int:
-        """Index of the graphs' span: the user's choice, else five minutes."""
+        """Index in ``SPANS`` of the graphs' span: the user's choice, else five minutes."""
         return FIRST if self._span is None else self._span
 
     @property
     def whole(self) -> bool:
-        """Whether the graphs show the whole run: as the user wishes; once it has ended, unless the user does not."""
+        """Whether the graphs show the whole run.
+
+        While the run goes on, they do so only if the user wants it; after its end, unless the user does not want it.
+        """
         run = self.state.run
         return self._whole_going if run is None or run.going else self._scrolls_after != run.run
 
     def toggle_whole(self) -> None:
-        """Show the whole run, or the newest again."""
+        """Show the whole run; or, if it is shown, the newest time again."""
         run = self.state.run
         if run is None or run.going:
             self._whole_going = not self._whole_going
@@ -78,7 +81,7 @@ class DevicesPanel(Panel):
     def cycle_span(self, step: int) -> None:
         """Let the graphs span the next longer (+1) or shorter (-1) time; beyond the ends nothing changes.
 
-        Where they show the whole run they come back to the newest.
+        If the graphs show the whole run, they show the newest time again instead.
         """
         if self.whole:
             self.toggle_whole()
@@ -93,7 +96,7 @@ class DevicesPanel(Panel):
         self.redraw()
 
     def scroll_lines(self, count: int) -> None:
-        """Scroll by *count* devices, where not all have room."""
+        """Scroll by *count* devices, if not all of them have room."""
         self._offset = max(0, self._offset + count)
         self.redraw()
 
@@ -104,13 +107,13 @@ class DevicesPanel(Panel):
         self.scroll_lines(-1)
 
     def wanted_height(self, state: State, width: int, available: int) -> int:
-        """How many of *available* lines serve the devices of *state* well; the rest is better used elsewhere."""
+        """Return how many of *available* lines the devices of *state* can use well; other panels need the rest more."""
         shown = panels(state)
         if not shown:
             return len(self._without_gpu(state, width, available))
         layout, columns = device_layout(len(shown), width, available)
         words = 0
-        if layout is Layout.GRAPH:  # elsewhere each device has the lines that it has, whatever there is to say
+        if layout is Layout.GRAPH:  # in the other layouts the texts of a device do not change its height
             words = max((len(self._words(panel, _widths(width, columns)[0], WORDS_MOST)) for panel in shown), default=0)
         return devices_wanted(len(shown), width, words, available)
 
@@ -128,7 +131,7 @@ class DevicesPanel(Panel):
         return lines[:height]
 
     def _without_gpu(self, state: State, width: int, height: int) -> list[Line]:
-        """What is waited for where there is no GPU, or why nothing comes, in at most *height* lines."""
+        """Return the lines shown without a GPU: what is being waited for or is missing, in at most *height* lines."""
         answer, waits = state.notices.get("nvml"), waiting(state)
         texts = waiting_words.without_gpu(waits, self._steers) if answer and waits else ()
         told = [wrap(text, width - 2) for text in texts] or [[]]
@@ -141,7 +144,10 @@ class DevicesPanel(Panel):
         return [title, *host, *([Segment(f" {line}")] for line in fitting[0])][:height]
 
     def _host(self, state: State, width: int) -> list[Line]:
-        """Bar and legend of the host's memory, of which a script takes all of its own where there is no pool."""
+        """Return bar and legend of the host's memory: without a pool, a script allocates everything there.
+
+        There are none if the host's memory is unknown or *width* is too small.
+        """
         panel = host_panel(state)
         room = cell_len(usage(panel)) if panel else 0
         if panel is None or width < room + _BAR_LIKED:
@@ -155,7 +161,7 @@ class DevicesPanel(Panel):
         stacked = -(-len(shown) // columns)
         lines: list[Line] = []
         for row in range(stacked):
-            # Each device has an even share of the height, the last ones what does not divide.
+            # Each device has an equal share of the height. Lines that cannot be shared equally go to later devices.
             share = (row + 1) * height // stacked - len(lines)
             beside = shown[row * columns : (row + 1) * columns]
             drawn = [
@@ -167,7 +173,7 @@ class DevicesPanel(Panel):
         return lines
 
     def _device(self, panel: DevicePanel, layout: Layout, room: int, width: int, height: int) -> list[Line]:
-        """One device in at most *height* lines, *room* cells for its usage, as wide as that of the widest."""
+        """Return the lines of one device, at most *height*. *room* is the width of the longest usage of all devices."""
         head = [self.title_line(width, title(panel), _SEPARATOR.join(activity(panel)))]
         if width >= room + _BAR_LEAST:
             drawn = bar(panel, width - room - 3, self.glyphs)
@@ -182,7 +188,7 @@ class DevicesPanel(Panel):
         return lines + self._graph(panel, width, height - len(head)) if layout is Layout.GRAPH else lines
 
     def _words(self, panel: DevicePanel, width: int, rows: int) -> list[Line]:
-        """Legend and note, in at most *rows* lines; with one line the note only where there is no legend."""
+        """Return legend and note in at most *rows* lines. With one line, there is a note only if there is no legend."""
         lacking = [note_line(panel, width, self.glyphs)] if note(panel) and (rows > 1 or not panel.layers) else []
         return (legend(panel, width, rows - len(lacking), self.glyphs) if panel.layers else []) + lacking
 
@@ -227,13 +233,16 @@ class DevicesPanel(Panel):
 
 
 def _widths(width: int, columns: int) -> list[int]:
-    """Cells of each of *columns* beside each other, which fill *width* with the gaps between them."""
+    """Return the width of each of *columns* columns, which fill *width* cells together with the gaps between them."""
     room = width - GAP * (columns - 1)
     return [(index + 1) * room // columns - index * room // columns for index in range(columns)]
 
 
 def _beside(blocks: list[list[Line]], widths: list[int]) -> list[Line]:
-    """*blocks* beside each other, of lines as wide as their columns; where one is missing or shorter it is blank."""
+    """Return the lines of *blocks* side by side, in columns of *widths* cells.
+
+    The lines of a block must be as wide as its column. A block that is missing or shorter is filled with blanks.
+    """
     if len(widths) == 1:
         return blocks[0]
     lines: list[Line] = []
@@ -246,7 +255,10 @@ def _beside(blocks: list[list[Line]], widths: list[int]) -> list[Line]:
 
 
 def _columns(facts: list[tuple[str, ...]], room: int) -> list[str]:
-    """The facts of each device in one text, in columns, all equally wide: as many as have *room*."""
+    """Return one text for each device with its facts in aligned columns, in at most *room* cells.
+
+    If there is no room for all facts, only the first and the last of each device stay, then the first, then none.
+    """
     for chosen in (facts, [(row[0], row[-1]) for row in facts], [row[:1] for row in facts]):
         columns = list(zip_longest(*chosen, fillvalue=""))
         widths = [max(map(cell_len, column)) for column in columns]
@@ -257,7 +269,7 @@ def _columns(facts: list[tuple[str, ...]], room: int) -> list[str]:
 
 
 def _padded(fact: str, width: int) -> str:
-    """*fact* in *width* cells, its figure at the right: ``util   5%``."""
+    """Return *fact* in *width* cells, with its figure at the right: ``util   5%``."""
     missing = " " * (width - cell_len(fact))
     word, space, figure = fact.partition(" ")
     return missing + fact if fact[:1].isdigit() else word + missing + space + figure

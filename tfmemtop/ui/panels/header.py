@@ -1,4 +1,4 @@
-"""The first line: what runs, how it stands, its settings, and those of the next run."""
+"""The first line of the screen: the program, the state of its run, its settings, and changes for the next run."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,12 +24,12 @@ from tfmemtop.words.waiting import in_short
 _PHASES: dict[str, Style] = {"running": GOOD, "stopping": WARNING, "releasing": WARNING, "ended": DIM}
 
 _PROGRAM_CELLS = 30
-"""Cells that the program's name and arguments keep while anything else may still go."""
+"""Cells kept for the program's name and arguments, as long as other parts can be left out."""
 _PROGRAM_LEAST = 4
 
 
 class Header(Panel):
-    """One line."""
+    """The first line of the screen."""
 
     DEFAULT_CSS = "Header { height: 1; }"
 
@@ -48,7 +48,7 @@ class Header(Panel):
         run, pace, rank = self._run(status), self._pace(status), self._rank(where)
         settings = self._line(in_effect(status.settings), PLAIN)
         upcoming = self._line(self._changes(), KEY, "  next: ")
-        # What does not fit goes, the least telling first; the program's end goes last.
+        # Parts that do not fit are left out, the least important first. The program's text is cut off last.
         wanted = min(cell_len(name), _PROGRAM_CELLS)
         if wanted > self._room(width, brand, marks, rank, run, pace, settings, upcoming, clock):
             rank = self._rank(rank_in_short)
@@ -65,11 +65,11 @@ class Header(Panel):
 
     @staticmethod
     def _room(width: int, *parts: Line) -> int:
-        """Cells left for the program's name, with the blanks around it and before a clock."""
+        """Return the cells left for the program's name, less the blanks around it and before a clock."""
         return width - 3 - sum(map(width_of, parts)) - (1 if parts[-1] else 0)
 
     def _marks(self) -> Iterator[str]:
-        """What is special about this screen."""
+        """Return the words for what is special about this screen, such as that it is a replay."""
         session = self.session
         if session.replay:
             yield words.REPLAY
@@ -88,12 +88,12 @@ class Header(Panel):
             yield words.ENGINE_GONE
 
     def _rank(self, say: Callable[[Placement], str]) -> Line:
-        """Which of several ranks it is."""
+        """Return which of several ranks this session is; *say* puts that into words. Empty if there is only one."""
         place = self.state.session.placement if self.state.session else None
         return [Segment(f" {safe(say(place))} ", KEY)] if place and place.among_others else []
 
     def _changes(self) -> list[str]:
-        """How the next run would differ from the newest."""
+        """Return how the next run would differ from the newest."""
         run, upcoming = self.state.run, self.session.next
         return changes(upcoming.argv, upcoming.settings, run.argv, run.settings) if run and upcoming else []
 
@@ -108,7 +108,7 @@ class Header(Panel):
         return [*line, Segment(f" {format_duration(status.elapsed_s)}", PLAIN)]
 
     def _pace(self, status: RunStatus) -> Line:
-        """Steps a second; before there are any, what is waited for."""
+        """Return the steps a second; before there are any, what is being waited for."""
         if status.pace is None:
             waits = waiting(self.state)
             text = in_short(waits) if waits else ""

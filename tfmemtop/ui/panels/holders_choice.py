@@ -1,4 +1,4 @@
-"""What of a pool's holders the user has chosen to see: the window, the grouping, the moment, the rows that are open."""
+"""The user's choices in the view of a pool's holders: the window, the grouping, the moment, the open rows."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -39,80 +39,83 @@ class Entry:
 
 
 class HoldersChoice:
-    """``key`` is the pool. The newest window is shown until another is chosen, at its peak."""
+    """The user's choices for the pool ``key``. Until the user chooses, the newest window is shown, at its peak."""
 
     def __init__(self, state: State, key: PoolKey | None) -> None:
         self.state = state
         self.key = key
         self.by = By.LAYER
-        self.number: int | None = None  # of the window; the newest if none
-        self.against: int | None = None  # of the window beside it
-        self.at: int | None = None  # the event under the cursor; the peak if none
-        self._held = False  # whether the window is kept to for the sake of that event only
-        self.line: Hashable = None  # under the cursor
+        self.number: int | None = None  # number of the window that is shown; None: the newest
+        self.against: int | None = None  # number of the window that it is compared with
+        self.at: int | None = None  # the event under the cursor; None: the peak
+        self._held = False  # whether `number` is set only because `at` is an event of that window
+        self.line: Hashable = None  # key of the line under the cursor
         self.open: set[Hashable] = set()
         self._kept: dict[str, tuple[tuple[object, ...], object]] = {}
 
     def follow(self, state: State) -> None:
-        """Take *state* as the newest; the next run's pool takes the place of the one before."""
+        """Use *state* as the newest. If the pool has gone, show that of the same device in the next run."""
         self.state = state
         known = pools_with_holders(state)
         if self.key not in known:
             key = next((key for key in known if self.key and key[1] == self.key[1]), next(iter(known), None))
             self._look_at(key)
         elif self.number is not None and self.window is not None and self.window.window != self.number:
-            self.number, self.at, self._held = None, None, False  # it has been forgotten
+            self.number, self.at, self._held = None, None, False  # the chosen window is no longer kept
 
     def look_at(self, state: State, key: PoolKey) -> None:
-        """The newest window of the pool *key*."""
+        """Use *state* as the newest, and show the pool *key*. Another pool begins with its newest window."""
         self.state = state
         if key != self.key:
             self._look_at(key)
 
-    # What that is.
+    # What is shown.
 
     @property
     def window(self) -> events.Holders | None:
-        """The window that is shown."""
+        """The window that is shown; ``None`` if no window is known."""
         known = windows(self.state, self.key)
         return next((one for one in known if one.window == self.number), known[-1] if known else None)
 
     @property
     def before(self) -> events.Holders | None:
-        """The window beside it."""
+        """The window that the shown one is compared with; ``None`` if there is no comparison."""
         shown = self.window
         known = windows(self.state, self.key)
         return next((one for one in known if one.window == self.against and one is not shown), None)
 
     @property
     def pair(self) -> tuple[events.Holders, events.Holders] | None:
-        """The two windows that are laid beside each other, the older one first."""
+        """The two windows that are compared, the older one first; ``None`` if there is no comparison."""
         shown, before = self.window, self.before
         if shown is None or before is None:
             return None
         return (shown, before) if shown.window < before.window else (before, shown)
 
     def listed(self, window: events.Holders, at: int | None = None, by: By | None = None) -> Listed:
-        """Who stands there, as it was worked out last if nothing has changed."""
+        """Return the holders in *window* after the event *at* (the peak if none), cached until something changes.
+
+        *by* is the grouping; without it, the user's choice is used.
+        """
         hooked, by = self._hooked(), by or self.by
         known = window, by, at, *_knowledge(hooked)
         return self._once(f"rows {window.window} {by.name}", known, lambda: listed(window, hooked, by, at))
 
     def course(self, window: events.Holders, count: int) -> tuple[Slice, ...]:
-        """The course of *window* in *count* slices, likewise."""
+        """Return the course of *window* in *count* slices; it is cached too."""
         hooked = self._hooked()
         known = window, count, *_knowledge(hooked)
         return self._once(f"course {window.window}", known, lambda: course_slices(window, hooked, count))
 
     def changes(self) -> list[Change]:
-        """What differs between the two windows, likewise."""
+        """Return what differs between the two windows that are compared; it is cached too."""
         if self.pair is None:
             return []
         first, second = (self.listed(window) for window in self.pair)
         return self._once("changes", (first, second), lambda: changes(first, second))
 
     def entries(self) -> list[Entry]:
-        """All lines of the table of one window, as they follow each other."""
+        """Return all lines of the table of one window, in order."""
         window = self.window
         if window is None:
             return []
@@ -126,22 +129,22 @@ class HoldersChoice:
         return found
 
     def lines(self) -> list[Hashable]:
-        """The lines that the cursor can stand on."""
+        """Return the keys of the lines that the cursor can stand on."""
         if self.pair is not None:
             return [(row.name, row.kind) for row in self.changes()]
         return [entry.key for entry in self.entries()]
 
     def index(self, lines: list[Hashable]) -> int:
-        """Where the cursor stands."""
+        """Return the index of the cursor's line in *lines*; 0 if it is not among them."""
         return lines.index(self.line) if self.line in lines else 0
 
     def _hooked(self) -> Hooked:
         hooked = hooked_at(self.state, self.key)
-        assert hooked is not None  # a window of it is known
+        assert hooked is not None  # callers have a window, which only a process with our agent has
         return hooked
 
     def _once(self, name: str, known: tuple[object, ...], work: Callable[[], T]) -> T:
-        """What *work* answered when it was last asked for *name*, if that was from the same *known*."""
+        """Return the cached result for *name*, or call *work* if *known*, what the result depends on, has changed."""
         before = self._kept.get(name)
         if before is None or len(before[0]) != len(known) or not all(map(_same, before[0], known)):
             if len(self._kept) >= _KEPT:
@@ -152,7 +155,7 @@ class HoldersChoice:
     # What keys do.
 
     def move(self, count: int) -> None:
-        """Go to another line."""
+        """Move the cursor by *count* lines."""
         if lines := self.lines():
             self.line = lines[clamp(self.index(lines) + count, 0, len(lines) - 1)]
 
@@ -164,7 +167,7 @@ class HoldersChoice:
             self.open ^= {self.line}
 
     def leave(self) -> bool:
-        """Close what is open: the other window, the moment, the rows; false if nothing is."""
+        """End the comparison, else go back to the peak, else close the open rows; return false if there are none."""
         if self.pair is not None:
             self.against = None
         elif self.at is not None:
@@ -177,33 +180,33 @@ class HoldersChoice:
 
     @property
     def next_group(self) -> By:
-        """What the rows are grouped by next."""
+        """The grouping that comes after the present one."""
         every = list(By)
         return every[(every.index(self.by) + 1) % len(every)]
 
     def regroup(self) -> None:
-        """Group the rows by the next of: layer, operation, kind, shape, line."""
+        """Group the rows by the next of: layer, operation, kind, shape, line; after the last comes the first."""
         self.by = self.next_group
         self.open, self.line = set(), None
 
     def go_to(self, event: int) -> None:
-        """Look at the moment after *event*."""
+        """Show the moment after *event*."""
         window = self.window
         if window is None or event == window.peak_at:
             self.to_peak()
             return
         self.at = event
-        if self.number is None:  # a newer window has other events
+        if self.number is None:  # stay with this window, since a newer one has other events
             self.number, self._held = window.window, True
 
     def to_peak(self) -> None:
-        """Back to the peak."""
+        """Go back to the peak."""
         self.at = None
         if self._held:
             self.number, self._held = None, False
 
     def other_window(self) -> None:
-        """Show the window before; after the first one the newest again."""
+        """Show the window before this one; from the first window, go to the newest."""
         known = windows(self.state, self.key)
         shown = self.window
         if shown is not None and len(known) > 1:
@@ -212,7 +215,10 @@ class HoldersChoice:
             self.at, self._held = None, False
 
     def compare(self) -> bool:
-        """Lay the first window beside the shown one, then the one after it, and so on, then none; false if alone."""
+        """Compare the shown window with the first of the others, then with the next of them, after the last with none.
+
+        Return false if there is no other window.
+        """
         shown = self.window
         others = [one.window for one in windows(self.state, self.key) if one is not shown]
         if not others:
@@ -224,7 +230,7 @@ class HoldersChoice:
         return True
 
     def other_pool(self, step: int) -> None:
-        """The next pool, or the one before."""
+        """Show the next pool (+1) or the one before (-1)."""
         if known := pools_with_holders(self.state):
             at = known.index(self.key) if self.key in known else 0
             self._look_at(known[(at + step) % len(known)])
@@ -236,7 +242,7 @@ class HoldersChoice:
 
 
 def _knowledge(hooked: Hooked) -> tuple[object, ...]:
-    """What the rows of a window follow besides the window itself."""
+    """Return what the rows of a window depend on, apart from the window itself."""
     newest_line = next(reversed(hooked.lines.values()), None)
     newest_cluster = next(reversed(hooked.clusters.values()), None)
     counts = len(hooked.lines), len(hooked.clusters)

@@ -1,4 +1,4 @@
-"""Who holds a pool: one step as it was recorded, and who stands there at its peak or at any moment of it."""
+"""The panel of a pool's holders: one recorded step as a graph, and the holders at its peak or any other moment."""
 
 from collections.abc import Hashable
 
@@ -23,14 +23,14 @@ from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.screens.full_screen import MovedPanel
 from tfmemtop.words import holders as words
 
-_GRAPH_FROM, _GRAPH_LEAST, _GRAPH_MOST = 18, 6, 18  # lines of the panel from which there is a graph, and of that
+_GRAPH_FROM, _GRAPH_LEAST, _GRAPH_MOST = 18, 6, 18  # panel's lines for a graph; the graph's
 _BESIDE = 2  # cells between two graphs
-_TITLE_CELLS = 44  # of an operation's name in a title
-_NOTE_CELLS = (90, 60, 40, 28)  # of that which made the peak
+_TITLE_CELLS = 44  # cells of an operation's name in a title
+_NOTE_CELLS = (90, 60, 40, 28)  # lengths, in cells, of the name of the operation that made the peak
 
 
 class HoldersPanel(MovedPanel):
-    """``choice`` is what of it the user wants to see."""
+    """The panel of a pool's holders. ``choice`` contains what the user has chosen to see."""
 
     def __init__(self, state: State, key: PoolKey | None, *, glyphs: Glyphs = UNICODE, color: bool = True) -> None:
         super().__init__(glyphs=glyphs)
@@ -39,9 +39,9 @@ class HoldersPanel(MovedPanel):
         self._letters = glyphs.ascii or not color
         self._top = 0
         self._page = 1
-        self._spots: dict[int, Hashable] = {}  # lines of the table by line of the panel
+        self._spots: dict[int, Hashable] = {}  # keys of the table's lines, by line of the panel
         self._graph_lines = range(0)
-        self._slices: tuple[Slice, ...] = ()  # as the step is drawn
+        self._slices: tuple[Slice, ...] = ()  # the step as it is drawn
 
     def show(self, state: State) -> None:
         self.state = state
@@ -56,7 +56,7 @@ class HoldersPanel(MovedPanel):
         if window is None or key is None:
             return lines + self._without(width)
         at = None if choice.pair else choice.at
-        # The drawing names the operation at the peak itself.
+        # The graph of one window already names the operation that made the peak.
         made = happened(window, window.peak_at) if height < _GRAPH_FROM or choice.pair else None
         began = since_run_s(self.state, key[0], window.began)
         lines += holder_facts.facts(window, made, began, width, 2 if height >= 30 else 1, self.glyphs)
@@ -84,7 +84,7 @@ class HoldersPanel(MovedPanel):
         return words.window_name(numbers.index(window.window), len(numbers))
 
     def _without(self, width: int) -> list[Line]:
-        """Why there is nothing to see, and what helps."""
+        """Return why there is no window to show, and what helps."""
         text, remedy = words.none_text(why_none(self.state, self.choice.key))
         lines: list[Line] = []
         for told, style in ((text, BOLD), (remedy, KEY), (words.WHAT_THIS_IS, DIM)):
@@ -123,14 +123,14 @@ class HoldersPanel(MovedPanel):
         return step_graph.draw(step, width, height, self.glyphs, letters=self._letters, gutter=gutter)
 
     def _lengths(self, did: Happened | None) -> list[str]:
-        """The operation of an event, written in several lengths."""
+        """Return the name of an event's operation, cut to several lengths, the longest first."""
         name = words.operation(did.operation) if did and did.operation else ""
         return [end_of(name, cells, self.glyphs.ellipsis) for cells in _NOTE_CELLS] if name else []
 
     # The table.
 
     def _scrolled(self, count: int, at: int, rows: int) -> range:
-        """Which of *count* lines are shown in *rows* of them, the one *at* the cursor among them."""
+        """Return which of *count* lines are shown where *rows* fit; the cursor's line, *at*, is among them."""
         self._page = max(1, rows)
         self._top = clamp(self._top, at - self._page + 1, at)
         self._top = clamp(self._top, 0, max(0, count - self._page))
@@ -175,7 +175,7 @@ class HoldersPanel(MovedPanel):
         return words.table_title(words.moment(shown.total, when), self.choice.by)
 
     def _did(self, window: events.Holders, seen: range, count: int) -> str:
-        """What the event under the cursor did; at the peak, which lines are in view."""
+        """Return what the event under the cursor did; at the peak, which lines are in view if not all are."""
         did = happened(window, self.choice.at) if self.choice.at is not None else None
         if did is not None:
             name = words.operation(did.operation or "")
@@ -202,16 +202,16 @@ class HoldersPanel(MovedPanel):
     # What keys and the mouse do.
 
     def move(self, count: int) -> None:
-        """Go to another line."""
+        """Move the cursor by *count* lines."""
         self.choice.move(count)
         self.redraw()
 
     def page(self, count: int) -> None:
-        """Go on by what fits on the screen."""
+        """Move the cursor by *count* times the rows that fit on the screen."""
         self.move(count * max(1, self._page - 1))
 
     def move_moment(self, step: int) -> None:
-        """Go through the step: to the highest moment of the next column of its drawing, or of the one before."""
+        """Go to the highest moment in the next column of the graph (+1), or in the one before (-1)."""
         window, columns = self.choice.window, self._columns()
         if window is None:
             return
@@ -219,7 +219,7 @@ class HoldersPanel(MovedPanel):
         at = next((at for at, column in enumerate(columns) if now <= column[-1].last), len(columns) - 1) + step
         while 0 <= at < len(columns):
             highest = max(columns[at], key=lambda one: one.total).event
-            # A column in which nothing happened is as the one before it.
+            # A column without events repeats the one before it, and is passed over.
             if (highest > now) == (step > 0) and highest != now:
                 self.choice.go_to(highest)
                 break
@@ -227,7 +227,7 @@ class HoldersPanel(MovedPanel):
         self.redraw()
 
     def _columns(self) -> list[tuple[Slice, ...]]:
-        """The columns of the drawing."""
+        """Return the slices in each column of the graph: one if it is drawn with letters, else two."""
         per_cell = 1 if self._letters else 2
         return [self._slices[at : at + per_cell] for at in range(0, len(self._slices), per_cell)]
 

@@ -1,4 +1,4 @@
-"""The last line: the keys. A click on one presses it."""
+"""The last line of a screen: the keys. A click on a key presses it."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ Hints = Sequence[tuple[str, str]]
 
 
 class KeyBar(Panel):
-    """One line of keys and their words; on a narrow screen those that are needed least are left out.
+    """One line of keys and their words; on a narrow screen the least important keys are left out.
 
-    While keys have another meaning, as when one types, *instead* gives those that then matter.
+    *instead* returns the keys to show while keys have another meaning, such as while the user types; else nothing.
     """
 
     DEFAULT_CSS = "KeyBar { height: 1; }"
@@ -68,11 +68,11 @@ class KeyBar(Panel):
                 if key.action:
                     self.post_message(self.Pressed(key.action))
                 else:
-                    _press(self, key.shown)  # what it does is the panel's
+                    _press(self, key.shown)  # the panel with the focus handles this key
 
 
 class HintLine(Panel):
-    """The last line of another screen than the main one: its keys and their words, as many as fit."""
+    """The last line of a screen other than the main one: its keys and their words, as many as fit."""
 
     DEFAULT_CSS = "HintLine { height: 1; }"
 
@@ -88,7 +88,7 @@ class HintLine(Panel):
 
 
 def hint_line(hints: Hints, width: int) -> Line:
-    """*hints*, as many as fit into *width* cells; one without a key is a remark."""
+    """Return the line of *hints*, as many as fit into *width* cells. A hint without a key is a remark."""
     line: Line = [Segment(" ")]
     for key, word in hints:
         more = [Segment(key, KEY), Segment(f" {word}  ".removeprefix("" if key else " "))]
@@ -102,13 +102,13 @@ _NAMES = {
     **{"Esc": "escape", "Enter": "enter", "Space": "space", "Tab": "tab", "Home": "home", "End": "end"},
     **{"Ctrl-U": "ctrl+u", "Ctrl-]": "ctrl+right_square_bracket", "F1": "f1"},
 }
-"""Textual's names of keys, by what stands on the screen; a letter is its own."""
+"""Textual's names of keys, by their names on the screen. Letters and digits have the same name in both."""
 
 _BRACKETED = re.compile(r"\[(.{1,6})\]")
 
 
 def press_hint(widget: Widget, hints: Hints, x: int) -> None:
-    """Press the first key of that one of *hints* which is drawn at cell *x*, if it is one key and not a direction."""
+    """Press the first key of the hint that is drawn at cell *x*, if it is a letter, a digit, or in ``_NAMES``."""
     start = 0
     for key, word in hints:
         end = start + cell_len(key) + 1 + cell_len(word)
@@ -119,7 +119,7 @@ def press_hint(widget: Widget, hints: Hints, x: int) -> None:
 
 
 def press_bracketed(panel: Panel, click: textual_events.Click) -> bool:
-    """Press the key in brackets where *panel* was clicked, as in ``[L] set a limit``; False if there is none."""
+    """Press the key in brackets where *panel* was clicked, as in ``[L] set a limit``; return False if there is none."""
     found = _BRACKETED.fullmatch(panel.text_at(click.x, click.y).strip())
     return found is not None and _press(panel, found[1])
 

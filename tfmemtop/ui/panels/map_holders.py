@@ -1,4 +1,4 @@
-"""Who holds what a map shows: the faces of its cells, and a cursor that goes from cell to cell."""
+"""The holders in a pool's map: a face for each cell (the kind of its holder), and a cursor that moves over cells."""
 
 from rich.segment import Segment
 from textual.geometry import clamp
@@ -14,24 +14,24 @@ from tfmemtop.words import holders as words
 
 
 class MapHolders:
-    """``shown`` is the user's wish; nothing is known where ``faces`` is ``None``."""
+    """The holders in a map. ``shown`` is whether the user wants them; ``faces`` is ``None`` if no window is known."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         self.shown = True
         self.faces: Faces | None = None
-        self.cursor: int | None = None  # the cell under it, counted as they are drawn, in the chosen region
+        self.cursor: int | None = None  # index of the cell under it, among those drawn of the chosen region
         self.age_s = 0.0
         self._glyphs = glyphs
         self._basis: tuple[object, ...] = ()
         self._cells: dict[int, bytes] = {}
         self._drawn_from: tuple[object, ...] = ()
         self._merged: dict[int, bytes] = {}
-        self._drawn: tuple[int, int] = (1, 1)  # cells that are one on the screen, and cells of a row
+        self._drawn: tuple[int, int] = (1, 1)  # cells of the map in a cell on the screen; of these, cells in a row
         self._state = State()
         self._key: PoolKey | None = None
 
     def look(self, state: State, key: PoolKey | None, view: PoolMap | None) -> None:
-        """Take the newest window and the newest map."""
+        """Compute the faces from the newest window in *state* and from *view*, the newest map."""
         self._state, self._key = state, key
         hooked, known = hooked_at(state, key), windows(state, key)
         if view is None or hooked is None or key is None or not known:
@@ -48,11 +48,11 @@ class MapHolders:
 
     @property
     def seen(self) -> bool:
-        """Whether the map has faces now."""
+        """Whether the map is drawn with faces now."""
         return self.shown and self.faces is not None
 
     def arrange(self, view: PoolMap, arranged: chunk_map.Arranged, columns: int) -> None:
-        """The cells are drawn so: *arranged* in rows of *columns*."""
+        """Merge the faces as the cells are drawn: *arranged*, in rows of *columns*."""
         if self._drawn[0] != arranged.merged:
             self._merged = {}
         self._drawn = arranged.merged, max(1, columns)
@@ -62,7 +62,7 @@ class MapHolders:
                 self._merged[region.address] = faces.merged(cells, region.cells, arranged.merged)
 
     def paint(self, row: chunk_map.Placed, region: RegionView, chosen: bool) -> Line:
-        """A row of cells."""
+        """Return a row of cells as a line; *chosen*: whether *region* is the one that the cursor is in."""
         start = row.start
         of_row = self._merged.get(region.address, b"")[start : start + len(row.cells)]
         if len(of_row) != len(row.cells):
@@ -71,11 +71,11 @@ class MapHolders:
         return faces.draw(row.cells, of_row, self._glyphs, cursor)
 
     def legend(self, arranged: chunk_map.Arranged, width: int) -> Line:
-        """What the letters mean."""
+        """Return the line that explains the faces."""
         return faces.legend(self._merged.values(), arranged.cell_bytes, width, self._glyphs)
 
     def line(self, region: RegionView, width: int) -> Line:
-        """Who holds the cell under the cursor; without one, how old that is what is known."""
+        """Return the line on the holder of the cell under the cursor; without a cursor, on the age of the window."""
         assert self.faces is not None
         if self.cursor is None or not region.cells:
             return [Segment(f" {words.faces_age(self.age_s)}"[:width], DIM)]
@@ -98,11 +98,11 @@ class MapHolders:
         return chunk_map.clock(since_run_s(self._state, self._key[0], t))
 
     def move(self, region: RegionView, step: int) -> None:
-        """Go to another cell of *region*; the first one to begin with."""
+        """Move the cursor by *step* cells of *region*; without a cursor, put it on the first cell."""
         count = -(-len(region.cells) // self._drawn[0])
         if count:
             self.cursor = clamp(self.cursor + step, 0, count - 1) if self.cursor is not None else 0
 
     def move_row(self, region: RegionView, rows: int) -> None:
-        """Go so many rows of cells down, or up."""
+        """Move the cursor by *rows* rows of cells, down if positive."""
         self.move(region, rows * self._drawn[1])

@@ -1,4 +1,4 @@
-"""The script's own output, as a terminal shows it; and a way to type into it when it asks."""
+"""The panel of the script's output, as a terminal shows it. The user can also type to the script here."""
 
 import time
 from typing import TYPE_CHECKING, ClassVar
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from tfmemtop.ui.terminal.emulator import TerminalScreen
 
 _FRAME_S = 0.02
-_FRAME_MOST = 64 * 1024  # characters taken for what that is enough for, until it has been measured
-_FRAME_LEAST = 64  # enough for what costs most, and for a measurement
+_FRAME_MOST = 64 * 1024  # characters: the highest estimate of what a frame has time for, and the first one
+_FRAME_LEAST = 64  # the lowest estimate, even for the most expensive characters; fewer are not enough to measure
 _CLOCK_S = 1e-5
-_BEHIND = 8  # frames' worth of output that may wait; where there is more, all but the newest is left out
+_BEHIND = 8  # output for so many frames may wait; if there is more, all but the newest is left out
 _CATCH_UP_S = 0.1
-_LINE = 1024  # characters in which the end of a line is looked for
+_LINE = 1024  # characters in which the end of a line is searched for
 _WHEEL_LINES = 3
 _BEYOND = 1_000_000  # lines: more than there are, so that the first is reached
 _SHORTEST_PATH = 12
 _FEW = 2  # rows
-_TWICE_S = 0.5  # between two escapes that belong together
+_TWICE_S = 0.5  # between two presses of Esc that belong together
 
 
 class OutputPanel(Panel, can_focus=True):
     """A terminal of the size that the script has been given, with scroll-back.
 
-    It follows the end unless scrolled. Nothing typed reaches the script before typing has been
-    begun, with Enter or ``i``; ``can_type`` is false where nothing may be sent. ``frame_s`` is the CPU time
+    It shows the end of the output unless the user has scrolled back. Keys are sent to the script only after the user
+    has begun to type, with Enter or ``i``. ``can_type`` is false if nothing may be sent. ``frame_s`` is the CPU time
     that a frame may spend on new output.
     """
 
@@ -76,7 +76,7 @@ class OutputPanel(Panel, can_focus=True):
         self._search = SearchPrompt(self)
         self._escaped_at = float("-inf")
         self._catching_up: Timer | None = None
-        self._affordable = _FRAME_MOST  # characters that a frame has time for
+        self._affordable = _FRAME_MOST  # estimate: characters that a frame has time for
         self._begin()
 
     def _begin(self) -> None:
@@ -84,15 +84,15 @@ class OutputPanel(Panel, can_focus=True):
         self._search.forget()
         self._next = 0  # number of the chunk that comes next, or of which a part has been taken
         self._at = 0  # characters of it that have been taken
-        self._left_out = 0  # bytes before it, of which nothing has been said yet
-        self._unseen = False  # whether there were more, nobody knows how many
+        self._left_out = 0  # bytes before it that were left out and not reported yet
+        self._unseen = False  # whether there were more, an unknown number
         self._run: int | None = None
         self.scrolled = 0  # lines scrolled back
         self._seen_off = 0
 
     @property
     def terminal(self) -> "TerminalScreen":
-        """What the script has drawn. Loaded here: a screen without a script does without it."""
+        """The emulated terminal. Its module is imported here, since a screen without a script does not need it."""
         if self._terminal is None:
             from tfmemtop.ui.terminal.emulator import TerminalScreen
 
@@ -101,24 +101,24 @@ class OutputPanel(Panel, can_focus=True):
 
     @property
     def rows(self) -> int:
-        """How many lines of it are shown, at least 1."""
+        """How many lines of the terminal are shown, at least 1."""
         return max(1, self._room[1])
 
     def _terminal_size(self) -> tuple[int, int]:
-        # What the script has been told decides; the room here is what it may be told.
+        # The size that the script has been given counts; before that, the room here, which it may be given.
         told = self.state.terminal
         return (max(1, told.columns), max(1, told.rows)) if told else self._room
 
     @property
     def mode(self) -> Hints:
-        """The keys of what is typed now, if anything is."""
+        """The keys for typing to the script or for typing a search, while the user does so; else none."""
         return keys.TYPING if self.typing else keys.SEARCHING if self._search.open else ()
 
-    # What comes.
+    # New output.
 
     @property
     def behind(self) -> bool:
-        """Whether there is output for which no frame has had time yet."""
+        """Whether there is output that no frame has had time for yet."""
         return self._next < self.state.output_count
 
     def show(self, state: State) -> None:
@@ -141,7 +141,7 @@ class OutputPanel(Panel, can_focus=True):
         most = self.terminal.most(rows)
         above = max(0, self.scrolled - most)
         self.scrolled = min(self.scrolled, most)
-        # A line that is still empty need not take one of few.
+        # With few rows, none is spent on a last line that is still empty.
         last = self.scrolled or int(not self.typing and most > 0 and rows <= _FEW and not self.terminal.lines(0, 1)[0])
         lines = self.terminal.lines(last, rows)
         if not self.state.output_count and not self.typing:
@@ -156,24 +156,25 @@ class OutputPanel(Panel, can_focus=True):
         return [self._title(width), *lines]
 
     def _wrapped(self, lines: list[Line], width: int, rows: int, above: int) -> list[Line]:
-        """The end of *lines* in *rows* of at most *width*: a recorded terminal may have been wider than this panel.
+        """Return the last *rows* rows of *lines*, wrapped to *width* cells.
 
-        *above*: by how many rows it is scrolled further up than lines go, to where the first of them begins.
+        The terminal of a recording may have been wider than this panel. *above* is by how many rows the user has
+        scrolled further back than there are unwrapped lines, to read the beginning of the first ones.
         """
         whole = [part for line in lines for part in wrapped(line, width)]
         while len(whole) > rows and not whole[-1]:
-            whole.pop()  # below what has been written there is room
+            whole.pop()  # empty lines at the end need not be shown
         above = min(above, max(0, len(whole) - rows))
         self.scrolled += above
         return whole[max(0, len(whole) - rows - above) :][:rows]
 
     def _take(self) -> None:
-        """Feed the terminal what is new, as much of it as a frame has time for."""
+        """Feed new output to the terminal, as much as a frame has time for."""
         chunks = [chunk for chunk in self.state.output if chunk.number >= self._next] if self.behind else []
         if chunks and chunks[0].number > self._next:
-            self._at = 0  # what was left of that one has gone
+            self._at = 0  # the rest of the chunk that was taken in part is no longer kept
         waiting = sum(len(chunk.text) for chunk in chunks) - self._at
-        # A screen shows the newest, however much a script prints.
+        # A script may print more than can be drawn. Older output is left out, so that the newest is shown.
         leave = waiting - self._affordable if waiting > _BEHIND * self._affordable else 0
         taken, begun = 0, time.thread_time()
         for chunk in chunks:
@@ -191,7 +192,7 @@ class OutputPanel(Panel, can_focus=True):
             self._next, self._at = chunk.number + 1, 0
         self._measure(taken, time.thread_time() - begun)
         if self.scrolled:
-            # Scrolled back, the same lines stay in sight while others come.
+            # While scrolled back, the same lines stay in view as new ones arrive.
             self.scrolled = max(0, self.scrolled + self.terminal.scrolled_off - self._seen_off)
         self._seen_off = self.terminal.scrolled_off
         if self._catching_up:
@@ -199,7 +200,7 @@ class OutputPanel(Panel, can_focus=True):
         self._catching_up = self.set_timer(_CATCH_UP_S, self.redraw) if self.behind else None
 
     def _measure(self, taken: int, spent_s: float) -> None:
-        """Learn what a frame has time for; one slow frame alone, such as the first, tells little."""
+        """Estimate anew what a frame has time for. One slow frame, such as the first, can only quarter the estimate."""
         if spent_s >= self.frame_s:
             self._affordable = max(taken, self._affordable // 4, _FRAME_LEAST)
         elif taken >= _FRAME_LEAST:
@@ -215,7 +216,7 @@ class OutputPanel(Panel, can_focus=True):
         self._run, self._next = chunk.run, chunk.number
 
     def _leave_out(self, chunk: OutputChunk, count: int) -> int:
-        """Pass over *count* characters of *chunk*, and what remains of the line there; how many that were."""
+        """Skip *count* characters of *chunk*, and the rest of the line there; return how many were skipped."""
         end = min(self._at + count, len(chunk.text))
         end = chunk.text.find("\n", end, end + _LINE) + 1 or end
         passed = chunk.text[self._at : end]
@@ -237,7 +238,7 @@ class OutputPanel(Panel, can_focus=True):
         session = self.state.session
         return (session.output_path or "") if session else ""
 
-    # What is shown about it.
+    # The title.
 
     def _title(self, width: int) -> Line:
         room = width - 16
@@ -255,7 +256,7 @@ class OutputPanel(Panel, can_focus=True):
             asks = panels.OUTPUT_KEYS[self._accepts()] if self.has_focus else ""
             path = self._path()
             if path and (short := room - cell_len(asks) - 2 * bool(asks)) >= _SHORTEST_PATH:
-                # Its end is what tells it from others.
+                # Paths differ in their ends, so the end is kept.
                 path = path if len(path) <= short else self.glyphs.ellipsis + path[1 - short :]
                 right = f"{asks}  {path}".strip()
             else:
@@ -288,15 +289,15 @@ class OutputPanel(Panel, can_focus=True):
     # Searching.
 
     def action_search(self) -> None:
-        """Take the keys and type what to look for: Enter keeps it, Esc ends the search."""
+        """Let the user type a text to search for: Enter keeps the search, Esc ends it."""
         self._search.begin()
 
     def action_next_match(self, step: int) -> None:
-        """Go to the next line with what is looked for, or to the one before."""
+        """Go to the next line with the searched text, or to the one before if *step* is negative."""
         self._search.next_match(step)
 
     def action_end_search(self) -> None:
-        """Look for nothing any more; what is seen stays."""
+        """End the search; the lines in view stay."""
         self._search.end()
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
@@ -309,7 +310,7 @@ class OutputPanel(Panel, can_focus=True):
         return self.can_type and run is not None and run.going
 
     def action_type(self) -> None:
-        """Begin to type to the script, if there is one to take it."""
+        """Begin to send keys to the script, if one is running and may receive them; else tell the user why not."""
         if self._accepts():
             self.typing, self._search.open = True, False
             self.scrolled = 0
@@ -330,7 +331,7 @@ class OutputPanel(Panel, can_focus=True):
             self._search.press(event)
         if not self.typing:
             return
-        # Every key is the script's now: none may reach a binding, be it a panel's or the app's.
+        # Every key goes to the script now. No binding of a panel or of the app may handle it.
         event.stop()
         event.prevent_default()
         now = time.monotonic()

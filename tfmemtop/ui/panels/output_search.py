@@ -1,4 +1,4 @@
-"""A search in the output: what is looked for, where it is found, and how that is shown. It knows no widget."""
+"""A search in the output: its text, the lines that contain it, and how matches are marked. It uses no widget."""
 
 import re
 from itertools import pairwise
@@ -18,30 +18,30 @@ _HERE = WARNING + Style(reverse=True, bold=True, underline=True)
 
 
 class OutputSearch:
-    """Lines that contain a text. Its case counts only where it has a capital, as in less with ``-i``."""
+    """The lines that contain a text. Case matters only if the text has a capital letter, as in ``less -i``."""
 
     def __init__(self) -> None:
         self.wanted = ""
         self.at: int | None = None
-        """Number of the line that the search has come to."""
+        """Number of the line with the current match; ``None`` if there is none."""
         self._pattern = re.compile("")
         self._off: list[int] = []  # lines found that have scrolled off the screen, in order
         self._shown: list[int] = []  # lines found on the screen
-        self._looked = 0  # number of the first line that has not been looked at since it scrolled off
+        self._looked = 0  # number of the first line that has not been searched since it scrolled off
 
     @property
     def found(self) -> list[int]:
-        """The numbers of the lines that contain the text, the oldest first, as of the last look."""
+        """The numbers of the lines that contained the text when :meth:`look` was last called, the oldest first."""
         return self._off + self._shown
 
     def want(self, text: str) -> None:
-        """Look for *text* from now on; for nothing if it is empty."""
+        """Search for *text* from now on; if it is empty, for nothing."""
         self.wanted = text
         self._pattern = re.compile(re.escape(text), re.IGNORECASE if text == text.lower() else 0)
         self._off, self._shown, self._looked = [], [], 0
 
     def look(self, terminal: "TerminalScreen") -> None:
-        """Look at the lines that are new since the last look, and at those that may have changed."""
+        """Search the lines that are new since the last call, and those that may have changed."""
         if not self.wanted:
             return
         oldest, end = terminal.oldest, terminal.scrolled_off
@@ -55,12 +55,12 @@ class OutputSearch:
         return self._pattern.search(text) is not None
 
     def go_near(self, number: int) -> None:
-        """Come to the newest match not below line *number*, else to the first there is."""
+        """Go to the last match that is not below line *number*; if there is none, to the first match."""
         above = [found for found in self.found if found <= number]
         self.at = above[-1] if above else next(iter(self.found), None)
 
     def go(self, step: int) -> None:
-        """Come to the next match below, or above if *step* is negative; from the last on to the first."""
+        """Go to the next match below, or above if *step* is negative; after the last one comes the first."""
         found = self.found
         if not found:
             self.at = None
@@ -72,12 +72,12 @@ class OutputSearch:
             self.at = next((number for number in reversed(found) if number < self.at), found[-1])
 
     def place(self) -> tuple[int, int]:
-        """Which match it has come to, counted from 1, and how many there are; ``(0, 0)`` if there is none."""
+        """Return which match is the current one, counted from 1, and how many there are; ``(0, 0)`` if none."""
         found = self.found
         return (found.index(self.at) + 1 if self.at in found else 0), len(found)
 
     def mark(self, line: Line, number: int) -> Line:
-        """*line*, which has that *number*, with every match in it marked."""
+        """Return *line*, whose number is *number*, with every match in it marked."""
         if not self.wanted:
             return line
         spans = [match.span() for match in self._pattern.finditer("".join(segment.text for segment in line))]

@@ -1,4 +1,4 @@
-"""Where a search in the output is typed: its keys, what its panel's title says of it, and the way to a match."""
+"""The prompt of a search in the output: its keys, its text for the panel's title, and scrolling to a match."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,7 +26,7 @@ class View(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many lines it shows, at least 1."""
+        """How many lines the panel shows, at least 1."""
 
     def redraw(self) -> None: ...
 
@@ -34,16 +34,16 @@ class View(Protocol):
 
 
 class SearchPrompt:
-    """Takes keys from ``begin`` until Enter, which keeps the search, or Esc, which ends it."""
+    """The prompt of a search. It receives keys from ``begin`` until Enter, which keeps it, or Esc, which ends it."""
 
     def __init__(self, view: View) -> None:
         self.open = False
-        """Whether keys go into what is looked for."""
+        """Whether keys go into the searched text."""
         self._view = view
         self._search = OutputSearch()
 
     def forget(self) -> None:
-        """Look for nothing any more, because the output is another."""
+        """End the search, because the output is another one now."""
         self._search = OutputSearch()
 
     def begin(self) -> None:
@@ -52,15 +52,15 @@ class SearchPrompt:
         self._view.post_message(Changed())
 
     def keep(self) -> None:
-        """Take no more keys; what has been looked for stays marked."""
+        """Receive no more keys; the matches stay marked."""
         self._close(self._search.wanted)
 
     def end(self) -> None:
-        """Look for nothing any more; what is seen stays."""
+        """End the search; the lines in view stay."""
         self._close("")
 
     def next_match(self, step: int) -> None:
-        """Go to the next line with what is looked for, or to the one before if *step* is negative."""
+        """Go to the next line with the searched text, or to the one before if *step* is negative."""
         if self._search.wanted:
             self._search.look(self._view.terminal)
             self._search.go(step)
@@ -69,11 +69,11 @@ class SearchPrompt:
     # What is typed.
 
     def consumes(self, character: str | None) -> bool:
-        """Whether a key with that *character* is text to look for."""
+        """Return whether a key with that *character* is text to search for."""
         return self.open and character is not None and character.isprintable()
 
     def press(self, event: events.Key) -> None:
-        """Take the key, unless it is one that scrolls."""
+        """Handle the key, unless it is one that scrolls."""
         wanted = self._search.wanted
         if event.key == "enter":
             self.keep()
@@ -93,17 +93,17 @@ class SearchPrompt:
     def paste(self, text: str) -> None:
         self._look_for(self._search.wanted + text.strip())
 
-    # What is shown of it.
+    # What is shown.
 
     def title(self, room: int, glyphs: Glyphs) -> tuple[str, ...]:
-        """What to say of it in *room* cells, the longest first; nothing where there is no search."""
+        """Return texts on the search for a title of *room* cells, the longest first; none if there is no search."""
         wanted = self._search.wanted
         if self.open:
             return ("/" + wanted[-max(4, room - 1) :] + glyphs.limit,)
         return tuple(panels.searched(fit(wanted, 20, glyphs), *self._search.place())) if wanted else ()
 
     def marked(self, lines: list[Line], first: int) -> list[Line]:
-        """*lines* with every match marked; *first* is the number of the first of them."""
+        """Return *lines* with every match marked; *first* is the number of the first of them."""
         self._search.look(self._view.terminal)
         return [self._search.mark(line, number) for number, line in enumerate(lines, first)]
 

@@ -1,4 +1,4 @@
-"""Where the process table's filter is typed: its keys, and what the table's title says of it."""
+"""The prompt of a table's filter: its keys, and its text for the table's title."""
 
 from typing import Protocol
 
@@ -15,13 +15,13 @@ class View(Protocol):
     """The table that is filtered."""
 
     def rearrange(self) -> None:
-        """Draw the rows that the filter leaves."""
+        """Draw the rows that pass the filter."""
 
     def post_message(self, message: Message) -> bool: ...
 
 
 class FilterPrompt:
-    """Takes keys from ``begin`` until Enter, which keeps the filter, or Esc, which clears it."""
+    """The prompt of a filter. It receives keys from ``begin`` until Enter, which keeps it, or Esc, which clears it."""
 
     def __init__(self, view: View) -> None:
         self.text = ""
@@ -35,17 +35,17 @@ class FilterPrompt:
         self._view.post_message(Changed())
 
     def keep(self) -> None:
-        """Take no more keys; the rows stay filtered."""
+        """Receive no more keys; the rows stay filtered."""
         self.typing = False
         self._view.post_message(Changed())
 
     def set(self, text: str) -> None:
-        """Show the rows with *text* only; all if it is empty."""
+        """Show only the rows with *text*; all rows if it is empty."""
         self.text = text
         self._view.rearrange()
 
     def press(self, event: events.Key) -> None:
-        """Take the key, unless it is one that moves the cursor."""
+        """Handle the key, unless it is one that moves the cursor."""
         if event.key in ("enter", "escape"):
             self.keep()
             self.set(self.text if event.key == "enter" else "")
@@ -56,7 +56,7 @@ class FilterPrompt:
         elif event.character and event.is_printable:
             self.set(self.text + event.character)
         else:
-            return  # arrows and the like still move in what is found
+            return  # arrows and the like still move the cursor
         event.stop()
         event.prevent_default()
 
@@ -64,7 +64,7 @@ class FilterPrompt:
         self.set(self.text + safe(text.strip()))
 
     def title(self, room: int, beside: list[str], glyphs: Glyphs) -> list[str]:
-        """The parts of a title in *room* cells: *beside*, what else it says, and the filter if there is one."""
+        """Return the parts of a title in *room* cells: *beside*, its other parts, and the filter if there is one."""
         wanted = safe(self.text)
         if self.typing:  # its end must stay in view, whatever else has to go
             return [f"filter: {wanted[-max(4, room) :]}{glyphs.limit}"]

@@ -1,4 +1,4 @@
-"""The process table, pure: its columns, and rows sorted, filtered, as a tree, and as lines."""
+"""The process table: its columns, and how rows are sorted, filtered, put into a tree and drawn. Pure."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from tfmemtop.units import UNKNOWN, format_duration, format_short
 from tfmemtop.words.safe import safe
 
 RowKey = tuple[int, int | None]
-"""What makes a row the same one in the next frame: its pid and GPU."""
+"""A row's pid and GPU, by which it is found again in the next frame."""
 
 MARKS = 3
-"""Cells before the first column: tagged, kind of process, a blank."""
+"""Cells before the first column: the tag, the kind of process, a blank."""
 
 COMMAND_CELLS = 24
-"""The room the command keeps while other columns may still go; on less than 80 cells less."""
+"""Cells kept for the command while other columns can be left out; fewer if the table has less than 80 cells."""
 
 _CHOSEN_ELSEWHERE = Style(reverse=True, dim=True)
 _SORTED = Style(bold=True, reverse=True)
@@ -30,10 +30,10 @@ _SORTED = Style(bold=True, reverse=True)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: ``text`` and ``key`` (to sort by) of a row, both ``None`` where the value is not known.
+    """A column: for a row, ``key`` returns what to sort by and ``text`` what to show, ``None`` if it is unknown.
 
-    The one of the lowest ``priority`` goes first when the table is narrow. ``falling``: its natural
-    order begins with the highest.
+    When the table is narrow, the column with the lowest ``priority`` is left out first. ``falling``: its natural order
+    begins with the highest.
     """
 
     name: str
@@ -82,7 +82,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("TIME", 8, 20, lambda r: r.elapsed_s, _time),
     Column("COMMAND", 0, 1000, lambda r: r.program, lambda r: safe(r.program), left=True, falling=False),
 )
-"""In the order they stand; the last one takes the room that is left."""
+"""The columns in the order in which they stand. The last one takes the room that is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,12 @@ class Order:
     inverted: bool = False
 
     def step(self, count: int) -> "Order":
-        """The column that many further to the right, in its natural order."""
+        """Return the order by the column *count* places further to the right, in its natural order."""
         names = [column.name for column in COLUMNS]
         return Order(names[(names.index(self.column) + count) % len(names)])
 
     def by(self, column: str) -> "Order":
-        """By *column*; inverted if it already was by that one."""
+        """Return the order by *column*; if that is the present column, in the opposite direction."""
         return Order(column, not self.inverted) if column == self.column else Order(column)
 
     @property
@@ -119,7 +119,7 @@ class Placed(NamedTuple):
 
 
 def sort(rows: Sequence[ProcessRow], order: Order) -> list[ProcessRow]:
-    """*rows* in *order*; unknown values come last in both directions, equal ones by GPU, then memory."""
+    """Return *rows* in *order*. Unknown values come last in both directions; equal ones go by GPU, then memory."""
     key = next(column.key for column in COLUMNS if column.name == order.column)
     ordered = sorted(rows, key=_place)
     known = [row for row in ordered if key(row) is not None]
@@ -133,7 +133,7 @@ def _place(row: ProcessRow) -> tuple[bool, int, int, int]:
 
 
 def matching(rows: Sequence[ProcessRow], wanted: str) -> list[ProcessRow]:
-    """The rows whose pid, user or command contains *wanted*, whatever its case."""
+    """Return the rows whose pid, user or command contains *wanted*; case does not matter."""
     wanted = wanted.strip().casefold()
     if not wanted:
         return list(rows)
@@ -141,7 +141,7 @@ def matching(rows: Sequence[ProcessRow], wanted: str) -> list[ProcessRow]:
 
 
 def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[Placed]:
-    """*rows*, sorted already, as a tree by parent; each parent's children keep their order."""
+    """Return *rows*, which are sorted, as a tree by parent process. The children of each parent keep their order."""
     by_pid: dict[int, list[ProcessRow]] = {}
     for row in rows:
         by_pid.setdefault(row.pid, []).append(row)
@@ -154,7 +154,7 @@ def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[Placed]:
             roots.append(pid)
     placed: list[Placed] = []
     seen: set[int] = set()
-    # Parents that form a ring (a pid used again) are under no root: they are begun in turn.
+    # Processes whose parents form a ring (a pid was reused) are under no root. So each of them is tried as a start too.
     for start in (*roots, *by_pid):
         waiting = [(start, "", "")]  # pid, branches before its own rows, before its children's
         while waiting:
@@ -181,12 +181,12 @@ class Layout:
     columns: tuple[tuple[Column, int, int], ...]
 
     def at(self, x: int) -> Column | None:
-        """The column under cell *x*, the blank before it included."""
+        """Return the column at cell *x*; the blank before a column belongs to it."""
         return next((c for c, start, width in self.columns if start - 1 <= x < start + width), None)
 
 
 def lay_out(width: int, gpus: bool = True, pools: bool = True) -> Layout:
-    """The columns that fit in *width* cells; without GPUs, or pools, those about them go first."""
+    """Return the columns that fit in *width* cells. Without GPUs, or pools, those about them are left out first."""
     *shown, command = COLUMNS
 
     def need(columns: Collection[Column], rest: int) -> int:
@@ -209,7 +209,7 @@ def lay_out(width: int, gpus: bool = True, pools: bool = True) -> Layout:
 
 
 def header(layout: Layout, width: int, order: Order, cut: int) -> Line:
-    """The names of the columns, that of *order* marked; *cut*: cells of the command out of view."""
+    """Return the line with the columns' names, that of *order* marked. *cut*: cells of the command out of view."""
     line = [Segment(" " * min(width, MARKS))]
     for column, _, room in layout.columns:
         last = column is COLUMNS[-1]
@@ -226,11 +226,11 @@ def header(layout: Layout, width: int, order: Order, cut: int) -> Line:
 
 
 Cursor = Literal["none", "here", "elsewhere"]
-"""Whether a row is the selected one, and the table has the keys."""
+"""Whether the cursor is on a row: not, with the focus on the table, or with the focus elsewhere."""
 
 
 def row_line(placed: Placed, layout: Layout, glyphs: Glyphs, *, cursor: Cursor, tagged: bool, cut: int) -> Line:
-    """One row, exactly as wide as *layout*."""
+    """Return one row as a line, exactly as wide as *layout*."""
     row = placed.row
     mark, mark_style = _mark(row, glyphs)
     parts: list[tuple[str, Style]] = [("+" if tagged else " ", WARNING), (mark + " ", mark_style)]
@@ -270,13 +270,13 @@ def _mark(row: ProcessRow, glyphs: Glyphs) -> tuple[str, Style]:
 
 @lru_cache(maxsize=2048)
 def _command(command: str, branches: str, room: int, cut: int) -> tuple[tuple[str, Style], tuple[str, Style]]:
-    """Branches and the command, *room* cells in all. Kept: commands do not change from frame to frame."""
+    """Return branches and command in *room* cells. Cached, since commands do not change from frame to frame."""
     branches = exactly(branches, min(len(branches), room))
     return (branches, DIM), (exactly(cut_left(safe(command), cut), room - len(branches)), PLAIN)
 
 
 def _merged(parts: Sequence[tuple[str, Style]], over: Style | None) -> Line:
-    """Segments of *parts*, neighbours of one style as one; all in the style *over* if there is one."""
+    """Return segments of *parts*, joining neighbours of one style; all in the style *over* if there is one."""
     if over is not None:
         return [Segment("".join(text for text, _ in parts), over)]
     line: Line = []

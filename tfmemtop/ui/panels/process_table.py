@@ -42,7 +42,7 @@ _CUT_MOST = 4096
 
 
 class ProcessTable(RowTable[Order]):
-    """The table. It asks for details and signals by messages, and itself does nothing to a process."""
+    """The process table. It sends messages for what the user wants, and does nothing to a process itself."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "cut(-1)", "command to the left", show=False),
@@ -59,7 +59,7 @@ class ProcessTable(RowTable[Order]):
     ]
 
     class Details(Message):
-        """The user wants to know all about process *pid*."""
+        """The user wants the details of process *pid*."""
 
         def __init__(self, pid: int) -> None:
             super().__init__()
@@ -83,11 +83,11 @@ class ProcessTable(RowTable[Order]):
         super().__init__(Order(), glyphs=glyphs, id=id)
         self.as_tree = False
         self.by_user = False
-        self._user = 0  # the one that is chosen
+        self._user = 0  # index of the user under the cursor
         self._ordering = False  # whether the next key names a column
         self.tagged: set[int] = set()
         self._rows: list[ProcessRow] | None = None  # of the newest state; None until they are needed
-        self._placed: list[Placed] | None = None  # those in view order
+        self._placed: list[Placed] | None = None  # those, filtered and sorted; None until they are needed
         self._chosen: RowKey | None = None  # None: the first row, whichever that is
         self._cut = 0
         self._layout = Layout(())
@@ -103,7 +103,7 @@ class ProcessTable(RowTable[Order]):
 
     @property
     def placed(self) -> list[Placed]:
-        """The rows as they stand in the table: filtered, sorted, perhaps as a tree."""
+        """The rows as they stand in the table: filtered, sorted, and put into a tree if the user wants one."""
         if self._placed is None:
             rows = sort(matching(self.rows, self.filter.text), self.order)
             self._placed = tree(rows, self.glyphs) if self.as_tree else [Placed(row) for row in rows]
@@ -112,12 +112,12 @@ class ProcessTable(RowTable[Order]):
 
     @property
     def mode(self) -> Hints:
-        """The keys of the filter while it is typed, and of the columns while one is chosen to sort by."""
+        """The keys of the filter while the user types it, and of the columns while the user chooses one to sort by."""
         return FILTERING if self.filter.typing else COLUMN_KEYS if self._ordering else ()
 
     @property
     def selected(self) -> ProcessRow | None:
-        """The row the cursor is on."""
+        """The row under the cursor; ``None`` if there are no rows."""
         placed = self.placed
         return placed[self._index].row if placed else None
 
@@ -182,7 +182,7 @@ class ProcessTable(RowTable[Order]):
     # The cursor
 
     def _find_chosen(self) -> None:
-        """Put the index where the chosen row is now; one that has gone leaves it to its neighbour."""
+        """Set the index to where the chosen row is now. If that row has gone, its neighbour becomes the chosen one."""
         assert self._placed is not None
         keys = [item.key for item in self._placed]
         if self._chosen is None:
@@ -191,7 +191,7 @@ class ProcessTable(RowTable[Order]):
         if self._chosen in keys:
             self._index = keys.index(self._chosen)
             return
-        # A process shows up on its GPU a moment after it was seen: the pid counts before the place.
+        # A process is found a moment before its GPU is known. So a row of the same pid counts as the same row.
         same = next((i for i, (pid, _) in enumerate(keys) if pid == self._chosen[0]), None)
         self._index = same if same is not None else clamp(self._index, 0, max(0, len(keys) - 1))
         self._chosen = keys[self._index] if keys else self._chosen
@@ -229,7 +229,7 @@ class ProcessTable(RowTable[Order]):
     # Order, filter, tree, tags
 
     def action_order(self) -> None:
-        """The next key names the column to sort by, its capital the other direction; as in nvitop."""
+        """Let the next key choose the column to sort by, as in nvitop. Its capital sorts in the other direction."""
         self._ordering = True
         self.post_message(Changed())
 
@@ -243,7 +243,7 @@ class ProcessTable(RowTable[Order]):
         self.post_message(Changed())
 
     def action_users(self) -> None:
-        """Sum by user, or show the processes again."""
+        """Show the sums by user, or the processes again."""
         self.by_user = not self.by_user
         self._user = self._top = 0
         self.rearrange()
@@ -264,7 +264,7 @@ class ProcessTable(RowTable[Order]):
         self.redraw()
 
     def action_clear(self) -> None:
-        """Clear the filter, or if there is none, the tags."""
+        """Clear the filter; without one, the tags. If the sums by user are shown, show the processes again instead."""
         if self.by_user:
             self.action_users()
         elif self.filter.text:
@@ -287,13 +287,13 @@ class ProcessTable(RowTable[Order]):
             self._ordering = False
             self.post_message(Changed())
 
-    # What is asked of the app
+    # Requests to the app
 
     def action_open(self) -> None:
         self.action_details()
 
     def action_details(self) -> None:
-        """All about the selected process; of a user, the processes."""
+        """Open the details of the selected process; if a user is selected, show that user's processes."""
         if self.by_user:
             if found := self.users[self._user : self._user + 1]:
                 self.action_users()
@@ -302,7 +302,7 @@ class ProcessTable(RowTable[Order]):
             self.post_message(self.Details(row.pid))
 
     def action_attach(self) -> None:
-        """Have the selected process read from outside."""
+        """Request that the selected process is read from outside."""
         if not self.by_user and (row := self.selected):
             self.post_message(self.Attach(row.pid))
 

@@ -1,4 +1,4 @@
-"""Where a replay is: one line with its speed, its time and what can be done."""
+"""The bar of a replay: one line with its speed, its position and its keys."""
 
 from textual import events
 
@@ -18,18 +18,18 @@ _KEYS = (
     ("Home End", "seek", "seek_edge(1)"),
     ("< >", "speed", "speed(1)"),
 )
-"""What stands on the keys, their word, and what a click on them does."""
+"""Keys as they are shown, the word for each, and the action of a click on it."""
 
 
 class ReplayBar(Panel):
-    """A player's bar over a :class:`ReplaySource`; a click on its track seeks, one on a key presses it."""
+    """The bar of a :class:`ReplaySource`. A click on its track seeks; a click on a key presses it."""
 
     DEFAULT_CSS = "ReplayBar { height: 1; }"
 
     def __init__(self, source: ReplaySource, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
         super().__init__(glyphs=glyphs, id=id)
         self.source = source
-        self._track = range(0)  # columns
+        self._track = range(0)  # cells of the track
         self._spots: list[tuple[int, int, str]] = []
 
     def build(self, width: int, height: int) -> list[Line]:

@@ -1,4 +1,4 @@
-"""What tables with a cursor have in common: it moves, rows are sorted and filtered, and the mouse does the same."""
+"""What tables with a cursor have in common: moving it, sorting and filtering rows, by keys and by the mouse."""
 
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -11,28 +11,28 @@ from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels.process_filter import FilterPrompt
 
 TOP = 2
-"""Lines above the first row: title and header."""
+"""Lines above the first row: the title and the header."""
 _WHEEL = 3
 
 Sorted = TypeVar("Sorted", bound="Order")
 
 
 class Order(Protocol):
-    """By which column rows are sorted, and in which direction."""
+    """How rows are sorted: by which column, and in which direction."""
 
     @property
     def column(self) -> str:
-        """Its name."""
+        """The name of the column."""
 
     def step(self: Sorted, count: int) -> Sorted:
-        """The column that many further to the right."""
+        """Return the order by the column *count* places further to the right."""
 
     def by(self: Sorted, column: str) -> Sorted:
-        """By *column*; inverted if it already was by that one."""
+        """Return the order by *column*; if that is the present column, in the opposite direction."""
 
 
 class RowTable(Panel, Generic[Sorted], can_focus=True):
-    """A table. Its kinds say what the rows are; ``order`` is how they are sorted."""
+    """A table with a cursor. A subclass defines the rows; ``order`` is how they are sorted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),
@@ -56,26 +56,26 @@ class RowTable(Panel, Generic[Sorted], can_focus=True):
         self.filter = FilterPrompt(self)
         self._index = 0
         self._top = 0
-        self._follow = True  # keep the selected row in view; off while the wheel looks elsewhere
+        self._follow = True  # keep the selected row in view; off after the wheel has scrolled
 
-    # What a kind of table says.
+    # What a subclass defines.
 
     @property
     def count(self) -> int:
-        """Rows that are shown."""
+        """The number of rows that pass the filter."""
         raise NotImplementedError
 
     @property
     def at(self) -> int:
-        """The place of the cursor."""
+        """The index of the row under the cursor."""
         return self._index
 
     def select(self, index: int) -> None:
-        """Put the cursor on the row at *index*, or the nearest."""
+        """Put the cursor on the row at *index*, or on the nearest."""
         raise NotImplementedError
 
     def rearrange(self) -> None:
-        """Draw the rows anew: their order, or which of them are shown, has changed."""
+        """Draw the rows anew, because their order or the filter has changed."""
         raise NotImplementedError
 
     def action_open(self) -> None:
@@ -83,13 +83,13 @@ class RowTable(Panel, Generic[Sorted], can_focus=True):
         raise NotImplementedError
 
     def column_at(self, x: int) -> str | None:
-        """The name of the column whose header is at cell *x*."""
+        """Return the name of the column whose header is at cell *x*."""
         raise NotImplementedError
 
     # The cursor.
 
     def keep_in_view(self, count: int, room: int) -> None:
-        """Scroll, so that the cursor is among the *room* rows that are seen of *count*."""
+        """Scroll so that the cursor is in view, where *room* of *count* rows fit."""
         if self._follow:
             self._top = clamp(self._top, self._index - max(1, room) + 1, self._index)
         self._top = clamp(self._top, 0, max(0, count - room))
@@ -114,7 +114,7 @@ class RowTable(Panel, Generic[Sorted], can_focus=True):
         self.rearrange()
 
     def action_filter(self) -> None:
-        """Take the keys and type a filter: Enter keeps it, Esc clears it."""
+        """Let the user type a filter: Enter keeps it, Esc clears it."""
         self.focus()
         self.filter.begin()
 

@@ -1,4 +1,4 @@
-"""Processes summed by user, as lines. Pure."""
+"""The lines of the processes' sums by user. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class _Column(NamedTuple):
     name: str
     width: int
     text: Callable[[UserRow], str]
-    rank: int  # how early it goes where there is little room, the highest first
+    rank: int  # with little room, the column of the highest rank is left out first
 
 
 _COLUMNS = (
@@ -35,7 +35,10 @@ _BAR_LEAST = 8
 
 
 def user_lines(found: Sequence[UserRow], width: int, height: int, top: int, chosen: int, glyphs: Glyphs) -> list[Line]:
-    """A heading and rows *top* and on in *height* lines, each with a bar of its share of all that users hold."""
+    """Return a heading and the rows from *top* on, in *height* lines; the row *chosen* is highlighted.
+
+    Each row has a bar, if there is room: the user's share of the GPU memory that all users hold.
+    """
     columns = list(_COLUMNS)
     while len(columns) > 1 and _taken(columns) > width:
         columns.remove(max(columns, key=lambda column: column.rank))
@@ -62,12 +65,12 @@ def _taken(columns: Sequence[_Column]) -> int:
 
 
 def _processes(user: UserRow) -> str:
-    """Those that go on; if there is none, those that have ended."""
+    """Return how many processes are running; if there are none, how many have ended."""
     return str(user.processes) if user.processes else f"{user.ended} ended"
 
 
 def _figure(found: Sum, text: Callable[[float], str]) -> str:
-    """A sum of which some parts are unknown is at least that."""
+    """Return a sum as text. Before it, ``>`` means that some parts are unknown, so that it is at least so much."""
     return UNKNOWN if found.total is None else (">" if found.partial else "") + text(found.total)
 
 
@@ -80,7 +83,7 @@ def _whole(value: float) -> str:
 
 
 def _gpus(indices: set[int]) -> str:
-    """``0,1``, ``0-7``, and where there is no room for that how many."""
+    """Return the GPUs as ``0,1`` or ``0-7``; if that is longer than 7 cells, how many they are."""
     listed = sorted(indices)
     if not listed:
         return UNKNOWN

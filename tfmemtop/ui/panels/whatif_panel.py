@@ -1,4 +1,4 @@
-"""What other settings would do to a pool: a row for each setting that was replayed."""
+"""The panel of what other settings would do to a pool: a row for each setting that was replayed."""
 
 from rich.segment import Segment
 from textual import events as textual_events
@@ -16,22 +16,22 @@ from tfmemtop.words import whatif, whatif_screen
 from tfmemtop.words.replaying import unreplayed_remedy, unreplayed_text
 
 _DROPPED_FIRST = ("fragmented", "largest free", "grew", "cached", "process total")
-"""Columns that go first where there is little room."""
+"""Columns that are left out first if there is little room, in this order."""
 _LOOKS = {True: GOOD, None: WARNING, False: ERROR}
-_BASIS_LEAST, _TABLE_LEAST = 2, 6  # lines of what it rests on, and those that are left for the table
-_REMARK_LEAST = 12  # cells beside the table from which on a row's remark stands there
-_ROWS_LEAST = 4  # rows of the table, rather than the sentences below it
+_BASIS_LEAST, _TABLE_LEAST = 2, 6  # lines on what the table is based on; lines left for the table
+_REMARK_LEAST = 12  # cells beside the table from which a row's remark stands there
+_ROWS_LEAST = 4  # rows of the table that come before the sentences below it
 _LAST_LEAST = 14  # lines of the panel from which the smallest limits stand below the table
 
 
 class WhatIfPanel(MovedPanel):
-    """``said`` stands in place of a table while there is none."""
+    """The table of the settings that were replayed. ``said`` is shown instead while there is no table."""
 
     def __init__(self, state: State, *, glyphs: Glyphs = UNICODE) -> None:
         super().__init__(glyphs=glyphs)
         self.state = state
         self.said = ""
-        self.which = 0  # of the pools
+        self.which = 0  # index of the pool shown, modulo the number of pools
         self._at = 0
         self._top = 0
         self._page = 1
@@ -40,7 +40,7 @@ class WhatIfPanel(MovedPanel):
 
     @property
     def view(self) -> Predicted | None:
-        """The pool that is shown."""
+        """The predictions for the pool that is shown; ``None`` if there are none."""
         known = predicted(self.state)
         return known[self.which % len(known)] if known else None
 
@@ -69,7 +69,7 @@ class WhatIfPanel(MovedPanel):
         last += [*filter(None, [whatif.asynchronous(view)]), whatif.NO_TIME]
         at = clamp(self._at, 0, len(rows) - 1)
         below: list[Line] = []
-        for sentence in last if height >= _LAST_LEAST else []:  # whole ones, as many as there is room for
+        for sentence in last if height >= _LAST_LEAST else []:  # only whole sentences, as many as fit
             more = _wrapped([sentence], width)
             if len(lines) + len(below) + len(more) + 4 + min(len(rows), _ROWS_LEAST) > height:
                 break
@@ -116,13 +116,13 @@ class WhatIfPanel(MovedPanel):
         return lines
 
     def move(self, count: int) -> None:
-        """Go to another row."""
+        """Move the cursor by *count* rows."""
         rows = self.view.rows if self.view else []
         self._at = clamp(self._at + count, 0, max(0, len(rows) - 1))
         self.redraw()
 
     def page(self, count: int) -> None:
-        """Go on by what fits on the screen."""
+        """Move the cursor by *count* times the rows that fit on the screen."""
         self.move(count * max(1, self._page - 1))
 
     def on_click(self, click: textual_events.Click) -> None:

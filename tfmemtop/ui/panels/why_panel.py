@@ -1,4 +1,4 @@
-"""Findings: what holds now, most serious first, each with what helps."""
+"""The panel of the findings: what is true now, the most serious first, each with its remedies."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from tfmemtop.words.findings.groups import say_group
 from tfmemtop.words.safe import safe
 
 MARKS = {Severity.ERROR: ("!", ERROR), Severity.WARNING: ("!", WARNING), Severity.INFO: ("i", GOOD)}
-_WRAPPED = 200  # texts whose lines are kept
+_WRAPPED = 200  # texts whose wrapped lines are cached
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What is drawn of a group of findings."""
+    """The texts that are drawn of a group of findings."""
 
     severity: Severity
     headline: str
@@ -36,7 +36,7 @@ class _Words:
 
 
 class WhyPanel(Panel):
-    """A title and the findings, wrapped, those alike on many devices as one; what is not shown is counted."""
+    """A title and the findings. Findings alike on many devices are drawn as one; those without room are counted."""
 
     def __init__(self, *, glyphs: Glyphs = UNICODE, steers: bool = True, id: str | None = None) -> None:
         """*steers*: whether keys may change anything for the script."""
@@ -45,7 +45,7 @@ class WhyPanel(Panel):
         self._wrapped: dict[tuple[_Words, int], list[Line]] = {}
 
     def on_click(self, click: events.Click) -> None:
-        """A key in brackets is pressed; a click anywhere else explains."""
+        """Press the key in brackets that was clicked; a click anywhere else opens the explanations."""
         if not press_bracketed(self, click):
             self.post_message(KeyBar.Pressed("why"))
 
@@ -56,7 +56,7 @@ class WhyPanel(Panel):
         for group in grouped(found):
             room = height - 1 - len(rows)
             lines = next((lines for lines in self._ever_shorter(group, width) if len(lines) <= room), None)
-            # Those after it matter less: they do not take its place. The first is shown even if it is cut.
+            # If a finding has no room, less serious ones do not take its place. The first is shown even if it is cut.
             if lines is None and rows:
                 break
             lines = lines or self._rows(group, width)
@@ -66,18 +66,18 @@ class WhyPanel(Panel):
         return [self.title_line(width, "Why", more), *rows]
 
     def wanted_height(self, state: State, width: int) -> int:
-        """Lines that all findings take, with the title; 0 if there is none."""
+        """Return how many lines all findings take, with the title; 0 if there are none."""
         groups = grouped(findings(state))
         return 1 + sum(len(self._rows(group, width)) for group in groups) if groups and width else 0
 
     def _ever_shorter(self, group: Group, width: int) -> Iterator[list[Line]]:
-        """The lines of *group*: all, without the figures, the headline alone."""
+        """Return the lines of *group* in three lengths: all, without the figures, the headline alone."""
         yield self._rows(group, width)
         yield self._rows(group, width, figures=False)
         yield self._rows(group, width, figures=False, remedies=False)
 
     def _rows(self, group: Group, width: int, *, figures: bool = True, remedies: bool = True) -> list[Line]:
-        """The lines of *group*, wrapped once for as long as its words stay."""
+        """Return the lines of *group*. The wrapped lines are cached as long as the texts stay the same."""
         said = say_group(group)
         helps = group.remedies if remedies else ()
         words = _Words(group.first.severity, said.headline, said.figures if figures else "", helps)
@@ -104,12 +104,12 @@ class WhyPanel(Panel):
 
 
 def headline_style(severity: Severity) -> Style:
-    """What is only told for information does not shout."""
+    """Return the style of a headline: bold, unless the finding is only for information."""
     return PLAIN if severity is Severity.INFO else BOLD
 
 
 def finding_lines(headline: str, figures: str, width: int, style: Style) -> list[Line]:
-    """A headline in its *style* and the figures after it, dim, in lines of at most *width* cells."""
+    """Return a headline in its *style* and the figures after it, dim, in lines of at most *width* cells."""
     lines: list[Line] = [[Segment(line, style)] for line in wrap(headline, width)]
     beside, room = "", width - width_of(lines[-1])
     words = safe(figures).split()
