@@ -38,7 +38,7 @@ class Source(Protocol):
 
 
 class Connection(Protocol):
-    """What a client of the engine offers."""
+    """The methods of the engine's client that a source uses."""
 
     def events(self) -> AsyncIterator[list[Event]]: ...
 

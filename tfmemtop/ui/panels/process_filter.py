@@ -66,7 +66,7 @@ class FilterPrompt:
     def title(self, room: int, beside: list[str], glyphs: Glyphs) -> list[str]:
         """Return the parts of a title in *room* cells: *beside*, its other parts, and the filter if there is one."""
         wanted = safe(self.text)
-        if self.typing:  # its end must stay in view, whatever else has to go
+        if self.typing:  # the end of the typed text must stay in view, so the other parts are left out
             return [f"filter: {wanted[-max(4, room) :]}{glyphs.limit}"]
         if not wanted:
             return beside

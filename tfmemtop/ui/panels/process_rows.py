@@ -226,7 +226,7 @@ def header(layout: Layout, width: int, order: Order, cut: int) -> Line:
 
 
 Cursor = Literal["none", "here", "elsewhere"]
-"""Whether the cursor is on a row: not, with the focus on the table, or with the focus elsewhere."""
+"""Where the cursor is: not on the row, on it with the focus on the table, or on it with the focus elsewhere."""
 
 
 def row_line(placed: Placed, layout: Layout, glyphs: Glyphs, *, cursor: Cursor, tagged: bool, cut: int) -> Line:

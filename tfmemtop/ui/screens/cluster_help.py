@@ -1,4 +1,4 @@
-"""F1 on the cluster's screens: their keys and columns, and behind them the pages of the manual."""
+"""F1 on the cluster's screens: their keys and columns, followed by the pages of the manual."""
 
 from rich.segment import Segment
 
@@ -12,7 +12,7 @@ from tfmemtop.words.keys import UNKNOWN
 
 
 class ClusterHelp(HelpDialog):
-    """Its first page is made from the keys of the cluster's screens."""
+    """The help of the cluster's screens. Its first page lists their keys and columns."""
 
     def __init__(self, *, glyphs: Glyphs) -> None:
         super().__init__(KEYS, glyphs=glyphs)

@@ -1,4 +1,4 @@
-"""The cluster's screen: who answers, the table, what is wrong with the chosen row, the keys."""
+"""The cluster's screen: the server, the table, what is wrong with the chosen row, the keys."""
 
 from textual import on
 from textual.app import ComposeResult
@@ -14,12 +14,12 @@ from tfmemtop.ui.panels.key_bar import HintLine, Hints
 from tfmemtop.ui.screens.drawn import Changed, Drawn
 
 _CHOSEN, _CHOSEN_SHORT = 4, 2
-"""Lines of what is wrong with the chosen row, with its title."""
+"""Lines for what is wrong with the chosen row, title included: on a screen of ``_ROOMY`` lines, and on a lower one."""
 _ROOMY = 18
 
 
 class ClusterScreen(Drawn, Screen[None]):
-    """It draws what the app was told last."""
+    """The screen of a cluster. It draws what the app has read last."""
 
     def __init__(self, url: str, job: str | None, *, glyphs: Glyphs) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Enter on a process: who it is, its memory, what it asked TensorFlow for, what it got, its environment."""
+"""Enter on a process: its user and command, its memory, what it requested of TensorFlow and got, its environment."""
 
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from tfmemtop.ui.screens.dialog import Dialog, Hint
 
 
 class DetailsScreen(Dialog[None]):
-    """It follows the state while it is open."""
+    """The details of one process. They follow the state while the dialog is open."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,enter", "cancel", show=False),
@@ -28,7 +28,7 @@ class DetailsScreen(Dialog[None]):
         *,
         glyphs: Glyphs = UNICODE,
     ) -> None:
-        """The engine is asked for the environment of *pid*: it is read on request only."""
+        """*pid* is the process. Its environment is read on request only, so the dialog sends the engine a command."""
         super().__init__(f"Process {pid}", glyphs=glyphs, width=110)
         self._session = session
         self._state = session.state
@@ -43,7 +43,7 @@ class DetailsScreen(Dialog[None]):
         self._session.send(events.CensusNow(pid=self._pid))
 
     def action_look(self) -> None:
-        """Have live tensors looked for."""
+        """Request a census of the live tensors, if the process allows one."""
         if self._can_look():
             self._session.send(events.CensusNow(pid=self._pid, tensors=True))
 

@@ -1,4 +1,4 @@
-"""Dialogs that ask: a list to choose from, and a line of text."""
+"""Dialogs that ask the user: a list to choose from, and a line of text."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[T]):
-    """A row to choose: ``key`` picks it when pressed (its number if empty), ``value`` is the result."""
+    """A row to choose. Pressing ``key`` picks it (its number, if ``key`` is empty); ``value`` is the result."""
 
     label: str
     value: T
@@ -51,7 +51,7 @@ class OptionsDialog(Dialog[T]):
         glyphs: Glyphs = UNICODE,
         width: int = 76,
     ) -> None:
-        """*text* are paragraphs above the options; *chosen* is the index of the option to begin with."""
+        """*text*: the paragraphs above the options. *chosen*: the index of the option that is chosen first."""
         super().__init__(title, glyphs=glyphs, width=width)
         self.options = list(options)
         self.text = list(text)
@@ -63,12 +63,12 @@ class OptionsDialog(Dialog[T]):
         return [(arrows, "choose"), ("Enter", "take"), ("Esc", "close")]
 
     def above(self, width: int) -> list[Line]:
-        """The lines over the options."""
+        """Return the lines above the options."""
         lines: list[Line] = [[Segment(line)] for part in self.text for line in wrap(part, width)]
         return [*lines, []] if lines else []
 
     def key_of(self, index: int) -> str:
-        """What to press for the option of that index; empty if only arrows reach it."""
+        """Return the key for the option at *index*; empty if only the arrow keys reach it."""
         return self.options[index].key or (str(index + 1) if index < 9 else "")
 
     def body(self, width: int) -> list[Line]:
@@ -108,17 +108,17 @@ class OptionsDialog(Dialog[T]):
                 self.clicked(index)
 
     def clicked(self, index: int) -> None:
-        """The option of that index was clicked: it is taken."""
+        """Handle a click on the option at *index*: take it."""
         self.take(index)
 
     def select(self, index: int) -> None:
-        """Move to the option of that index."""
+        """Move the cursor to the option at *index*, or to the nearest."""
         if self.options:
             self.chosen = clamp(index, 0, len(self.options) - 1)
             self.follow()
 
     def take(self, index: int) -> None:
-        """Close with the option of that index."""
+        """Close the dialog with the option at *index* as its result."""
         self.dismiss(self.options[index].value)
 
     def on_key(self, event: events.Key) -> None:
@@ -126,7 +126,7 @@ class OptionsDialog(Dialog[T]):
             event.stop()
 
     def typed(self, character: str) -> bool:
-        """Take the option whose key *character* is; False if there is none."""
+        """Take the option whose key is *character*; return False if there is none."""
         for index in range(len(self.options)):
             if self.key_of(index) == character:
                 self.take(index)
@@ -155,7 +155,7 @@ Suggestion = tuple[str, str]
 
 
 class _Displayed(Highlighter):
-    """What is typed as it is shown: a line break that stands in an argument is a blank there, and stays one."""
+    """Shows the typed text without control characters: a line break is shown as a blank. The text itself stays."""
 
     def highlight(self, text: Text) -> None:
         if safe(text.plain) != text.plain:  # mostly it is the same, and a long text has many characters
@@ -163,7 +163,7 @@ class _Displayed(Highlighter):
 
 
 class InputDialog(Dialog[T]):
-    """One line of text, read on Enter; values to pick from stand below what is asked."""
+    """A dialog for one line of text, which is read on Enter. Below the question are values to pick from."""
 
     DEFAULT_CSS = """
     InputDialog Input, InputDialog Input:focus {
@@ -179,7 +179,7 @@ class InputDialog(Dialog[T]):
     InputDialog Static { width: 2; color: ansi_cyan; text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        # Before the field's own: there Ctrl-C copies.
+        # This comes before the input field's own binding, in which Ctrl-C copies.
         Binding("ctrl+c", "cancel", show=False, priority=True),
     ]
 
@@ -194,7 +194,10 @@ class InputDialog(Dialog[T]):
         glyphs: Glyphs = UNICODE,
         width: int = 76,
     ) -> None:
-        """*read* gives what a text means, with which the dialog closes. It raises ``ValueError`` for what is wrong."""
+        """*read* turns the text into the dialog's result.
+
+        It raises ``ValueError`` if the text is not allowed. The dialog then shows the error and stays open.
+        """
         super().__init__(title, glyphs=glyphs, width=width)
         self.text = list(text)
         self.error: str | None = None

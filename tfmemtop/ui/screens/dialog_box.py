@@ -1,7 +1,7 @@
-"""The base of all dialogs: a centred box on the screen below, its keys on the last line, Esc closes.
+"""The base of all dialogs: a centred box over another screen, with its keys on the last line. Esc closes it.
 
-Nothing blinks or moves. The box takes the room its lines need, at most nine tenths of the
-terminal; what does not fit scrolls.
+Nothing blinks or moves. The box has the size that its lines need, at most nine tenths of the
+terminal. Lines that do not fit can be scrolled to.
 """
 
 from typing import Any, ClassVar, Generic, TypeVar
@@ -33,7 +33,7 @@ _CHROME = 4
 
 
 class Dialog(Drawn, ModalScreen[T], Generic[T]):
-    """A modal box. A subclass gives its lines with :meth:`body` and closes with ``dismiss(result)``."""
+    """A modal box. A subclass returns its lines from :meth:`body` and closes it with ``dismiss(result)``."""
 
     DEFAULT_CSS = """
     Dialog { align: center middle; }
@@ -48,7 +48,7 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
     Dialog.-ascii > Vertical { border: ascii ansi_cyan; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        # Ctrl-C leaves the dialog and nothing else: it must never reach another process.
+        # Ctrl-C closes the dialog and does nothing else: it must never reach another process.
         Binding("escape,ctrl+c", "cancel", "close", show=False),
         Binding("up", "move(-1)", show=False),
         Binding("down", "move(1)", show=False),
@@ -70,19 +70,19 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
         self._hints = _Hints(self)
 
     def body(self, width: int) -> list[Line]:
-        """The dialog's lines, none wider than *width* cells."""
+        """Return the dialog's lines, none wider than *width* cells."""
         raise NotImplementedError(type(self).__name__)
 
     def hints(self) -> list[Hint]:
-        """The keys on the last line."""
+        """Return the keys on the last line."""
         return [("Esc", "close")]
 
     def fields(self) -> list[Widget]:
-        """Widgets that stand below the lines, each one line high."""
+        """Return the widgets below the lines, each one line high."""
         return []
 
     def kept_in_view(self) -> int | None:
-        """The index of a line that scrolling must keep visible."""
+        """Return the index of a line that must stay in view, or ``None``."""
         return None
 
     def compose(self) -> ComposeResult:
@@ -110,18 +110,18 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
             self.query_one(Vertical).border_title = Content(self._heading)
 
     def redraw(self) -> None:
-        """Take the lines anew from :meth:`body`, fit the box to them and draw what changed."""
+        """Get the lines anew from :meth:`body`, fit the box to them and draw what has changed."""
         box = next(iter(self.query(Vertical)), None)
-        if not self.is_mounted or box is None:  # not there yet, or about to go
+        if not self.is_mounted or box is None:  # not mounted yet, or about to be removed
             return
         columns, rows = self.app.size
         outer = max(_CHROME + 8, min(self._width, columns * 9 // 10))
         try:
             self.lines = self.body(outer - _CHROME)
             kept = self.kept_in_view()
-        except Exception as error:  # the screen below lives on
+        except Exception as error:  # whatever it is, the screen below must go on
             self.lines, kept = [cannot_be_drawn("this dialog", error, outer - _CHROME)], None
-        fixed = 2 + 2 + len(self.fields())  # border; a blank line and the hints
+        fixed = 2 + 2 + len(self.fields())  # the border; the two lines of the hints
         height = clamp(len(self.lines) + fixed, fixed + 1, max(fixed + 1, rows * 9 // 10))
         if (outer, height) != self._fitted:
             self._fitted = (outer, height)
@@ -132,7 +132,7 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
         self._hints.redraw()
 
     def follow(self) -> None:
-        """Draw anew, with the line of :meth:`kept_in_view` in view, wherever it was scrolled to."""
+        """Draw anew, and scroll so that the line of :meth:`kept_in_view` is in view again."""
         self._follow = True
         self.redraw()
 
@@ -146,7 +146,7 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
         self.top = clamp(self.top, 0, max(0, len(self.lines) - self._page))
 
     def scroll_lines(self, count: int) -> None:
-        """Scroll by *count* lines, down if it is positive; what was kept in view may go out of it."""
+        """Scroll by *count* lines, down if positive. The line of :meth:`kept_in_view` may go out of view."""
         self._follow = False
         self.top += count
         self._scroll()
@@ -155,11 +155,11 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
 
     @property
     def hidden(self) -> tuple[int, int]:
-        """How many lines are out of view, above and below."""
+        """The numbers of lines that are out of view, above and below."""
         return self.top, max(0, len(self.lines) - self.top - self._page)
 
     def pressed(self, line: int) -> None:
-        """The line of that index was clicked."""
+        """Handle a click on the line with the index *line*."""
 
     def action_cancel(self) -> None:
         self.dismiss(None)
@@ -197,7 +197,7 @@ class _Body(Panel):
 
 
 class _Hints(Panel):
-    """How much is out of view, and the dialog's keys; the last of them give way where they do not fit."""
+    """The number of lines out of view, and the dialog's keys. If keys do not fit, the last ones are left out."""
 
     DEFAULT_CSS = "_Hints { height: 2; }"
 
@@ -216,7 +216,7 @@ class _Hints(Panel):
         return [self._hidden(), line]
 
     def on_click(self, click: events.Click) -> None:
-        """A click on a key presses it."""
+        """Press the key that was clicked."""
         if click.y == 1:
             click.stop()
             press_hint(self, self._dialog.hints(), click.x)

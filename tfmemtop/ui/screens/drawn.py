@@ -1,4 +1,4 @@
-"""What the app knows of a screen: it can be drawn from a state, and may need a pool's map."""
+"""What the app uses of a screen: it can be drawn from a state, and it may need a pool's map."""
 
 from textual.message import Message
 
@@ -8,11 +8,11 @@ from tfmemtop.state.pool_views import PoolKey
 
 
 class Changed(Message):
-    """The user has changed what is to be seen: the app draws anew."""
+    """The user has changed what is to be shown, so the app must draw anew."""
 
 
 class PoolWanted(Message):
-    """The user wants to look into the pool ``key``: at who holds it, or at its map."""
+    """The user wants to look into the pool ``key``: at its holders if ``holders`` is true, else at its map."""
 
     def __init__(self, key: PoolKey | None, *, holders: bool) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class PoolWanted(Message):
 
 
 class Drawn:
-    """Base of every screen and dialog."""
+    """The base of every screen and dialog."""
 
     def refresh_state(self, state: State) -> None:
         """Draw *state*, the newest one."""

@@ -1,4 +1,4 @@
-"""F: what to search for, how the search gets on, and what it has found."""
+"""F: the dialogs of a search: what to search for, its progress, and what it has found."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from tfmemtop.words.limits import IN_THE_SCRIPT, code, command_line
 
 
 class Answer(Enum):
-    """What the user wants once the search is over or has been stopped."""
+    """What the user wants to do after the search has ended or has been stopped."""
 
     GO_ON = "go_on"
     NEW = "new"
@@ -33,20 +33,20 @@ class Answer(Enum):
 
 
 _POOLS_FROM = 84
-"""Cells from which on the table has room for how large the pool became."""
+"""Width in cells from which the table has room for the size of the pool."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is told before anything is done: what ends for it, and whose limit is sought."""
+    """What the user is told before a search begins."""
 
-    running: str  # the run that would be ended, empty if none
-    of: str  # "each GPU", "the CPU pool"
+    running: str  # the run that the search would end, empty if none
+    of: str  # the device whose limit is sought: "each GPU" or "the CPU pool"
     growth: str | None
 
 
 class AskFit(InputDialog[Sought]):
-    """How far the script is to get, and in how many tries; Enter begins."""
+    """The dialog that asks how far the script must get, and in how many tries. Enter begins the search."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class AskFit(InputDialog[Sought]):
 
 
 class FitDialog(Dialog[Answer]):
-    """The search as it stands: its tries, the one under way; at the end what was found and how to set it.
+    """The state of a search: its tries and the progress of the present one; at the end, the result and how to set it.
 
-    While it goes, Esc and F stop it, and Enter only closes this box.
+    While the search goes on, Esc and F stop it, and Enter only closes this box.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -179,7 +179,7 @@ class FitDialog(Dialog[Answer]):
             self.dismiss(Answer.RELAUNCH)
 
     def action_copy(self) -> None:
-        """By OSC 52: into the clipboard of the terminal, wherever that is."""
+        """Copy the lines for the script to the terminal's clipboard by OSC 52, even if it is on another machine."""
         if not self._fit.going and self._advice is not None:
             self.app.copy_to_clipboard("\n".join(code(self._advice)) + "\n")
             self.app.notify(COPIED, timeout=3)

@@ -1,4 +1,4 @@
-"""A screen of its own over the main one: its header, one panel, a replay's bar, and a line of keys."""
+"""The base of the screens that cover the main one: a header, one panel, a replay's bar, and a line of keys."""
 
 from typing import ClassVar, Generic, TypeVar
 
@@ -16,14 +16,14 @@ from tfmemtop.ui.screens.drawn import Changed, Drawn
 
 
 class MovedPanel(Panel, can_focus=True):
-    """A panel in which the arrow keys move a choice or the lines."""
+    """A panel in which the arrow keys move a cursor or scroll the lines."""
 
     def move(self, count: int) -> None:
-        """So many lines down, or up."""
+        """Move by *count* lines, down if positive."""
         raise NotImplementedError(type(self).__name__)
 
     def page(self, count: int) -> None:
-        """So many heights down, or up."""
+        """Move by *count* times the height, down if positive."""
         raise NotImplementedError(type(self).__name__)
 
 
@@ -31,7 +31,7 @@ P = TypeVar("P", bound=MovedPanel)
 
 
 class FullScreen(Drawn, Screen[None], Generic[P]):
-    """A subclass gives its panel, hints and keys."""
+    """A screen with one panel over the main screen. A subclass defines the panel, the hints and the keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),
@@ -51,7 +51,7 @@ class FullScreen(Drawn, Screen[None], Generic[P]):
         self.keys = HintLine(self.hints, glyphs=panel.glyphs)
 
     def hints(self) -> list[tuple[str, str]]:
-        """The keys worth naming now, and what they do."""
+        """Return the keys for the last line, and what they do now."""
         raise NotImplementedError(type(self).__name__)
 
     def compose(self) -> ComposeResult:

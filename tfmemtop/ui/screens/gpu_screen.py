@@ -1,4 +1,4 @@
-"""One GPU of the cluster: the panel that a session's screen has of it, from Prometheus's history."""
+"""One GPU of the cluster, drawn from Prometheus's history with the same panel as on a session's screen."""
 
 import asyncio
 import time
@@ -34,11 +34,11 @@ from tfmemtop.words.findings.groups import say_group
 
 _FIRST_SPAN = next(index for index, (_, said) in enumerate(SPANS) if said == "1 h")
 FIRST_S = SPANS[_FIRST_SPAN][0]
-"""The history that is read first. A longer one is read once somebody wants to see it."""
+"""Seconds of history that are read first. A longer history is read when the user chooses a longer span."""
 
 
 class GpuHeader(Panel):
-    """Whose GPU it is, and why there is nothing new where that is so."""
+    """Two lines: the GPU's host, job and user; then what is wrong with it, or why there are no new figures."""
 
     DEFAULT_CSS = "GpuHeader { height: 2; }"
 
@@ -63,14 +63,14 @@ class GpuHeader(Panel):
 
 
 class FoundPanel(Panel):
-    """What is wrong by the overview, and what the rules find in the figures of this GPU."""
+    """What is wrong according to the overview, and what the rules find in the figures of this GPU."""
 
     def __init__(self, row: Judged, *, glyphs: Glyphs) -> None:
         super().__init__(glyphs=glyphs)
         self.judged = row
         self.findings: list[Finding] = []
         self.twice: set[Kind] = set()
-        """What a finding says more of than the overview does."""
+        """What the overview reports and a finding describes in more detail: it is shown only once, as the finding."""
 
     def build(self, width: int, height: int) -> list[Line]:
         lines = [self.title_line(width, "Why")]
@@ -93,12 +93,12 @@ class FoundPanel(Panel):
         return lines
 
     def wanted_height(self, width: int) -> int:
-        """Lines that it has something for."""
+        """Return how many lines the panel can fill."""
         return len(self.build(width, 0))
 
 
 class GpuScreen(Drawn, Screen[None]):
-    """It reads the history when it is opened, and what is new at the pace of the cluster's screen."""
+    """The screen of one GPU. It reads the history when it is opened, then new figures every *interval_s* seconds."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,ctrl+c,enter", "close", show=False),
@@ -113,7 +113,7 @@ class GpuScreen(Drawn, Screen[None]):
         self._client, self._judged, self._interval_s = client, row, interval_s
         self._wake = asyncio.Event()
         self._gpu = OneGpu(client, row.row, FIRST_S)
-        self._wanted: OneGpu | None = None  # another span of time, until it has been read
+        self._wanted: OneGpu | None = None  # the GPU with another span of history, until that has been read
         self.header = GpuHeader(row, client.address.url, glyphs=glyphs)
         self.device = DevicesPanel(glyphs=glyphs, color=color, span=_FIRST_SPAN)
         self.found = FoundPanel(row, glyphs=glyphs)
@@ -121,7 +121,7 @@ class GpuScreen(Drawn, Screen[None]):
 
     @property
     def key(self) -> Pool:
-        """Which row it is about."""
+        """The key of the row that this screen shows."""
         return self._judged.row.key
 
     def compose(self) -> ComposeResult:
@@ -134,7 +134,7 @@ class GpuScreen(Drawn, Screen[None]):
         self.run_worker(self._follow(), name="gpu", exit_on_error=True)
 
     def hints(self) -> list[tuple[str, str]]:
-        """The keys of the last line."""
+        """Return the keys of the last line."""
         return [("Esc", "back"), ("[", "shorter"), ("]", "longer"), ("w", "whole"), ("s", "scale"), ("F1", "help")]
 
     async def _follow(self) -> None:
@@ -160,7 +160,7 @@ class GpuScreen(Drawn, Screen[None]):
             self.refresh_state(gpu.state)
 
     async def _open(self, gpu: OneGpu) -> None:
-        """Read the history; until that has come, what was there before stays."""
+        """Read the history of *gpu*. Until it has been read, what was shown before stays."""
         self.header.reading = True
         self.header.redraw()
         try:
@@ -177,7 +177,7 @@ class GpuScreen(Drawn, Screen[None]):
         self.refresh_state(self._gpu.state)
 
     def look(self, seen: Seen) -> None:
-        """The newest of what is wrong with it."""
+        """Use *seen*, the newest overview, for what is wrong with this GPU."""
         found = next((one for one in seen.overview.rows if one.row.key == self.key), None)
         if found is not None:
             self._judged = found
@@ -192,7 +192,7 @@ class GpuScreen(Drawn, Screen[None]):
         room = height - 3
         self.found.state = state
         self.found.findings = findings_of_figures(state)
-        # One rise has one figure here: what the rule says of it, and not also what the overview does.
+        # A rise is shown with one figure only: that of the rule, and not also that of the overview.
         leak = next((one for one in self.found.findings if isinstance(one, Leak) and self._gpu.is_own(one)), None)
         judged = self._judged if leak is None else rising_as(self._judged, leak.rise, leak.left_s)
         self.header.judged = self.found.judged = judged
@@ -207,7 +207,7 @@ class GpuScreen(Drawn, Screen[None]):
         self.dismiss(None)
 
     def action_span(self, step: int) -> None:
-        """A shorter or longer time; of one that has not been read, the history is read anew."""
+        """Show a shorter or a longer span. Its history is read if it has not been, or only in less detail."""
         self.device.cycle_span(step)
         span_s = SPANS[self.device.span][0]
         if span_s > self._gpu.span_s or (self._gpu.span_s > FIRST_S >= span_s and self.device.span <= _FIRST_SPAN):

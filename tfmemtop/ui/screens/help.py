@@ -1,4 +1,4 @@
-"""F1: the keys and the legend, and behind them the pages of the manual."""
+"""F1: the keys and the legend, followed by the pages of the manual."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -18,11 +18,11 @@ from tfmemtop.ui.screens.dialog import Dialog, Hint
 from tfmemtop.words import keys as words
 
 _LEFT = 9
-"""Cells of the keys with the blank after them, at the least."""
+"""The least width, in cells, of the keys with the blank after them."""
 
 
 class HelpDialog(Dialog[None]):
-    """Its first page is made from the keys of this session; the others are those of ``tfmemtop help``."""
+    """The help. Its first page lists the keys of this session; the others are the pages of ``tfmemtop help``."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,tab", "turn(1)", show=False, priority=True),
@@ -33,7 +33,7 @@ class HelpDialog(Dialog[None]):
     def __init__(
         self, keys: Sequence[Key], *, replay: bool = False, signals: bool = True, glyphs: Glyphs = UNICODE
     ) -> None:
-        """*keys* are those of this session: of a *replay*, or of a screen that may send *signals* or may not."""
+        """*keys* are those of this session. *replay*: it is a replay. *signals*: the screen may send signals."""
         super().__init__(words.TITLE, glyphs=glyphs, width=92)
         self._keys = keys
         self._of_panels = {
@@ -62,7 +62,7 @@ class HelpDialog(Dialog[None]):
         name = self._pages[self._page_shown]
         if not name:
             return self._keys_and_words(width)
-        # Markdown takes longer to load than all of Textual that a screen needs.
+        # This is imported here: Markdown takes longer to load than all of Textual that a screen needs.
         from tfmemtop.ui.draw.markdown import markdown
 
         return markdown(topic(name), width)
@@ -95,7 +95,7 @@ class HelpDialog(Dialog[None]):
 
 
 def table_rows(rows: Iterable[tuple[str, str]], width: int, style: Style) -> list[Line]:
-    """Each of *rows*: what stands on the left in *style*, and beside it what it means, in as many lines as it takes."""
+    """Return the lines of a table: the left text of each row in *style*, and beside it its meaning, wrapped."""
     lines: list[Line] = []
     rows = list(rows)
     column = max(_LEFT, *(cell_len(left) + 1 for left, _ in rows))

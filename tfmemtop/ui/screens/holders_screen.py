@@ -1,4 +1,4 @@
-"""B: a full screen for who holds the memory of one pool at the peak of a step, or at any moment of it."""
+"""B: the full screen of the holders of one pool, at the peak of a step or at any other moment of it."""
 
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from tfmemtop.words import refusals
 
 
 class HoldersScreen(FullScreen[HoldersPanel]):
-    """The screen. In a replay the arrows move the replay, and brackets the cursor."""
+    """The screen of a pool's holders. In a replay, the arrows move the replay, and the brackets move the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "back", show=False),
@@ -36,7 +36,7 @@ class HoldersScreen(FullScreen[HoldersPanel]):
 
     def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs, color: bool = True) -> None:
         known = pools_with_holders(session.state)
-        # A pool of the same process is shown in place of one of which nothing is known.
+        # If no window of the pool is known, another pool is shown, of the same process if possible.
         if not windows(session.state, key):
             key = next((one for one in known if key and one[0] == key[0]), next(iter(known), key))
         super().__init__(session, HoldersPanel(session.state, key, glyphs=glyphs, color=color))
@@ -109,11 +109,11 @@ class HoldersScreen(FullScreen[HoldersPanel]):
         self._changed()
 
     def action_map(self) -> None:
-        """The map of this pool, in place of this screen."""
+        """Show the map of this pool instead of this screen."""
         self.post_message(PoolWanted(self.panel.choice.key, holders=False))
 
     def action_now(self) -> None:
-        """Ask for a window of the process now, or say why none can be had."""
+        """Request a window of the process now, or tell the user why that is not possible."""
         key = self.panel.choice.key
         if self.session.replay is not None:
             self.app.notify(words.NOW_IN_REPLAY)

@@ -1,4 +1,4 @@
-"""The question whether Jupyter is to restart a kernel now."""
+"""The dialog that asks whether Jupyter should restart a kernel now."""
 
 from tfmemtop.notebooks.origin import starts_are_told_apart
 from tfmemtop.notebooks.server import Server
@@ -10,7 +10,10 @@ from tfmemtop.words.settings import SCRIPTS_OWN, chosen
 
 
 def kernel_dialog(server: Server | None, connection: str, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:
-    """Whether the *server* shall restart the kernel with that *connection* file; without one, what the user must do."""
+    """Return the dialog that asks whether *server* should restart the kernel with the connection file *connection*.
+
+    Without a server, the dialog explains what the user must do.
+    """
     apart = starts_are_told_apart(connection)
     text = [words.hold_from_restart(chosen(upcoming.settings) or [SCRIPTS_OWN], apart=apart)]
     options = [Option("stay", value=False, description=words.STAYS, key="n")]

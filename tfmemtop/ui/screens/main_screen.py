@@ -33,7 +33,7 @@ from tfmemtop.ui.terminal_size import TerminalSize
 
 
 class MainScreen(Drawn, Screen[None]):
-    """Lays the panels out and draws them. Keys of the whole app are the app's."""
+    """The main screen. It lays the panels out and draws them. The app handles the keys of the whole app."""
 
     DEFAULT_CSS = """
     MainScreen #lower { layout: horizontal; }
@@ -41,7 +41,7 @@ class MainScreen(Drawn, Screen[None]):
     """
 
     def __init__(self, session: Session, keys: Callable[[], Sequence[Key]], *, glyphs: Glyphs, color: bool) -> None:
-        """*keys* gives those of the last line."""
+        """*keys* returns the keys of the last line."""
         super().__init__()
         self.session = session
         self.glyphs = glyphs
@@ -58,13 +58,13 @@ class MainScreen(Drawn, Screen[None]):
         self.key_bar = KeyBar(keys, glyphs=glyphs, instead=lambda: self.mode)
 
     def chosen(self) -> Choices:
-        """What of all that can be remembered the user has now."""
+        """Return the user's present choices, of those that can be saved."""
         order = self.table.order
         scale = self.devices.scale.remembered.value
         return Choices(scale=scale, sort=order.column, inverted=order.inverted, **self._shown)
 
     def choose(self, choices: Choices) -> None:
-        """Be as the user left the screen before; a scale or a column that there is no more is passed over."""
+        """Restore the user's saved *choices*. A scale or a column that no longer exists is ignored."""
         self._shown = {"output": choices.output, "allocators": choices.allocators}
         if choices.scale in [scale.value for scale in Scale]:
             self.devices.scale = Scale(choices.scale)
@@ -84,14 +84,14 @@ class MainScreen(Drawn, Screen[None]):
     def on_mount(self) -> None:
         self.table.focus()
         if self.session.state.session is not None:
-            self.refresh_state(self.session.state)  # laid out, so that nothing moves after the first frame
+            self.refresh_state(self.session.state)  # lay it out now, so that nothing moves after the first frame
 
     # What is shown.
 
     def refresh_state(self, state: State) -> None:
         try:
             self._arrange(state)
-        finally:  # what cannot be laid out anew is drawn as it lies
+        finally:  # if the layout fails, the panels are drawn where they are
             for panel in (self.header, self.devices, self.table, self.allocators, self.why, self.key_bar):
                 panel.show(state)
             if self.replay_bar:
@@ -99,11 +99,11 @@ class MainScreen(Drawn, Screen[None]):
 
     @property
     def mode(self) -> Hints:
-        """The keys of what is typed now, if anything is."""
+        """The keys of the output or the table while the user types there, else none."""
         return self.output.mode or self.table.mode
 
     def draw_output(self) -> None:
-        """Draw the script's newest output and nothing else; also while another screen covers this one."""
+        """Draw the script's newest output and nothing else, even while another screen covers this one."""
         self.output.show(self.session.state)
 
     @property
@@ -114,7 +114,7 @@ class MainScreen(Drawn, Screen[None]):
         return None
 
     def _pool(self) -> PoolKey | None:
-        """The pool whose map is shown: that of the process under the cursor, else the first."""
+        """Return the pool whose map is shown: one of the process under the cursor, else the first."""
         selected = self.table.selected
         return choose(self.session.state, selected.pid if selected else None)
 
@@ -167,7 +167,7 @@ class MainScreen(Drawn, Screen[None]):
     # What keys do.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Nobody types where nothing may be changed."""
+        """Return whether *action* is allowed: typing to the script is not, if nothing may be changed."""
         return action != "type" or self.session.may_change
 
     def action_type(self) -> None:
@@ -214,7 +214,7 @@ class MainScreen(Drawn, Screen[None]):
 
 
 def _set_height(widget: Widget, lines: int) -> None:
-    """Give *widget* that many lines, none hides it; touch its styles only if that changes them."""
+    """Give *widget* a height of *lines*; 0 hides it. Its styles are set only if that changes them."""
     if widget.display != (lines > 0):
         widget.display = lines > 0
     height = widget.styles.height

@@ -1,4 +1,4 @@
-"""M: a full screen for the inside of one pool: its address space, what is in it, how it grew."""
+"""M: the full screen of the inside of one pool: its address space, what is in it, how it grew."""
 
 from typing import ClassVar
 
@@ -24,44 +24,45 @@ from tfmemtop.words.holders import NO_FACES
 from tfmemtop.words.no_map import remedy_text, why_text
 from tfmemtop.words.panels import EMPTY_POOL, NO_POOL
 
-_SIDE, _SIDE_FROM = 46, 112  # cells of the tables beside the map, and from how many on they stand there
+_SIDE, _SIDE_FROM = 46, 112  # cells of the tables beside the map; width from which they stand there
 
 
 class MapPanel(MovedPanel):
-    """The map with its figures. ``key`` is the pool it shows; it keeps to the newest state."""
+    """The map of the pool ``key`` with its figures, from the newest state."""
 
     def __init__(self, state: State, key: PoolKey | None, *, glyphs: Glyphs = UNICODE) -> None:
         super().__init__(glyphs=glyphs)
         self.key = key
         self.zoom: int | None = None  # address of the one region shown
-        # Show the map of when an allocation failed. In a process that has ended, that is most likely looked for.
+        # `moment`: show the map of the moment when an allocation failed. After a process has ended, users most likely
+        # want to see that moment.
         self.moment = key is not None and not living(state, key) and exhausted(state, key) is not None
         self.chosen: int | None = None  # address of the region under the cursor
         self.view: PoolMap | None = None
-        self._trouble: Exception | None = None  # why there is none
+        self._trouble: Exception | None = None  # why there is no view
         self._top = 0
         self._follow = True
         self._page = 1
-        self._spots: dict[int, int] = {}  # index of a region by line
+        self._spots: dict[int, int] = {}  # index of the region that is drawn on a line
         self.holders = MapHolders(glyphs)
 
     def show(self, state: State) -> None:
         self.state = state
         known = pools(state)
         if self.key not in known:
-            # The next run's pool takes the place of the one before.
+            # The pool of the same device in the next run replaces it.
             self.key = next((key for key in known if self.key and key[1] == self.key[1]), choose(state))
             self.zoom, self.moment = None, False
         self.look()
 
     def look(self) -> None:
-        """Take the newest view of what is to be seen, and draw it."""
+        """Compute the newest view of the pool, and draw it."""
         self.view, self._trouble = None, None
         try:
             self._find()
             self.holders.look(self.state, self.key, self.view)
         except Exception as error:
-            self._trouble = error  # told where the panel is drawn
+            self._trouble = error  # raised again in `build`, so that the panel shows it
         self.redraw()
 
     def _find(self) -> None:
@@ -69,7 +70,7 @@ class MapPanel(MovedPanel):
             moment = self.moment and exhausted(self.state, self.key) is not None
             self.view = pool_map(self.state, self.key, zoom=self.zoom, out_of_memory=moment)
             if self.view and self.zoom is not None and self._zoomed(self.view) is None:
-                self.zoom = None  # it has been given back
+                self.zoom = None  # the region has been freed
                 self.view = pool_map(self.state, self.key, out_of_memory=moment)
 
     @staticmethod
@@ -81,7 +82,7 @@ class MapPanel(MovedPanel):
 
     @property
     def at(self) -> int:
-        """The index of the region under the cursor, the largest to begin with."""
+        """The index of the region under the cursor; at first, that of the largest."""
         view = self.view
         if view is None or not view.regions:
             return 0
@@ -126,7 +127,7 @@ class MapPanel(MovedPanel):
         return lines + body + (self._below(tables, width, below) if below else [])
 
     def _map(self, view: PoolMap, arranged: chunk_map.Arranged, width: int, rows: int, above: int) -> list[Line]:
-        """The column heads or the zoom's, and *rows* of cells."""
+        """Return the heading, and *rows* rows of cells. *above* is how many lines of the panel are above them."""
         self._page = rows
         count, chosen = len(arranged.rows), self.at
         cursor = self.holders.cursor if self.holders.seen else None
@@ -168,7 +169,7 @@ class MapPanel(MovedPanel):
         return joined
 
     def _below(self, tables: list[map_figures.Section], width: int, height: int) -> list[Line]:
-        """Two columns: the first table, and the others."""
+        """Return the tables in two columns: the first table on the left, the others on the right."""
         half = width // 2
         left = map_figures.stack(tables[:1], half - 1, height, map_figures.side_title)
         right = map_figures.stack(tables[1:], half - 1, height, map_figures.side_title)
@@ -197,7 +198,7 @@ class MapPanel(MovedPanel):
         return words.moment(at, exhausted=bool(self.view.exhausted), living=alive)
 
     def _without(self, width: int, view: PoolMap | None) -> list[Line]:
-        """Why there is nothing to see."""
+        """Return why there is no map, and what helps."""
         if self.key is None:
             text, remedy = NO_POOL, ""
         elif view is not None:
@@ -213,7 +214,7 @@ class MapPanel(MovedPanel):
     # What keys and the mouse do.
 
     def move(self, count: int) -> None:
-        """Go to another region; in a region, scroll."""
+        """Move the cursor by *count* regions; in a region that is shown alone, by rows of cells, or scroll."""
         self._follow = True
         view = self.view
         if self.zoom is not None:
@@ -228,24 +229,24 @@ class MapPanel(MovedPanel):
             self.redraw()
 
     def page(self, count: int) -> None:
-        """Go on by what fits on the screen."""
+        """Move by *count* times the rows that fit on the screen."""
         self.move(count * max(1, self._page - 1))
 
     def scroll_rows(self, count: int) -> None:
-        """Look elsewhere; the cursor stays."""
+        """Scroll by *count* rows, down if positive; the cursor stays."""
         self._follow = False
         self._top = max(0, self._top + count)
         self.redraw()
 
     def move_cell(self, step: int) -> None:
-        """Go to another cell of the region under the cursor, to see who holds it."""
+        """Move by *step* cells in the region under the cursor, to show the holder of that cell."""
         if self.holders.seen and self.view and self.view.regions:
             self._follow = True
             self.holders.move(self.view.regions[self.at], step)
             self.redraw()
 
     def enter(self) -> None:
-        """Look at the region under the cursor alone, or at all again."""
+        """Show the region under the cursor alone; if one is shown alone, show all again."""
         if self.zoom is None and self.view and self.view.regions:
             self.chosen = self.zoom = self.view.regions[self.at].address
             self._top = 0
@@ -255,7 +256,7 @@ class MapPanel(MovedPanel):
         self.look()
 
     def leave(self) -> bool:
-        """Back to all regions; false if they are all shown."""
+        """Show all regions again; return false if all are shown already."""
         if self.zoom is None:
             return False
         self.zoom, self._top, self._follow = None, 0, True
@@ -264,7 +265,7 @@ class MapPanel(MovedPanel):
         return True
 
     def other(self, step: int) -> None:
-        """The next pool, or the one before."""
+        """Show the next pool (+1) or the one before (-1)."""
         known = pools(self.state)
         if known:
             at = known.index(self.key) if self.key in known else 0
@@ -289,7 +290,7 @@ class MapPanel(MovedPanel):
 
 
 class MapScreen(FullScreen[MapPanel]):
-    """The screen."""
+    """The screen of a pool's map."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "back", show=False),
@@ -338,7 +339,7 @@ class MapScreen(FullScreen[MapPanel]):
         self.post_message(Changed())
 
     def action_holders(self) -> None:
-        """Who holds this pool, in place of this screen."""
+        """Show the holders of this pool instead of this screen."""
         self.post_message(PoolWanted(self.panel.key, holders=True))
 
     def action_back(self) -> None:
@@ -356,7 +357,7 @@ class MapScreen(FullScreen[MapPanel]):
         self._changed()
 
     def action_sideways(self, step: int) -> None:
-        """To another cell where they have faces, else to another pool."""
+        """Move to another cell if the cells have faces, else to another pool."""
         if self.panel.holders.seen:
             self.action_cell(step)
         else:
@@ -367,7 +368,7 @@ class MapScreen(FullScreen[MapPanel]):
         self._changed()
 
     def action_faces(self) -> None:
-        """Draw the cells by who holds them, or by how much of them is in use."""
+        """Switch between drawing the cells by their holders and by how much of them is in use."""
         if self.panel.holders.faces is None:
             self.app.notify(NO_FACES, timeout=4)
         self.panel.holders.shown = not self.panel.holders.shown

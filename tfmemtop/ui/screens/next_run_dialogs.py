@@ -1,4 +1,4 @@
-"""The dialogs that change the next run: each closes with the next run as it then is."""
+"""The dialogs that change the next run. The result of each is the changed next run."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,11 @@ _GPUS_LISTED = 16
 def limit_dialog(
     state: State, upcoming: NextRun, fitted: SuggestedLimit | None, glyphs: Glyphs
 ) -> InputDialog[NextRun]:
-    """A limit, typed or picked. After an allocation failed, one stands there. *fitted* is what a search has found."""
+    """Return the dialog for the limit of the next run, which the user types or picks.
+
+    If an allocation failed in the newest run, under the limit that is still set, the field contains a suggested limit.
+    *fitted* is the limit that a search has found.
+    """
     suggested = suggested_limits(state, upcoming.settings, upcoming.argv)
     if fitted:
         suggested = [fitted, *(one for one in suggested if not one.is_guess)]
@@ -44,7 +48,7 @@ def limit_dialog(
 
 
 def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRun]:
-    """Which GPUs the next run may see."""
+    """Return the dialog for the GPUs that are visible to the next run."""
     gpus = upcoming.settings.gpus
     each = [(str(index), dialogs.only_gpu(device.info.name)) for index, device in state.devices.items()]
     return InputDialog(
@@ -58,7 +62,7 @@ def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[
 
 
 def command_line_dialog(upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRun]:
-    """Command line and environment."""
+    """Return the dialog for the command line and the environment of the next run."""
     return InputDialog(
         dialogs.COMMAND_LINE,
         text=[dialogs.COMMAND_LINE_PROMPT],
@@ -69,7 +73,10 @@ def command_line_dialog(upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRu
 
 
 def _told(choose: Callable[[str], NextRun]) -> Callable[[str], NextRun]:
-    """*choose*, which says to the user what is wrong with a text."""
+    """Return a function that calls *choose*, and whose errors have messages for the user.
+
+    It raises ``ValueError`` where *choose* does.
+    """
 
     def read(text: str) -> NextRun:
         try:

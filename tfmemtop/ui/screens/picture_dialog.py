@@ -1,4 +1,4 @@
-"""S: the picture of the screen, as it was when the key was pressed, into a file."""
+"""S: write a picture of the screen to a file, as the screen was when the key was pressed."""
 
 import os
 import time
@@ -19,7 +19,10 @@ _SVG, _TEXT = ".svg", ".txt"
 
 
 def picture_dialog(strips: Sequence[Strip], columns: int, glyphs: Glyphs) -> InputDialog[Path]:
-    """Asks for the file's name, whose end says whether it is to be SVG or text; closes with the file written."""
+    """Return the dialog that asks for the file's name. Its suffix, ``.svg`` or ``.txt``, is the format.
+
+    The dialog writes the file, and its result is the file's absolute path. *strips* are the lines of the screen.
+    """
     name = time.strftime("tfmemtop-%Y%m%d-%H%M%S")
     seen = [Strip(Gate().apply(list(strip), Color(0, 0, 0))) for strip in strips]
 
@@ -48,7 +51,7 @@ def _write(path: Path, content: str) -> None:
     """Write a new file that only its owner may read.
 
     Raises:
-        ValueError: there is one of that name, or it cannot be written.
+        ValueError: a file of that name exists already, or the file cannot be written.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -61,5 +64,5 @@ def _write(path: Path, content: str) -> None:
             file.write(content)
     except OSError as error:
         with suppress(OSError):
-            path.unlink()  # half a picture is none
+            path.unlink()  # part of a picture is of no use
         raise ValueError(dialogs.file_refused(str(path), error.strerror or str(error))) from error

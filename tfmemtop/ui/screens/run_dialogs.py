@@ -1,4 +1,4 @@
-"""Questions about a run that is still running: whether it is to end for the next one, or for quitting."""
+"""Questions about a run that is still running: whether to end it for the next run, or when the user quits."""
 
 from enum import Enum
 
@@ -15,7 +15,7 @@ from tfmemtop.words.settings import SCRIPTS_OWN, chosen
 
 
 class Leaving(Enum):
-    """What becomes of the script when the user quits."""
+    """What happens to the script when the user quits."""
 
     LEAVE = "leave"
     STOP = "stop"
@@ -23,7 +23,7 @@ class Leaving(Enum):
 
 
 def relaunch_dialog(state: State, run: RunState, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:
-    """Whether *run* is to end so that *upcoming* can start."""
+    """Return the dialog that asks whether to end *run* so that *upcoming* can start."""
     alive = sum(1 for row in processes(state) if row.of_run and not row.gone)
     settings = chosen(upcoming.settings) or [SCRIPTS_OWN]
     options = [
@@ -37,7 +37,7 @@ def relaunch_dialog(state: State, run: RunState, upcoming: NextRun, glyphs: Glyp
 
 
 def leave_dialog(state: State, glyphs: Glyphs) -> OptionsDialog[Leaving]:
-    """What becomes of the script."""
+    """Return the dialog that asks what happens to the script when the user quits."""
     session = state.session
     kept = [dialogs.output_kept(session.output_path)] if session and session.output_path else []
     described = {

@@ -1,4 +1,4 @@
-"""The rows of the runs: figures, settings, how each ended; and what two of them differ in. Pure."""
+"""The rows of the runs: figures, settings, how each ended; and how two of them differ. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -17,14 +17,14 @@ from tfmemtop.words.comparison import differing, settings
 _LEFT = 4  # cells of the mark and the blanks beside it
 _WORDS_LEAST = 24
 _END_FROM = 40
-"""Cells for words from which on the settings leave some of them to how a run ended."""
+"""Cells for texts, from which part of them is for how the run ended; with fewer, all of them are for the settings."""
 
 
 class _Column(NamedTuple):
     heading: str
     width: int
     text: Callable[[RunFigures], str]
-    rank: int  # how early it goes where there is little room, the highest first
+    rank: int  # with little room, the column of the highest rank is left out first
 
 
 _COLUMNS = (
@@ -40,7 +40,10 @@ _COLUMNS = (
 
 
 def rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """A heading, and a row for each run; *marks* has 0 or 1 for those laid over, *chosen* is an index."""
+    """Return a heading, and a row for each run; the row with the index *chosen* is highlighted.
+
+    *marks* contains the runs that are laid over one another: 0 or 1 by the run's number.
+    """
     columns = list(_COLUMNS)
     while len(columns) > 4 and width - _taken(columns) < _WORDS_LEAST:
         columns.remove(max(columns, key=lambda column: column.rank))
@@ -76,12 +79,12 @@ def _or_dash(value: float | None, text: Callable[[float], str]) -> str:
 
 
 def at_length(run: RunFigures, width: int, glyphs: Glyphs) -> list[str]:
-    """All that is told of one run in words."""
+    """Return everything about one run, as text in lines of at most *width* cells."""
     return wrap(comparison.at_length(run, glyphs.dot), max(10, width))
 
 
 def legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
-    """A line for each run laid over: its mark, what it was otherwise than the other, and its peak."""
+    """Return a line for each run in the graph: its mark, how it differs from the other run, and its peak."""
     lines: list[Line] = []
     for which, run in enumerate(runs):
         others = runs[1 - which] if len(runs) > 1 else None

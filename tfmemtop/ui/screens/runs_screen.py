@@ -1,4 +1,4 @@
-"""H: the runs of this session, two of them laid over one another, and the difference in words."""
+"""H: the runs of this session, a graph of two of them laid over one another, and their difference in words."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -27,18 +27,18 @@ _ONE_LINE_FROM = 160
 
 
 class RunsPanel(MovedPanel):
-    """The list, the graph and the words. Two runs are laid over: those picked, else the newest two."""
+    """The list of runs, the graph and the words. The graph shows two runs: those picked, else the newest two."""
 
     def __init__(self, *, earlier: Mapping[str, RunState] | None = None, glyphs: Glyphs = UNICODE) -> None:
-        """*earlier*: runs of other sessions, which are shown before those of this one."""
+        """*earlier*: runs of other sessions by session; they are shown before those of this session."""
         super().__init__(glyphs=glyphs)
         self._earlier = {} if earlier is None else earlier
-        self.picked: list[int] = []  # runs, the one picked last at the end
-        self._chosen: int | None = None  # the run under the cursor, once it has been moved
+        self.picked: list[int] = []  # numbers of the runs picked, the last one at the end
+        self._chosen: int | None = None  # number of the run under the cursor; None: the newest
         self._measure: Measure | None = None
         self._top = 0
         self._page = 1
-        self._spots = range(0)  # lines of the rows
+        self._spots = range(0)  # lines of the panel on which the rows are
 
     # What is shown.
 
@@ -55,22 +55,22 @@ class RunsPanel(MovedPanel):
 
     @property
     def pair(self) -> list[RunState]:
-        """The runs laid over one another, the earlier first; only one while there is no other."""
+        """The runs that are laid over one another, the earlier first; only one if there is no other."""
         runs = self.runs
         wanted = [run for run in runs if run.run in self.picked]
-        # With one picked, what it is held against is the newest; with none, the newest and the one before.
+        # A single picked run is compared with the newest other one. If none is picked, the newest two are compared.
         others = [run for run in reversed(runs) if run not in wanted]
         return sorted((wanted + others)[:2], key=lambda run: run.run)
 
     @property
     def measure(self) -> Measure | None:
-        """What the graph shows; ``None`` while nothing is known."""
+        """The measure that the graph shows; ``None`` while none is known."""
         known = measures(self.pair)
         return self._measure if self._measure in known else next(iter(known), None)
 
     @property
     def next_measure(self) -> Measure | None:
-        """What it could show in its place; ``None`` if there is nothing else."""
+        """The measure that comes next; ``None`` if there is no other."""
         known = measures(self.pair)
         if len(known) < 2 or self.measure is None:
             return None
@@ -100,7 +100,7 @@ class RunsPanel(MovedPanel):
         return lines + legend + words
 
     def _list(self, found: list[RunFigures], pair: list[RunFigures], width: int, most: int) -> list[Line]:
-        """The heading and as many rows as there is room for, the one under the cursor among them."""
+        """Return the heading and at most *most* rows, the one under the cursor among them."""
         marks = {run.run: which for which, run in enumerate(pair)}
         heading, *rows = runs_list.rows(found, marks, self.at, width, self.glyphs)
         self._page = min(len(rows), most)
@@ -116,7 +116,7 @@ class RunsPanel(MovedPanel):
         return runs_graph.draw(laid, self._capacity(), width, height, self.glyphs)
 
     def _capacity(self) -> int | None:
-        """What no run can hold more of: the largest GPU's memory, where there is one."""
+        """Return the most bytes that a run can hold: the largest GPU's memory, or ``None`` without a GPU."""
         totals = [device.info.total for device in self.state.devices.values()]
         return max((total for total in totals if total is not None), default=None)
 
@@ -138,17 +138,17 @@ class RunsPanel(MovedPanel):
     # What keys and the mouse do.
 
     def move(self, count: int) -> None:
-        """Go to another run."""
+        """Move the cursor by *count* runs."""
         if runs := self.runs:
             self._chosen = runs[clamp(self.at + count, 0, len(runs) - 1)].run
             self.redraw()
 
     def page(self, count: int) -> None:
-        """Go on by what fits on the screen."""
+        """Move the cursor by *count* times the rows that fit on the screen."""
         self.move(count * max(1, self._page - 1))
 
     def pick(self) -> None:
-        """Lay the run under the cursor over another, or no longer; of three picked the first goes."""
+        """Pick the run under the cursor for the graph, or undo that. A third run replaces the one picked first."""
         if runs := self.runs:
             number = runs[self.at].run
             if number in self.picked:
@@ -158,7 +158,7 @@ class RunsPanel(MovedPanel):
             self.redraw()
 
     def change_measure(self) -> None:
-        """Show the next of: process total, pool, in use; as far as they are known."""
+        """Show the next of those that are known: process total, pool, in use."""
         self._measure = self.next_measure or self._measure
         self.redraw()
 
@@ -177,7 +177,7 @@ class RunsPanel(MovedPanel):
 
 
 class RunsScreen(FullScreen[RunsPanel]):
-    """The screen."""
+    """The screen of the runs."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c,H,q", "close", show=False),
@@ -192,7 +192,7 @@ class RunsScreen(FullScreen[RunsPanel]):
         panel = self.panel
         hints = [("Esc", "back")]
         if len(panel.runs) > 1:
-            # In a replay Space plays, as everywhere.
+            # In a replay, Space pauses or plays on every screen.
             pick = "Enter" if self.session.replay else "Space"
             hints += [(f"{panel.glyphs.up}{panel.glyphs.down}", "run"), (pick, "lay over")]
         if (measure := panel.next_measure) is not None:

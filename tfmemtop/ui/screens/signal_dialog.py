@@ -1,4 +1,4 @@
-"""k: choose a signal, see whom it goes to, send it with Enter; nothing else sends it."""
+"""k: choose a signal, see which processes will receive it, and send it with Enter. Nothing else sends it."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -13,11 +13,11 @@ from tfmemtop.words.safe import safe
 from tfmemtop.words.signals import EFFECTS, TITLE, UNKNOWN_COMMAND, recipients, send
 
 _NAMED = 6
-"""Processes listed one by one; of more, all pids follow in one paragraph."""
+"""The most processes that are listed one by one. If there are more, their pids follow in one paragraph."""
 
 
 class SignalScreen(OptionsDialog[int]):
-    """Closes with the signal's number, or ``None`` if nothing is to be sent."""
+    """The dialog for a signal. Its result is the signal's number, or ``None`` to send nothing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "cancel", show=False)]
 
@@ -45,10 +45,10 @@ class SignalScreen(OptionsDialog[int]):
         return [*lines, *([Segment(row, DIM)] for row in rows), []]
 
     def clicked(self, index: int) -> None:
-        """A click only chooses: sending takes Enter."""
+        """Do nothing more: a click only chooses the signal, and only Enter sends it."""
 
     def typed(self, character: str) -> bool:
-        """Digits choose the signal of that number; two in a row make one number. Nothing is sent."""
+        """Choose the signal whose number is typed; two digits in a row make one number. Nothing is sent."""
         if not (character.isascii() and character.isdigit()):
             self._digits = ""
             return False

@@ -1,4 +1,4 @@
-"""X: a full screen for what other settings would do; Enter takes one for the next run."""
+"""X: the full screen of what other settings would do. Enter takes one of them for the next run."""
 
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ from tfmemtop.words.unusable import unusable
 
 
 class WhatIfScreen(FullScreen[WhatIfPanel]):
-    """What was recorded is replayed when the screen opens, unless that has been done."""
+    """The screen of other settings. When it opens, recorded traces are replayed, unless that has been done already."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c,X,q", "close", show=False),
@@ -37,7 +37,7 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
         self.run_worker(self._replay(), name="replay", exit_on_error=False)
 
     async def _replay(self) -> None:
-        """Have replayed what was recorded, in a process of its own; what that says goes into the state."""
+        """Replay the recorded traces in worker processes, and fold their answers into the state."""
         state = self.session.state
         known = {(view.pid, view.device) for view in predicted(state) if not view.replayed.is_missing}
         pools = [pool for pool in traced(state) if (pool.pid, pool.device) not in known]
@@ -70,7 +70,7 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
         self.post_message(Changed())
 
     def action_take(self) -> None:
-        """Take the row under the cursor for the next run."""
+        """Use the setting under the cursor for the next run."""
         row, upcoming = self.panel.chosen, self.session.next
         if not self.session.may_change:
             self.app.notify(refusals.no_change(replay=self.session.replay is not None))

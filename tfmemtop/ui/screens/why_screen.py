@@ -1,4 +1,4 @@
-"""W: the findings at length. The chosen one shows why it is so, what helps, and lines for the script."""
+"""W: the findings in detail. The chosen one is shown with its explanation, its remedies and lines for the script."""
 
 from collections.abc import Callable, Hashable
 from typing import ClassVar
@@ -22,9 +22,9 @@ from tfmemtop.words.why import NO_FINDINGS
 
 
 class WhyScreen(Dialog[str]):
-    """Closes with the key of the chosen finding's remedy that was pressed, or with ``None``.
+    """The dialog of the findings. Its result is the key of a remedy that the user pressed, or ``None``.
 
-    The choice stays with its finding while others come and go.
+    The cursor stays on its finding while others appear and disappear.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -36,7 +36,7 @@ class WhyScreen(Dialog[str]):
         super().__init__("Why", glyphs=glyphs, width=128)
         self._steers = steers
         self._state = state
-        self._chosen: tuple[Hashable, int] | None = None  # kind, and which of them
+        self._chosen: tuple[Hashable, int] | None = None  # kind, and which finding of that kind
         self._spots: list[tuple[int, int]] = []
 
     def refresh_state(self, state: State) -> None:
@@ -51,7 +51,7 @@ class WhyScreen(Dialog[str]):
 
     @property
     def chosen(self) -> Finding | None:
-        """The finding that is shown at length; ``None`` if there is none at all."""
+        """The finding that is shown in detail; ``None`` if there are no findings."""
         found = findings(self._state())
         return found[self._index(found)] if found else None
 
@@ -96,7 +96,7 @@ class WhyScreen(Dialog[str]):
         return self._spots[self._index(findings(self._state()))][0] if self._spots else None
 
     def _index(self, found: list[Finding]) -> int:
-        """Which of *found* is chosen; the first where the one chosen has ceased."""
+        """Return the index in *found* of the chosen finding; 0 if it is no longer there."""
         names = _names(found)
         return names.index(self._chosen) if self._chosen in names else 0
 
@@ -116,7 +116,7 @@ class WhyScreen(Dialog[str]):
         self._select(self._index(findings(self._state())) + count)
 
     def action_copy(self) -> None:
-        """The lines, by OSC 52: into the clipboard of the terminal, wherever that is."""
+        """Copy the lines for the script to the terminal's clipboard by OSC 52, even if it is on another machine."""
         chosen = self.chosen
         if chosen and (code := say(chosen).code):
             self.app.copy_to_clipboard("\n".join(code) + "\n")
@@ -125,13 +125,13 @@ class WhyScreen(Dialog[str]):
     def on_key(self, event: events.Key) -> None:
         chosen = self.chosen
         keys = {key for remedy in chosen.remedies for key in said(remedy).keys} if chosen else set()
-        if event.character in keys and event.character.isupper():  # q is the dialog's own
+        if event.character in keys and event.character.isupper():  # q closes the dialog
             event.stop()
             self.dismiss(event.character)
 
 
 def _names(found: list[Finding]) -> list[tuple[Hashable, int]]:
-    """Each finding's kind, and how many of that kind stand before it."""
+    """Return each finding's kind, and how many of that kind come before it."""
     seen: dict[Hashable, int] = {}
     names = []
     for finding in found:
