@@ -1,6 +1,7 @@
-"""Entry of the engine's process: it forks into a keeper and an engine, before it imports what only the engine needs.
+"""Entry point of the engine's process. It forks into a keeper and an engine.
 
-Started by :func:`tfmemtop.engine.start.start`, with the number of the descriptor that answers go to.
+It does so before it imports the modules that only the engine needs. :func:`tfmemtop.engine.start.start` starts it. Its
+one argument is the number of the file descriptor to which answers are written.
 """
 
 import os
@@ -14,9 +15,9 @@ _USAGE = 2
 
 
 def main(arguments: list[str]) -> int:
-    """Run the keeper in this process and the engine in a child. Neither returns. 2 if it was started by hand."""
+    """Run the keeper in this process and the engine in a child; neither returns. Return 2 if a user started this."""
     if len(arguments) != 1 or os.getsid(0) != os.getpid():
-        # Nobody but tfmemtop starts this, in a session of its own.
+        # Only tfmemtop starts this, and always in a process session of its own.
         return _USAGE
     answers = int(arguments[0])
     os.set_inheritable(answers, False)
@@ -28,5 +29,5 @@ def main(arguments: list[str]) -> int:
         from tfmemtop.engine.main import run
 
     code = run(terminal, keeper, passed_on, answers)
-    # Without waiting for a thread that may hang in a driver.
+    # os._exit() does not wait for threads, one of which may hang in a driver.
     os._exit(code)

@@ -1,4 +1,7 @@
-"""The live engine: a watch, a terminal and a server; it obeys screens, and knows when it is no longer needed."""
+"""The live engine: a watch, a terminal and a server.
+
+It carries out the commands of screens, and ends when it is no longer needed.
+"""
 
 import asyncio
 import os
@@ -55,16 +58,16 @@ if TYPE_CHECKING:
 LINGER_S = 2.0
 """How long an engine waits for another reader once it is no longer needed."""
 UNSEEN_S = 3600.0
-"""How long it keeps the picture of a run that ended without a screen."""
+"""How long an engine waits for a reader if the run ended while no screen was connected."""
 UNREAD_S = 10.0
-"""How long one that only watches waits for its first reader."""
+"""How long an engine that only watches waits for its first reader."""
 _LOG_S = 60.0
 
 
 class Engine:
-    """One session, from its first run to the last reader's leaving.
+    """One session, from its first run until the last reader has left.
 
-    An asynchronous context manager: it watches while it is entered, and serves readers from :meth:`begin` on.
+    An asynchronous context manager. It watches while it is entered, and serves readers from :meth:`begin` on.
     """
 
     def __init__(
@@ -77,10 +80,10 @@ class Engine:
         attached: Callable[[], None] = lambda: None,
         exporter: "Exporter | None" = None,
     ) -> None:
-        """*attached* is called when a process is read from outside that was not before.
+        """*attached* is called after each :class:`Attach` command that succeeded.
 
-        Without a *terminal* it is a guest in the process of a screen: it starts no script, leaves signals and children
-        to that process, and goes on until :meth:`leave`, or a screen, ends it.
+        Without a *terminal*, the engine is a guest in the process of a screen. It then starts no script, and leaves
+        signals and child processes to that process. It runs until :meth:`leave` or a command of a screen ends it.
         """
         self._watches_only = not launch.argv
         self._kernel = launch.kernel
@@ -119,13 +122,13 @@ class Engine:
 
     async def __aenter__(self) -> "Engine":
         async with AsyncExitStack() as stack:
-            # Readers are let go last: one that has seen the end finds the recording whole.
+            # Readers are disconnected last: a reader whose connection has ended finds a complete recording.
             stack.push_async_callback(self._server.close)
             await stack.enter_async_context(self.watch)
             self._exit = stack.pop_all()
         self._look_at_log()
         if self._terminal is not None:
-            # Handlers, not SIG_IGN: what is ignored stays ignored in the script.
+            # Handlers, not SIG_IGN: a child process inherits ignored signals.
             for number in (signal.SIGHUP, signal.SIGINT):
                 self._loop.add_signal_handler(number, lambda: None)
         return self
@@ -140,12 +143,13 @@ class Engine:
         self._next_look = self._loop.call_later(_LOG_S, self._look_at_log)
 
     def begin(self) -> None:
-        """Serve readers, and end the run on SIGTERM. A kernel, which is Jupyter's, is only left.
+        """Start to serve readers and to handle SIGTERM, which ends the run and then the engine.
 
-        In a Slurm step, SIGTERM is Slurm's word to all of the step, and so to the script, which may take its time.
+        A kernel belongs to Jupyter: there, SIGTERM ends only the engine. In a Slurm step, Slurm sends SIGTERM to all
+        processes of the step. The script receives it too and may need some time, so the engine ignores it.
         """
         if self._terminal is None:
-            pass  # the signals are the screen's
+            pass  # the screen's process handles signals
         elif self._kernel:
             self._loop.add_signal_handler(signal.SIGTERM, self._done.set)
         elif self._task:
@@ -156,7 +160,7 @@ class Engine:
         self._server.begin()
 
     def leave(self) -> None:
-        """End. What is read from outside goes on."""
+        """End the engine. A process that is read from outside goes on."""
         self._done.set()
 
     async def done(self) -> None:
@@ -180,7 +184,7 @@ class Engine:
         if isinstance(command, MapWanted):
             self.watch.maps.want(reader, command)
         elif isinstance(command, Stop) and self._terminal is None and self._server.readers > 1:
-            self._server.dismiss(reader)  # nothing is to be stopped: one screen leaves, and the others go on
+            self._server.dismiss(reader)  # there is no run to stop: only this screen is disconnected
         else:
             self._obey(command)
 
@@ -215,7 +219,7 @@ class Engine:
                 self._forget_next()
                 self._end(command.grace_s)
             case _:
-                pass  # for a terminal that is not there
+                pass  # a command for a terminal, and there is none
 
     def _attach(self, pid: int) -> None:
         if self._watches_only and self.watch.attach(pid):
@@ -235,7 +239,7 @@ class Engine:
         try:
             self._next = await self.watch.prepare(command.argv, command.settings, trace=command.trace)
         except Exception as error:
-            # Before the present run is ended for nothing.
+            # The new run cannot be started, so the present one is not ended.
             if not isinstance(error, StartError | ValueError):
                 complain()
             self._not_relaunched(error)
@@ -246,7 +250,7 @@ class Engine:
         self._consider()
 
     async def _choose(self, settings: Settings) -> None:
-        """Keep *settings* for the kernel's next start, if they fit this machine."""
+        """Store *settings* for the kernel's next start, if they fit this machine."""
         if self._kernel is None:
             return
         try:
@@ -315,11 +319,11 @@ class Engine:
         self._stream.publish(found)
 
     def _consider(self) -> None:
-        """End, or end soon, if nothing runs and no screen reads."""
+        """End the engine if a command requested it. End it after a while if nothing runs and no reader is connected."""
         if self._quit and self._stopping is None:
             self._done.set()
         elif self._terminal is None:
-            pass  # the screen in whose process it is ends it
+            pass  # the screen's process ends this engine
         elif self._server.readers or self._stopping or self._preparing or self._busy():
             if self._linger is not None:
                 self._linger.cancel()
@@ -327,14 +331,18 @@ class Engine:
             if self._server.readers and not self.watch.runs.running:
                 self._seen_end = True
         elif self._linger is None:
-            # A kernel has its recording. When Jupyter ends the kernel, no process of ours is to be left.
+            # The session of a kernel remains in its recording, so the wait is short. When Jupyter ends the kernel, no
+            # process of tfmemtop may be left.
             wait = LINGER_S if self._server.ever or self._kernel else UNREAD_S
             if self.watch.runs.number and not self._seen_end and not self._kernel:
                 wait = UNSEEN_S
             self._linger = self._loop.call_later(wait, self._done.set)
 
     def _busy(self) -> bool:
-        """Whether the script runs, or what it left behind in our terminal, which would be hung up on."""
+        """Return whether the script runs, or a process that it left behind in our process session.
+
+        At the end of the engine, such a process would receive SIGHUP.
+        """
         if self.watch.runs.running:
             return True
         ours = os.getsid(0)

@@ -1,8 +1,8 @@
-"""The engine of a session that only watches, within the process of its screen.
+"""The engine of a session that only watches. It runs in the process of its screen.
 
-Such a session starts nothing, and nothing of it outlives the screen: it needs no process that goes on without the
-screen, no pseudo-terminal, and no keeper of that. One Python in place of three takes less memory. All else is as
-elsewhere: the same engine serves the same socket, so other screens find it, and a process can be read from outside.
+Such a session starts nothing, and no part of it outlives the screen. So it needs no separate engine process, no
+pseudo-terminal and no keeper. One Python process takes less memory than three. Everything else is the same: this engine
+serves the same socket, other screens find it, and it can read a process from outside.
 """
 
 import asyncio
@@ -23,19 +23,22 @@ from tfmemtop.events import Terminal
 from tfmemtop.words.failure import describe as in_words
 
 _ENDS_S = 5.0
-"""How long the screen's process waits for it to end."""
+"""How long the screen's process waits for the engine to end."""
 _SURE_S, _LOOK_S = 1.0, 0.02
-"""For how long the driver's call is looked at, which takes some milliseconds where the driver answers."""
+"""How long :meth:`EngineInside.held` waits for a call to the driver to return, and how often it checks.
+
+Such a call takes some milliseconds where the driver answers.
+"""
 
 
 class EngineInside:
     """An engine in a thread of this process, with an event loop of its own."""
 
     def __init__(self, launch: Launch) -> None:
-        """*launch* has no command, process, recording or export: nothing of it is to outlive the screen."""
+        """*launch* must have no command, process to attach to, recording or export: nothing may outlive the screen."""
         self._launch = launch
         self._answer: Future[Launched] = Future()
-        # A daemon, since a process that is to end does not wait for the engine.
+        # A daemon thread: the process does not wait for it when it ends.
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._engine: Engine | None = None
@@ -43,12 +46,12 @@ class EngineInside:
         self.stderr = Stderr()
 
     def start(self) -> Launched:
-        """Start it; it serves screens when this returns, or the answer says why it cannot."""
+        """Start the engine. When this returns, the engine serves screens, or the answer contains why it cannot."""
         self._thread.start()
         return self._answer.result()
 
     def end(self) -> None:
-        """End it. When this returns its folder has gone and a recording is whole, if nothing hangs."""
+        """End the engine. When this returns, its folder is removed and its recording is complete, if nothing hangs."""
         self._left.set()
         if self._loop is not None and self._engine is not None:
             try:
@@ -60,9 +63,10 @@ class EngineInside:
         self.stderr.give_back()
 
     def held(self) -> bool:
-        """Once it has ended: whether this process cannot end yet, because the kernel keeps it in a call to the driver.
+        """Return whether this process cannot exit yet, because the Linux kernel holds it in a call to the driver.
 
-        No program can help that. An engine in a process of its own would be left behind so in the screen's place.
+        Call this after :meth:`end`. No program can change that state. If the engine had a process of its own, that
+        process would remain in place of the screen's process.
         """
         until = time.monotonic() + _SURE_S
         while self._engine is not None and self._engine.watch.readings.held:
@@ -110,5 +114,5 @@ class EngineInside:
 
 
 def _unforeseen(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What no part has caught, which asyncio would write to stderr, and so onto the screen."""
+    """Log an exception that no part of the engine has caught. asyncio would write it to stderr, over the screen."""
     complain(f"{context.get('message')}\n", context.get("exception"))

@@ -1,7 +1,7 @@
-"""The engine from its start to its end.
+"""Runs the engine from its start to its end.
 
-It reads one Launch from stdin, answers on a descriptor of its own, and then goes on by itself. The script is started
-last, after everything that can fail.
+It reads one :class:`Launch` from stdin, writes its answers to a separate file descriptor, and then goes on by itself.
+The script is started last, after everything that can fail.
 """
 
 import asyncio
@@ -43,36 +43,38 @@ from tfmemtop.recording import Writer
 
 
 class Answers:
-    """What is said to the process that starts the engine, on a descriptor of its own."""
+    """Sends answers to the process that starts the engine, through a separate file descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self.closed = False
-        """Whether the start is over: the script runs."""
+        """Whether the start is complete, so that the script runs."""
 
     def give(self, launched: Launched) -> None:
-        """Say how far the start has come."""
+        """Send *launched*, which reports how far the start has come."""
         try:
             os.write(self._descriptor, launched.encode())
         except OSError:
-            return  # the command that started this has gone; the session can still be attached to
+            return  # the command that started this has ended; other screens can still attach to the session
 
     def close(self) -> None:
-        """Say that there is no more."""
+        """Close the file descriptor: there are no further answers."""
         os.close(self._descriptor)
         self.closed = True
 
 
 def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers: int) -> int:
-    """Run the engine. If it or the script cannot be started, the answer says why; any other failure makes this 1.
+    """Run the engine and return its exit code.
 
-    *inherited* descriptors are passed on to the script; answers are written to the descriptor *answers*.
+    If the engine or the script cannot be started, the answer contains the reason, and the exit code is 0. After any
+    other failure it is 1. The *inherited* file descriptors are passed on to the script. Answers are written to the file
+    descriptor *answers*.
     """
     told = Answers(answers)
     take_many()
-    # A SIGHUP before its handler is there must not end us.
+    # A SIGHUP that arrives before its handler is installed must not end this process.
     signal.signal(signal.SIGHUP, lambda *_: None)
-    # Slurm may send these to every process of a task. They are the script's, which gets its own handling back.
+    # Slurm may send these to every process of a task. They are meant for the script, in which they are not ignored.
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     folder: SessionFolder | None = None
@@ -89,13 +91,13 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
 
 
 def _numbered(launch: Launch, session: str) -> Launch:
-    """The *launch* of a kernel with the number of this start, and the sessions of those before it."""
+    """Return *launch*; for a kernel, with the number of this start and the sessions of the earlier starts."""
     if launch.kernel is None:
         return launch
     try:
         start, earlier = kernel_starts.begin(launch.kernel.shared, session)
     except OSError:
-        return launch  # there is no place for recordings either, which a notice says
+        return launch  # recordings cannot be written there either, which a notice reports
     return msgspec.structs.replace(launch, kernel=msgspec.structs.replace(launch.kernel, start=start, earlier=earlier))
 
 
@@ -139,14 +141,15 @@ async def _session(
     stream.publish(Terminal(t=stream.now(), columns=launch.columns, rows=launch.rows))
 
     def keep() -> None:
-        # The user did not name it, and a second process of the same session goes into the same recording.
+        # For the recording that is kept of each session, not for one that the user named. A second process that the
+        # same session reads goes into the same recording.
         if launch.keep and not engine.watch.recorded:
             keep_recording(stream, folder.id, engine.watch)
 
     path = Path(output_path) if output_path else None
     exporter = None
     if launch.export is not None:
-        from tfmemtop.engine.process.exporter import open_exporter  # which most sessions do without
+        from tfmemtop.engine.process.exporter import open_exporter  # here, since most sessions do not need it
 
         exporter = open_exporter(stream, launch.export, session)
     async with Engine(stream, launch, folder, terminal, path, keep, exporter) as engine:
@@ -156,7 +159,7 @@ async def _session(
             keeper.output_goes_to(output_path)
         elif has_terminal(launch):
             stream.notice("output_file", NoticeKind.OUTPUT_FILE_MISSING)
-        os.chdir("/")  # no file system is to be kept busy; the script starts where the user is
+        os.chdir("/")  # so that no file system is kept busy; the script starts in the user's folder
         answer = Launched(id=folder.id, socket=str(folder.engine_socket), output_path=output_path)
         answers.give(answer)
         engine.begin()
@@ -182,9 +185,9 @@ async def _session(
 
 
 def _keep_log(folder: SessionFolder, output_path: str | None) -> None:
-    """Copy the log of this engine, if it holds anything, to where it outlives the folder."""
+    """Copy the log of this engine, if it is not empty, beside the kept output. The session's folder is removed."""
     try:
         if output_path and folder.log.stat().st_size:
             shutil.copyfile(folder.log, Path(output_path).with_suffix(".engine.log"))
     except OSError:
-        return  # there is no log, or no room for it where outputs are kept
+        return  # there is no log, or the folder of kept outputs has no room for it

@@ -1,4 +1,4 @@
-"""What the beginning of a session takes, in whichever process its engine is."""
+"""Steps at the beginning of a session, for an engine in a process of its own and for one in a screen's process."""
 
 import os
 import time
@@ -19,11 +19,11 @@ from tfmemtop.recording import RecordingError, Writer
 from tfmemtop.words.unusable import unusable
 
 REFUSALS = (StartError, ValueError, RecordingError, OSError)
-"""What stands in the way of a start, as far as it can be foreseen; :func:`unstarted` says it."""
+"""The exceptions of a start that fails for a foreseen reason. :func:`unstarted` returns that reason."""
 
 
 def info(launch: Launch, folder: SessionFolder) -> SessionInfo:
-    """How others find the session in *folder*; its engine is in this process."""
+    """Return the description by which other processes find the session in *folder*. This process has its engine."""
     return SessionInfo(
         id=folder.id,
         pid=os.getpid(),
@@ -40,7 +40,10 @@ def info(launch: Launch, folder: SessionFolder) -> SessionInfo:
 
 
 def output_for(launch: Launch, folder: SessionFolder) -> str | None:
-    """Where the script's output is kept; ``None`` if there is no place for it, or no script."""
+    """Return the path of the file for the script's output.
+
+    ``None`` if no script runs in the engine's terminal, or the folder for outputs cannot be made.
+    """
     try:
         return str(output_folder() / f"{folder.id}.log") if has_terminal(launch) else None
     except OSError:
@@ -48,12 +51,12 @@ def output_for(launch: Launch, folder: SessionFolder) -> str | None:
 
 
 def has_terminal(launch: Launch) -> bool:
-    """Whether the script's terminal is the engine's. A kernel has its standard streams from Jupyter."""
+    """Return whether a script runs in the engine's terminal. A kernel has its standard streams from Jupyter."""
     return bool(launch.argv) and launch.kernel is None
 
 
 def keep_recording(stream: Stream, session: str, watch: Watch) -> None:
-    """Make the recording that is kept of every session, if there is a place for one."""
+    """Start the recording that is kept of every session. If its file cannot be written, a notice reports that."""
     try:
         watch.record(Writer(place_for(session)), Thinner())
     except (OSError, RecordingError) as error:
@@ -61,7 +64,7 @@ def keep_recording(stream: Stream, session: str, watch: Watch) -> None:
 
 
 def forget_old() -> None:
-    """Remove what was kept of sessions long ago."""
+    """Remove outputs, recordings and lists of kernel starts that are old. Log what cannot be removed."""
     for forget in (forget_old_outputs, forget_old_recordings, kernel_starts.forget_old):
         try:
             forget()
@@ -70,7 +73,7 @@ def forget_old() -> None:
 
 
 def unstarted(error: Exception) -> Unstarted:
-    """One of the :data:`REFUSALS` as a fact."""
+    """Return why the start failed with *error*, one of the :data:`REFUSALS`."""
     if isinstance(error, StartError):
         return error.unstarted
     if isinstance(error, OSError) and error.filename:

@@ -1,4 +1,4 @@
-"""Recording without a screen: the script keeps the caller's own stdio and terminal."""
+"""Records a run without a screen. The script keeps the caller's stdio and terminal."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from tfmemtop.events import Allocator, DeviceReading, Event, RunEnd
 from tfmemtop.recording import RecordingError, Writer
 
 _OURS = {
-    # What the kernel says of our own process, or of its terminal, and what cannot be caught.
+    # Signals that concern this process or its terminal, or that cannot be caught. They are not passed on.
     *(signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS),
     *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGWINCH, signal.SIGURG),
@@ -31,10 +31,11 @@ _OURS = {
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """How the run ended, why the recording at ``path`` is not complete if it is not, and what else failed:
-    commands of the user's, and the export of metrics.
+    """The result of a recorded run.
 
-    ``readings`` is how many were taken of devices and allocators.
+    ``end`` is how the run ended. ``trouble`` is why the recording at ``path`` is incomplete, or ``None``. ``readings``
+    counts the readings of devices and allocators. ``failed_alerts`` are the user's commands that failed, and
+    ``failed_exports`` the failures in the export of metrics.
     """
 
     end: RunEnd
@@ -48,18 +49,18 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
 async def record(launch: Launch, path: str | os.PathLike[str] | None = None) -> Recorded:
     """Run ``launch.argv`` in this process's own terminal and write the stream to *path*.
 
-    Without a *path*, what is kept of every session is recorded, where that is kept.
+    Without a *path*, this writes the recording that is kept of every session, in the folder of such recordings.
 
-    The script stays in the foreground group: Ctrl-C reaches it from the terminal, and we wait for
-    it. A signal that is sent to us is passed on, unless the whole group heard it. Call
-    from the main thread of a process that has no other children, and that ends soon afterwards: signals that
-    ask it to end are ignored from the run's end on.
+    The script stays in the foreground process group. So Ctrl-C reaches it from the terminal, and this process waits for
+    it. A signal to this process is passed on to the script, unless the whole group received it. Call this from the main
+    thread of a process that has no other children and that ends soon afterwards: from the end of the run on, this
+    process ignores signals that ask it to end.
 
     Raises:
-        RecordingError: *path* cannot be recorded to.
+        RecordingError: the recording cannot be written to *path*.
         StartError: the script cannot be started.
         ValueError: the settings do not fit this machine.
-        OSError: no place for the hook's socket, or for the recording.
+        OSError: there is no place for the hook's socket, or for the recording.
     """
     folder = open_session()
     try:
@@ -89,10 +90,10 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
     stream.publish(session)
     exporter = None
     if launch.export is not None:
-        from tfmemtop.engine.process.exporter import open_exporter  # which most sessions do without
+        from tfmemtop.engine.process.exporter import open_exporter  # here, since most sessions do not need it
 
         exporter = open_exporter(stream, launch.export, session)
-    # One that is ignored, as under nohup, is to stay so in the script.
+    # A signal that is ignored, as under nohup, must stay ignored in the script.
     heeded = {n for n in signal.valid_signals() - _OURS if signal.getsignal(n) is not signal.SIG_IGN}
     with closing(GroupListener(heeded)) as group:
         maps_every_s = RECORDED_PACE_S if thinner is None else KEPT_PACE_S
@@ -120,7 +121,7 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
 
 @contextmanager
 def _passed_on(numbers: Collection[int], group: GroupListener, runs: Runs) -> Iterator[None]:
-    """Pass on to the script those signals that came to this process alone; once it has ended, ignore them all."""
+    """Pass on to the script the signals that were sent to this process alone. Once it has ended, ignore them all."""
     loop = asyncio.get_running_loop()
 
     def pass_on(number: int) -> None:
@@ -133,7 +134,7 @@ def _passed_on(numbers: Collection[int], group: GroupListener, runs: Runs) -> It
     try:
         yield
     finally:
-        # A second HUP, soon after the first, is not to cost the summary and the exit code.
+        # A second HUP soon after the first must not end this process before the summary and the exit code.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
         for number in numbers:
             loop.remove_signal_handler(number)

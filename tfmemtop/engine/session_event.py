@@ -1,4 +1,4 @@
-"""The first event of a stream."""
+"""Makes the first event of a stream."""
 
 import os
 import pwd
@@ -15,7 +15,7 @@ from tfmemtop.placement import placement
 
 
 def describe(launch: Launch, id: str, output_path: str | None) -> Session:
-    """The event that begins a session: its command, its user, its machine. Its time is 0 by definition."""
+    """Return the event that begins a session: its command, its user, its machine. Its time is 0 by definition."""
     memory = host_memory()
     host = socket.gethostname()
     return Session(
@@ -38,7 +38,7 @@ def describe(launch: Launch, id: str, output_path: str | None) -> Session:
 
 
 def watched(launch: Launch) -> list[str]:
-    """The command of what is watched: the script's, or that of the process that is read from outside."""
+    """Return the command line that is watched: the script's, or that of the process that is read from outside."""
     if launch.attach is not None:
         return read_command(launch.attach)
     return [readable(argument) for argument in launch.argv]
@@ -50,7 +50,7 @@ def _environment(launch: Launch) -> dict[str, str]:
     try:
         return read_environment(launch.attach)
     except OSError:
-        return {}  # it has gone, or is somebody else's: its place is not known
+        return {}  # the process has ended, or belongs to another user: its placement is not known
 
 
 def _user() -> str:

@@ -1,4 +1,4 @@
-"""Starting an engine."""
+"""Starts an engine."""
 
 import os
 import subprocess
@@ -9,16 +9,17 @@ from tfmemtop.engine.process.unstarted import Unstarted, Why
 
 
 def start_apart(launch: Launch) -> Launched:
-    """Like :func:`start`, but the engine is no child of this process, which is to become another program.
+    """Start an engine like :func:`start`, but not as a child of this process, which will become another program.
 
-    To be called before there are threads.
+    Call this before there are other threads.
     """
     answers, told = os.pipe()
     between = os.fork()
     if between == 0:
         try:
             os.close(answers)
-            # By these a session that watches this process would take the engine for a process of its run, and end it.
+            # Another session may watch this process. By these variables, it would take the engine for a process of its
+            # run, and would end it.
             for name in [name for name in os.environ if name.startswith("TFMEMTOP_")]:
                 del os.environ[name]
             with os.fdopen(told, "wb") as answer:
@@ -33,12 +34,12 @@ def start_apart(launch: Launch) -> Launched:
 
 
 def start(launch: Launch) -> Launched:
-    """Start an engine, in a session of its own and in this process's working folder; it starts the script.
+    """Start an engine in a process session of its own and in this process's working folder. It starts the script.
 
-    Errors, of the engine's own start too, come as ``Launched.error``. Then no script runs, unless the error
-    names an ``output_path``: then it may.
+    All errors, also those in the engine's own start, are returned as ``Launched.error``. No script runs then, unless
+    the error has an ``output_path``: in that case the script may run.
     """
-    # What is said of the start has a descriptor of its own: anything may be printed on stdout.
+    # Answers have a file descriptor of their own, since any library may print to stdout.
     answers, told = os.pipe()
     os.set_inheritable(told, True)
     try:
@@ -48,7 +49,7 @@ def start(launch: Launch) -> Launched:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            # What the user's shell opened for the script, as in <(…), passes through the engine to it.
+            # File descriptors that the user's shell opened for the script, as in <(…), pass through the engine to it.
             close_fds=False,
         )
     except OSError as error:
@@ -56,7 +57,7 @@ def start(launch: Launch) -> Launched:
         return Launched(error=Unstarted(Why.ENGINE_FAILED, detail=str(error)))
     finally:
         os.close(told)
-    # It goes on by itself: the process that starts it must neither wait for it nor be warned about that.
+    # The engine goes on by itself. With a return code set, Popen neither waits for it nor warns that it still runs.
     engine.returncode = 0
     assert engine.stdin and engine.stderr
     with engine.stderr as complaints, os.fdopen(answers, "rb") as lines:
@@ -64,7 +65,7 @@ def start(launch: Launch) -> Launched:
             with engine.stdin as asked:
                 asked.write(launch.encode())
         except OSError:
-            pass  # it has died; what it said follows
+            pass  # the engine has ended; its last message is read below
         answer = Launched()
         for line in lines:
             answer = Launched.decode(line)

@@ -1,4 +1,4 @@
-"""Runs of one script, one after another and without a screen, each ended as soon as enough is known."""
+"""Runs one script several times, without a screen. Each run is ended as soon as it has shown enough."""
 
 import asyncio
 import signal
@@ -14,17 +14,17 @@ from tfmemtop.events import Event
 from tfmemtop.settings import Settings
 
 GRACE_S = 5.0
-"""How long a script has to end by itself once it is asked to."""
+"""How long a script has to end by itself after SIGTERM."""
 
 _LOOK_S = 0.25
 _REPLAY_S = 60.0
-"""How long a replay may take after the end of a try, the building of its program included."""
+"""How long a replay may take after the end of a try, including the build of its program."""
 _DRIVER_WAIT_S = 10.0
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Tries:
-    """Tries of the command *argv* under one *watch*, made by :func:`open_tries`."""
+    """The tries of the command *argv* under one *watch*; made by :func:`open_tries`."""
 
     def __init__(self, stream: Stream, watch: Watch, argv: list[str]) -> None:
         self._stream = stream
@@ -32,11 +32,11 @@ class Tries:
         self._argv = argv
         self._news = asyncio.Event()
         self.interrupted = False
-        """Whether a signal has asked for the end."""
+        """Whether a signal has requested the end of the tries."""
         stream.listen(self._notice)
 
     def now(self) -> float:
-        """Seconds on the clock of the events."""
+        """Return the present time in seconds, on the clock of the events."""
         return self._stream.now()
 
     async def run(
@@ -48,15 +48,17 @@ class Tries:
         *,
         trace: bool = False,
     ) -> bool:
-        """Run the script under *settings* until it ends, or *over* (of session seconds) says so; then end it.
+        """Run the script under *settings* until it ends, or until *over* returns true; then end it.
 
-        With *argv* that command is run in its place. With *trace* all its allocations are recorded and replayed.
+        *over* takes the session's time in seconds. With *argv*, that command is run in place of the script. With
+        *trace*, all allocations of the run are recorded and replayed.
 
-        Every event of it goes to *take*. Returns once its memory is free again, or when waiting for that was given
-        up, as an event says. True if it was over, false if it was interrupted.
+        *take* receives every event of the run. This returns once the run's memory is free again. If the memory is not
+        free after some time, this returns too, and an event reports it. The result is true if the run ended or *over*
+        returned true, and false if the run was interrupted.
 
         Raises:
-            StartError: it cannot be started.
+            StartError: the script cannot be started.
             ValueError: the settings do not fit this machine.
         """
         if self.interrupted:
@@ -64,8 +66,9 @@ class Tries:
         run = await self._watch.prepare(argv or self._argv, settings, trace=trace)
         self._stream.listen(take)
         try:
-            # What the GPUs hold before it: where the driver names no processes, that is to be reached again.
-            with suppress(asyncio.TimeoutError):  # a notice says that the driver does not answer
+            # Read what the GPUs hold before the run. Where the driver lists no processes, the run's memory counts as
+            # free once the GPUs hold no more than this again.
+            with suppress(asyncio.TimeoutError):  # a notice reports that the driver does not answer
                 await asyncio.wait_for(self._watch.readings.devices(), _DRIVER_WAIT_S)
             self._watch.start(run)
             reached = await self._until(over)
@@ -77,7 +80,7 @@ class Tries:
             self._stream.forget(take)
 
     def interrupt(self) -> None:
-        """End the try that runs, and make no other; the second time, kill it."""
+        """End the try that runs, and start no further one. The second call kills the try."""
         if self.interrupted:
             self._watch.ending.hasten(0.0)
         self.interrupted = True
@@ -91,13 +94,13 @@ class Tries:
         return done
 
     async def _look(self) -> None:
-        """Wait for something to happen, a little at most."""
+        """Wait for the next event or an interruption, for a short time at most."""
         self._news.clear()
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._news.wait(), _LOOK_S)
 
     async def _replayed(self) -> None:
-        """Wait for what the try's allocations predict: it may have ended before they were replayed."""
+        """Wait for the replay of the try's allocations, since the try may have ended before it."""
         until = self._stream.now() + _REPLAY_S
         while self._watch.replays.going and not self.interrupted and self._stream.now() < until:
             await self._look()
@@ -108,12 +111,13 @@ class Tries:
 
 @asynccontextmanager
 async def open_tries(launch: Launch, output: int) -> AsyncIterator[Tries]:
-    """Tries of ``launch.argv``, whose stdout and stderr go to the file descriptor *output*.
+    """Return the tries of ``launch.argv``, whose stdout and stderr go to the file descriptor *output*.
 
-    Enter it in the main thread of a process that has no other children. INT, TERM and HUP interrupt the tries.
+    Enter this context manager in the main thread of a process that has no other children. INT, TERM and HUP interrupt
+    the tries.
 
     Raises:
-        OSError: no place for the hook's socket.
+        OSError: there is no place for the hook's socket.
     """
     folder = open_session()
     try:

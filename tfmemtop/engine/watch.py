@@ -1,4 +1,7 @@
-"""One session's watch: the runs of a script and all that tells of them, wired once for screens, record and fit."""
+"""One session's watch: the runs of a script, and all sources of readings about them.
+
+These parts are connected here, in one place, for screens, record and fit.
+"""
 
 import asyncio
 import os
@@ -46,11 +49,11 @@ _NO_PROCESS = -1
 
 
 class Watch:
-    """Watches while it is entered; an asynchronous context manager.
+    """An asynchronous context manager that watches while it is entered.
 
-    Enter it in the main thread of a process that has no other children; as a *guest*, which starts no script, in any
-    thread of any process. Nothing that may fail is left for after the script's start: :meth:`prepare` checks,
-    :meth:`start` starts.
+    Enter it in the main thread of a process that has no other children. A *guest* starts no script, and can be entered
+    in any thread of any process. Everything that may fail comes before the script's start: :meth:`prepare` checks it,
+    then :meth:`start` starts the script.
     """
 
     def __init__(
@@ -129,7 +132,8 @@ class Watch:
         _close(self.readings.close, self.hooks.close)
         if self._terminal_reads is not None:
             _close(self._terminal_reads.close)
-        # The script's last words, and then the recording, since both may still get something from those above.
+        # The output is closed after the parts above, and the recording after the output, since both may still receive
+        # something from the parts that are closed before them.
         if self._output is not None:
             _close(self._output.close)
         if self._recorder is not None:
@@ -138,10 +142,12 @@ class Watch:
             await self._exporter.close()
 
     async def prepare(self, argv: list[str], settings: Settings, *, trace: bool = False) -> Prepared:
-        """Check all that can be checked before a run is started. With *trace* all its allocations are recorded.
+        """Check everything that can be checked before a run is started.
+
+        With *trace*, all allocations of the run will be recorded.
 
         Raises:
-            StartError: there is no such command, or the driver does not answer.
+            StartError: the command does not exist, or the driver does not answer.
             ValueError: the settings do not fit this machine.
         """
         return self.runs.prepare(argv, settings, await self._machine(settings), trace=trace)
@@ -150,7 +156,7 @@ class Watch:
         """Start the next run.
 
         Raises:
-            StartError: it cannot be started.
+            StartError: the run cannot be started.
         """
         if self._output is not None:
             self._output.drain()
@@ -159,9 +165,10 @@ class Watch:
         self.readings.hurry()
 
     def attach(self, pid: int, *, inject: bool = False) -> bool:
-        """Read a process from outside from now on, in place of one that was read before; whether there is one.
+        """Start to read the process *pid* from outside, in place of the one that was read before.
 
-        With *inject*, its Python is asked to let the hook in, which then reads it.
+        Return false if there is no such process. With *inject*, the hook is also put into that process's Python, and
+        then reads the process.
         """
         if not self._outside.follow(pid):
             return False
@@ -178,7 +185,7 @@ class Watch:
     def record(self, writer: Writer, thinner: Thinner | None = None) -> Recorder:
         """Write the stream, or what a *thinner* leaves of it, from its beginning until the watch ends.
 
-        To be called after the start of a run: one that cannot be started overwrites no recording.
+        Call this after the start of a run, so that a run that cannot be started overwrites no recording.
         """
         self._recorder = Recorder(self._stream, writer, thinner)
         self._recorder.begin()
@@ -225,12 +232,13 @@ def open_watch(
     exporter: "Exporter | None" = None,
     guest: bool = False,
 ) -> Watch:
-    """The watch over runs of ``launch.argv``, with all its parts.
+    """Return the watch over runs of ``launch.argv``, with all its parts.
 
-    The script's stdio is *terminal*, which *pump* reads; or the file descriptor *output*; or this process's own.
-    *maps_every_s* has all memory maps read so far apart, whether a screen wants them or not. *nvml* is this machine's
-    if not given. The process *helper* is a child of this one and not the script's. The *exporter* gets the stream too.
-    As a *guest* it is in a process that is not its own, of whose children none is the script's.
+    The script's stdio is *terminal*, which *pump* reads; or the file descriptor *output*; or that of this process.
+    With *maps_every_s*, all memory maps are read at that interval in seconds, whether or not a screen requests them.
+    Without *nvml*, this machine's own library is used. *helper* is the number of a child of this process that does not
+    belong to the script. The *exporter* receives the stream too. A *guest* runs in another part's process, such as a
+    screen's, and no child of that process belongs to the script.
     """
     dumps_in, marked = dumps_folder(folder.hook_socket), mark(folder.hook_socket)
     chunks = ChunkMaps(stream, dumps_in)
@@ -281,7 +289,7 @@ def open_watch(
 
 
 def _close(*parts: Callable[[], None]) -> None:
-    """Close them all; one that fails costs neither the others nor the exit code."""
+    """Close all *parts*. If one raises, log that and go on, so that the others are closed and the exit code is kept."""
     for close in parts:
         try:
             close()

@@ -1,4 +1,4 @@
-"""The user's own commands for when a run ends or runs out of memory."""
+"""Starts the user's own commands when a run ends or runs out of memory."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ WAIT_S = 30.0
 
 
 class Failed(NamedTuple):
-    """A command that did not do its work: ``about`` is its exit code, if it has one."""
+    """A user's command, or an export of metrics, that failed. ``about`` is its exit code, if it has one."""
 
     kind: NoticeKind
     detail: str
@@ -29,9 +29,9 @@ class Failed(NamedTuple):
 class Alerts:
     """Runs ``launch.on_end`` when a run has ended, and ``launch.on_oom`` at its first out-of-memory error.
 
-    Each is a line for ``sh``, started in the user's folder with the user's environment, the facts in variables
-    named ``TFMEMTOP_…``, and nothing to read or to write. A run that is ended from the screen is no news:
-    its end starts nothing. A command that fails costs one notice.
+    Each command is a line for ``sh``. It is started in the user's folder with the user's environment; its stdio is
+    ``/dev/null``. Variables named ``TFMEMTOP_…`` hold the facts of the run. The end of a run that the user ends from
+    the screen starts no command. If a command fails, one notice reports it.
     """
 
     def __init__(self, stream: Stream, launch: Launch, runs: Runs) -> None:
@@ -48,16 +48,16 @@ class Alerts:
         self.failed: list[Failed] = []
 
     def begin(self) -> None:
-        """Follow the stream, if there is a command for anything. Needs the running loop."""
+        """Follow the stream, if there is any command. Needs the running loop."""
         if self._launch.on_end or self._launch.on_oom:
             self._stream.listen(self._follow)
 
     async def done(self) -> None:
-        """Wait until the commands that were started have ended, at most :data:`WAIT_S`."""
+        """Wait until all started commands have ended, at most :data:`WAIT_S` seconds."""
         try:
             await asyncio.wait_for(self._all_gone(), WAIT_S)
         except asyncio.TimeoutError:
-            pass  # it goes on without us
+            pass  # the command goes on after this process has ended
 
     async def _all_gone(self) -> None:
         while self._going:
@@ -145,5 +145,5 @@ def _of_end(event: RunEnd) -> dict[str, str]:
 
 
 def _known(**facts: str | int | Path | None) -> dict[str, str]:
-    """The variables for those of *facts* that are known. A NUL would end a variable early."""
+    """Return the variables for those *facts* that are known. NUL is removed, since it would end a variable early."""
     return {f"TFMEMTOP_{name}": str(fact).replace("\0", "") for name, fact in facts.items() if fact is not None}

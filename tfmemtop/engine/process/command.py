@@ -1,4 +1,4 @@
-"""The script's command: whether it can be started, and how its text is shown."""
+"""Checks whether the script's command can be started, and makes its text fit to be shown."""
 
 import os
 import shutil
@@ -8,15 +8,15 @@ from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 
 
 def readable(text: str) -> str:
-    """*text*, as :func:`os.fsdecode` gives it, as valid UTF-8: other bytes are written as ``\\xff``."""
+    """Return *text*, which :func:`os.fsdecode` made, as valid UTF-8. Other bytes are written as ``\\xff``."""
     return os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
 def check_command(argv: list[str], cwd: str, environment: dict[str, str]) -> None:
-    """Check all that can be known of a command before it is started.
+    """Check everything about a command that can be checked before it is started.
 
     Raises:
-        StartError: it cannot be started.
+        StartError: the command cannot be started.
     """
     if not argv or not argv[0]:
         raise StartError(Unstarted(Why.NO_COMMAND))
@@ -27,7 +27,7 @@ def check_command(argv: list[str], cwd: str, environment: dict[str, str]) -> Non
         return
     path = Path(cwd, name)
     if not Path(cwd).is_dir():
-        return  # it has been removed and holds nothing; the kernel looks for what an absolute path names
+        return  # the folder has been removed and is empty; for an absolute path, the exec itself reports errors
     if not path.exists():
         raise StartError(Unstarted(Why.NO_FILE, name))
     if path.is_dir():
@@ -37,8 +37,8 @@ def check_command(argv: list[str], cwd: str, environment: dict[str, str]) -> Non
 
 
 def start_error(name: str, error: OSError) -> StartError:
-    """What *error* means of the start of a command that :func:`check_command` found in order."""
+    """Return what *error* means when a command that passed :func:`check_command` was started."""
     if isinstance(error, FileNotFoundError):
-        # The file was there: so its interpreter is missing.
+        # The file exists, so its interpreter is missing.
         return StartError(Unstarted(Why.NO_INTERPRETER, name))
     return StartError(Unstarted(Why.SYSTEM, name, error.strerror or str(error)))

@@ -3,12 +3,12 @@
 import os
 from contextlib import suppress
 
-_NAME_BYTES = 15  # the kernel keeps no more of a process's name
+_NAME_BYTES = 15  # the Linux kernel stores no more of a process's name
 _ARGUMENTS_START, _ARGUMENTS_END = 45, 46  # of /proc/PID/stat, counted from the state on
 
 
 def rename(name: str) -> None:
-    """Have process lists show *name* for this process, in place of its command line, as far as the kernel lets us."""
+    """Make process lists show *name* for this process instead of its command line, as far as the system allows it."""
     with suppress(OSError, ValueError):
         with open("/proc/self/comm", "wb") as file:
             file.write(name.encode()[:_NAME_BYTES])
@@ -22,7 +22,10 @@ def rename(name: str) -> None:
 
 
 def detach(log: str) -> None:
-    """Let go of the caller's stdio; what goes wrong from now on is written to *log*, if there is room for one."""
+    """Replace the caller's stdio: stdin and stdout by ``/dev/null``, stderr by the file *log*.
+
+    If *log* cannot be opened, stderr is ``/dev/null`` too.
+    """
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
         written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -35,7 +38,7 @@ def detach(log: str) -> None:
 
 
 def inherited() -> list[int]:
-    """Descriptors that the user's shell opened for the script. Call it before anything else is opened."""
+    """Return the file descriptors that the user's shell opened for the script. Call this before any other open."""
     names = map(int, os.listdir("/proc/self/fd"))
     return [number for number in names if number > 2 and _is_inheritable(number)]
 
@@ -44,4 +47,4 @@ def _is_inheritable(descriptor: int) -> bool:
     try:
         return os.get_inheritable(descriptor)
     except OSError:
-        return False  # that of the listing itself, closed again
+        return False  # the descriptor of the listing itself, which is closed by now

@@ -1,4 +1,4 @@
-"""How many files may be open: enough for a thousand hooks; the script has the limit that it was given."""
+"""The limit on open files. The engine needs enough for a thousand hooks; the script keeps the original limit."""
 
 import resource
 
@@ -7,7 +7,7 @@ _ENOUGH = 65_536
 
 
 def take_many() -> None:
-    """Raise this process's own limit as far as anybody may."""
+    """Raise this process's limit to 65,536, or as far as its hard limit allows."""
     soft, hard = _GIVEN
     if soft != resource.RLIM_INFINITY and soft < _ENOUGH:
         most = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
@@ -15,5 +15,5 @@ def take_many() -> None:
 
 
 def give_back() -> None:
-    """In the script's process: the limit as it was."""
+    """Restore the original limit. Called in the script's process."""
     resource.setrlimit(resource.RLIMIT_NOFILE, _GIVEN)

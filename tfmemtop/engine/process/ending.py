@@ -1,4 +1,4 @@
-"""Ending a run: ask, insist, and wait until its memory is really free again."""
+"""Ends a run: with SIGTERM, then with SIGKILL; then waits until its memory is really free again."""
 
 import asyncio
 import os
@@ -22,10 +22,11 @@ _DRIVER_WAIT_S = 10.0
 
 
 class Ending:
-    """Ends everything that descends from this process, and what the script's processes have left behind: daemons too.
+    """Ends all descendants of this process, and all processes that the script has left behind, including daemons.
 
-    *mark* stands in the environment of the script's processes. *read_devices* reads the GPUs now. *apart* gives the
-    sessions that are left alone: what we have started ourselves beside the script, such as a build of the probe.
+    *mark* is in the environment of the script's processes. *read_devices* reads the GPUs at once. *apart* returns the
+    process sessions that are not ended: those of tfmemtop's own processes beside the script, such as a build of the
+    probe.
     """
 
     def __init__(
@@ -47,15 +48,18 @@ class Ending:
         stream.listen(self._footprint.take)
 
     def hasten(self, grace_s: float) -> None:
-        """Bring the deadline of an ending under way forward."""
+        """Move the deadline of an :meth:`end` in progress to *grace_s* seconds from now, if that is earlier."""
         deadline = self._stream.now() + max(0.0, grace_s)
         if deadline < self._deadline:
             self._deadline = deadline
             self._say("term", deadline)
 
     async def end(self, grace_s: float) -> None:
-        """TERM to all, KILL to what is left after *grace_s*, then wait for GPU memory."""
-        # The sweep that finds processes may not have run yet: look now.
+        """Send SIGTERM to all processes and, after *grace_s* seconds, SIGKILL to the rest; then wait for GPU memory.
+
+        The events :class:`Stopping` report each phase.
+        """
+        # The regular search for processes may not have run yet, so search now.
         alive = self._victims()
         ours = alive | self._footprint.pids
         if alive:
@@ -65,7 +69,7 @@ class Ending:
             for pid in alive:
                 _send(pid, signal.SIGTERM)
             for pid in alive:
-                _send(pid, signal.SIGCONT)  # one that is stopped cannot end
+                _send(pid, signal.SIGCONT)  # a stopped process cannot end
             while (alive := self._victims()) and self._stream.now() < self._deadline:
                 ours |= alive
                 await asyncio.sleep(min(_LOOK_S, max(0.01, self._deadline - self._stream.now())))
@@ -108,7 +112,8 @@ class Ending:
         if apart := self._apart():
             alive = {pid for pid in alive if (stat := read_stat(pid)) and stat.session not in apart}
         if self._runs.pid is not None:
-            # Its main thread ends first and reads as a zombie, while the others still hold all its memory.
+            # The script's main thread may end first. The process then looks like a zombie, while its other threads
+            # still hold all its memory.
             alive.add(self._runs.pid)
         return alive
 
@@ -121,4 +126,4 @@ def _send(pid: int, number: signal.Signals) -> None:
     try:
         os.kill(pid, number)
     except OSError:
-        pass  # gone meanwhile, or of another user (sudo): what is left is looked at and told
+        pass  # ended meanwhile, or of another user (sudo): processes that are left are found and reported later

@@ -1,7 +1,7 @@
-"""Starts the exporter, a process of its own beside the script, and hands it the stream like to any reader.
+"""Starts the exporter, a separate process beside the script, and sends it the stream as to any reader.
 
-The exporter is forked rather than started anew: what the engine has loaded is then there once for both. Whatever
-becomes of it costs a notice: it cannot hold up the engine, and the script does not know of it.
+The exporter is forked, not started as a new program, so that both processes share the memory of the modules that the
+engine has loaded. If the exporter fails, a notice reports it. It cannot block the engine, and cannot affect the script.
 """
 
 import asyncio
@@ -33,12 +33,13 @@ from tfmemtop.words.failure import describe
 NAME = "tfmemtop-export"
 
 SILENT_S = 30.0
-"""An exporter that has given no sign of life for so long does not answer."""
+"""An exporter that has sent no sign of life for this many seconds does not answer."""
 _LOOK_S = 5.0
 _WAIT_S = 10.0
-"""How long the session's end waits for the exporter's, which may have a file to write on a busy machine.
+"""How long the end of the session waits for the exporter to end. It may have to write a file on a busy machine.
 
-One that is stopped, or silent before its last signs, is not waited for. One that does not get on gets less time.
+There is no wait for an exporter that is stopped, or whose last sign of life is more than two beats old. An exporter
+that makes no progress for :data:`_STUCK_S` seconds is not waited for any longer.
 """
 _STUCK_S = 2.0
 _GLANCE_S = 0.05
@@ -58,7 +59,7 @@ class Exporter:
     ) -> None:
         self._stream = stream
         self.pid = pid
-        """It leads a session of its own, which has the same number."""
+        """The number of the exporter's process. The process leads a process session with the same number."""
         self._published = published
         self._draft = draft
         self._line = line
@@ -67,11 +68,11 @@ class Exporter:
         self._looking: asyncio.TimerHandle | None = None
         self._beat = time.monotonic()
         self._ending = self._gone = False
-        self._why = self._how = ""  # it has failed: as it says itself, and as it ended
+        self._why = self._how = ""  # why it failed, by its own message; and how it ended, by its exit status
         self.failed: list[Failed] = []
 
     def begin(self, runs: Runs) -> None:
-        """Hand it the stream from its beginning. *runs* is told of its end. Needs the running loop."""
+        """Send the exporter the stream from its beginning. *runs* reports its end. Needs the running loop."""
         runs.adopt(self.pid, self._ended)
         loop = asyncio.get_running_loop()
         for event in self._stream.backlog.events():
@@ -81,7 +82,7 @@ class Exporter:
         self._looking = loop.call_later(_LOOK_S, self._look)
 
     async def close(self) -> None:
-        """Give it the rest of the stream, and time to write its file; then end it if need be."""
+        """Send the rest of the stream, and wait while the exporter writes its file; then end it if necessary."""
         self._ending = True
         if self._looking is not None:
             self._looking.cancel()
@@ -96,7 +97,7 @@ class Exporter:
         if self._published is not None:
             discovery.withdraw(*self._published)
         if self._draft is not None:
-            remove(self._draft)  # it may have been ended while it wrote
+            remove(self._draft)  # the exporter may have been killed while it wrote this file
 
     async def _wait_while_it_gets_on(self) -> None:
         finishing = asyncio.ensure_future(self._finish())
@@ -113,7 +114,7 @@ class Exporter:
             await finishing
 
     async def _finish(self) -> None:
-        """Until it has read all, and then has closed its end."""
+        """Wait until the exporter has received everything, and then until it has closed its end."""
         if self._tasks and not self._gone:
             writing, reading = self._tasks
             idle = asyncio.ensure_future(self._reader.idle.wait())
@@ -123,19 +124,23 @@ class Exporter:
             await reading
 
     async def _reap(self) -> None:
-        """Have it gone. One whose file system does not answer can neither be ended nor waited for."""
+        """Collect the exporter's exit status, and kill it if it does not end.
+
+        After some tries this gives up: an exporter whose file system does not answer can neither be killed nor waited
+        for.
+        """
         with suppress(ChildProcessError, ProcessLookupError):
             for _ in range(_TRIES):
                 if os.waitpid(self.pid, os.WNOHANG)[0]:  # noqa: ASYNC222 (it does not wait)
                     return
-                # It has closed its end and is about to go; or it has had its time.
+                # The exporter has closed its end and is about to exit, or its time is over.
                 await asyncio.sleep(_TRY_S)
                 os.kill(self.pid, signal.SIGKILL)
 
     async def _write(self) -> None:
         with suppress(OSError):
             await self._reader.write()
-        self._stream.forget(self._reader.push)  # so that events that are not taken do not pile up
+        self._stream.forget(self._reader.push)  # so that events that the exporter does not read do not pile up
 
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()
@@ -171,7 +176,7 @@ class Exporter:
             self._looking.cancel()
         if not self._ending:
             self._how = _how(os.waitstatus_to_exitcode(status))
-            # What it may have said of that is in the line, which is read in a moment.
+            # The exporter may have sent its reason. That is still in the socket, and is read in a moment.
             asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._tell_of_end)
 
     def _tell_of_end(self) -> None:
@@ -186,12 +191,12 @@ class Exporter:
 
 
 def _activity(pid: int) -> tuple[str, int]:
-    """The state of a process as in ``/proc/PID/stat``, such as ``R``, and the processor time that it has used."""
+    """Return the state of a process as in ``/proc/PID/stat``, such as ``R``, and its processor time in clock ticks."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return fields[0], int(fields[11]) + int(fields[12])
     except (OSError, ValueError, IndexError):
-        return "X", 0  # it has gone
+        return "X", 0  # the process has ended
 
 
 def _how(code: int) -> str:
@@ -199,10 +204,12 @@ def _how(code: int) -> str:
 
 
 def open_exporter(stream: Stream, asked: Export | None, session: Session) -> Exporter | None:
-    """The exporter that is *asked* for, or ``None``. To be called before there are threads.
+    """Start the exporter that *asked* describes; return ``None`` if that is ``None``.
+
+    Call this before there are other threads.
 
     Raises:
-        StartError: the address cannot be had, or a file cannot be written.
+        StartError: the address cannot be used, or a file cannot be written.
     """
     if asked is None:
         return None
@@ -221,7 +228,7 @@ def open_exporter(stream: Stream, asked: Export | None, session: Session) -> Exp
             raise _refused(Why.METRICS_FILE, asked.discovery, error) from None
     ours, its = socket.socketpair()
     ours.setblocking(False)
-    # A signal for the whole group, such as Ctrl-C, is not to end it before it has left the group.
+    # A signal to the whole process group, such as Ctrl-C, must not end the exporter before it has left the group.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     pid = os.fork()
     if pid == 0:
@@ -234,7 +241,7 @@ def open_exporter(stream: Stream, asked: Export | None, session: Session) -> Exp
 
 
 class Given(NamedTuple):
-    """What an exporter gets for its tasks; see :class:`tfmemtop.metrics.exporter.Tasks`."""
+    """The arguments for the exporter's tasks; see :class:`tfmemtop.metrics.exporter.Tasks`."""
 
     listener: socket.socket | None
     textfile: tuple[str, str] | None
@@ -242,14 +249,14 @@ class Given(NamedTuple):
 
 
 def _become_it(line: socket.socket, mask: Collection[int], given: Given) -> NoReturn:
-    """In the child: close all that is the engine's, and export until the stream ends."""
+    """In the child process: close all file descriptors of the engine, and export until the stream ends."""
     code = 1
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
-        # Signals are for the script and for the engine. This process ends with the stream.
+        # Signals are meant for the script and the engine. This process ends with the stream.
         for number in signal.valid_signals() - _FAULTS - {signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP}:
-            with suppress(OSError):  # some real-time signals are the C library's own
+            with suppress(OSError):  # some real-time signals belong to the C library
                 signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         kept = {line.fileno()} | ({given.listener.fileno()} if given.listener is not None else set())
@@ -258,10 +265,10 @@ def _become_it(line: socket.socket, mask: Collection[int], given: Given) -> NoRe
             os.dup2(null, standard)
         for descriptor in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
             if descriptor > 2 and descriptor not in kept:
-                with suppress(OSError):  # that of the listing, which is closed by now
+                with suppress(OSError):  # the descriptor of the listing, which is closed by now
                     os.close(descriptor)
         os.chdir("/")
-        os.umask(0o022)  # who reads the file is another user
+        os.umask(0o022)  # another user reads the file
         os.nice(5)
         rename(NAME)
         with uncollected():
@@ -290,7 +297,11 @@ def _listen(asked: Export) -> socket.socket:
 
 
 def _check_folder(path: str, draft: str) -> None:
-    """Refuse a file in a folder in which none can be made, and what is no file."""
+    """Check that *path* is a file or missing, and that its *draft* can be written beside it.
+
+    Raises:
+        StartError: *path* is something other than a file, or no file can be written in its folder.
+    """
     try:
         if Path(path).is_dir():
             raise IsADirectoryError(errno.EISDIR, "")
@@ -303,7 +314,7 @@ def _check_folder(path: str, draft: str) -> None:
 
 
 def _refused(why: Why, name: str, error: OSError) -> StartError:
-    # Python adds words of its own to some of the kernel's.
+    # Python adds its own words to some of the system's messages, so the message is taken from the system.
     known = error.errno is not None and error.errno in errno.errorcode
     said = os.strerror(error.errno or 0) if known else error.strerror or str(error)
     return StartError(Unstarted(why, name, said.lower()))

@@ -1,4 +1,7 @@
-"""What the present run has on the GPUs, from the stream, so that its end can wait until all of it is free. Pure."""
+"""Collects from the stream what the present run holds on the GPUs. Pure.
+
+So the end of the run can wait until all of that is free.
+"""
 
 from collections.abc import Iterable, Set
 
@@ -16,10 +19,10 @@ class Footprint:
         self._listed: dict[int, set[int]] = {}  # processes, by GPU, of the newest reading
         self._of_runs: set[int] = set()
         self.pids: set[int] = set()
-        """Processes of the run that were seen on a GPU."""
+        """Processes of the run that the driver has listed on a GPU."""
 
     def take(self, event: Event) -> None:
-        """Follow the stream."""
+        """Take one event of the stream."""
         match event:
             case Run():
                 self._before = dict(self._used)
@@ -38,7 +41,7 @@ class Footprint:
                 pass
 
     def held(self, readings: Iterable[DeviceReading], ours: Set[int]) -> Held | None:
-        """What the run still holds by *readings*, ``None`` if nothing. *ours* are all its processes."""
+        """Return what the run still holds according to *readings*, or ``None``. *ours* are all processes of the run."""
         for reading in readings:
             for process in reading.processes:
                 if process.pid in ours:

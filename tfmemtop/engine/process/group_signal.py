@@ -1,8 +1,8 @@
-"""Tells a signal that was sent to this whole process group, or job, from one that was sent to this process alone.
+"""Distinguishes a signal to the whole process group, or Slurm step, from a signal to this process alone.
 
-A process that catches a signal is not told which of the two it was. So a second process, which does nothing but
-catch signals, stays in the group, or in the job and in no group of ours. What it hears at the same time was sent to
-the group, or to all of the job, and so to the script in it.
+A process that catches a signal cannot find out which of the two it was. So there is a second process, which only
+catches signals. It is either in the same process group, or in the same step but in a process session of its own. If it
+receives the same signal at the same time, the signal was sent to the whole group or step, and so to the script too.
 """
 
 import asyncio
@@ -14,22 +14,22 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 WAIT_S = 0.05
-"""So long after a signal it is settled whether the group heard it."""
+"""This many seconds after a signal, it is certain whether the group received it too."""
 _SAME_TIME_S = 3 * WAIT_S
 
 
 class _Listener:
-    """The second process, of number ``pid``. It ends with this process.
+    """The second process, with process number ``pid``. It ends with this process.
 
-    Make it before there are other threads. It is a child of this process, as the script is: Slurm may send a signal to
-    every process that descends from what it started, and an orphan would not hear it.
+    Create it before there are other threads. Like the script, it is a child of this process: Slurm may send a signal to
+    all descendants of the process that it started, and an orphan would not receive it.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the second process cannot be started.
     """
 
     def __init__(self, numbers: Collection[int], *, apart: bool = False) -> None:
-        """*apart*: in a session of its own."""
+        """*numbers* are the signals to catch. With *apart*, the process is in a process session of its own."""
         self._heard, told = os.pipe()
         held, self._held = os.pipe()
         os.set_blocking(told, False)
@@ -47,25 +47,28 @@ class _Listener:
         self._at: dict[int, float] = {}
 
     def _take(self) -> bool:
-        """Note what it has heard; whether there may be more."""
+        """Wait for signals that the second process has received, and store their time. Return false once it ended."""
         numbers = os.read(self._heard, 4096)
         self._at.update(dict.fromkeys(numbers, time.monotonic()))
         return bool(numbers)
 
     def _heard_within(self, number: int, seconds: float) -> bool:
-        at = self._at.get(number)  # not taken: two soon after one another may have come there as one
+        at = self._at.get(number)  # not removed: two signals soon after one another may have arrived there as one
         return at is not None and time.monotonic() - at < seconds
 
     def _end(self) -> None:
         os.close(self._held)
-        with suppress(ChildProcessError):  # it has been ended, and collected with the script's
-            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:  # the number is still its
-                os.kill(self.pid, signal.SIGKILL)  # one that is stopped would not end by itself
+        with suppress(ChildProcessError):  # it has ended, and its status was collected with the script's
+            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:  # it still has the number
+                os.kill(self.pid, signal.SIGKILL)  # a stopped process would not end by itself
             os.waitpid(self.pid, 0)
 
 
 class GroupListener(_Listener):
-    """Hears what is sent to this process's group. Make it in the running loop. It ends with :meth:`close`, too."""
+    """Receives the signals that are sent to this process's group.
+
+    Create it in the running loop. It ends with :meth:`close`, or with this process.
+    """
 
     def __init__(self, numbers: Collection[int]) -> None:
         super().__init__(numbers)
@@ -73,25 +76,28 @@ class GroupListener(_Listener):
         self._loop.add_reader(self._heard, self._read)
 
     def heard(self, number: int) -> bool:
-        """Whether the group was told *number* as well, ``WAIT_S`` after it came here."""
+        """Return whether the whole group received the signal *number*. Call this ``WAIT_S`` after it arrived here."""
         return self._heard_within(number, _SAME_TIME_S)
 
     def close(self) -> None:
-        """End it."""
+        """End the second process."""
         self._loop.remove_reader(self._heard)
         os.close(self._heard)
         self._end()
 
     def _read(self) -> None:
-        if not self._take():  # it was killed: from now on nothing is heard
+        if not self._take():  # the second process was killed: no further signals can be received
             self._loop.remove_reader(self._heard)
 
 
 class StepListener(_Listener):
-    """Hears what is sent to all processes of a Slurm step, and nothing that is sent to this process or its group."""
+    """Receives signals to all processes of a Slurm step, but none that are sent to this process or its group only."""
 
     WAIT_S = 0.2
-    """So long after a signal it is settled whether the step heard it. A screen that draws hears late itself."""
+    """This many seconds after a signal, it is certain whether the step received it too.
+
+    A screen that is drawing handles its own signals late.
+    """
     _SAME_TIME_S = 1.0
 
     def __init__(self, numbers: Collection[int]) -> None:
@@ -99,11 +105,11 @@ class StepListener(_Listener):
         threading.Thread(target=self._read, daemon=True, name="step signals").start()
 
     def heard(self, number: int) -> bool:
-        """Whether all of the step was told *number* as well, ``WAIT_S`` after it came here."""
+        """Return whether the whole step received the signal *number*. Call this ``WAIT_S`` after it arrived here."""
         return self._heard_within(number, self.WAIT_S + self._SAME_TIME_S)
 
     def ever_heard(self, number: int) -> bool:
-        """Whether all of the step was told *number* since this listens."""
+        """Return whether the whole step has received the signal *number* since this listener was created."""
         return number in self._at
 
     def _read(self) -> None:
@@ -112,17 +118,18 @@ class StepListener(_Listener):
 
 
 def _listen(numbers: Iterable[int], told: int, held: int) -> None:
-    """Write the numbers of signals to *told*, until the process that made this closes *held*'s other end."""
+    """Write the *numbers* of received signals to *told*, until the parent process closes the other end of *held*."""
     for number in numbers:
         signal.signal(number, _hear)
     signal.set_wakeup_fd(told, warn_on_full_buffer=False)
-    # Others may wait until our stdout, or another descriptor of ours, is closed: they must not wait for this process.
+    # Other processes may wait until our stdout, or another descriptor of ours, is closed everywhere. They must not wait
+    # for this process.
     for descriptor in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
         if descriptor not in (told, held):
-            with suppress(OSError):  # that of the listing itself
+            with suppress(OSError):  # the descriptor of the listing itself
                 os.close(descriptor)
     os.read(held, 1)
 
 
 def _hear(*_: object) -> None:
-    """Python has written the number into the pipe before it calls this."""
+    """Do nothing: Python has written the number into the pipe before it calls this."""

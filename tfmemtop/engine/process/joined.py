@@ -1,7 +1,7 @@
-"""A script that is no child of ours: another program starts and ends it, as Jupyter does with a kernel.
+"""A script that is not a child of the engine: another program starts and ends it, as Jupyter does with a kernel.
 
-It is watched to its end through a descriptor of the process, which no other process can take the place of. Its exit
-code is read while it is a zombie. If its parent reads it first, the exit code is not known.
+A file descriptor of the process (a pidfd) reports its end. It cannot come to mean another process with the same number.
+The exit code is read while the process is a zombie. If its parent collects the status first, the code is not known.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ _EXIT_CODE = 49  # of /proc/PID/stat, counted from the state on (proc_pid_stat(5
 
 
 class Joined:
-    """The process *pid* until its end, of which *ended* is told, with the exit code as ``subprocess.Popen`` has it.
+    """The process *pid* until its end. Then *ended* is called with the exit code.
 
-    Needs the running loop.
+    The exit code is as in ``subprocess.Popen``, or ``None`` if it is not known. Needs the running loop.
 
     Raises:
-        ProcessLookupError: there is no such process.
+        ProcessLookupError: there is no process with that number.
     """
 
     def __init__(self, pid: int, ended: Callable[[int | None], None]) -> None:
@@ -57,7 +57,7 @@ class Joined:
 
 
 def exit_code(pid: int) -> int | None:
-    """How a zombie has ended, as ``subprocess.Popen`` has it; ``None`` if its parent has asked for that already."""
+    """Return the exit code of a zombie, as in ``subprocess.Popen``; ``None`` if its parent has collected it already."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

@@ -1,11 +1,11 @@
-"""The engine's parent: it leads the session and holds the terminal, so that the script survives the engine.
+"""The engine's parent: it leads the process session and holds the terminal, so that the script survives the engine.
 
-When the leader of a session dies, or the last master of its terminal closes, the kernel hangs up on the
-script; and a terminal that is not read blocks it. The keeper does nothing but wait. If the engine
-is killed, the keeper drains the terminal into the output file until the script and the processes that it left
-behind have ended.
+When the leader of a process session ends, or the last master of its terminal closes, the Linux kernel hangs up on the
+script (SIGHUP). A terminal that is not read blocks the script. The keeper only waits for the engine. If the engine is
+killed, the keeper drains the terminal into the output file, until the script and the processes that it left behind have
+ended.
 
-A user who ends everything called tfmemtop (``pkill -9 -f tfmemtop``) means the monitor and not the training. So the
+A user who kills all processes called tfmemtop (``pkill -9 -f tfmemtop``) means the monitor, not the training. So the
 keeper has another name.
 """
 
@@ -35,14 +35,14 @@ class Keeper:
         self._line = line
 
     def output_goes_to(self, path: str) -> None:
-        """Tell the keeper which file to drain the terminal into. Call it before there is output."""
+        """Send the keeper the path of the file to drain the terminal into. Call this before there is output."""
         os.write(self._line, os.fsencode(path))
 
 
 def leave_behind(terminal: PseudoTerminal, others: Iterable[int]) -> Keeper:
-    """Fork: the parent stays behind as the keeper and never returns, the child goes on as the engine.
+    """Fork: the parent becomes the keeper and never returns, the child goes on as the engine.
 
-    To be called before there are threads. *others* are descriptors that the keeper is not to hold open.
+    Call this before there are other threads. *others* are file descriptors that the keeper must not hold open.
     """
     ours, engines = os.pipe()
     engine = os.fork()
@@ -56,13 +56,13 @@ def leave_behind(terminal: PseudoTerminal, others: Iterable[int]) -> Keeper:
 
 
 def _keep(engine: int, terminal: PseudoTerminal, line: int) -> NoReturn:
-    # A signal for the engine or the script is not for this process between them.
+    # A signal that is meant for the engine or the script must not end this process.
     for number in signal.valid_signals() - {signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP}:
-        with suppress(OSError):  # some real-time signals are the C library's own
+        with suppress(OSError):  # some real-time signals belong to the C library
             signal.signal(number, signal.SIG_IGN)
     detach(os.devnull)
     rename(KEEPER)
-    # From now on only the script and the engine hold the terminal's other end, so that a hang-up can be seen.
+    # From now on only the script and the engine hold the terminal's other end, so that a hang-up can be detected.
     os.close(terminal.slave)
     _, status = os.waitpid(engine, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -72,10 +72,10 @@ def _keep(engine: int, terminal: PseudoTerminal, line: int) -> NoReturn:
 
 
 def _replace(master: int, path: bytes, last_words: str) -> None:
-    """Drain *master* into the file *path*, if it can be opened, until no process is left that could write to it."""
+    """Drain *master* into the file *path*, if that can be opened, until no process is left that could write to it."""
     if _hung_up(master):
         return  # there is no script yet, or it has ended
-    # Draining goes on with a full or read-only disk, so that the script is not blocked.
+    # Draining goes on even if the disk is full or read-only, so that the script is not blocked.
     kept = KeptOutput(path or os.devnull)
     kept.write(last_words.encode())
     while True:
@@ -96,7 +96,7 @@ def _hung_up(master: int) -> bool:
 
 
 def _drain(master: int, kept: KeptOutput) -> bool:
-    """Drain what is there now; whether a process still has the terminal open."""
+    """Drain what can be read now. Return whether a process still has the terminal open."""
     try:
         while data := os.read(master, _READ):
             kept.write(data)
@@ -106,7 +106,7 @@ def _drain(master: int, kept: KeptOutput) -> bool:
 
 
 def _session_lives() -> bool:
-    """Whether another process is in this session. The end of this one would hang up on it."""
+    """Return whether another process is in this process session. The end of this one would hang up on it."""
     own, session = os.getpid(), os.getsid(0)
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != own:

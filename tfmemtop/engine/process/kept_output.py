@@ -1,12 +1,12 @@
-"""The script's output in a file of bounded size, which keeps its beginning and its end.
+"""Writes the script's output to a file of bounded size, which keeps the beginning and the end of the output.
 
-The keeper uses this too, so it imports little. One process writes at a time. The next one goes on where the
-last one stopped, even if that was killed in the middle.
+The keeper uses this too, so it imports little. One process writes at a time. The next one continues where the last one
+stopped, even if that was killed during a write.
 
-The file's first ``HEAD`` bytes stay. Once ``2 * TAIL`` more have come, its last ``TAIL`` bytes, from
-the start of a line, are moved to behind the head, and a line between the two says how many bytes
-are missing there. That line has a fixed place and length. While the end is being moved, the line also
-says where the file goes on in order, so that a file whose writer was killed can be read and repaired.
+The first ``HEAD`` bytes of the file stay. Once ``2 * TAIL`` more bytes have been written, the last ``TAIL`` bytes, from
+the start of a line, are moved to directly behind the head. A line between the two contains the number of bytes that are
+left out there. That line has a fixed place and length. While the end is being moved, the line also contains the byte at
+which the file continues in order, so that a file whose writer was killed can be read and repaired.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ import os
 import time
 
 HEAD = 16 << 20
-"""Bytes kept of the beginning; whole pages, so that a killed writer leaves no half of the line after them."""
+"""Bytes kept of the beginning; whole pages, so that a killed writer does not leave the line after them half written."""
 TAIL = 16 << 20
 """Bytes kept of the end, at least; there may be twice as many."""
 
@@ -28,11 +28,11 @@ _RETRY_S = 1.0
 
 
 class KeptOutput:
-    """Appends to the file *path*, which is made once there is something to keep.
+    """Appends to the file *path*, which is created with the first write.
 
-    Nothing is raised: ``trouble`` is why the newest bytes could not be written, "" if they were. A
-    disk that is full may have room again, so writing is tried once a second; what was lost until
-    then is counted in a line of the file.
+    It raises nothing. ``trouble`` is why the newest bytes could not be written, or "" if they were written. A full disk
+    may have room again later, so a write is tried once a second. A line in the file then contains the number of bytes
+    that were lost.
     """
 
     def __init__(self, path: bytes | str | os.PathLike[str], head: int = HEAD, tail: int = TAIL) -> None:
@@ -46,7 +46,7 @@ class KeptOutput:
         self.trouble = ""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append *data*, or count it as lost and say why in ``trouble``."""
+        """Append *data*, or count it as lost and store the reason in ``trouble``."""
         if not data:
             return
         if self.trouble and time.monotonic() < self._retry_at:
@@ -91,7 +91,7 @@ class KeptOutput:
         """Move the file's end to behind its head; with *begun_only*, only finish a move that a killed writer began."""
         assert self._file is not None
         file, behind = self._file, self._head + _LENGTH
-        self._size = os.fstat(file).st_size  # somebody may have emptied it meanwhile
+        self._size = os.fstat(file).st_size  # another program may have emptied the file meanwhile
         known = _read(os.pread(file, _LENGTH, self._head))
         left_out, start = known or (0, 0)
         begun = behind < start
@@ -102,7 +102,7 @@ class KeptOutput:
                 return
             start = self._line_start(self._size - self._tail)
             left_out += start - (behind if known else self._head)
-        # With O_APPEND, a write at an offset goes to the file's end all the same.
+        # With O_APPEND, even a write at an offset goes to the end of the file.
         flags = fcntl.fcntl(file, fcntl.F_GETFL)
         fcntl.fcntl(file, fcntl.F_SETFL, flags & ~os.O_APPEND)
         try:
@@ -135,7 +135,10 @@ def _line(left_out: int, start: int = 0) -> bytes:
 
 
 def _read(line: bytes) -> tuple[int, int] | None:
-    """Bytes left out, and where the file goes on if its end was being moved, else 0; ``None`` for any other line."""
+    """Return the number of bytes left out, and the byte where the file continues while its end is being moved, else 0.
+
+    Return ``None`` for any other line.
+    """
     words = line.split()
     numbers = [int(word) for word in (words[1:2] + words[9:10]) if word.isdigit()]
     left_out, start = (*numbers, 0, 0)[:2]

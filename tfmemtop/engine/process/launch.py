@@ -1,4 +1,4 @@
-"""What is said between an engine and the process that starts it."""
+"""The messages between an engine and the process that starts it."""
 
 import json
 
@@ -11,8 +11,8 @@ from tfmemtop.settings import Settings
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     """A Jupyter kernel: the process that becomes it, its connection file, and the file of its notebook, if known.
 
-    ``shared`` is what all its starts have in common. This is start number ``start`` of them, and the sessions of those
-    before are ``earlier``, as far as they are told of.
+    ``shared`` is a text that is the same for all starts of this kernel. ``start`` is the number of this start.
+    ``earlier`` are the sessions of the newest starts before it.
     """
 
     pid: int
@@ -24,9 +24,10 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the session's metrics go: a page at ``address`` and ``port`` (0: any that is free), and files.
+    """Where the session's metrics are exported: to a page at ``address`` and ``port`` (0: any free port), and to files.
 
-    ``discovery`` tells Prometheus where the page is, ``textfile`` holds the metrics themselves; both are paths.
+    ``discovery`` is the path of the file in which Prometheus finds the address of the page. ``textfile`` is the path of
+    the file with the metrics themselves.
     """
 
     address: str = "127.0.0.1"
@@ -36,24 +37,25 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine is started with; an empty *argv* only watches, with *attach* the process of that number.
+    """The message with which an engine is started.
 
-    Texts from the user's system (``argv``, ``cwd``, ``environment``, ``record``, the paths in ``export``) are as
-    :func:`os.fsdecode` gives them: other bytes than UTF-8 are surrogates. ``ignored`` and ``blocked`` are
-    numbers of signals, for the script to inherit. With ``kernel`` that process becomes the script by itself, in the
-    environment that it is told.
+    With an empty *argv* the engine only watches; with *attach*, it watches the process of that number. Texts from the
+    user's system (``argv``, ``cwd``, ``environment``, ``record``, the paths in ``export``) are as :func:`os.fsdecode`
+    returns them: bytes that are not UTF-8 are surrogates. ``ignored`` and ``blocked`` are numbers of signals that are
+    ignored and blocked in the script. With ``kernel``, the process of that kernel becomes the script by itself, in the
+    environment that :class:`Launched` contains.
     """
 
     argv: list[str]
     cwd: str
     environment: dict[str, str]  # the user's own, pristine
     settings: Settings = Settings()
-    interval_s: float = 0.1  # the hook's pace
+    interval_s: float = 0.1  # between two readings of the hook
     holders_interval_s: float = 60.0  # between two windows of allocations, 0: none
     trace: bool = False  # record all allocations from the start on, not only those of the first steps
     record: str | None = None  # path of a recording to write
-    keep: bool = False  # have the session recorded of itself, if it runs a script
-    probe: bool = True  # look into the pools
+    keep: bool = False  # make the recording that is kept of every session
+    probe: bool = True  # use the probe to read the pools
     columns: int = 80
     rows: int = 24
     ignored: list[int] = []
@@ -64,18 +66,18 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     on_end: str = ""  # a line for sh when a run has ended
     on_oom: str = ""  # likewise at its first out-of-memory error
     export: Export | None = None
-    task: bool = False  # what starts this is the task of a Slurm step, and waits for the script
+    task: bool = False  # the process that starts this is the task of a Slurm step, and waits for the script
 
     def encode(self) -> bytes:
-        """As JSON. Not by msgspec, which refuses surrogates."""
+        """Return the launch as JSON. Not encoded by msgspec, which refuses surrogates."""
         return json.dumps(msgspec.to_builtins(self)).encode()
 
     @classmethod
     def decode(cls, text: bytes) -> "Launch":
-        """The launch from its JSON.
+        """Return the launch from its JSON.
 
         Raises:
-            ValueError: *text* is no launch.
+            ValueError: *text* is not the JSON of a launch.
         """
         return msgspec.convert(json.loads(text), cls)
 
@@ -83,8 +85,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 class Launched(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's answer: where to reach it, or why it could not start.
 
-    It comes twice: before the script is started, and once it is (``started``). ``environment`` is for a process that
-    becomes the script by itself, its texts as those of :class:`Launch`.
+    The engine sends two answers: one before the script is started, and one after it (``started``). ``environment`` is
+    for a process that becomes the script by itself; its texts are as those of :class:`Launch`.
     """
 
     id: str = ""
@@ -95,14 +97,14 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str] | None = None
 
     def encode(self) -> bytes:
-        """As one line of JSON. Not by msgspec, which refuses surrogates."""
+        """Return the answer as one line of JSON. Not encoded by msgspec, which refuses surrogates."""
         return json.dumps(msgspec.to_builtins(self)).encode() + b"\n"
 
     @classmethod
     def decode(cls, line: bytes) -> "Launched":
-        """The answer from its line.
+        """Return the answer from its line.
 
         Raises:
-            ValueError: *line* is no answer.
+            ValueError: *line* is not the JSON of an answer.
         """
         return msgspec.convert(json.loads(line), cls)

@@ -1,4 +1,4 @@
-"""The script's output: drained at full speed, kept in a file, and published as far as screens can use it."""
+"""Drains the script's output at full speed, keeps it in a file, and publishes as much as screens can use."""
 
 import asyncio
 import codecs
@@ -16,13 +16,13 @@ CHUNK = 16 * 1024
 
 _BURST = 256 * 1024  # a larger burst is published as its newest end only
 _READS_A_TURN = 64
-_READ = 16 * 1024  # the kernel hands out a quarter of that at once
-_LAST_TURNS = 4  # more than a terminal holds; a process that a run left behind may go on writing for ever
+_READ = 16 * 1024  # the Linux kernel returns a quarter of that at once
+_LAST_TURNS = 4  # this reads more than a terminal holds; a process that a run left behind may write for ever
 _INPUT = 64 * 1024
 
 
 class OutputPump:
-    """Reads the pty of a session and writes to it. Make it in the running loop."""
+    """Reads the pty of a session and writes to it. Create it in the running loop."""
 
     def __init__(self, stream: Stream, terminal: PseudoTerminal, path: Path | None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -45,7 +45,7 @@ class OutputPump:
         self._stream.listen(self._follow)
 
     def drain(self) -> None:
-        """Read and publish all that is there now, so that the end of a run comes after its output."""
+        """Read and publish all output that is there now, so that the end of a run is published after its output."""
         for _ in range(_LAST_TURNS):
             if not self._read():
                 break
@@ -56,7 +56,7 @@ class OutputPump:
             self._publish()
 
     def write(self, text: str) -> None:
-        """Type *text*; what the script does not take at once waits, up to a bound."""
+        """Type *text*. Input that the script does not read at once waits; if too much waits, *text* is dropped."""
         typed = text.encode()
         if len(self._input) + len(typed) > _INPUT:
             self._stream.notice("input", NoticeKind.INPUT_LOST)
@@ -66,7 +66,7 @@ class OutputPump:
         self._input += typed
 
     def close(self) -> None:
-        """Publish the rest and close the file."""
+        """Publish the rest of the output and close the file."""
         self._stream.forget(self._follow)
         self._loop.remove_reader(self._master)
         self._loop.remove_writer(self._master)
@@ -82,9 +82,9 @@ class OutputPump:
             self._on_tick()
 
     def _read(self) -> bool:
-        """Take in what is there, up to a bound; false if there is nothing.
+        """Read the output that is there, up to a bound. Return false if there is none.
 
-        It is written to the file first, so that a kill of the engine loses the least.
+        The output is written to the file first, so that as little as possible is lost if the engine is killed.
         """
         news = bytearray()
         for _ in range(_READS_A_TURN):
@@ -123,7 +123,7 @@ class OutputPump:
     def _on_tick(self) -> None:
         self._tick = None
         if self._skipped and len(self._pending) > CHUNK:
-            self._skip_to_newest()  # late already: a screen has no use for output before the newest
+            self._skip_to_newest()  # output was skipped already: a screen needs only the newest
         if self._pending:
             self._publish()
             self._tick = self._loop.call_later(TICK_S, self._on_tick)

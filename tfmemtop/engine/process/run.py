@@ -1,4 +1,4 @@
-"""Starting the script with what it is to inherit, and learning how it ended."""
+"""Starts the script with everything that it should inherit, and finds out how it ended."""
 
 import ctypes
 import errno
@@ -32,10 +32,11 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run that is ready to start: all that can be checked beforehand has been.
+    """A run that is ready to start: everything that can be checked beforehand has been checked.
 
-    ``argv`` is what the script gets, ``shown`` the same in valid UTF-8, ``environment`` the whole of it. ``no_report``
-    is why XLA is not asked for the reports that the settings ask for. ``traced``: all allocations are recorded.
+    ``argv`` is the script's command line, ``shown`` is the same in valid UTF-8. ``environment`` is the script's whole
+    environment. ``no_report`` is why no reports are requested from XLA although the settings ask for them. ``traced``
+    is whether all allocations are recorded.
     """
 
     argv: list[str]
@@ -49,9 +50,10 @@ class Prepared:
 class Runs:
     """The runs of one session, one at a time.
 
-    The script's stdio is the *terminal*; or nothing to read and *output* to write to, in a session of
-    its own, which no key of ours reaches; or, with neither, our own. Each of *drains* is called when the
-    script has ended, so that what it sent and printed is published before :class:`RunEnd`.
+    The script's stdio is the *terminal*. With *output* instead, the script writes to that file descriptor, reads from
+    ``/dev/null``, and has a process session of its own, so that no key typed in our terminal reaches it. With neither,
+    its stdio is that of this process. Each of *drains* is called when the script has ended, so that everything that the
+    script sent and printed is published before :class:`RunEnd`.
     """
 
     def __init__(
@@ -70,9 +72,9 @@ class Runs:
         self._terminal = terminal
         self._output = output
         self._drains = drains
-        # Held open: the script starts where the user is, also where that folder has been removed.
+        # Held open, so that the script starts in the user's folder even if that folder has been removed.
         self._folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        # A try of fit ends with fit. The script of the live engine and of record goes on without them.
+        # A try of fit ends together with fit. The script of the live engine or of record goes on without that process.
         self._prctl = ctypes.CDLL(None).prctl if output is not None else None
         self._given: dict[str, str] = {readable(argument): argument for argument in launch.argv}
         self._process: subprocess.Popen[bytes] | Joined | None = None
@@ -84,7 +86,7 @@ class Runs:
 
     @property
     def running(self) -> bool:
-        """Whether the script itself has been started and not ended; its children may outlive it."""
+        """Whether the script itself has been started and has not ended. Its children may outlive it."""
         return self._process is not None
 
     @property
@@ -93,17 +95,18 @@ class Runs:
         return self._process.pid if self._process else None
 
     def prepare(self, argv: list[str], settings: Settings, machine: Machine, *, trace: bool = False) -> Prepared:
-        """Check all that can be checked before a run is started. *argv* may be as shown, or as given.
+        """Check everything that can be checked before a run is started.
 
-        With *trace* all allocations of the run are recorded, not only those of its first steps.
+        *argv* may be as shown on the screen, or as the user gave it. With *trace*, all allocations of the run are
+        recorded, not only those of its first steps.
 
         Raises:
-            StartError: there is no such command.
+            StartError: the command does not exist.
             ValueError: *machine* does not have what *settings* ask for.
         """
         limits.check(settings, machine)
         environment = launch_environment(self._launch.environment, settings, machine.uuids)
-        # Those arguments that can only be shown readably, as the user gave them.
+        # For an argument that was made readable to be shown, take the original that the user gave.
         given = [self._given.get(argument, argument) for argument in argv]
         check_command(given, self._launch.cwd, environment)
         environment = with_hook(environment, self._launch, self._hook_socket, trace=trace)
@@ -121,7 +124,7 @@ class Runs:
         """Start the next run and publish it.
 
         Raises:
-            StartError: it cannot be started.
+            StartError: the run cannot be started.
         """
         argv, environment = run.argv, run.environment
         kernel = self._launch.kernel
@@ -135,7 +138,7 @@ class Runs:
         except OSError as error:
             if error.errno != errno.ENOEXEC:
                 raise start_error(argv[0], error) from None
-            # A script without a first line that names its interpreter: shells run it with sh.
+            # A script whose first line names no interpreter: run it with sh, as shells do.
             found = shutil.which(argv[0], path=environment.get("PATH")) or argv[0]
             self._process = self._spawn(["/bin/sh", found, *argv[1:]], environment)
         except subprocess.SubprocessError as error:
@@ -160,15 +163,15 @@ class Runs:
         )
 
     def will_be_ended(self) -> None:
-        """Say that a KILL of the present run will be ours and not the kernel's."""
+        """Note that a SIGKILL of the present run will come from tfmemtop, and not from the Linux kernel."""
         self._ending = True
 
     def adopt(self, pid: int, ended: Callable[[int], None]) -> None:
-        """Have *ended* called with the wait status of *pid*, a child that is not the script."""
+        """Register *ended*, to be called with the wait status of *pid*, a child that is not the script."""
         self._others[pid] = ended
 
     def reap(self) -> None:
-        """Collect every child that has ended; publish :class:`RunEnd` if the script is among them."""
+        """Collect the status of every child that has ended. Publish :class:`RunEnd` if the script is among them."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -182,9 +185,9 @@ class Runs:
                 self._others.pop(pid)(status)
 
     def _finish(self, code: int | None) -> None:
-        """The script has ended with *code*, as Popen has it; ``None`` if that is not known."""
+        """Handle the end of the script with exit code *code*, as in Popen; ``None`` if that is not known."""
         assert self._process is not None and self._oom is not None
-        self._process.returncode = code  # Popen would otherwise wait for a process that is gone
+        self._process.returncode = code  # Popen would otherwise wait for a process that has already been collected
         self._process = None
         for drain in self._drains:
             self._attempt(drain)
@@ -203,7 +206,7 @@ class Runs:
         try:
             drain()
         except Exception as error:
-            # The end of the run is told even if something else is lost.
+            # The end of the run is published even if other events are lost.
             complain()
             self._stream.notice("run_end", NoticeKind.LAST_READINGS_LOST, detail=f"{type(error).__name__}: {error}")
 
@@ -219,12 +222,12 @@ class Runs:
             stderr=output,
             start_new_session=terminal is None and output is not None,
             preexec_fn=self._become_the_script,
-            # Ours are close-on-exec; what the user's shell opened for the script is to reach it.
+            # Our own are close-on-exec. Those that the user's shell opened for the script must reach it.
             close_fds=False,
         )
 
     def _become_the_script(self) -> None:
-        """In the child, before its exec: take over the terminal, the folder and the signals that are the script's."""
+        """Set up the script's terminal, folder and signals. Called in the child process, before its exec."""
         if self._terminal is not None:
             self._terminal.take_over()
         try:

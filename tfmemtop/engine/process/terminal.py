@@ -1,8 +1,8 @@
 """The pseudo-terminal that every run of a session writes to.
 
-The engine leads the session whose controlling terminal this is, as a shell does for an interactive
-user, and the script is its foreground process group. Were the script itself the session's leader,
-the kernel would hang up on the children it leaves behind when it ends.
+It is the controlling terminal of the engine's process session, as an interactive shell has one. The script is its
+foreground process group. If the script itself were the leader of the process session, the Linux kernel would hang up on
+the children that the script leaves behind when it ends.
 """
 
 import fcntl
@@ -13,24 +13,24 @@ import termios
 
 
 class PseudoTerminal:
-    """A pty; the engine keeps both ends open, so that reading never meets an end while it lives."""
+    """A pty. The engine keeps both ends open, so that a read never finds an end of file while the engine runs."""
 
     def __init__(self, columns: int, rows: int) -> None:
         self.master, self.slave = os.openpty()
         os.set_blocking(self.master, False)
         self.resize(columns, rows)
         self._fresh = termios.tcgetattr(self.slave)
-        # A job stopped by Ctrl-Z has no shell here to wake it: let the key through to the script.
+        # There is no shell here that could continue a job stopped by Ctrl-Z, so the script receives the key instead.
         self._fresh[6][termios.VSUSP] = b"\0"
         fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Set the size in cells; the script gets SIGWINCH if it changed."""
+        """Set the size in cells. The script receives SIGWINCH if the size has changed."""
         self.columns, self.rows = columns, rows
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def take_over(self) -> None:
-        """In the child, before its exec: become the foreground group, and reset the terminal.
+        """Become the foreground process group, and reset the terminal. Called in the child process, before its exec.
 
         SIGTTOU is blocked afterwards.
         """
@@ -42,6 +42,6 @@ class PseudoTerminal:
         termios.tcflush(0, termios.TCIFLUSH)
 
     def close(self) -> None:
-        """Close both ends; the kernel hangs up on what is still in the foreground."""
+        """Close both ends. The Linux kernel hangs up on processes that are still in the foreground."""
         os.close(self.slave)
         os.close(self.master)

@@ -1,4 +1,4 @@
-"""Why a script or its engine could not be started, as facts; ``words/starting.py`` has the words."""
+"""Why a script or its engine could not be started, as values; ``words/starting.py`` has the texts for users."""
 
 from enum import Enum
 
@@ -6,23 +6,23 @@ import msgspec
 
 
 class Why(Enum):
-    """What stood in the way; in brackets, which fields of :class:`Unstarted` belong to it."""
+    """The reason. In brackets: the fields of :class:`Unstarted` that belong to it."""
 
     NO_COMMAND = "no_command"
-    NOT_FOUND = "not_found"  # in PATH (name)
+    NOT_FOUND = "not_found"  # the command is not in PATH (name)
     NO_FILE = "no_file"  # (name)
     IS_DIRECTORY = "is_directory"  # (name)
     NOT_EXECUTABLE = "not_executable"  # (name)
-    NO_INTERPRETER = "no_interpreter"  # the one that its first line names (name)
-    SYSTEM = "system"  # the kernel refuses (name, detail)
+    NO_INTERPRETER = "no_interpreter"  # the one that the script's first line names is missing (name)
+    SYSTEM = "system"  # the system refuses to start it (name, detail)
     SPAWN = "spawn"  # Python cannot start it (name, detail)
-    NO_PROCESS = "no_process"  # that could be read from outside (name: its number)
-    DRIVER_SILENT = "driver_silent"  # so that the settings cannot be checked
-    METRICS_ADDRESS = "metrics_address"  # is taken, or cannot be had (name: the address, detail)
-    METRICS_FILE = "metrics_file"  # cannot be written (name: its path, detail)
-    METRICS_NO_FILE = "metrics_no_file"  # but a device or a folder (name: its path)
-    REFUSED = "refused"  # settings or a recording (detail)
-    ENGINE_FAILED = "engine_failed"  # (detail, which is empty if it said nothing; output_path)
+    NO_PROCESS = "no_process"  # there is no such process to read from outside (name: its number)
+    DRIVER_SILENT = "driver_silent"  # the driver does not answer, so that the settings cannot be checked
+    METRICS_ADDRESS = "metrics_address"  # it is taken, or cannot be used (name: the address, detail)
+    METRICS_FILE = "metrics_file"  # it cannot be written (name: its path, detail)
+    METRICS_NO_FILE = "metrics_no_file"  # the path is a device or a folder (name: the path)
+    REFUSED = "refused"  # settings, or a recording, cannot be used (detail)
+    ENGINE_FAILED = "engine_failed"  # (detail, which is empty if the engine printed nothing; output_path)
 
 
 _EXIT_CODES = {
@@ -45,9 +45,9 @@ _EXIT_CODES = {
 
 
 class Unstarted(msgspec.Struct, frozen=True):
-    """A start that failed: ``name`` as the user typed the command, ``detail`` what others said of it.
+    """A start that failed. ``name`` is usually the command as the user typed it; ``detail`` is the system's message.
 
-    ``output_path`` is where the command's output is kept, if it may run nevertheless.
+    ``output_path`` is where the command's output is kept, if the command may run nevertheless.
     """
 
     why: Why
@@ -57,7 +57,7 @@ class Unstarted(msgspec.Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """As a shell's for a command, 2 for what the user has asked for wrongly, 1 for the rest."""
+        """The exit code: a shell's code for commands, 2 for a mistake in the user's request, 1 for all else."""
         return _EXIT_CODES[self.why]
 
 
