@@ -1,7 +1,7 @@
-"""What a reader that comes late needs to fold the present, in bounded memory.
+"""Keeps, in bounded memory, the events from which a reader that connects late can compute the present state.
 
-What is kept of each class of events is declared by the class. The backlog itself knows only the lives of processes:
-what is kept of a process that has ended is dropped after a while. It also keeps the readings before a failure.
+Each class of events declares what is kept of it. The backlog itself only follows which processes run: the events of a
+process that has ended are dropped after a while. It also keeps the readings before a failure.
 """
 
 from collections.abc import Set
@@ -12,22 +12,22 @@ from tfmemtop.events import Event, Hook, OutOfMemory, Outside, Process, ProcessR
 from tfmemtop.events.keep import Curve
 
 _ENDED = 64
-"""Processes that had a hook and have ended, and are still remembered."""
+"""How many processes that had a hook are still kept after their end."""
 
 
 class Backlog:
-    """Folds the stream into what must be said again."""
+    """Reduces the stream to the events that a late reader must receive again."""
 
     def __init__(self) -> None:
         self._alive: set[int] = set()
         self._of_runs: set[int] = set()
-        self._hooked: dict[int, None] = {}  # in the order of their greeting
-        self._newest_run: int | None = None  # its first process
-        self._pinned: dict[int, list[Event]] = {}  # by process: what was read before its last failure
+        self._hooked: dict[int, None] = {}  # in the order in which their hooks connected
+        self._newest_run: int | None = None  # the first process of the newest run
+        self._pinned: dict[int, list[Event]] = {}  # by process: the readings before its last failure
         self._stores = {kind: Store(kind.keep, self._of_runs.__contains__) for kind in event_types()}
 
     def add(self, event: Event) -> None:
-        """Take in one event."""
+        """Add one event."""
         self._stores[type(event)].add(event)
         match event:
             case Hook() | Outside():
@@ -45,17 +45,17 @@ class Backlog:
                 self._alive_now({reading.pid for reading in event.processes})
 
     def events(self) -> list[Event]:
-        """All that is kept, in the order it happened."""
+        """Return all kept events in the order of their times."""
         kept = chain(*self._stores.values(), *self._pinned.values())
         return sorted({id(event): event for event in kept}.values(), key=lambda event: event.t)
 
     @property
     def curves(self) -> int:
-        """How many curves of readings are kept; each may have hundreds of events."""
+        """The number of curves of readings that are kept. Each may have hundreds of events."""
         return sum(len(store) for kind, store in self._stores.items() if isinstance(kind.keep, Curve))
 
     def _pin_readings(self, pid: int) -> None:
-        """A failure is judged by what was read before it, so this is kept as long as the failure."""
+        """Keep the readings before a failure as long as the failure, since they are needed to judge it."""
         readings = (store for kind, store in self._stores.items() if kind.droppable)
         self._pinned[pid] = [reading for store in readings for reading in store.newest(pid)]
 

@@ -1,4 +1,4 @@
-"""The connection of a screen to an engine."""
+"""Connects a screen to an engine."""
 
 import asyncio
 import os
@@ -16,11 +16,11 @@ class Client:
         self._reader = reader
         self._writer = writer
         self.unread = 0
-        """How many lines could not be read. An engine of another version may send some."""
+        """The number of lines that could not be decoded. An engine of another version may send such lines."""
         self._now = 0.0  # time of the newest event
 
     async def events(self) -> AsyncIterator[list[Event]]:
-        """Events in batches as they come. Ends when the engine has gone or the client is closed."""
+        """Yield events in batches as they arrive. This ends when the engine has ended or the client is closed."""
         rest = b""
         while True:
             try:
@@ -51,7 +51,7 @@ class Client:
         """Send *command* to the engine.
 
         Raises:
-            ConnectionError: the engine has gone.
+            ConnectionError: the engine has ended.
         """
         self._writer.write(encode(command) + b"\n")
         await self._writer.drain()
@@ -62,7 +62,7 @@ class Client:
         try:
             await self._writer.wait_closed()
         except ConnectionError:
-            pass  # the engine had gone already
+            pass  # the engine had ended already
 
 
 async def connect(socket: str | os.PathLike[str]) -> Client:

@@ -1,7 +1,8 @@
-"""Where the engine writes what went wrong unforeseen: on its stderr, or to the log of its session.
+"""Writes the engine's unforeseen errors to its stderr, or to the log of its session.
 
-The engine's own process has its stderr lead to the log. Within the screen's process stderr is the user's terminal, on
-which the screen is drawn, so the log is written to instead. What libraries in C write to stderr goes there too.
+If the engine has a process of its own, the stderr of that process goes to the log. In a screen's process, stderr is the
+user's terminal, on which the screen is drawn. So errors are written to the log directly, and stderr is redirected to
+the log too, because libraries in C write to it.
 """
 
 import os
@@ -12,19 +13,19 @@ from contextlib import suppress
 from pathlib import Path
 
 LONGEST = 1 << 20
-"""Bytes that a log may have when it is looked at."""
+"""Bytes above which :func:`shorten` shortens a log."""
 
 _log: Path | None = None
 
 
 def write_to(log: Path | None) -> None:
-    """From now on write to the end of the file *log*; ``None``: on stderr."""
+    """From now on, write to the end of the file *log*; with ``None``, to stderr."""
     global _log
     _log = log
 
 
 def complain(about: str = "", error: BaseException | None = None) -> None:
-    """Write *about*, and the traceback of *error*, by default of the exception that is being handled if one is."""
+    """Write *about* and the traceback of *error*. The default is the exception that is being handled, if any."""
     error = error or sys.exc_info()[1]
     text = about + ("".join(traceback.format_exception(error)) if error is not None else "")
     if _log is None:
@@ -34,13 +35,13 @@ def complain(about: str = "", error: BaseException | None = None) -> None:
         with _log.open("a") as file:
             file.write(text)
     except OSError:
-        return  # there is no room for it, or the session's folder has gone
+        return  # there is no room for it, or the session's folder was removed
 
 
 def shorten(log: Path) -> None:
-    """Take the middle out of the file *log* if it is longer than :data:`LONGEST`; a quarter of that stays at each end.
+    """Remove the middle of the file *log* if it is longer than :data:`LONGEST`. A quarter of that stays at each end.
 
-    A driver may write a line at each reading, for days. The log is a file of the session, which may lie in memory.
+    A driver may write a line at each reading, for days. The log is in the session's folder, which may be in memory.
     """
     with suppress(OSError), log.open("r+b") as file:  # OSError: there is no log, or no room
         size = file.seek(0, os.SEEK_END)
@@ -58,7 +59,7 @@ class Stderr:
     def __init__(self) -> None:
         self._terminal: int | None = None
         self._given_back = False
-        self._lock = threading.RLock()  # the handler of a signal may give it back while that is being done
+        self._lock = threading.RLock()  # a signal handler may call give_back() while another call is in progress
 
     def lead_to(self, log: Path) -> None:
         """Redirect stderr, if it is a terminal, to the end of the file *log* until :meth:`give_back`."""

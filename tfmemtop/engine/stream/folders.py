@@ -1,9 +1,10 @@
-"""The folders of sessions, and the folder of what their scripts printed.
+"""The folders of sessions, and the folder for the output of their scripts.
 
-A session's folder holds its sockets. Only its user can enter it. The process that owns it holds a lock on it as long
-as it lives: a folder without a lock is left over. A process number would not tell that, since another process may
-have the same one by now. The description of a session is the target of a symbolic link, because a link is made whole
-or not at all, even where files cannot be written (``ulimit -f 0``).
+A session's folder contains its sockets. Only its user can enter it. The process that owns the folder holds a lock on it
+as long as the process runs, so a folder without a lock is left over from a process that has ended. A process number
+could not show this, since another process may have the same number by now. The description of a session is the target
+of a symbolic link, because a link is made as a whole or not at all, even where files cannot be written
+(``ulimit -f 0``).
 """
 
 import errno
@@ -23,7 +24,7 @@ from tfmemtop.engine.stream.sockets import listen
 
 _SOCKET_PATH_LIMIT = 107
 _LETTERS, _DIGITS = "abcdefghjkmnpqrstuvwxyz", "23456789"
-_DESCRIPTION = 1000  # bytes: some file systems allow no longer target
+_DESCRIPTION = 1000  # bytes; some file systems allow no longer target of a link
 _OUTPUTS_KEPT_DAYS = 30
 _ATTEMPTS = 5
 
@@ -31,10 +32,10 @@ _ATTEMPTS = 5
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A session in progress. ``pid`` is the engine's; ``started`` is seconds since the epoch.
 
-    ``reads`` is the process that it reads from outside, whose ``command`` it then has;
-    with ``injects`` it was to put the hook into that. ``kernel`` is the process of the
-    Jupyter kernel that it watches, which is no child of the engine; ``connection`` its connection file, ``notebook``
-    that of its notebook, if known.
+    ``reads`` is the number of the process that the session reads from outside; ``command`` is then the command line of
+    that process. ``injects`` is whether the hook was to be put into it. ``kernel`` is the number of the process of the
+    Jupyter kernel that the session watches, which is not a child of the engine. ``connection`` is the kernel's
+    connection file, and ``notebook`` the file of its notebook, if known.
     """
 
     id: str
@@ -68,10 +69,10 @@ class SessionFolder:
             raise
 
     def describe(self, info: SessionInfo) -> None:
-        """Let others find the session.
+        """Write the description by which other processes find the session.
 
         Raises:
-            OSError: there is no room for it.
+            OSError: there is no room for the description.
         """
         text = msgspec.json.encode(info)
         while len(text) > _DESCRIPTION and info.command:
@@ -80,12 +81,12 @@ class SessionFolder:
         (self.path / "session").symlink_to(text.decode())
 
     def remove(self) -> None:
-        """Remove the folder and give up the lock. The kept output lies elsewhere and stays."""
+        """Remove the folder and release the lock. The kept output is elsewhere and stays."""
         if self._lock is None:
             return
         self.hooks.close()
         self.readers.close()
-        with suppress(OSError), _locked(self.path.parent):  # it has gone, or other sessions lie there
+        with suppress(OSError), _locked(self.path.parent):  # the parent was removed, or contains other sessions
             shutil.rmtree(self.path, ignore_errors=True)
             self.path.parent.rmdir()
         os.close(self._lock)
@@ -93,10 +94,12 @@ class SessionFolder:
 
 
 def open_session(describe: Callable[[SessionFolder], SessionInfo] | None = None) -> SessionFolder:
-    """A new session in the first place that has room for it. With *describe*, others can find it.
+    """Make the folder of a new session in the first place that has room for it.
+
+    With *describe*, other processes can find the session.
 
     Raises:
-        OSError: there is no room for it anywhere; the text says why.
+        OSError: no place has room for the folder; the text contains the reason.
     """
     failed: OSError | None = None
     for parent in _places():
@@ -107,19 +110,19 @@ def open_session(describe: Callable[[SessionFolder], SessionInfo] | None = None)
                     _sweep(parent)
                     return _open(parent, describe)
             except FileNotFoundError as error:
-                failed = failed or error  # the last session there has just ended, and taken the folder with it
+                failed = failed or error  # the last session there has just ended, and removed the folder
             except OSError as error:
                 failed = failed or OSError(error.errno, error.strerror or str(error), str(parent))
                 with suppress(OSError):
                     _check(parent)
-                    parent.rmdir()  # unless other sessions lie there
+                    parent.rmdir()  # fails if other sessions are there
                 break
     assert failed is not None
     raise failed
 
 
 def sessions() -> list[SessionInfo]:
-    """The sessions in progress, oldest first. Folders whose owners have died are removed."""
+    """Return the sessions in progress, oldest first. Remove folders whose owners have ended."""
     found: dict[str, SessionInfo] = {}
     for parent in (*_places(), Path(f"/run/user/{os.getuid()}/tfmemtop")):
         with suppress(OSError):  # the place is missing, or belongs to another user
@@ -130,10 +133,10 @@ def sessions() -> list[SessionInfo]:
 
 
 def output_folder() -> Path:
-    """Where scripts' outputs are kept, made if it is missing.
+    """Return the folder in which scripts' outputs are kept. Make it if it is missing.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be made.
     """
     state = os.environ.get("XDG_STATE_HOME") or ""
     base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
@@ -143,7 +146,7 @@ def output_folder() -> Path:
 
 
 def choices_file() -> Path | None:
-    """The file that remembers how the screen was left; ``None`` where there can be none."""
+    """Return the file that stores the state in which the screen was left; ``None`` if its folder cannot be made."""
     try:
         return output_folder() / "choices.json"
     except OSError:
@@ -154,7 +157,7 @@ def forget_old_outputs() -> None:
     """Remove outputs that have not changed for thirty days, except those of sessions in progress.
 
     Raises:
-        OSError: one cannot be removed, or the folder cannot be read.
+        OSError: an output cannot be removed, or the folder cannot be read.
     """
     in_use = {session.output_path for session in sessions()}
     oldest = time.time() - _OUTPUTS_KEPT_DAYS * 86400
@@ -164,7 +167,7 @@ def forget_old_outputs() -> None:
 
 
 def _places() -> list[Path]:
-    """Where a session may lie, best first. Only paths that are short enough for a socket in them."""
+    """Return the folders for sessions, best first. Only paths that are short enough to contain a socket."""
     name = f"tfmemtop-{os.getuid()}"
     places = [Path(os.environ.get("TMPDIR") or "/tmp", name), Path("/tmp", name), Path("/dev/shm", name)]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
@@ -191,7 +194,7 @@ def _check(parent: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock on *folder*, so that no other process removes a folder in it that is just being made."""
+    """Hold the lock on *folder*, so that no other process removes a subfolder that is just being made."""
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -201,8 +204,8 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _open(parent: Path, describe: Callable[[SessionFolder], SessionInfo] | None) -> SessionFolder:
-    # It begins with a letter: what is all digits is the number of a process.
-    # The module secrets would load OpenSSL.
+    # The name begins with a letter, since text of only digits means the number of a process.
+    # The module secrets is not used, because it would load OpenSSL.
     chance = int.from_bytes(os.urandom(16), "little")
     name = _LETTERS[chance % len(_LETTERS)]
     for _ in range(4):
@@ -217,14 +220,14 @@ def _open(parent: Path, describe: Callable[[SessionFolder], SessionInfo] | None)
         if describe is not None:
             folder.describe(describe(folder))
     except BaseException:
-        os.close(lock)  # first: removing takes a descriptor too
+        os.close(lock)  # before the removal, which needs a file descriptor too
         shutil.rmtree(path, ignore_errors=True)
         raise
     return folder
 
 
 def _sweep(parent: Path) -> list[SessionInfo]:
-    """The sessions in progress that have a description. Folders without a lock are removed."""
+    """Return the sessions in progress that have a description. Remove folders without a lock."""
     alive = []
     for folder in parent.iterdir():
         try:
@@ -234,7 +237,7 @@ def _sweep(parent: Path) -> list[SessionInfo]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            with suppress(OSError, msgspec.DecodeError):  # it has no description, or one of another version
+            with suppress(OSError, msgspec.DecodeError):  # the session has no description, or one of another version
                 text = os.fsencode((folder / "session").readlink())
                 alive.append(msgspec.json.decode(text, type=SessionInfo))
         else:

@@ -1,6 +1,7 @@
-"""The recordings that are kept of sessions, one of each, beside what their scripts printed.
+"""The recordings that are kept of sessions, one for each session, beside the output of their scripts.
 
-A recording that the user wanted elsewhere has a symbolic link here, so that all sessions are found in one place.
+If the user wanted a recording elsewhere, there is a symbolic link to it here, so that all sessions are found in one
+place.
 """
 
 import fcntl
@@ -17,23 +18,23 @@ _KEPT_BYTES = 2**30
 
 
 def place_for(session: str) -> Path:
-    """Where the recording of *session* is to be kept.
+    """Return the path at which the recording of *session* is kept.
 
     Raises:
-        OSError: the folder for it cannot be made.
+        OSError: the folder for recordings cannot be made.
     """
     return output_folder() / f"{session}{_ENDING}"
 
 
 def kept_elsewhere(session: str, path: Path) -> None:
-    """The recording of *session* is written to *path*: let it be found here. If that cannot be, it is not found."""
+    """Make a link to the recording of *session*, which is written to *path*. If that fails, there is no link."""
     with suppress(OSError):
         if path.is_file():
             place_for(session).symlink_to(path.absolute())
 
 
 def kept_recordings() -> dict[str, Path]:
-    """The recordings that are there, by session."""
+    """Return the paths of the kept recordings, by session."""
     try:
         found = output_folder().glob(f"*{_ENDING}")
         return {path.name.removesuffix(_ENDING): path for path in found if path.is_file()}
@@ -42,7 +43,7 @@ def kept_recordings() -> dict[str, Path]:
 
 
 def is_written(path: Path) -> bool:
-    """Whether a recorder writes to *path* now."""
+    """Return whether a recorder writes to *path* now."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -54,12 +55,12 @@ def is_written(path: Path) -> bool:
 
 
 def forget_old_recordings(days: float = _KEPT_DAYS, size: int = _KEPT_BYTES) -> None:
-    """Remove recordings older than *days*, and the oldest of those that have more than *size* bytes together.
+    """Remove recordings older than *days*, and the oldest ones if all together have more than *size* bytes.
 
-    Those that are being written stay. Of one that lies elsewhere only the link is removed.
+    Recordings that are being written stay. If a recording is elsewhere, only the link to it is removed.
 
     Raises:
-        OSError: one cannot be removed, or the folder cannot be read.
+        OSError: a recording cannot be removed, or the folder cannot be read.
     """
     oldest, left = time.time() - days * 86_400, size
     found = sorted(((path.lstat(), path) for path in output_folder().glob(f"*{_ENDING}")), key=_newest_first)

@@ -1,6 +1,7 @@
-"""What all starts of one Jupyter kernel share: their sessions, and the settings that were chosen for the next start.
+"""Files that all starts of one Jupyter kernel share: their sessions, and the settings chosen for the next start.
 
-Both lie beside the recordings, by what :func:`tfmemtop.notebooks.origin.shared_by_starts` says of the kernel.
+Both files are beside the recordings. Their names are made from the text that
+:func:`tfmemtop.notebooks.origin.shared_by_starts` returns for the kernel; here, *kernel* is that text.
 """
 
 import os
@@ -15,14 +16,14 @@ from tfmemtop.settings import Settings
 _SETTINGS, _SESSIONS = ".kernel.json", ".kernel.sessions"
 _KEPT_DAYS = 30
 _MOST = 20
-"""Earlier starts that are told of."""
+"""How many earlier starts :func:`begin` returns."""
 
 
 def choose(kernel: str, settings: Settings) -> None:
-    """Keep *settings* for the next starts of the kernel, whole or not at all.
+    """Store *settings* for the next starts of the kernel. The file is replaced as a whole or not at all.
 
     Raises:
-        OSError: they cannot be written.
+        OSError: the file cannot be written.
     """
     path = _place(kernel, _SETTINGS)
     new = path.with_name(f"{path.name}.{os.getpid()}")
@@ -35,7 +36,7 @@ def choose(kernel: str, settings: Settings) -> None:
 
 
 def chosen(kernel: str) -> Settings | None:
-    """What was chosen for the kernel; ``None`` if nothing was, or it cannot be read."""
+    """Return the settings chosen for the kernel; ``None`` if there are none, or they cannot be read."""
     try:
         return msgspec.json.decode(_place(kernel, _SETTINGS).read_bytes(), type=Settings)
     except (OSError, msgspec.DecodeError):
@@ -43,13 +44,15 @@ def chosen(kernel: str) -> Settings | None:
 
 
 def begin(kernel: str, session: str) -> tuple[int, tuple[str, ...]]:
-    """Note that *session* is the newest start of the kernel: its number, from 1, and the newest of those before it.
+    """Record that *session* is the newest start of the kernel.
+
+    Return the number of this start, counted from 1, and the sessions of the newest starts before it.
 
     Raises:
-        OSError: it cannot be noted.
+        OSError: the file cannot be written or read.
     """
     path = _place(kernel, _SESSIONS)
-    # Lines are appended as a whole: of two starts at once both are noted.
+    # Each line is appended in one write, so that both of two simultaneous starts are recorded.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(f"{session}\n".encode())
     noted = path.read_text("utf-8", "replace").split()
@@ -58,7 +61,7 @@ def begin(kernel: str, session: str) -> tuple[int, tuple[str, ...]]:
 
 
 def after(session: str) -> list[str]:
-    """The sessions of those starts of the same kernel that came after *session*, oldest first."""
+    """Return the sessions of the starts of the same kernel that came after *session*, oldest first."""
     try:
         for path in output_folder().glob(f"*{_SESSIONS}"):
             noted = path.read_text("utf-8", "replace").split()
@@ -70,10 +73,10 @@ def after(session: str) -> list[str]:
 
 
 def forget_old() -> None:
-    """Remove what has not changed for thirty days.
+    """Remove files that have not changed for thirty days.
 
     Raises:
-        OSError: it cannot be removed, or the folder cannot be read.
+        OSError: a file cannot be removed, or the folder cannot be read.
     """
     oldest = time.time() - _KEPT_DAYS * 86_400
     for ending in (_SETTINGS, _SESSIONS):
@@ -83,7 +86,7 @@ def forget_old() -> None:
 
 
 def _place(kernel: str, ending: str) -> Path:
-    import hashlib  # and OpenSSL with it: only where there is a kernel
+    import hashlib  # here, since it loads OpenSSL, and only sessions of a kernel need it
 
     name = hashlib.sha256(os.fsencode(kernel)).hexdigest()[:16]
     return output_folder() / f"{name}{ending}"

@@ -1,4 +1,4 @@
-"""Writes the stream to a recording. A failure ends the recording, and never the run."""
+"""Writes the stream to a recording. A failure ends the recording, but never the run."""
 
 import asyncio
 import shutil
@@ -12,13 +12,16 @@ LEAST_FREE = 128 * 2**20
 """Bytes of the disk that a recording leaves free if the user did not ask for it."""
 
 MOST_CURVES = 48
-"""With more than so many, to tell what happened so far would hold up the readings: a recording does without it."""
+"""With more curves than this in the backlog, a recording does not repeat the events so far.
+
+To write them would delay the readings.
+"""
 
 
 class Recorder:
-    """Hands every event to a :class:`Writer`, or what a :class:`Thinner` leaves of it. If that fails, a notice says so.
+    """Passes every event, or what a :class:`Thinner` leaves of it, to a :class:`Writer`. A notice reports a failure.
 
-    With a *thinner* the user did not ask for this recording: it stays small, and leaves room on the disk.
+    With a *thinner*, the user did not request this recording. It then stays small, and leaves room on the disk.
     """
 
     def __init__(self, stream: Stream, writer: Writer, thinner: Thinner | None = None) -> None:
@@ -31,7 +34,7 @@ class Recorder:
         """Why the recording is incomplete, or ``None``."""
 
     def begin(self) -> None:
-        """Write what the backlog holds, and every event from now on. Needs the running loop."""
+        """Write the events of the backlog, and every event from now on. Needs the running loop."""
         for event in self._stream.backlog.events():
             self._take(line_of(event))
         self._stream.listen_to_lines(self._take)
@@ -63,7 +66,7 @@ class Recorder:
         try:
             free = shutil.disk_usage(self._writer.path.parent).free
         except OSError:
-            return  # what cannot be written will be met soon enough
+            return  # if the disk cannot be written to, the next write reports it
         if free < LEAST_FREE:
             raise RecordingError(Trouble.DISK_FULL, self._writer.path, count=LEAST_FREE >> 20)
 
@@ -88,7 +91,7 @@ class Recorder:
         try:
             self._writer.close()
         except RecordingError:
-            pass  # it has been told of by now
+            pass  # the first error is reported below
         if self._thinner is None:
             self._stream.notice("recording", NoticeKind.RECORDING_ENDED, Level.ERROR, str(error))
         else:
@@ -105,7 +108,7 @@ _UNRECORDED = {
 
 
 def session_unrecorded(stream: Stream, error: OSError | RecordingError) -> None:
-    """Say that nothing more is recorded of the session, and why."""
+    """Publish a notice that the session is no longer recorded, and why."""
     kind, detail, count = NoticeKind.SESSION_UNRECORDED, str(error), None
     if isinstance(error, RecordingError) and error.trouble in _UNRECORDED:
         kind, detail, count = _UNRECORDED[error.trouble], str(error.path), error.count

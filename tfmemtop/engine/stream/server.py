@@ -1,4 +1,4 @@
-"""Serves the stream to any number of readers. A slow reader does not hold up the engine."""
+"""Serves the stream to any number of readers. A slow reader does not block the engine."""
 
 import asyncio
 import errno
@@ -16,7 +16,7 @@ from tfmemtop.events import CaughtUp, Command, Leave, Level, Notice, NoticeKind,
 QUEUE = 4 * 1024 * 1024
 """Bytes of droppable events that may wait for one reader before its oldest are dropped."""
 OUTPUT_QUEUE = 512 * 1024
-"""Bytes of the script's output that may wait for one reader before the oldest of it is left out."""
+"""Bytes of the script's output that may wait for one reader before the oldest output is left out."""
 
 _QUEUE_WHOLE = 64 * 1024 * 1024
 _LINE = 1024 * 1024
@@ -39,7 +39,7 @@ class Reader:
         self.idle = asyncio.Event()
 
     def push(self, line: Line) -> None:
-        """Queue *line*. A queue that is too long loses its oldest droppable events, and a notice says so."""
+        """Queue *line*. A queue that is too long loses its oldest droppable events, and a notice reports it."""
         self._add(self._queue, line)
         if self._droppable > QUEUE:
             self._drop()
@@ -49,7 +49,7 @@ class Reader:
         if not line.event.droppable:
             self._more.set()
         elif self._gathering is None:
-            # A screen draws readings about once a second. To wake it for each would cost more than to draw them.
+            # A screen draws readings about once a second. To wake it for each reading would cost more than to draw.
             self._gathering = asyncio.get_running_loop().call_later(_GATHER_S, self._gathered)
 
     def _add(self, queue: deque[Line], one: Line) -> None:
@@ -72,7 +72,7 @@ class Reader:
         """Send the queue until the connection ends.
 
         Raises:
-            OSError: the reader has gone.
+            OSError: the connection to the reader is broken, or far too many bytes wait for it.
         """
         loop = asyncio.get_running_loop()
         while True:
@@ -92,10 +92,10 @@ class Reader:
             await loop.sock_sendall(self.sock, b"".join(lines))
 
     async def read(self, take: Callable[["Reader", Command], None]) -> None:
-        """Hand the commands of the reader to *take* until it leaves.
+        """Pass the commands of the reader to *take* until it leaves.
 
         Raises:
-            OSError: the reader has gone.
+            OSError: the connection to the reader is broken.
         """
         loop = asyncio.get_running_loop()
         buffer = bytearray()
@@ -130,7 +130,7 @@ class Reader:
         self._queue = kept
 
     def _skip_output(self) -> None:
-        """Leave out the oldest output. The output after it says how much is missing."""
+        """Leave out the oldest output. The next output event contains how many bytes are missing."""
         kept: deque[Line] = deque()
         run = left_out = 0
         for one in self._queue:
@@ -166,7 +166,10 @@ class Server:
         left: Callable[[Reader], None] = lambda _: None,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """*take* gets the commands. *left* is called with each reader that has gone, *changed* after each change."""
+        """*take* receives the commands of each reader. *left* is called with each reader that has left.
+
+        *changed* is called whenever a reader has come or left.
+        """
         self._stream = stream
         self._listener = listener
         self._take = take
@@ -182,7 +185,7 @@ class Server:
 
     @property
     def readers(self) -> int:
-        """How many readers are connected."""
+        """The number of connected readers."""
         return len(self._readers)
 
     def dismiss(self, reader: Reader) -> None:
@@ -191,7 +194,7 @@ class Server:
             task.cancel()
 
     async def close(self) -> None:
-        """Give the readers up to a second to get the last events, then disconnect them."""
+        """Wait up to one second while the readers receive the last events, then disconnect them."""
         asyncio.get_running_loop().remove_reader(self._listener)
         self._listener.close()
         if self._readers:
@@ -232,7 +235,7 @@ class Server:
             self._stream.forget(reader.push)
             for task in (reading, writing):
                 task.cancel()
-            # However a reader went, that is not an error.
+            # The end of a connection is never an error, whatever its reason.
             await asyncio.gather(reading, writing, return_exceptions=True)
             reader.sock.close()
             del self._readers[reader]

@@ -9,10 +9,10 @@ _BACKLOG = 4096
 
 
 def listen(path: Path, kind: socket.SocketKind) -> socket.socket:
-    """A non-blocking listening socket at *path*.
+    """Return a non-blocking listening socket at *path*.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the socket cannot be made.
     """
     sock = socket.socket(socket.AF_UNIX, kind)
     sock.setblocking(False)
@@ -23,7 +23,7 @@ def listen(path: Path, kind: socket.SocketKind) -> socket.socket:
 
 
 def peer(sock: socket.socket) -> tuple[int, int]:
-    """Process and user number at the other end of *sock*."""
+    """Return the numbers of the process and of the user at the other end of *sock*."""
     raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, uid, _ = struct.unpack("3i", raw)
     return pid, uid

@@ -1,4 +1,4 @@
-"""What the backlog holds of the events of one class, by the rule that the class declares as its ``keep``."""
+"""Stores what the backlog keeps of the events of one class, by the rule that the class declares as its ``keep``."""
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Set
@@ -10,30 +10,30 @@ from tfmemtop.events import Event, Output
 from tfmemtop.events.keep import Curve, Keep, Latest, Newest, Nothing, Tail
 
 POINTS = 600
-"""Readings that are kept of one curve."""
+"""The number of readings that are kept of one curve."""
 
 _POINTS_OF_THE_DEAD = 60
 _JOINED = 4 * 1024  # characters of output in one event
 
 Ours = Callable[[int], bool]
-"""Whether a process belongs to a run."""
+"""A function that returns whether the process of that number belongs to a run."""
 
 
 class Slot(Protocol):
-    """What is kept of one key."""
+    """The events that are kept of one key."""
 
     last: Event | None
 
     def add(self, event: Event) -> None: ...
 
     def coarsen(self) -> None:
-        """Its process has ended: keep less, if there is much."""
+        """Keep less, if there is much. Called when the process of this key has ended."""
 
     def __iter__(self) -> Iterator[Event]: ...
 
 
 class Store:
-    """What is kept of one class of events, in a :class:`Slot` for each key."""
+    """The events that are kept of one class, in a :class:`Slot` for each key."""
 
     def __init__(self, keep: Keep, ours: Ours) -> None:
         self._keep = keep
@@ -44,7 +44,7 @@ class Store:
         self._slots: dict[Hashable, Slot] = {}
 
     def add(self, event: Event) -> None:
-        """Take in one event."""
+        """Add one event."""
         key = self._key(event)
         slot = self._slots.get(key)
         if slot is None:
@@ -56,21 +56,21 @@ class Store:
                 del self._slots[next(iter(self._slots))]
 
     def __len__(self) -> int:
-        """How many keys there are."""
+        """Return the number of keys."""
         return len(self._slots)
 
     def newest(self, pid: int) -> Iterator[Event]:
-        """The newest event of each key, of this process or of none."""
+        """Yield the newest event of each key of this process; of all keys, if the class is not kept by process."""
         keys = self._keys_of({pid}) if self._of_processes else self._slots
         yield from (last for key in keys if (last := self._slots[key].last) is not None)
 
     def forget(self, pids: Set[int | None]) -> None:
-        """Drop all that is kept of these processes."""
+        """Drop all events that are kept of these processes."""
         for key in self._keys_of(pids):
             del self._slots[key]
 
     def coarsen(self, pids: Set[int | None]) -> None:
-        """These processes have ended: keep less of them."""
+        """Keep less of these processes, which have ended."""
         for key in self._keys_of(pids):
             self._slots[key].coarsen()
 
@@ -152,7 +152,7 @@ class _Ring:
 
 
 class _Series:
-    """One curve: evenly thinned, each point the highest event of its stretch, and the newest event whole."""
+    """One curve, thinned evenly. Each point is the highest event of its stretch. The newest event is kept whole."""
 
     def __init__(self, highest: tuple[str, ...], ours: Ours) -> None:
         self._highest = highest
@@ -192,7 +192,7 @@ class _Series:
     def __iter__(self) -> Iterator[Event]:
         if self.last is None:
             return
-        # The newest may also be a point, without what is wanted of the newest only.
+        # The newest event may also be a point, but without the fields that are kept of the newest event only.
         yield from (point for point in self._points if point.t != self.last.t)
         if self._best is not None and self._best.t != self.last.t:
             yield self._best
@@ -200,7 +200,7 @@ class _Series:
 
 
 class _Text:
-    """The end of the script's output; the first event says how much of its run's output came before it."""
+    """The end of the script's output. The first event contains how many bytes of its run's output came before it."""
 
     def __init__(self, characters: int) -> None:
         self._most = characters

@@ -1,4 +1,4 @@
-"""The one ordered stream: keeps events in order and hands them to all listeners."""
+"""The one ordered stream: keeps events in order and passes them to all listeners."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from tfmemtop.events import Damage, Event, Level, Notice, NoticeKind, encode
 
 
 class Line(NamedTuple):
-    """An event as it travels and is recorded: ``line`` is its JSON and a newline."""
+    """An event in the form in which it is sent and recorded: ``line`` is its JSON and a newline."""
 
     event: Event
     line: bytes
@@ -25,12 +25,12 @@ _DETAIL = 4096  # characters kept of text from outside
 
 
 def line_of(event: Event) -> Line:
-    """*event* encoded."""
+    """Return *event* with its encoded line."""
     return Line(event, encode(event) + b"\n")
 
 
 class Stream:
-    """All events of a session, in order: no event is as early as the one before it."""
+    """All events of a session, in order: each event has a later time than the event before it."""
 
     def __init__(self) -> None:
         self._zero = time.monotonic()
@@ -41,21 +41,24 @@ class Stream:
         self.backlog = Backlog()
 
     def now(self) -> float:
-        """Seconds since the session began. Can be called in any thread."""
+        """Return the seconds since the session began. Can be called in any thread."""
         return self.since_start(time.monotonic())
 
     def since_start(self, monotonic: float) -> float:
-        """Session seconds of a time by the machine's monotonic clock, which its processes share."""
+        """Convert a time of the machine's monotonic clock, which all its processes share, to seconds of the session."""
         return round(monotonic - self._zero, 6)
 
     def publish(self, event: Event) -> None:
-        """Hand *event* on. Its time, at which it was made, is moved behind that of the event before it if need be."""
+        """Pass *event* to the backlog and to all listeners.
+
+        If its time is not later than that of the event before it, its time is moved behind that one.
+        """
         if event.t <= self._last:
-            # It was made in a thread, or together with others.
+            # It was made in another thread, or at the same time as other events.
             event = msgspec.structs.replace(event, t=round(self._last + _TICK_S, 6))
         self._last = event.t
         self.backlog.add(event)
-        # Lines first: the other sinks may publish in their turn, and readers shall get both in order.
+        # Line sinks come first: the other sinks may publish further events, and readers must receive all in order.
         if self._line_sinks:
             line = line_of(event)
             for line_sink in tuple(self._line_sinks):
@@ -74,7 +77,7 @@ class Stream:
         count: int | None = None,
         damage: Damage | None = None,
     ) -> None:
-        """Publish a :class:`Notice` unless the last one of *key* said the same."""
+        """Publish a :class:`Notice` unless the last one of *key* has the same content."""
         detail = detail[:_DETAIL]
         notice = Notice(
             t=self.now(), key=key, level=level, kind=kind, detail=detail, about=about, count=count, damage=damage
@@ -89,19 +92,19 @@ class Stream:
             self.publish(notice)
 
     def withdraw(self, key: str) -> None:
-        """What the notice of *key* said no longer holds."""
+        """Publish that the notice of *key* no longer holds."""
         self.notice(key, None, Level.INFO)
 
     def listen(self, sink: Sink) -> None:
-        """Hand every event from now on to *sink*."""
+        """Pass every event from now on to *sink*."""
         self._sinks.append(sink)
 
     def listen_to_lines(self, sink: LineSink) -> None:
-        """Hand every event from now on to *sink*, encoded once for all."""
+        """Pass every event from now on to *sink*, with its encoded line. It is encoded once for all such sinks."""
         self._line_sinks.append(sink)
 
     def forget(self, sink: Sink | LineSink) -> None:
-        """Hand it nothing more."""
+        """Pass no further events to *sink*."""
         for sinks in (self._sinks, self._line_sinks):
             if sink in sinks:
                 sinks.remove(sink)  # type: ignore[arg-type]

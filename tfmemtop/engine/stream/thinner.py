@@ -1,8 +1,8 @@
-"""What of a session goes into the recording that is made of every session: all, while it is small.
+"""Chooses what goes into the recording that is kept of every session: almost everything, while the recording is small.
 
-Readings that say nothing new are left out. Once the recording has grown to half of what it may, readings of one thing
-are taken further and further apart, but for those that are higher than any before; and output is cut short. At its
-limit it ends.
+Readings without anything new are left out. Once the recording has half of the size that it may have, the time between
+two recorded readings of one thing grows step by step, and output is cut short. Readings that are higher than any before
+are still recorded. At its limit, the recording ends.
 """
 
 from collections.abc import Hashable
@@ -13,10 +13,10 @@ from tfmemtop.events import Event, Output
 from tfmemtop.events.keep import Curve
 
 LIMIT = 64 * 2**20
-"""Bytes of a recording: more than a day of a script on one GPU with ten readings a second."""
+"""Bytes that a recording may have: more than a day of a script on one GPU with ten readings a second."""
 
 SAME_AGAIN_S = 10.0
-"""A reading that is as the one before is taken so long after it."""
+"""A reading that equals the one before is recorded only after this many seconds."""
 
 _FIRST_SPACING_S, _WIDER = 1.0, 4.0
 _OUTPUT_BURST = 256 * 1024
@@ -25,26 +25,26 @@ _KEYS = 10_000
 
 
 class Thinner:
-    """Takes each event and gives back what is to be recorded of it."""
+    """A callable that takes each event and returns what is to be recorded of it."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.limit = limit
         self.spacing_s = 0.0
-        """Least time between two readings of one thing."""
+        """Least time between two recorded readings of one thing."""
         self._widen_at = limit // 2
         self._taken: dict[Hashable, Event] = {}
         self._highest: dict[Hashable, int] = {}
         self._output = _Budget()
 
     def grown(self, size: int) -> bool:
-        """The recording has *size* bytes now; return whether it may grow further."""
+        """Take the present *size* of the recording in bytes. Return whether it may grow further."""
         while size >= self._widen_at and self._widen_at < self.limit - 1:
             self.spacing_s = self.spacing_s * _WIDER or _FIRST_SPACING_S
             self._widen_at = self.limit - (self.limit - self._widen_at) // 2
         return size < self.limit
 
     def __call__(self, event: Event) -> Event | None:
-        """What to record of *event*, if anything."""
+        """Return what to record of *event*; ``None`` if nothing."""
         if isinstance(event, Output):
             return self._output.take(event, 1 + self.spacing_s)
         if not event.droppable or self._tells_news(event):
@@ -65,7 +65,7 @@ class Thinner:
         return True
 
     def _rises(self, key: Hashable, event: Event) -> bool:
-        """Whether a figure of it is higher than it was ever before."""
+        """Return whether *event* is a reading of a curve and higher than all before it."""
         if not isinstance(event.keep, Curve):
             return False
         level = max(getattr(event, name) or 0 for name in event.keep.highest)
@@ -76,15 +76,18 @@ class Thinner:
 
 
 class _Budget:
-    """How much output may be recorded: so much at once, and then so much a second."""
+    """Limits the output that is recorded: a first amount at once, and then an amount for each second."""
 
     def __init__(self) -> None:
         self._left = float(_OUTPUT_BURST)
         self._t = 0.0
-        self._skipped = 0  # bytes since the last that was taken
+        self._skipped = 0  # bytes left out since the last output that was recorded
 
     def take(self, event: Output, thrift: float) -> Output | None:
-        """*event*, and how much was left out before it; ``None`` if it is to be left out too."""
+        """Return *event* with the number of bytes left out before it; ``None`` if it must be left out too.
+
+        A larger *thrift* (1 or more) allows less output for each second.
+        """
         self._left = min(self._left + (event.t - self._t) * _OUTPUT_A_SECOND / thrift, _OUTPUT_BURST)
         self._t = event.t
         size = len(event.text.encode(errors="replace"))
