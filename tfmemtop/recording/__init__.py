@@ -1,9 +1,9 @@
-"""The stream as lines of JSON in a file: one event a line, a ``session`` event first.
+"""Recordings: the stream as lines of JSON in a file, one event in each line, a ``session`` event first.
 
-The file is compressed with gzip, or plain where its name says so (``.jsonl``). The writer hands the kernel whole lines
-only, so a recording is complete up to its last line however the writer ends. The reader is lazy and forgiving: it
-keeps one line in memory, skips what is damaged and counts it, and can read a file that is still being written. It can
-begin at any chunk of a compressed recording. A recording of an older format is upgraded line by line as it is read.
+The file is compressed with gzip, or plain if its name ends in ``.jsonl``. The writer passes only whole lines to the
+system, so a recording is complete up to its last line, however the writer ends. The reader is lazy and tolerant: it
+keeps one line in memory, skips and counts damaged lines, and can read a file that is still being written. It can begin
+at any chunk of a compressed recording. It upgrades a recording of an older format line by line.
 """
 
 from tfmemtop.recording.errors import RecordingError, Trouble

@@ -1,8 +1,8 @@
 """The file of a compressed recording: gzip members, one after the other, so that ``zcat`` reads it as one text.
 
-Each member is a chunk that can be found and read without those before it. Its gzip header has an extra field, ``TM``,
-with the session's time at its beginning. What is added is flushed to a byte boundary, so that a chunk whose writer was
-killed can be read to what was added last.
+Each member is a chunk that can be found and read without those before it. Its gzip header has an extra field ``TM``,
+which contains the session's time at the beginning of the chunk. Each addition is flushed to a byte boundary, so that a
+chunk whose writer was killed can be read up to the last addition.
 """
 
 import io
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 GZIP = b"\x1f\x8b"
-"""What every gzip file begins with."""
+"""The first bytes of every gzip file."""
 
 _BEGINNING = GZIP + b"\x08\x04" + bytes(5) + b"\xff" + struct.pack("<H", 12) + b"TM" + struct.pack("<H", 8)
 _TIME = struct.Struct("<d")
@@ -25,14 +25,14 @@ _AT_ONCE = 64 * 1024  # bytes given to zlib at once
 
 
 class Chunk(NamedTuple):
-    """Where a chunk begins: the byte in the file, and seconds of the session; all its events are later."""
+    """Where a chunk begins: the byte in the file, and the second of the session. All its events are later."""
 
     offset: int
     t: float
 
 
 class Packer:
-    """Makes the bytes of chunks. ``size`` is that of the chunk's text so far, ``None`` before the first."""
+    """Makes the bytes of chunks. ``size`` is the size of the present chunk's text so far; ``None`` without a chunk."""
 
     def __init__(self) -> None:
         self.size: int | None = None
@@ -40,14 +40,14 @@ class Packer:
         self._deflate: Any = None
 
     def begin(self, t: float) -> bytes:
-        """Begin a chunk at *t* seconds, and end the one before."""
+        """Begin a chunk at *t* seconds, and end the one before. Return the bytes to write."""
         before = self.end()
         self.size = self._crc = 0
         self._deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
         return before + _BEGINNING + _TIME.pack(t)
 
     def add(self, text: bytes) -> bytes:
-        """Add *text* to the chunk that was begun."""
+        """Add *text* to the present chunk. Return the bytes to write."""
         assert self.size is not None
         self.size += len(text)
         self._crc = zlib.crc32(text, self._crc)
@@ -55,7 +55,7 @@ class Packer:
         return packed
 
     def end(self) -> bytes:
-        """End the chunk; nothing if none was begun."""
+        """End the present chunk. Return the bytes to write; none if there is no chunk."""
         if self.size is None:
             return b""
         rest: bytes = self._deflate.flush() + _TRAILER.pack(self._crc, self.size % 2**32)
@@ -64,9 +64,12 @@ class Packer:
 
 
 def chunks(file: BinaryIO, start: int = 0) -> Iterator[Chunk]:
-    """All chunks that begin at the byte *start* or later, found by their headers; damage between them is no matter."""
+    """Yield all chunks that begin at the byte *start* or later.
+
+    They are found by their headers, so damage between two headers does not matter.
+    """
     file.seek(start)
-    held, at = b"", start  # bytes that may have the beginning of a header, and where they are
+    held, at = b"", start  # bytes that may contain the beginning of a header, and their place in the file
     while piece := file.read(_PIECE):
         held += piece
         found = held.find(_BEGINNING)
@@ -84,7 +87,8 @@ def chunks(file: BinaryIO, start: int = 0) -> Iterator[Chunk]:
 class Member(io.RawIOBase):
     """The text of the gzip member that begins at the byte *offset*, as far as it can be read.
 
-    ``end`` is the byte after it, and ``None`` if it has no end: then it is ``damaged``, or still being written.
+    ``end`` is the byte after the member. It is ``None`` until the member's end was read. If it stays ``None``, the
+    member is ``damaged``, or is still being written.
     """
 
     def __init__(self, file: BinaryIO, offset: int) -> None:
@@ -99,7 +103,7 @@ class Member(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """The next bytes of the text; 0 where it can be read no further."""
+        """Read the next bytes of the text into *buffer*. Return their number; 0 where no more can be read."""
         while self.end is None and not self.damaged:
             packed = self._packed or self._more()
             try:
@@ -118,7 +122,7 @@ class Member(io.RawIOBase):
         return 0
 
     def _more(self) -> bytes:
-        # Others read in the same file between.
+        # Other readers of the same file object may have moved its position.
         self._file.seek(self._offset)
         packed = self._file.read(_AT_ONCE)
         self._offset += len(packed)

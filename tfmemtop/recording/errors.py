@@ -1,4 +1,4 @@
-"""What can go wrong with a recording, as facts; ``words/recording.py`` says it to the user."""
+"""The errors of recordings, as values; ``words/recording.py`` has the texts for users."""
 
 import os
 from enum import Enum
@@ -6,22 +6,22 @@ from pathlib import Path
 
 
 class Trouble(Enum):
-    """What is wrong; in brackets, what else of a :class:`RecordingError` belongs to it."""
+    """What is wrong. In brackets: the further fields of :class:`RecordingError` that belong to it."""
 
     UNWRITABLE = "unwritable"  # (detail: the error)
-    NO_FILE_TO_WRITE = "no_file_to_write"  # but a folder, a pipe or the like
+    NO_FILE_TO_WRITE = "no_file_to_write"  # the path is a folder, a pipe or the like
     TAKEN = "taken"  # another tfmemtop is recording there
-    FOREIGN = "foreign"  # the file there is no recording, and was left alone
-    STOPPED = "stopped"  # what was being written (detail: the error)
-    TOO_LARGE = "too_large"  # the user did not ask for this one (count: MiB it may have)
-    DISK_FULL = "disk_full"  # nearly; a recording that the user did not ask for leaves room (count: MiB)
+    FOREIGN = "foreign"  # the file there is not a recording, and was not changed
+    STOPPED = "stopped"  # a write failed while recording (detail: the error)
+    TOO_LARGE = "too_large"  # a recording that the user did not request has reached its limit (count: MiB)
+    DISK_FULL = "disk_full"  # nearly full; a recording that the user did not request leaves room (count: MiB)
 
     UNREADABLE = "unreadable"  # (detail: the error)
-    NO_FILE = "no_file"  # but a folder, a pipe or the like
+    NO_FILE = "no_file"  # the path is a folder, a pipe or the like
     EMPTY = "empty"
-    NO_RECORDING = "no_recording"  # it does not begin as one
-    NEWER = "newer"  # than this tfmemtop (count: its format)
-    HEAD_DAMAGED = "head_damaged"  # the first line, which describes the session
+    NO_RECORDING = "no_recording"  # the file does not begin like a recording
+    NEWER = "newer"  # a newer tfmemtop wrote it (count: its format)
+    HEAD_DAMAGED = "head_damaged"  # the first line, which describes the session, is damaged
 
 
 class RecordingError(Exception):
@@ -38,5 +38,5 @@ class RecordingError(Exception):
 
 
 def reason_of(error: Exception) -> str:
-    """What the system says of *error*."""
+    """Return the system's message for *error*, or its text if there is none."""
     return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -1,6 +1,6 @@
-"""Recordings of format 1, which told some facts in English: upgraded as they are read.
+"""Upgrades recordings of format 1 as they are read. In that format, some facts were English sentences.
 
-This is the only place that reads those sentences. What they leave out is ``None`` after the upgrade.
+This is the only place that parses those sentences. Facts that they do not contain are ``None`` after the upgrade.
 """
 
 import re
@@ -40,10 +40,10 @@ _decode_fields: Callable[[bytes], Fields] = decoder(dict[str, Any])
 
 
 def decode_format_1(line: bytes) -> Event:
-    """The event in a *line* of format 1.
+    """Return the event in a *line* of format 1.
 
     Raises:
-        Unreadable: it makes no sense.
+        Unreadable: *line* cannot be decoded.
     """
     if _decode_typed(line).type not in _UPGRADES:
         return decode_event(line)
@@ -54,10 +54,10 @@ def decode_format_1(line: bytes) -> Event:
 
 
 def upgraded(event: Fields) -> Fields:
-    """*event* of format 1 as one of format 2.
+    """Return *event*, which is of format 1, as an event of format 2.
 
     Raises:
-        LookupError, TypeError: it lacks a field, or has one of another type.
+        LookupError, TypeError: *event* lacks a field, or a field has another type.
     """
     return _UPGRADES.get(event["type"], dict)(event)
 
@@ -73,7 +73,7 @@ _PAIR = re.compile(r"(\w+)=([\d.]+)")
 
 
 def _requested(event: Fields) -> Fields:
-    """``"GPU:0, [(memory_limit=1024)]"`` and the like as values."""
+    """Convert arguments such as ``"GPU:0, [(memory_limit=1024)]"`` to values."""
     arguments: str = event["arguments"]
     shown = [re.sub(r"^\w+=", "", match[0].strip()) for match in _ARGUMENT.finditer(arguments) if match[0].strip()]
     first, second = (*shown, "", "")[:2]
@@ -119,7 +119,10 @@ _ON = {"on": True, "off": False}
 
 
 def _effective(event: Fields) -> Fields:
-    """``"growth on (the script: off)"``, ``"limit 4.0 GiB"`` as values; sizes to the tenth that was written."""
+    """Convert texts such as ``"growth on (the script: off)"`` and ``"limit 4.0 GiB"`` to values.
+
+    Sizes are as exact as the tenth that was written.
+    """
     return event | {"settled": [found for text in event.get("settled", []) if (found := _settled(text))]}
 
 
@@ -141,13 +144,13 @@ def _size(text: str) -> int:
 
 
 def _notice(event: Fields) -> Fields:
-    """The sentences stay as they were."""
+    """Keep the sentences as they are."""
     text, remedy = event["text"], event.get("remedy", "")
     return event | {"kind": NoticeKind.TEXT.value if text else None, "detail": text, "remedy": remedy}
 
 
 def _process(event: Fields) -> Fields:
-    """The clause of why the hook is not in as its reason."""
+    """Convert the clause on why the process has no hook to a value."""
     text = event.get("hooked_out")
     return event if text is None else event | {"hook_absence": _absence(text)}
 
@@ -170,7 +173,7 @@ def _absence(text: str) -> HookAbsence:
 
 
 def _device_reading(event: Fields) -> Fields:
-    """Why the driver does not tell memory by process."""
+    """Convert the text on why the driver does not report memory by process to a value."""
     text = event.get("processes_missing")
     if text is None:
         return event
@@ -191,7 +194,7 @@ _SHARES_MISSING = {
 
 
 def _out_of_memory(event: Fields) -> Fields:
-    """Shape and type of the tensor stand in TensorFlow's message only."""
+    """Add the shape and type of the tensor, which are only in TensorFlow's message."""
     said = parse_exhausted(event["message"])
     return event | {"shape": said.shape, "dtype": said.dtype}
 
@@ -201,7 +204,7 @@ _MORE = re.compile(r"GPU (\d+) holds .* more than before the run")
 
 
 def _stopping(event: Fields) -> Fields:
-    """The clause of what is still held as values, but for its size."""
+    """Convert the clause on the memory that is still held to values, without its size."""
     text = event.get("detail")
     return event | {"held": _held(text)} if text else event
 

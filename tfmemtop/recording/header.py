@@ -1,4 +1,4 @@
-"""The first line of a recording, as every format has it."""
+"""Reads the fields that the first line of a recording has in every format."""
 
 from typing import Literal
 
@@ -7,11 +7,11 @@ import msgspec
 from tfmemtop.events import Unreadable, decoder
 
 LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes; a longer line is no event."""
+"""Bytes. A longer line is not an event."""
 
 
 class Header(msgspec.Struct):
-    """What every format's first line has."""
+    """The fields of the first line in every format."""
 
     type: Literal["session"]
     format: int
@@ -21,7 +21,7 @@ _decode = decoder(Header)
 
 
 def header_of(line: bytes) -> Header | None:
-    """The header in *line*; ``None`` if it is not the first line of a recording."""
+    """Return the header in *line*; ``None`` if it is not the first line of a recording."""
     try:
         return _decode(line)
     except Unreadable:

@@ -1,4 +1,4 @@
-"""The lines of a recording's file, compressed or not, and where each ends."""
+"""Reads the lines of a recording's file, compressed or not, and the place where each ends."""
 
 import io
 import os
@@ -12,7 +12,7 @@ _PIECE = 256 * 1024  # bytes of text decompressed at once
 
 
 class Place(NamedTuple):
-    """Where in a recording: the byte ``offset`` in its file and ``skip`` bytes of the text that begins there."""
+    """A place in a recording: the byte ``offset`` in its file, and ``skip`` bytes in the text that begins there."""
 
     offset: int
     skip: int = 0
@@ -20,14 +20,14 @@ class Place(NamedTuple):
 
 BEGINNING = Place(0)
 DAMAGED = b"?\n"
-"""A line that is no event."""
+"""A line that is not an event."""
 
 
 class Lines:
-    """Lines with their newline, as they are asked for. ``place`` is after the line given last.
+    """An iterable of the lines with their newlines. Each line is read when it is requested.
 
-    Where there is no sense to be had, because a line is longer than any event or compressed text breaks off, there is
-    :data:`DAMAGED`.
+    ``place`` is the place after the newest line. If a line is longer than any event, or compressed text breaks off,
+    :data:`DAMAGED` is in its place.
     """
 
     def __init__(self, file: BinaryIO, start: Place = BEGINNING) -> None:
@@ -63,7 +63,7 @@ class Lines:
 
 
 def _lines(text: BinaryIO | io.BufferedReader) -> Iterator[tuple[bytes, int]]:
-    """Each line, and how many bytes it has in *text*."""
+    """Yield each line, and its number of bytes in *text*."""
     while line := text.readline(LONGEST_LINE):
         size = len(line)
         if size == LONGEST_LINE and not line.endswith(b"\n"):

@@ -1,7 +1,8 @@
-"""Fewer readings, and nothing that happened left out: what a report on a long session is made of.
+"""Leaves out most readings, and no other events. Reports on long sessions are made from the result.
 
-Of the readings of one thing the lowest and the highest of each ten seconds stay, where they have a height, else the
-newest; the first of all; and those just before something that matters at once, such as an allocation that failed.
+Of the readings of one thing, these stay: in each stretch of ten seconds, the lowest and the highest reading of a curve,
+or the newest of any other readings; the very first reading; and the readings just before an urgent event, such as an
+allocation that failed.
 """
 
 import math
@@ -11,26 +12,26 @@ from tfmemtop.events import Event, Holders, MemoryMap
 from tfmemtop.events.keep import Curve
 
 STRETCH_S = 10.0
-"""Stretches begin at multiples of it, as the windows do in which the state looks for leaks."""
+"""Stretches begin at multiples of this, like the windows in which the state looks for leaks."""
 
 
 _APART_S: dict[type[Event], float] = {MemoryMap: 60.0, Holders: 600.0}
-"""They are large, and reports look at the newest only."""
+"""Least time between two readings of these classes. They are large, and reports use only the newest."""
 
 
 class Outline:
-    """Takes events in order, and gives them back later, in order, with fewer readings."""
+    """Takes events in order, and returns them later, in order, with fewer readings."""
 
     def __init__(self, stretch_s: float = STRETCH_S) -> None:
         self._stretch_s = stretch_s
         self._stretch = -1
         self._decided: list[Event] = []
         self._readings: dict[object, _Readings] = {}
-        self._given: dict[object, float] = {}  # when the last of each large kind was given back
-        self._known: set[object] = set()  # things that have been read
+        self._given: dict[object, float] = {}  # time of the last returned reading of each large kind
+        self._known: set[object] = set()  # things of which there was a reading
 
     def add(self, event: Event) -> list[Event]:
-        """Take *event*; return what stays of the stretch before, once there is a new one."""
+        """Take *event*. If it begins a new stretch, return the events that stay of the stretch before."""
         stretch = int(event.t / self._stretch_s)
         done = [] if stretch == self._stretch else self._release(newest=False)
         self._stretch = stretch
@@ -51,7 +52,7 @@ class Outline:
         return done
 
     def rest(self) -> list[Event]:
-        """What stays of the events taken since the last stretch ended, and the newest reading of each thing."""
+        """Return the events that stay since the last stretch ended, and the newest reading of each thing."""
         return self._release(newest=True)
 
     def _release(self, newest: bool) -> list[Event]:
@@ -105,7 +106,7 @@ class _Readings:
 
 
 def _span(event: Event, fields: tuple[str, ...]) -> tuple[int, int]:
-    """The figure that the reading is of, and the highest that it tells of."""
+    """Return the main figure of a reading, which is the first of *fields*, and the highest of all *fields*."""
     low = getattr(event, fields[0]) or 0
     return low, max(low, *(getattr(event, name) or 0 for name in fields[1:])) if len(fields) > 1 else low
 
@@ -113,7 +114,7 @@ def _span(event: Event, fields: tuple[str, ...]) -> tuple[int, int]:
 def outlined(
     events: Iterable[Event], start: float, end: float = math.inf, stretch_s: float = STRETCH_S
 ) -> Iterator[Event]:
-    """*events* with fewer readings, but with all of those from *start* to *end* seconds."""
+    """Yield *events* with fewer readings, but with all readings from *start* to *end* seconds."""
     outline = Outline(stretch_s)
     for event in events:
         if start <= event.t <= end:

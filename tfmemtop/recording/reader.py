@@ -1,4 +1,4 @@
-"""Reads recordings: lazily, one line at a time, and leaving out what is damaged."""
+"""Reads recordings lazily, one line at a time, and leaves out damaged lines."""
 
 import math
 import os
@@ -22,14 +22,14 @@ from tfmemtop.recording.repeats import OUTLINE, SO_FAR, is_repeat, repeated
 
 _PIECE = 64 * 1024  # bytes read at once from the end
 _TAIL = 4 * 2**20  # bytes
-_LAST = 1000  # lines; one of them is surely not damaged
+_LAST = 1000  # lines; it is certain enough that one of them is not damaged
 _ONCE = tuple(b'{"type":"%b"' % str(kind.__struct_config__.tag).encode() for kind in event_types() if kind.once)
 _TAGS = {str(kind.__struct_config__.tag) for kind in event_types()}
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A place to begin to read: what had happened ``so_far``, and at which second of the session that was."""
+    """A place to begin to read, at second ``t`` of the session. ``so_far`` are the earlier events that are needed."""
 
     t: float
     place: Place
@@ -38,11 +38,11 @@ class Start:
 
 @dataclass
 class Recording:
-    """A recording that has been found readable.
+    """A recording whose first line could be read.
 
-    ``damaged`` and ``unknown`` count the lines that the latest pass over :meth:`events` has left
-    out so far: those that could not be read, and those of types this tfmemtop does not know.
-    ``place`` is in the file after the event that it gave last.
+    ``damaged`` and ``unknown`` count the lines that the latest pass over :meth:`events` has left out so far: lines that
+    could not be decoded, and lines of types that are unknown to this tfmemtop. ``place`` is the place in the file after
+    the event that this pass returned last.
     """
 
     path: Path
@@ -54,7 +54,9 @@ class Recording:
     _chunks: list[Chunk] | None = field(default=None, repr=False)
 
     def events(self, start: Place = BEGINNING) -> Iterator[Event]:
-        """All events in order, the session first, read as they are asked for; or those from *start* on.
+        """Yield all events in order, the session first, or the events from *start* on.
+
+        Each event is read when it is requested.
 
         Raises:
             RecordingError: the file can no longer be read.
@@ -73,7 +75,9 @@ class Recording:
             raise self._unreadable(error) from error
 
     def start_before(self, t: float) -> Start | None:
-        """The last place to begin to read that is no later than *t* seconds; ``None``: the file's beginning.
+        """Return the last place to begin to read that is not later than *t* seconds.
+
+        ``None`` means the beginning of the file.
 
         Raises:
             RecordingError: the file can no longer be read.
@@ -96,9 +100,9 @@ class Recording:
         return None
 
     def outline(self, start: float, end: float) -> Iterator[Event]:
-        """What happened, in order, with fewer readings; but with all of those from *start* to *end* seconds.
+        """Yield all events in order, but with fewer readings outside *start* to *end* seconds.
 
-        Of a compressed recording only a part is read for that, and ``damaged`` counts in that part.
+        Only a part of a compressed recording is read for this, and ``damaged`` counts the lines in that part.
 
         Raises:
             RecordingError: the file can no longer be read.
@@ -106,7 +110,7 @@ class Recording:
         try:
             with self.path.open("rb") as file:
                 index = self._index(file)
-                if index[:1] != [Chunk(0, 0.0)]:  # its beginning is in no chunk
+                if index[:1] != [Chunk(0, 0.0)]:  # the beginning of the recording is not in a chunk
                     yield from outlined(self.events(), start, end)
                     return
                 self.damaged = self.unknown = 0
@@ -131,7 +135,7 @@ class Recording:
         return None
 
     def _told_once(self, file: BinaryIO, offset: int, times: set[float]) -> Iterator[Event]:
-        """The events of these *times* that are told once, in the chunk that begins at the byte *offset*."""
+        """Yield the events of these *times* with ``once``, in the chunk that begins at the byte *offset*."""
         lines = Lines(file, Place(offset))
         for line in lines:
             if lines.place.offset != offset:
@@ -149,9 +153,10 @@ class Recording:
                 yield event
 
     def tail(self, *kinds: type[Event]) -> Iterator[Event]:
-        """Events of these *kinds* that tell how it ended: those in the last chunk, after what had happened before it.
+        """Yield the events of these *kinds* from the recording's end.
 
-        Of a plain recording, those in its last megabytes.
+        From a compressed recording: those that its last chunk repeats from before, and then those in that chunk. From a
+        plain recording: those in its last megabytes.
 
         Raises:
             RecordingError: the file can no longer be read.
@@ -169,7 +174,7 @@ class Recording:
             raise self._unreadable(error) from error
 
     def duration(self) -> float:
-        """Seconds from the session's beginning to the last event, found from the file's end.
+        """Return the seconds from the session's beginning to the last event. It is searched from the file's end.
 
         Raises:
             RecordingError: the file can no longer be read.
@@ -189,7 +194,7 @@ class Recording:
             for chunk in reversed(list(chunks(file, start))):
                 if (last := self._last_of(Lines(file, Place(chunk.offset)))) is not None:
                     return last
-            if start == 0:  # no chunks of ours: a file that somebody else has compressed
+            if start == 0:  # no chunks of tfmemtop: another program has compressed the file
                 last = None
                 for event in self.events():
                     last = event.t
@@ -201,7 +206,7 @@ class Recording:
         while True:
             start = file.seek(max(0, size - span))
             lines = file.read(span).split(b"\n")
-            # The first piece is likely cut; at the file's beginning it is whole.
+            # The first line is likely cut, unless the piece begins at the file's beginning.
             if (last := self._last_of(lines if start == 0 else lines[1:])) is not None:
                 return last
             if start == 0 or span >= 2 * LONGEST_LINE:
@@ -219,7 +224,7 @@ class Recording:
         if not line.strip() or is_repeat(line):
             return None
         event = _decode(line, self.format)
-        if event is None and line.endswith(b"\n"):  # else the writer was killed, or still writes
+        if event is None and line.endswith(b"\n"):  # without a newline, the writer was killed or still writes the line
             if _is_unknown(line):
                 self.unknown += 1
             else:
@@ -231,14 +236,17 @@ class Recording:
 
 
 def _near_end(file: BinaryIO) -> Place:
-    """The last megabytes of a plain file; the beginning of a compressed one, since no other place is known."""
+    """Return the place of the last megabytes in a plain file.
+
+    In a compressed file, return its beginning, since no other place is known.
+    """
     if file.read(len(GZIP)) == GZIP:
         return BEGINNING
     return Place(max(0, file.seek(0, os.SEEK_END) - _TAIL))
 
 
 def first_line(file: BinaryIO) -> bytes:
-    """The first line of a recording's file."""
+    """Return the first line of a recording's file."""
     return next(iter(Lines(file)), b"")
 
 
@@ -246,7 +254,7 @@ def read(path: str | os.PathLike[str]) -> Recording:
     """Open a recording and read its session; :meth:`Recording.events` reads the rest.
 
     Raises:
-        RecordingError: the file cannot be read, is no recording, or is a newer tfmemtop's.
+        RecordingError: the file cannot be read, is not a recording, or was written by a newer tfmemtop.
     """
     path = Path(path)
     try:
@@ -269,7 +277,7 @@ def read(path: str | os.PathLike[str]) -> Recording:
 
 
 class _Typed(msgspec.Struct):
-    """What every event of every version has."""
+    """The field that every event of every version has."""
 
     type: str
 

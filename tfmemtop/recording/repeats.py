@@ -1,8 +1,8 @@
-"""The lines that a chunk begins with. They repeat what came before, for a reader that begins here.
+"""The lines at the beginning of a chunk. They repeat earlier events, for a reader that begins at this chunk.
 
-``so_far`` has the events that such a reader needs. Events that are told once are too large to be repeated: it has their
-times, and the byte at which the chunk begins that has them. ``outline`` has the events
-of the chunk before, with fewer readings, for a reader that needs what happened and not each figure.
+The line ``so_far`` contains the events that such a reader needs. Events of classes with ``once`` are too large to be
+repeated. For these, the line contains their times, and the byte at which the chunk that contains them begins. The line
+``outline`` contains the events of the chunk before, with fewer readings, for a reader that does not need each figure.
 """
 
 from collections.abc import Iterable
@@ -17,11 +17,11 @@ _BEGINNINGS = (b'{"type":"so_far",', b'{"type":"outline",')
 
 
 Elsewhere = dict[int, set[float]]
-"""Times of events, by the chunk that has them: the byte in the file at which it begins."""
+"""Times of events, by the chunk that contains them. The key is the byte in the file at which the chunk begins."""
 
 
 class Repeated(NamedTuple):
-    """What a line repeats, and where more of it is."""
+    """The events that a line repeats, and the places of those that are not in it."""
 
     events: list[Event]
     elsewhere: Elsewhere
@@ -37,7 +37,7 @@ _decode = decoder(_Repeat)
 
 
 def repeat(kind: bytes, t: float, events: Iterable[Event], elsewhere: Elsewhere | None = None) -> bytes:
-    """The line of this *kind* that ends at *t* seconds, repeats *events* and says what is *elsewhere*."""
+    """Return the line of this *kind*. It repeats *events*, all until *t* seconds, and contains what is *elsewhere*."""
     told = b",".join(encode(event.recorded()) for event in events)
     places = b""
     if elsewhere:
@@ -46,12 +46,12 @@ def repeat(kind: bytes, t: float, events: Iterable[Event], elsewhere: Elsewhere 
 
 
 def is_repeat(line: bytes) -> bool:
-    """Whether *line* repeats what came before, and adds nothing."""
+    """Return whether *line* repeats earlier events, and adds none."""
     return line.startswith(_BEGINNINGS)
 
 
 def repeated(kind: bytes, line: bytes) -> Repeated | None:
-    """What is told in *line*; ``None`` if it is not of this *kind*, or damaged."""
+    """Return the content of *line*; ``None`` if the line is not of this *kind*, or is damaged."""
     if not is_repeat(line):
         return None
     try:

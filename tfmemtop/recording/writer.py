@@ -1,4 +1,4 @@
-"""Writes recordings: the kernel gets whole lines only, so one is complete up to its last line."""
+"""Writes recordings. Only whole lines are passed to the system, so a recording is complete up to its last line."""
 
 import errno
 import fcntl
@@ -15,33 +15,31 @@ from tfmemtop.recording.outline import Outline
 from tfmemtop.recording.reader import first_line
 from tfmemtop.recording.repeats import OUTLINE, SO_FAR, Elsewhere, repeat
 
-_MODE = 0o600  # command lines and output are this user's alone
+_MODE = 0o600  # only this user may read the command lines and output
 _FLUSH_AT = 64 * 1024
 _PLAIN_FLUSH_S, _PACKED_FLUSH_S = 0.2, 1.0
 PLAIN = ".jsonl"
-"""The ending of a file's name that keeps it from being compressed."""
+"""The ending of the name of a file that is not compressed."""
 
 CHUNK = 8 * 2**20
 """Bytes of text after which a compressed recording begins a new chunk: ten minutes of one script on one GPU."""
 
 _SHARE = 4
-"""A chunk is at least so many times as long as the lines that it begins with."""
+"""A chunk is at least this many times as long as the lines that it begins with."""
 
 
 class Writer:
-    """Writes events to a file, a line each; compressed, unless the file's name ends in :data:`PLAIN`.
+    """Writes events to a file, one in each line. It is compressed unless the file's name ends in :data:`PLAIN`.
 
-    A compressed recording is written in chunks. Each but the first begins with what ``so_far`` gives then, the events
-    which a reader needs that has not read those before; and with an outline of the chunk before. ``so_far`` may give
-    ``None``: then reading cannot begin there.
+    A compressed recording is written in chunks. Each chunk but the first begins with the events that ``so_far``
+    returns, and with an outline of the chunk before. ``so_far`` returns the events that a reader needs if it has not
+    read the chunks before. It may return ``None``; then reading cannot begin at that chunk.
 
-    A file that is already there is overwritten if it is empty or itself a tfmemtop recording, with
-    the first flush, and left alone if it is anything else. A device such as ``/dev/null`` is
-    written to.
+    An existing file is overwritten, with the first flush, if it is empty or a tfmemtop recording. Any other file is not
+    changed. A device such as ``/dev/null`` is written to.
 
     Raises:
-        RecordingError: the file cannot be written, holds something else, or another tfmemtop is
-            writing to it.
+        RecordingError: the file cannot be written, contains something else, or another tfmemtop is writing to it.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -49,19 +47,19 @@ class Writer:
         self.so_far: Callable[[], Iterable[Event] | None] = lambda: None
         self._packer = None if self.path.name.endswith(PLAIN) else Packer()
         self.flush_s = _PLAIN_FLUSH_S if self._packer is None else _PACKED_FLUSH_S
-        """Seconds after which to flush: what is flushed more often is compressed less well."""
-        self._t = 0.0  # of the newest event
-        self._chunk = CHUNK  # bytes of text until the next one
+        """Seconds between two flushes. More frequent flushes would make the compression worse."""
+        self._t = 0.0  # time of the newest event
+        self._chunk = CHUNK  # bytes of text until the next chunk
         self._outline = Outline()
-        self._outlined: list[Event] = []  # of the chunk so far
-        self._once: dict[float, int] = {}  # times of events that are told once, and the chunk that has them
-        self._chunk_at = 0  # where in the file the present one begins
+        self._outlined: list[Event] = []  # outline of the present chunk so far
+        self._once: dict[float, int] = {}  # times of events with ``once``, and the chunk that contains them
+        self._chunk_at = 0  # where in the file the present chunk begins
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._written = 0  # bytes of whole lines in the file
         self._stale = False  # the file still holds an older recording
         try:
-            # Non-blocking: a named pipe without a reader would otherwise hold up the start for ever.
+            # Non-blocking: a named pipe without a reader would otherwise block the start for ever.
             self._descriptor = os.open(
                 self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, _MODE
             )
@@ -83,24 +81,24 @@ class Writer:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            # A file system without locks is no reason not to record.
+            # On a file system without locks, record without a lock.
             if error.errno == errno.EWOULDBLOCK:
                 raise RecordingError(Trouble.TAKEN, self.path) from error
         if os.fstat(self._descriptor).st_size:
             with self.path.open("rb") as file:
                 if header_of(first_line(file)) is None:
                     raise RecordingError(Trouble.FOREIGN, self.path)
-            # Only once there is something to put in its place: the run may yet fail to start.
+            # Overwritten only with the first flush, since the run may still fail to start.
             self._stale = True
         else:
             self._make_private()
 
     def _make_private(self) -> None:
-        """For any umask, and even if others could read what was there before."""
+        """Let only this user read the file, whatever the umask, and even if others could read the older file."""
         try:
             os.fchmod(self._descriptor, _MODE)
         except OSError:
-            pass  # another user's file, who lets us write to it, or a file system without modes
+            pass  # the file of another user who lets us write to it, or a file system without modes
 
     @property
     def closed(self) -> bool:
@@ -109,16 +107,16 @@ class Writer:
 
     @property
     def size(self) -> int:
-        """Bytes written."""
+        """The number of bytes written."""
         return self._written
 
     def write(self, event: Event, line: bytes | None = None) -> None:
-        """Take one event; it is in the file after the next :meth:`flush`. Nothing once closed.
+        """Take one event; it is in the file after the next :meth:`flush`. Do nothing once closed.
 
-        *line* is its JSON and a newline, where that has been made already.
+        *line* is the event's JSON and a newline, if that has been made already.
 
         Raises:
-            RecordingError: as :meth:`flush`, which a full buffer sets off.
+            RecordingError: the buffer was full, so it was flushed; see :meth:`flush`.
         """
         if self.closed:
             return
@@ -136,11 +134,11 @@ class Writer:
             self.flush()
 
     def flush(self) -> None:
-        """Hand all lines taken so far to the kernel, in one write.
+        """Pass all lines taken so far to the system, in one write.
 
         Raises:
-            RecordingError: once, if the file cannot take them (a full disk). The recording then
-                ends at its last whole line, and later events are dropped.
+            RecordingError: the file cannot be written (a full disk). This is raised once. The recording then ends at
+                its last whole line, and later events are dropped.
         """
         if self.closed or not self._buffer:
             return
@@ -160,7 +158,7 @@ class Writer:
         outline = repeat(OUTLINE, self._t, [*self._outlined, *self._outline.rest()])
         self._outlined.clear()
         self._chunk = max(CHUNK, _SHARE * (len(so_far) + len(outline)))
-        # An outline of a chunk that has little but output would say it all again.
+        # The outline of a chunk that contains almost only output would repeat all of it.
         lines = (so_far if len(so_far) < LONGEST_LINE else b"") + (outline if len(outline) < packer.size / 3 else b"")
         packed += packer.end()
         self._chunk_at = self._written + len(packed)
@@ -174,7 +172,7 @@ class Writer:
                 places.setdefault(self._once[event.t], set()).add(event.t)
             else:
                 told.append(event)
-        # What is not needed now will not be needed later.
+        # Events that are not needed now will not be needed later.
         self._once = {t: at for at, times in places.items() for t in times}
         return repeat(SO_FAR, self._t, told, places)
 
@@ -199,7 +197,7 @@ class Writer:
         """Flush and close the file. Closing twice does nothing.
 
         Raises:
-            RecordingError: as :meth:`flush`.
+            RecordingError: the file cannot be written; see :meth:`flush`.
         """
         try:
             self.flush()
