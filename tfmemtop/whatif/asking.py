@@ -1,6 +1,7 @@
-"""How a process that replays is asked, and how it answers.
+"""The request to a process that replays, and its answer.
 
-It reads the question from stdin, a line of JSON, and after it a line for each part of the traces. It writes one line.
+The process reads from stdin: first a line of JSON with the question, then a line for each part of the traces. It writes
+one line to stdout.
 """
 
 import os
@@ -16,12 +17,15 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 
 
 def request(asked: msgspec.Struct, parts: Iterable[Trace]) -> bytes:
-    """What such a process reads."""
+    """Return the text that such a process reads."""
     return b"\n".join([msgspec.json.encode(asked), *map(encode, parts)])
 
 
 def serve(kind: type[Q], answer: Callable[[Q, list[Trace]], bytes]) -> int:
-    """Answer the question on stdin, which is of *kind*, at a low priority. Exit status 1: it is not understood."""
+    """Answer the question on stdin, which is of *kind*, at a low priority.
+
+    Return the exit status: 0, or 1 if the question or the traces cannot be decoded.
+    """
     os.nice(19)
     first, *lines = sys.stdin.buffer.read().splitlines()
     try:

@@ -1,4 +1,4 @@
-"""A trace as the replay takes it. Pure."""
+"""A trace in the form that the replay takes. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,15 @@ from tfmemtop.events.damage import Damage, Damaged
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """All events of a trace: thread times two and the bytes asked for; of a free one more, and which allocation.
+    """All events of a trace, and facts about it.
 
-    ``operations`` has for each allocation the place of its name in ``names``, -1 for none. ``scratch`` are the numbers
-    of allocations that TensorFlow can do without. ``requested`` is the most
-    that was in use at once, as it was asked for; ``kept`` is what was in use as the last step began, ``None`` without
-    steps; ``before`` what was in use already as the trace began.
+    Each of ``events`` is a pair. For an allocation: the thread times two, and the requested bytes. For a free: the
+    thread times two plus one, and the number of the allocation that is freed. ``steps`` are the numbers of the events
+    at which a step began. ``operations`` contains for each allocation the place of its name in ``names``, or -1 if it
+    has none. ``scratch`` are the numbers of allocations that TensorFlow can do without.
+
+    These are sums of requested bytes: ``requested`` is the most that was in use at once; ``kept`` is what was in use
+    when the last step began, ``None`` without steps; ``before`` is what was already in use when the trace began.
     """
 
     pid: int
@@ -33,11 +36,11 @@ class Course:
 
     @property
     def allocations(self) -> int:
-        """How many events are allocations."""
+        """The number of events that are allocations."""
         return len(self.operations)
 
     def operation_of(self, event: int) -> str:
-        """The operation for which *event*, an allocation, was made; empty if TensorFlow gave no name."""
+        """Return the operation of the allocation at *event*, or of the one that it frees; empty if it has no name."""
         who, value = self.events[event]
         number = value if who & 1 else sum(not who & 1 for who, _ in self.events[:event])
         place = self.operations[number]
@@ -45,15 +48,15 @@ class Course:
 
 
 def is_complete(parts: Sequence[Trace]) -> bool:
-    """Whether *parts* are all parts of one trace."""
+    """Return whether *parts* are all parts of one trace, in order."""
     return bool(parts) and parts[-1].last and [part.part for part in parts] == list(range(len(parts)))
 
 
 def course_of(parts: Sequence[Trace]) -> Course:
-    """The trace whose *parts* these are.
+    """Return the trace whose *parts* these are.
 
     Raises:
-        Damaged: they are not all of one trace, or damaged.
+        Damaged: *parts* are not all parts of one trace, or one of them is damaged.
     """
     if not is_complete(parts):
         raise Damaged(Damage.INCOMPLETE)

@@ -1,4 +1,4 @@
-"""Collects what several tries recorded, to ask which largest value of a number in the command they let expect. Pure."""
+"""Collects the traces of several tries, and asks for the largest value of a number in the command that fits. Pure."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,21 +12,22 @@ from tfmemtop.whatif.asking import request
 from tfmemtop.whatif.course import is_complete
 
 WORKER = "tfmemtop.whatif.expecting"
-"""The module that answers, in a process of its own."""
+"""The module that answers, in a separate process."""
 
 LONGEST_S = 120.0
-"""How long it may take: about as long as a try."""
+"""How long the answer may take: about as long as a try."""
 
 
 _LOST = 0.001
-"""Of the events of a trace, the share that may be missing: what is expected is tried anyway."""
+"""The share of a trace's events that may be missing. The expected value is tried in a real run anyway."""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What is asked: from ``lowest`` to ``highest``, which values fit under ``limit`` bytes?
+    """The question: from ``lowest`` to ``highest``, which values fit under ``limit`` bytes?
 
-    ``tensorflow`` is the folder of the package, of that ``version``. ``values`` are those of the two runs whose traces
-    follow, the smaller first, and ``parts`` is how many parts the first of them has.
+    ``tensorflow`` is the folder of the package, and ``version`` its version. ``growth`` and ``collects`` are the pool's
+    setting. ``values`` are those of the two runs whose traces follow, the smaller value first. ``parts`` is the number
+    of parts of the first trace.
     """
 
     tensorflow: str
@@ -41,9 +42,9 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """Up to ``surely`` every value is expected to pass, above ``at_most`` none; ``likely`` is the largest that does.
+    """The expected values: up to ``surely`` every value should pass, and above ``at_most`` none.
 
-    ``values`` are those of the two runs that were replayed.
+    ``likely`` is the largest value that is likely to pass. ``values`` are those of the two runs that were replayed.
     """
 
     surely: int
@@ -53,7 +54,7 @@ class Expected(msgspec.Struct, frozen=True):
 
 
 class _Tried(NamedTuple):
-    """A try that passed with that ``value``; its trace, and how the pool was set."""
+    """A try that passed with ``value``: the parts of its trace, and the setting of its pool."""
 
     value: int
     parts: Sequence[Trace]
@@ -63,22 +64,22 @@ class _Tried(NamedTuple):
 
 
 class Expectations:
-    """Takes the events of one try after the other, and makes the question."""
+    """Takes the events of one try after another, and makes the question."""
 
     def __init__(self, kind: str) -> None:
-        """*kind* of the devices is ``GPU`` or ``CPU``."""
+        """*kind* is the kind of the devices: ``GPU`` or ``CPU``."""
         self._kind = kind
         self._tried: list[_Tried] = []
         self.begin()
 
     def begin(self) -> None:
-        """A try begins."""
+        """Begin a new try."""
         self._parts: dict[tuple[int, str], list[Trace]] = defaultdict(list)
         self._replayed: dict[tuple[int, str], Replayed] = {}
         self._tensorflow: dict[int, tuple[str, str]] = {}
 
     def take(self, event: Event) -> None:
-        """An event of the try."""
+        """Take an event of the present try."""
         match event:
             case Hook() if event.tensorflow and event.tensorflow_path:
                 self._tensorflow[event.pid] = event.tensorflow_path, event.tensorflow
@@ -90,7 +91,7 @@ class Expectations:
                 pass
 
     def passed(self, value: int) -> None:
-        """The try under way has passed with that *value*. It counts if one pool alone was used, and was replayed."""
+        """Note that the present try has passed with *value*. It counts if its only pool was traced and replayed."""
         if len(self._replayed) != 1:
             return
         ((key, replayed),) = self._replayed.items()
@@ -105,12 +106,12 @@ class Expectations:
         self._tried.append(_Tried(value, parts, present.growth, present.collects, self._tensorflow[key[0]]))
 
     def request(self, limit: int, lowest: int, highest: int) -> bytes | None:
-        """What the worker reads; ``None`` if less than two tries tell."""
+        """Return the text that the worker reads; ``None`` if fewer than two tries count."""
         tried = sorted(self._tried, key=lambda one: one.value)
         if len(tried) < 2:
             return None
         *others, larger = tried
-        # Values that are far apart tell best what grows; but a very small one may be treated in another way.
+        # Values that are far apart show best what grows. But TensorFlow may treat a very small value in another way.
         smaller = next((one for one in others if one.value * 4 >= larger.value), others[-1])
         asked = Question(
             *larger.tensorflow,
@@ -126,7 +127,7 @@ class Expectations:
 
 
 def answered(output: bytes | None) -> Expected | None:
-    """What the worker said; ``None`` if it has no answer."""
+    """Return the answer in the worker's *output*; ``None`` if there is none."""
     try:
         return msgspec.json.decode((output or b"").strip(), type=Expected)
     except msgspec.MsgspecError:

@@ -1,7 +1,8 @@
 """Replays what runs with other values of a number would allocate: ``python -m tfmemtop.whatif.expecting``.
 
-A process of its own, asked as ``asking.py`` says. :meth:`~tfmemtop.whatif.expected.Expectations.request` makes the
-question. It answers with :class:`~tfmemtop.whatif.expected.Expected` as JSON.
+This runs in a separate process; ``asking.py`` describes its input and output.
+:meth:`~tfmemtop.whatif.expected.Expectations.request` makes the question. The answer is
+:class:`~tfmemtop.whatif.expected.Expected` as JSON.
 """
 
 import sys
@@ -21,14 +22,14 @@ from tfmemtop.whatif.expected import Expected, Question
 from tfmemtop.whatif.scaled import Scaling, Valued
 
 _MORE_SHARE, _MORE_LEAST = 0.02, 3 * MIB
-"""Real runs were seen to pass under limits so much below the replay's lower end, see ``settings.py``."""
+"""Real runs have passed under limits that were this much below the replay's lower end, see ``settings.py``."""
 
 
 def answer(asked: Question, parts: Sequence[Trace]) -> Expected | None:
-    """What the two traces, whose *parts* these are, let expect; ``None`` if the replay cannot be built.
+    """Return the values that are expected from the two traces in *parts*; ``None`` if the replay cannot be built.
 
     Raises:
-        ValueError: the parts are not all of two traces, or damaged.
+        ValueError: *parts* are not all parts of two traces, or one of them is damaged.
     """
     built = build(Path(asked.tensorflow), asked.version, REPLAY)
     if built.state != "built":
@@ -44,7 +45,7 @@ def answer(asked: Question, parts: Sequence[Trace]) -> Expected | None:
             with Replayer(Path(built.path), course.events, course.steps, course.scratch) as replayer:
                 (found,) = replayer.ask([question])
         except NotReplayed:
-            return False  # such as sizes beyond all bounds
+            return False  # for example, the sizes are beyond all bounds
         return isinstance(found, Answer) and (found.in_order if surely else found.waiting).fits
 
     room = asked.limit + max(_MORE_LEAST, int(asked.limit * _MORE_SHARE))
@@ -56,9 +57,9 @@ def answer(asked: Question, parts: Sequence[Trace]) -> Expected | None:
 
 
 def largest(fits: Callable[[int], bool], near: int, lowest: int, highest: int) -> int:
-    """The largest value that *fits*, to half a percent, or ``lowest - 1``.
+    """Return the largest value that *fits*, exact to half a percent, or ``lowest - 1`` if none does.
 
-    It is looked for from *near* on by growing steps, and then by halving.
+    The search begins at *near* with growing steps, and then halves the range.
     """
     good, bad = lowest - 1, highest + 1
     value = min(max(near, lowest), highest)
@@ -81,7 +82,7 @@ def largest(fits: Callable[[int], bool], near: int, lowest: int, highest: int) -
 
 
 def main(_: list[str]) -> int:
-    """Answer what stands on stdin. Exit status 1: it is not understood."""
+    """Answer the question on stdin. Return the exit status: 0, or 1 if the question cannot be decoded."""
     return serve(Question, lambda asked, parts: msgspec.json.encode(answer(asked, parts)))
 
 

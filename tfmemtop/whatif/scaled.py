@@ -1,8 +1,8 @@
-"""A trace as it would be with another value of a number in the command, such as the batch size. Pure.
+"""Computes a trace as it would be with another value of a number in the command, such as the batch size. Pure.
 
-Two runs with different values tell how each allocation grows: the same operation's same allocation has two sizes. The
-rest is a line through them. So what grows with the value and what does not are told apart one by one, and it does not
-matter that with a small value something else makes the peak, such as the optimizer's variables.
+Two runs with different values show how each allocation grows: the same allocation of the same operation has two sizes.
+Its size with any other value is on the line through these two. So each allocation is found to grow with the value or
+not. It does not matter if, with a small value, something else makes the peak, such as the optimizer's variables.
 """
 
 import re
@@ -12,27 +12,27 @@ from dataclasses import dataclass, replace
 
 from tfmemtop.whatif.course import Course
 
-_NUMBER = re.compile(r"_\d+$")  # which TensorFlow gives a function anew in each process
+_NUMBER = re.compile(r"_\d+$")  # TensorFlow gives a function another number in each process
 
 _MOST = 1 << 45
-"""Bytes: no allocation is taken to grow beyond."""
+"""Bytes beyond which no allocation grows here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Valued:
-    """The trace of a run with that value."""
+    """The trace of a run, and its value of the number."""
 
     value: int
     course: Course
 
 
 def sizes(course: Course) -> Iterator[int]:
-    """Of all allocations of *course*, in their order: the bytes asked for."""
+    """Return the requested bytes of all allocations of *course*, in their order."""
     return (size for who, size in course.events if not who & 1)
 
 
 class Scaling:
-    """What *larger*, the run with the larger value, would have allocated with any other value."""
+    """Computes what *larger*, the run with the larger value, would have allocated with any other value."""
 
     def __init__(self, smaller: Valued, larger: Valued) -> None:
         assert smaller.value < larger.value
@@ -42,7 +42,7 @@ class Scaling:
         self._slopes = self._grown(smaller.course)
 
     def course(self, value: int) -> Course:
-        """The trace with that *value*."""
+        """Return the trace with *value*."""
         more = value - self.base.value
         grown = zip(self._had, self._slopes, strict=True)
         asked = [min(_MOST, max(0, had + round(slope * more))) for had, slope in grown]
@@ -51,7 +51,7 @@ class Scaling:
         return replace(course, events=[(who, size if who & 1 else next(following)) for who, size in course.events])
 
     def _grown(self, smaller: Course) -> list[float]:
-        """For each allocation the bytes that each unit of the value adds."""
+        """Return for each allocation the bytes that one more of the value adds."""
         before, mine = _by_operation(smaller), _by_operation(self.base.course)
         was = [*sizes(smaller)]
         slopes = [0.0] * len(self._had)
@@ -60,16 +60,16 @@ class Scaling:
                 [self._had[number] for number in numbers], [was[other] for other in before.get(name, ())]
             )
             for number, partner in zip(numbers, partners, strict=True):
-                # No allocation can have been less than nothing with a value of 0.
+                # With a value of 0, no allocation can have a size below zero.
                 most = self._had[number] / self.base.value
                 slopes[number] = min(most, max(0, self._had[number] - partner) / self._apart)
         return slopes
 
 
 def _partners(had: Sequence[int], was: Sequence[int]) -> list[int]:
-    """For each of the sizes that an operation *had* the one that it *was* with the smaller value.
+    """Return for each size that an operation *had* its partner among the sizes *was* of the run with the smaller value.
 
-    Threads take turns in another order in each run. So first equal sizes belong together, and then sizes by their rank.
+    Threads take turns in another order in each run. So equal sizes become partners first, and then sizes by their rank.
     """
     left = Counter(was)
     partners: list[int | None] = []
@@ -78,14 +78,14 @@ def _partners(had: Sequence[int], was: Sequence[int]) -> list[int]:
         left[size] -= bool(left[size])
     rest = sorted(left.elements())
     open_places = sorted((place for place, partner in enumerate(partners) if partner is None), key=lambda at: had[at])
-    # Where the numbers differ, each size has the partner at the same share of the others.
+    # If the two runs have different numbers of sizes, the partner is the size with the same relative rank.
     for rank, place in enumerate(open_places):
         partners[place] = rest[rank * len(rest) // len(open_places)] if rest else had[place]
     return [size if partner is None else partner for size, partner in zip(had, partners, strict=True)]
 
 
 def _by_operation(course: Course) -> dict[str, Sequence[int]]:
-    """The numbers of the allocations of each operation."""
+    """Return the numbers of the allocations of each operation."""
     found: dict[str, list[int]] = defaultdict(list)
     names = [_NUMBER.sub("", name) for name in course.names]
     for number, place in enumerate(course.operations):

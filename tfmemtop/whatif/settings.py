@@ -1,4 +1,4 @@
-"""Which settings are asked about: the present one, and limits from the smallest upward. Pure."""
+"""Chooses the settings that are replayed: the present one, and limits from the smallest upward. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -10,17 +10,20 @@ from tfmemtop.units import MIB
 
 _COLLECTING = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
 _STEPS = (1.05, 1.1, 1.25, 1.5, 2.0)
-"""Limits above the smallest, as multiples of it."""
+"""Further limits, as multiples of the smallest sure limit."""
 
 
 _LESS_SHARE, _LESS_LEAST = 0.02, 3 * MIB
-"""A thread that waits leaves its further work to others: real runs were seen to pass 2 MiB below the replay's end."""
+"""How far below the replay's lower end a run may still pass: a share of that limit, and at least these bytes.
+
+When a thread waits, other threads do its further work. So real runs have passed 2 MiB below the replay's lower end.
+"""
 
 
 class Present(NamedTuple):
-    """The setting that a process has; ``limit`` in bytes, ``None`` if that is not known.
+    """The setting that a process has. ``limit`` is in bytes, ``None`` if it is not known.
 
-    ``collects`` is BFC's garbage collection: on for GPUs, unless TF_ENABLE_GPU_GARBAGE_COLLECTION says otherwise.
+    ``collects`` is BFC's garbage collection. It is on for GPUs, unless TF_ENABLE_GPU_GARBAGE_COLLECTION turns it off.
     """
 
     growth: bool
@@ -29,12 +32,16 @@ class Present(NamedTuple):
 
     @property
     def question(self) -> Question:
-        """What happens under it."""
+        """The question what happens under this setting."""
         return Question(self.growth, self.collects, self.limit)
 
 
 def present(device: str, effective: Effective | None, limit: int | None, variables: Mapping[str, str]) -> Present:
-    """The setting of *device*, by what TensorFlow tells, its allocator's *limit* if read, and its environment."""
+    """Return the setting of *device*.
+
+    *effective* is what TensorFlow reports, *limit* is the limit of the device's allocator if that was read, and
+    *variables* is the environment of the process.
+    """
     limit = limit or (effective.limit if effective else None)
     if not is_gpu(device):
         return Present(growth=True, limit=limit, collects=False)
@@ -43,40 +50,40 @@ def present(device: str, effective: Effective | None, limit: int | None, variabl
 
 
 def growths(device: str) -> list[bool]:
-    """Growth on and off, as far as *device* can have it."""
+    """Return the values of growth that *device* can have."""
     return [True, False] if is_gpu(device) else [True]  # the CPU's pool always grows
 
 
 def first(device: str, present: Present) -> list[Question]:
-    """What is asked first: a pool without a limit, and the smallest limits of each growth."""
+    """Return the first questions: a pool without a limit, and the smallest limits for each value of growth."""
     return [Question(True, present.collects)] + [
         Question(growth, present.collects, smallest=True) for growth in growths(device)
     ]
 
 
 def limits(growth: bool, collects: bool, ends: Ends, pool: int | None) -> Iterator[Question]:
-    """Limits around the smallest: below all that could do, both ends, what lies between, and above in steps.
+    """Yield questions about limits around the smallest: below all that could do, both *ends*, between, and above.
 
-    With growth on none above *pool* is asked about, which is what the pool comes to without a limit.
+    *pool* is the size that the pool reaches without a limit. With growth on, no limit above it is asked about.
     """
     below = max(MIB, at_least(ends) - max(MIB, _whole(ends.at_least / 50)))
     between = [ends.at_least + (ends.surely - ends.at_least) // 2 // MIB * MIB] if ends.surely > ends.at_least else []
     wanted = [below, ends.at_least, *between, ends.surely, *(_whole(ends.surely * step) for step in _STEPS)]
-    # The largest first: the books of its pool do for all others, where that is one region.
+    # The largest limit comes first: if the pool is one region, BFC's data for the largest pool is used for all others.
     for limit in sorted(set(wanted), reverse=True):
         if not growth or pool is None or limit <= pool:
             yield Question(growth, collects, limit)
 
 
 def at_least(ends: Ends) -> int:
-    """The limit in bytes, whole MiB, below which no run is thought to pass."""
+    """Return the limit in bytes, in whole MiB, below which no run is expected to pass."""
     return max(MIB, ends.at_least - max(_LESS_LEAST, _whole(ends.at_least * _LESS_SHARE)))
 
 
 def further(device: str, present: Present, ends: Sequence[Ends | None], pool: int | None) -> list[Question]:
-    """What is asked next, *ends* being the smallest limits of each of :func:`growths`.
+    """Return the next questions. *ends* are the smallest limits for each of :func:`growths`.
 
-    Of garbage collection as it is not, one row shows whether it matters. The CPU's pool never collects.
+    One question has the other value of garbage collection, to show whether it matters. The CPU's pool never collects.
     """
     asked: list[Question] = []
     for growth, found in zip(growths(device), ends, strict=True):

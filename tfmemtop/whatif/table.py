@@ -1,4 +1,4 @@
-"""The table of settings for one trace: asks for the smallest limits, then for those around them."""
+"""Makes the table of settings for one trace: asks for the smallest limits, and then for limits around them."""
 
 import time
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tfmemtop.whatif.settings import Present, at_least, first, further, growths
 
 
 def replayed(course: Course, program: Path, present: Present, t: float = 0.0) -> Replayed:
-    """What *program* says of *course*, as an event at *t* seconds of the session."""
+    """Replay *course* with *program*. Return the result as an event at *t* seconds of the session."""
     began = time.monotonic()
     try:
         with Replayer(program, course.events, course.steps, course.scratch) as replayer:
@@ -51,7 +51,7 @@ def told(
     count: int | None = None,
     unbuilt: Unbuilt | None = None,
 ) -> Replayed:
-    """The event for *course*; without rows *unreplayed* and the last three say why."""
+    """Return the event for *course*. Without rows, *unreplayed* and the three arguments after it contain why."""
     return Replayed(
         t=t,
         pid=course.pid,
@@ -79,7 +79,7 @@ def told(
 def _rows(
     course: Course, questions: Sequence[Question], answers: Sequence[Answer | Ends | None]
 ) -> list[SettingReplayed]:
-    """A row for each answer that there is; none for a pool whose books would take too much memory."""
+    """Return a row for each answer. There is no answer for a pool whose data in BFC would take too much memory."""
     return [
         SettingReplayed(
             growth=question.growth,

@@ -1,7 +1,7 @@
 """Builds the replay program if there is none, and replays one trace: ``python -m tfmemtop.whatif.worker``.
 
-A process of its own, out of the script's way, asked as ``asking.py`` says. It answers with the event
-:class:`~tfmemtop.events.replayed.Replayed`.
+This runs in a separate process, so that it does not disturb the script; ``asking.py`` describes its input and output.
+The answer is the event :class:`~tfmemtop.events.replayed.Replayed`.
 """
 
 import sys
@@ -19,7 +19,7 @@ from tfmemtop.whatif.table import replayed, told
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The TensorFlow to replay in, by its folder and version, and the setting that the process has."""
+    """The question: the TensorFlow to replay with, by its folder and version, and the setting that the process has."""
 
     tensorflow: str
     version: str
@@ -28,10 +28,10 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def answer(asked: Asked, parts: Sequence[Trace]) -> Replayed:
-    """The table for the trace whose *parts* these are; an event without rows where there can be none.
+    """Return the table for the trace in *parts*; an event without rows if the trace cannot be replayed.
 
     Raises:
-        ValueError: the parts are not all of one trace, or damaged.
+        ValueError: *parts* are not all parts of one trace, or one of them is damaged.
     """
     course = course_of(parts)
     built = build(Path(asked.tensorflow), asked.version, REPLAY)
@@ -42,7 +42,7 @@ def answer(asked: Asked, parts: Sequence[Trace]) -> Replayed:
 
 
 def main(_: list[str]) -> int:
-    """Answer what stands on stdin. Exit status 1: it is not understood."""
+    """Answer the question on stdin. Return the exit status: 0, or 1 if the question cannot be decoded."""
     return serve(Asked, lambda asked, parts: encode(answer(asked, parts)))
 
 
