@@ -1,6 +1,6 @@
 """A script that is not a child of the engine: another program starts and ends it, as Jupyter does with a kernel.
 
-A file descriptor of the process (a pidfd) reports its end. It cannot come to mean another process with the same number.
+A file descriptor of the process (a pidfd) reports its end. It never refers to a later process with the same number.
 The exit code is read while the process is a zombie. If its parent collects the status first, the code is not known.
 """
 
