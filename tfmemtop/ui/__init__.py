@@ -1,1 +1,1 @@
-"""The screen: Textual's app and its widgets; a function of the state."""
+"""The screen: Textual's app and its widgets, which draw the state."""

@@ -1,7 +1,7 @@
-"""The app: folds the events of a source into the state, and has the screens draw the state.
+"""The app: reads the events of a source, which are folded into the state, and lets the screens draw the state.
 
-Events are folded as they come. Screens are drawn at a pace of their own, so that a frame costs the
-same however fast readings arrive. What a user waits for (a run that starts or ends, output, the
+Events are folded as they arrive. Screens are drawn at their own pace, so that the cost of drawing does not
+depend on how fast readings arrive. What a user waits for (a run that starts or ends, output, the
 answer to a key) is drawn within a tenth of a second.
 """
 
@@ -39,26 +39,26 @@ from tfmemtop.words.safe import safe
 
 
 def _bound(key: Key) -> str:
-    """The action of *key*, behind the question whether anything may be changed if it changes the script."""
+    """Return the action of *key*; if it changes the script, within ``steer``, which checks that this is allowed."""
     return f"steer({key.action!r})" if key.steers else key.action
 
 
 if TYPE_CHECKING:
     from tfmemtop.ui.screens.run_dialogs import Leaving
 
-# The screens and dialogs that a key opens are imported by what opens them: the first picture does without them.
+# A screen or dialog that a key opens is imported by the method that opens it: the first frame does not need it.
 
 
 class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
-    """Wires the session to the screens: what comes is drawn, what keys ask for is done."""
+    """Connects the session with the screens: draws the state that events change, and carries out the keys' actions."""
 
-    # In a replay its own keys come before a panel's: space plays, as in every player.
+    # The keys of a replay have priority over those of a panel: the space bar plays, as in every player.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key.keys, _bound(key), key.help, show=False, priority=key.replay) for key in KEYS
     ]
 
     def __init__(self, source: Source, options: UiOptions, choices: Choices | None = None) -> None:
-        """*choices* are those of the screen before."""
+        """Prepare the app. *choices* are the user's choices on the previous screen; without them, the defaults hold."""
         super().__init__(options)
         self.session = Session(source, readonly=options.readonly, outside=options.outside)
         self.keys = [key for key in KEYS if self._has(key)]
@@ -78,11 +78,11 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         self._news = News() if options.notify and source.live else None
 
     def _has(self, key: Key) -> bool:
-        """Whether *key* does anything in this session."""
+        """Return whether *key* has an effect in this session."""
         return (not key.replay or self.session.replay is not None) and (not key.steers or self.session.may_change)
 
     def _offered(self) -> list[Key]:
-        """The keys of the last line: those that do something now. In a replay, its own bar names those that move it."""
+        """Return the keys for the last line: those that have an effect now. A replay's keys have their own bar."""
         state = self.session.state
         if state.session is None:
             return []
@@ -95,7 +95,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
 
     @property
     def choices(self) -> Choices:
-        """What the next screen is to begin with."""
+        """The user's choices on this screen. The next screen begins with them."""
         return self.main.chosen()
 
     def get_default_screen(self) -> Screen[None]:
@@ -106,7 +106,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         if self._successor is not None:
             self.follow_restarts(self._successor)
 
-    # What comes, and when it is drawn.
+    # Events, and when they are drawn.
 
     @property
     def state(self) -> State:
@@ -119,7 +119,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
             self._tell_news(batch)
             self.search.look()
             self.pace.look()
-            await asyncio.sleep(0)  # keys first: what comes without pause would never let them through
+            await asyncio.sleep(0)  # lets keys be handled: events that arrive without a pause would block them
         self.search.look()
         self.pace.urge()
         self.pace.look()
@@ -127,7 +127,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
             self.exit(Outcome(self.session.exit_code))
 
     def _tell_news(self, batch: Batch) -> None:
-        """Ring the terminal's bell and notify."""
+        """Ring the terminal's bell and notify the user, if *batch* contains news."""
         told = list(self._news.of(batch, self.state)) if self._news else []
         if told and isinstance(self._driver, TerminalDriver):
             self._driver.alert("tfmemtop", safe("; ".join(map(alert, told))))
@@ -144,7 +144,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         self.main.draw_output()
 
     def redraw(self) -> None:
-        """Draw the newest state on every screen of which something is seen, and have read what they show."""
+        """Draw the newest state on every visible screen, and let the engine read the map that is shown."""
         seen = self._seen()
         for screen in seen:
             self._try(partial(screen.refresh_state, self.state))
@@ -153,7 +153,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
             self.session.send(command)
 
     def _seen(self) -> list[Drawn]:
-        """The topmost screen that covers all below, and the dialogs over it."""
+        """Return the visible screens: the topmost one that is not a dialog, and the dialogs above it."""
         stack = self.screen_stack
         covering = max((at for at, screen in enumerate(stack) if not isinstance(screen, ModalScreen)), default=0)
         return [screen for screen in stack[covering:] if isinstance(screen, Drawn)]
@@ -166,14 +166,14 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
     def _changed(self) -> None:
         self.redraw()
 
-    # How it ends.
+    # The end of the app.
 
     def end_for(self, number: int) -> None:
-        """A signal asks us to end: leave at once, without a question; the script goes on."""
+        """Leave at once because of signal *number*, without a question. The script goes on."""
         self.exit(Outcome(SIGNALLED + number, left_running=self.session.script_goes_on))
 
     def action_leave(self) -> None:
-        """Quit; of a running script ask what becomes of it."""
+        """Quit. If a script of this session runs, first ask whether to stop it or to leave it running."""
         from tfmemtop.ui.screens.run_dialogs import leave_dialog
 
         session, run = self.session, self.state.run
@@ -203,27 +203,27 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
             self.exit(Outcome(0, left_running=True))
 
     async def action_quit(self) -> None:
-        """Ctrl-Q, which Textual binds before all else: it must ask too, and is the script's while one types."""
+        """Handle Ctrl-Q, which Textual binds with priority: quit, or, while the user types, send it to the script."""
         if self.main.output.typing:
             self.session.send(events.Input(text="\x11"))
         else:
             self.action_leave()
 
     def action_help_quit(self) -> None:
-        """Ctrl-C, to which Textual gives a hint of its own."""
+        """Handle Ctrl-C: quit. Textual would only show a hint."""
         self.action_leave()
 
     # The next run.
 
     async def action_steer(self, action: str) -> None:
-        """Do *action*, which changes the script, or say why nothing is changed here."""
+        """Run *action*, which changes the script, or notify the user why nothing can be changed here."""
         if self.session.may_change:
             await self.run_action(action)
         else:
             self.notify(refusals.no_change(replay=self.session.replay is not None, outside=self.session.outside))
 
     def action_relaunch(self) -> None:
-        """Start the next run; ask first if the newest is still running."""
+        """Start the next run. If the newest run is still running, ask first."""
         from tfmemtop.ui.screens.run_dialogs import relaunch_dialog
 
         run, upcoming = self.state.run, self.session.next
@@ -268,7 +268,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         self.push_screen(WhyScreen(lambda: self.state, glyphs=self.glyphs, steers=may_change), self._remedy)
 
     def _remedy(self, pressed: str | None) -> None:
-        """The key of a remedy, pressed where the findings are told, does what it does on the screen."""
+        """Run the action of a remedy's key, *pressed* on the screen of findings, as on the main screen."""
         for key in self.keys:
             if key.shown == pressed:
                 self.run_worker(self.run_action(key.action), name="remedy")
@@ -278,13 +278,13 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         from tfmemtop.ui.screens.details import DetailsScreen
 
         if self.session.watches_only and not self.session.outside:
-            # Where it has TensorFlow, there is more to tell of it.
+            # If TensorFlow is in the process, it can be read from outside, and there is more to show.
             self.session.send(events.Attach(pid=message.pid, if_tensorflow=True))
         self.push_screen(DetailsScreen(self.session, message.pid, glyphs=self.glyphs))
 
     @on(ProcessTable.Attach)
     def _read_from_outside(self, message: ProcessTable.Attach) -> None:
-        """Have a process read that tfmemtop did not start; in a session with a script of its own say where that is."""
+        """Read a process that tfmemtop did not start; if this session cannot, notify the user how it can be done."""
         if self.session.watches_only:
             self.session.send(events.Attach(pid=message.pid))
         else:
@@ -292,7 +292,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
 
     @on(ProcessTable.Signal)
     def _signal(self, message: ProcessTable.Signal) -> None:
-        """Ask which signal to send to a process, or to those tagged."""
+        """Ask which signal to send to a process, or to all tagged ones."""
         from tfmemtop.ui.screens.signal_dialog import SignalScreen
 
         if not self.session.may_change:
@@ -315,7 +315,11 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
     # The screen itself.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys that do nothing in this session are not taken from the panels; nor are a replay's while one types."""
+        """Return whether the app handles the key of *action*.
+
+        The panels keep a key that has no effect in this session, and a replay's keys while the user types or a
+        dialog is open.
+        """
         key = _BY_ACTION.get(action)
         if key is None:
             return True

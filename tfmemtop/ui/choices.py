@@ -1,4 +1,4 @@
-"""How the user left the screen: which panels are shown, how graphs are scaled and processes sorted, how often drawn."""
+"""The user's choices, kept for the next screen: which panels are shown, how graphs are scaled and processes sorted."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ _LARGEST = 4096  # bytes
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """``scale`` is a scale's name, ``sort`` a column's."""
+    """Which panels are shown; ``scale``, the name of the graphs' scale; ``sort``, the name of the column to sort by."""
 
     output: bool = True
     allocators: bool = True
@@ -20,7 +20,7 @@ class Choices(msgspec.Struct, frozen=True):
 
 
 def load(path: Path | None) -> Choices:
-    """What was saved last at *path*. Where nothing can be read it is as if nothing had ever been chosen."""
+    """Return the choices saved at *path*; the defaults, if *path* is ``None`` or cannot be read."""
     if path is None:
         return Choices()
     try:
@@ -31,10 +31,10 @@ def load(path: Path | None) -> Choices:
 
 
 def save(choices: Choices, path: Path) -> None:
-    """Keep *choices* at *path*, whole or not at all.
+    """Save *choices* at *path*, completely or not at all.
 
     Raises:
-        OSError: they cannot be written.
+        OSError: the file cannot be written.
     """
     new = path.with_name(f"{path.name}.{os.getpid()}")
     try:

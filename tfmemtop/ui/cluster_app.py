@@ -1,4 +1,4 @@
-"""The app of the cluster: draws what the watch sees, and opens one GPU."""
+"""The app of the cluster screens: draws what the watch reads from Prometheus, and opens the screen of one GPU."""
 
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ SIGNALLED = 128
 
 
 class ClusterApp(ScreenApp):
-    """Nothing here changes anything: Prometheus is asked, and that is all."""
+    """Shows the GPUs of many machines. It only reads from Prometheus, and changes nothing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key.keys, key.action, key.help, show=False)
@@ -45,12 +45,12 @@ class ClusterApp(ScreenApp):
             self.redraw()
 
     def _tick(self) -> None:
-        """What is told of a trouble says how long it has lasted."""
+        """Redraw the header while there is a trouble, since it shows how long the trouble has lasted."""
         if self.seen.trouble is not None and not isinstance(self.screen, GpuScreen):
             self._try(self.main.header.redraw)
 
     def redraw(self) -> None:
-        """Draw the newest on the screen that is seen."""
+        """Draw the newest figures on the cluster's screen, and on a GPU's screen if one is open."""
         for screen in self.screen_stack:
             if isinstance(screen, ClusterScreen | GpuScreen):
                 self._try(lambda screen=screen: screen.look(self.seen))  # type: ignore[misc]
@@ -74,7 +74,7 @@ class ClusterApp(ScreenApp):
 
         self.push_screen(ClusterHelp(glyphs=self.glyphs))
 
-    # How it ends.
+    # The end of the app.
 
     def action_leave(self) -> None:
         self.exit(Outcome(0))
@@ -83,10 +83,10 @@ class ClusterApp(ScreenApp):
         self.action_leave()
 
     def action_help_quit(self) -> None:
-        """Ctrl-C, to which Textual gives a hint of its own."""
+        """Handle Ctrl-C: quit, unless a dialog is open. Textual would only show a hint."""
         if not isinstance(self.screen, ModalScreen):
             self.action_leave()
 
     def end_for(self, number: int) -> None:
-        """A signal asks us to end."""
+        """Leave because of signal *number*."""
         self.exit(Outcome(SIGNALLED + number))

@@ -1,4 +1,4 @@
-"""Every key of the cluster screens, in one table, as ``ui/keys.py`` has those of a session's."""
+"""Every key of the cluster screens, in one table. Those of a session's screens are in ``ui/keys.py``."""
 
 from tfmemtop.ui.keys import Key
 

@@ -1,7 +1,7 @@
-"""The last gate before the terminal: every character of every widget passes through it.
+"""The gate before the terminal: a filter through which every character of every widget passes.
 
-Panels, dialogs, fields, borders, notifications: Textual hands each line that it has drawn to its filters, and nothing
-else reaches the terminal but Textual's own sequences.
+Textual passes each line that it has drawn (of panels, dialogs, fields, borders, notifications) to its filters. Besides
+these lines, only Textual's own sequences reach the terminal.
 """
 
 from rich.segment import Segment
@@ -13,10 +13,10 @@ from tfmemtop.words.safe import safe
 
 
 class Gate(LineFilter):
-    """Makes safe what nobody has made safe before, and leaves each piece of a line as wide as it was."""
+    """Makes text safe that is not safe yet, and keeps the width of each piece of a line."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """*segments* with harmless text."""
+        """Return *segments* with their text made safe."""
         for segment in segments:
             if safe(segment.text) is not segment.text and not segment.control:
                 return [self._passed(segment) for segment in segments]

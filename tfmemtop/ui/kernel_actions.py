@@ -1,4 +1,4 @@
-"""What the screen of a Jupyter kernel does: Jupyter restarts it, and the screen goes on with what comes next."""
+"""The actions for a Jupyter kernel: Jupyter restarts it, and the screen goes on with the session of its next start."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,21 +17,21 @@ _LOOK_S = 1.0
 
 Successor = Callable[[str], str | None]
 RecordingOf = Callable[[str], Path | None]
-"""As in :class:`tfmemtop.options.UiOptions`."""
+"""The types of ``successor`` and ``recording`` in :class:`tfmemtop.options.UiOptions`."""
 
 
 class KernelActions(ScreenApp):
-    """A part of the app."""
+    """The part of the app that is about Jupyter kernels."""
 
     session: Session
     glyphs: Glyphs
 
     def redraw(self) -> None:
-        """Have the screens draw the state."""
+        """Let the screens draw the state."""
         raise NotImplementedError
 
     def follow_restarts(self, successor: Successor) -> None:
-        """Look for the session of the kernel's next start once the kernel has ended."""
+        """After the kernel has ended, look every second for the session of its next start, and exit to show it."""
 
         async def look() -> None:
             state: State = self.session.state
@@ -45,7 +45,7 @@ class KernelActions(ScreenApp):
         self.set_interval(_LOOK_S, look)
 
     def find_earlier(self, recording: RecordingOf) -> None:
-        """Read the recordings of the kernel's earlier starts, as far as they have not been."""
+        """Read those recordings of the kernel's earlier starts that have not been read yet."""
 
         async def find() -> None:
             run = self.session.state.run
@@ -60,13 +60,13 @@ class KernelActions(ScreenApp):
         self.run_worker(find(), group="earlier", exclusive=True)
 
     def of_kernel(self, told: str) -> bool:
-        """Whether the newest run is a kernel; then the user is *told* what that means."""
+        """Return whether the newest run is a kernel. If it is, notify the user with the text *told*."""
         if self.session.kernel is not None:
             self.notify(told)
         return self.session.kernel is not None
 
     def ask_to_restart(self, connection: str, upcoming: NextRun) -> None:
-        """Offer to have Jupyter restart the kernel."""
+        """Offer to let Jupyter restart the kernel whose connection file is *connection*."""
         self.run_worker(self._restart(connection, upcoming), group="kernel", exclusive=True)
 
     async def _restart(self, connection: str, upcoming: NextRun) -> None:

@@ -7,12 +7,13 @@ from tfmemtop.ui.draw.palette import Glyphs
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """*keys* are Textual's names, the first one shown as *shown*.
+    """A key of the app. ``keys`` are Textual's names for it and its alternatives; the first is shown as ``shown``.
 
-    ``action`` is an action of the app, or with ``screen.`` before it, of the screen that is seen.
+    ``action`` is an action of the app, or, with ``screen.`` before it, of the current screen. It is empty for
+    a key that a panel handles.
 
-    ``footer`` is its word in the last line, if it stands there; ``rank`` says how early it goes
-    from there when the screen is narrow, the highest first.
+    ``footer`` is the key's word in the last line; empty if the key is not shown there. Where the screen is too
+    narrow for all of them, the keys with the highest ``rank`` are left out first.
     """
 
     keys: str
@@ -28,7 +29,7 @@ class Key:
 
     @property
     def needs_run(self) -> bool:
-        """Whether it does nothing before a script runs, or a process is read from outside."""
+        """Whether the key has no effect before a script runs or a process is read from outside."""
         return self.of_run or self.group == "run"
 
 
@@ -86,13 +87,13 @@ WATCHING: tuple[Key, ...] = (
     Key("o", "o", "", "sort by the column of the next key", "sort", rank=5),
     Key("k", "k", "", "send a signal", "signal", rank=4, steers=True),
 )
-"""Keys of the process table that stand in the last line while tfmemtop watches and reads no process."""
+"""Keys of the process table that stand in the last line while tfmemtop only watches, and reads no process."""
 
 _ARROWS = {"←": "Left", "→": "Right", "↑": "Up", "↓": "Down"}
 
 
 def on_the_key(shown: str, glyphs: Glyphs) -> str:
-    """What stands on a key: in ASCII an arrow has a name, since ``<`` is a key of its own."""
+    """Return the label of a key. In ASCII an arrow is shown by its name, since ``<`` is another key."""
     if glyphs.ascii:
         for arrow, name in _ARROWS.items():
             shown = shown.replace(arrow, name)

@@ -1,4 +1,4 @@
-"""Signals that end the screen: it leaves as if it had been quit, with the terminal as it was."""
+"""Signals that end the screen: the app ends as if the user had quit, and the terminal is restored."""
 
 import asyncio
 import atexit
@@ -15,14 +15,14 @@ from tfmemtop.crash import at_crash
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 
-_LOOK_S = 1.0  # between two looks whether the terminal is still there
+_LOOK_S = 1.0  # between two checks whether the terminal is still open
 
 PATIENCE_S = 10
-"""How long a screen that hangs, or whose terminal no longer takes anything, has for leaving in order."""
+"""Seconds that the app has to end in order. After that it is ended: it hangs, or its terminal takes no output."""
 
 
 class Ended(Protocol):
-    """An app that ends in order, or if it hangs, at least leaves the terminal as it was."""
+    """An app that can end in order, and that can at least restore the terminal if it hangs."""
 
     def end_for(self, number: int) -> None: ...
 
@@ -31,15 +31,16 @@ class Ended(Protocol):
 
 @contextmanager
 def signals_end(app: Ended) -> Iterator[None]:
-    """While this lasts, a signal that ends programs ends *app*; one that is ignored, as under nohup, stays so.
+    """Within this context, end *app* in order on any signal that ends programs.
 
-    Needs the running loop, and the main thread.
+    A signal that was ignored before, as under nohup, stays ignored. The context needs a running event loop and the
+    main thread.
     """
     loop = asyncio.get_running_loop()
     heeded = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     heard: list[int] = []
 
-    # Not by the loop: where that hangs, the last resort must work all the same.
+    # Set by ``signal.signal``, not by the event loop: the last resort must work even if the loop hangs.
     def end(number: int, _: FrameType | None) -> None:
         if not heard:
             heard.append(number)
@@ -50,7 +51,7 @@ def signals_end(app: Ended) -> Iterator[None]:
         app.give_terminal_back()
         os._exit(128 + heard[0] if heard else 1)
 
-    # Under nohup a terminal that is closed sends no signal, and Textual would read its end again and again.
+    # Under nohup a closed terminal sends no signal, and Textual would read the end of its input again and again.
     terminal = select.poll()
     terminal.register(sys.__stdin__.fileno() if sys.__stdin__ else 0, 0)
 
@@ -71,11 +72,12 @@ def signals_end(app: Ended) -> Iterator[None]:
     finally:
         looking.cancel()
         for number, handler in before.items():
-            # Whoever sends two of them (a scheduler, a terminal that closes) is to read what is still to be said.
+            # A scheduler, or a terminal that closes, may send a second signal. It must not end this process before its
+            # last lines are printed.
             signal.signal(number, signal.SIG_IGN if heard else handler)
         if heard:
-            # The last resort holds until Python has waited for all threads. Later its handler is gone, and the alarm
-            # itself would end us.
+            # The last resort stays active until Python has waited for all threads. After that its handler is gone, and
+            # the alarm itself would kill this process: so the alarm is cancelled at exit.
             atexit.register(signal.alarm, 0)
         else:
             signal.signal(signal.SIGALRM, alarm)

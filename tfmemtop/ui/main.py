@@ -1,4 +1,4 @@
-"""The screen's entries: onto a living engine, and onto a recording."""
+"""The entry points of the screen: for a running engine, for a recording, and for a cluster."""
 
 import asyncio
 import os
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from tfmemtop.cluster.watch import Asking
 
 _GATHER_S = 0.3
-"""How long a screen waits for figures: it would be drawn empty otherwise, over the first picture."""
+"""The most seconds that a screen waits for figures. Without them it would be drawn empty over the first picture."""
 
 
 def run_live(socket: Path, options: UiOptions) -> Outcome:
-    """The screen on the engine that listens at *socket*, until the user leaves.
+    """Show the screen of the engine that listens at *socket*, until the user leaves.
 
     Raises:
         OSError: the engine cannot be reached.
@@ -42,10 +42,10 @@ def run_live(socket: Path, options: UiOptions) -> Outcome:
 
 
 def run_replay(path: Path, options: UiOptions) -> Outcome:
-    """The screen on a recording.
+    """Show the screen of the recording at *path*, until the user leaves.
 
     Raises:
-        RecordingError: *path* is no recording that can be read.
+        RecordingError: *path* is not a recording, or cannot be read.
     """
 
     async def source() -> Source:
@@ -55,7 +55,7 @@ def run_replay(path: Path, options: UiOptions) -> Outcome:
 
 
 def run_cluster(asking: "Asking", options: UiOptions, *, job: str | None, interval_s: float) -> Outcome:
-    """The screen of many machines, on what a Prometheus server has, until the user leaves."""
+    """Show the screen of many machines, from the figures of a Prometheus server, until the user leaves."""
     return asyncio.run(_cluster(asking, options, job, interval_s))
 
 
@@ -75,7 +75,7 @@ async def _cluster(asking: "Asking", options: UiOptions, job: str | None, interv
 
 
 def _keep(now: Choices, before: Choices, path: Path | None) -> Iterator[str]:
-    """Keep what was chosen for the next screen, where that is something else; say so if it cannot be kept."""
+    """Save the user's choices for the next screen, if they have changed. Yield a line for the user if that fails."""
     if now != before and path is not None:
         try:
             choices.save(now, path)
@@ -84,17 +84,21 @@ def _keep(now: Choices, before: Choices, path: Path | None) -> Iterator[str]:
 
 
 def _summary(source: Source) -> tuple[str, ...]:
-    """What is said once the screen is gone; nothing of a replay."""
+    """Return the lines that are printed after the screen; none for a replay."""
     if not source.live:
         return ()
     try:
         return tuple(closing(source.state))
-    except Exception as error:  # the exit code counts more
+    except Exception as error:  # the exit code matters more than the summary
         return (no_summary(error),)
 
 
 def _forget_size() -> None:
-    """Where a shell has exported it, it is that of its start; Textual would not follow the terminal's own."""
+    """Remove ``COLUMNS`` and ``LINES`` from the environment.
+
+    If a shell exports them, they contain the size at the shell's start. Textual would use that, and not the
+    terminal's own size.
+    """
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
 

@@ -1,19 +1,19 @@
-"""Which map the engine has been asked for: only what somebody looks at is read. Pure."""
+"""Which map the engine reads for this screen: only the one that the user looks at. Pure."""
 
 from tfmemtop.events import MapWanted
 
 PACE_S = 1.0
-"""Time between two maps while somebody looks."""
+"""Seconds between two maps while the user looks at one."""
 
 
 class MapWishes:
-    """Keeps the one wish of this screen."""
+    """Stores which map this screen has last requested."""
 
     def __init__(self) -> None:
         self._asked: MapWanted | None = None
 
     def change(self, wish: MapWanted | None) -> list[MapWanted]:
-        """What to tell the engine so that *wish* holds, and nothing else."""
+        """Return the commands to the engine that make *wish* the only map requested; with ``None``, no map is."""
         before, self._asked = self._asked, wish
         if wish == before:
             return []

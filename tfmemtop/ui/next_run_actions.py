@@ -1,15 +1,15 @@
-"""What the keys do that choose the settings of the next run."""
+"""The actions of the keys that choose the settings of the next run."""
 
 from tfmemtop.notebooks.origin import starts_are_told_apart
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.ui.kernel_actions import KernelActions
 from tfmemtop.words import kernels, refusals
 
-# The dialogs are imported by what opens them: the first picture does without them.
+# Each dialog is imported by the method that opens it: the first frame does not need it.
 
 
 class NextRunActions(KernelActions):
-    """A part of the app."""
+    """The part of the app that chooses the settings of the next run."""
 
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
@@ -19,7 +19,7 @@ class NextRunActions(KernelActions):
             self.redraw()
 
     def _upcoming(self) -> NextRun | None:
-        """The next run; where there is none, since this session only watches, that is said."""
+        """Return the next run, if there is one. If this session only watches, there is none: notify the user."""
         upcoming = self.session.next
         if upcoming is None and self.session.watches_only:
             self.notify(refusals.NOTHING_TO_SET)

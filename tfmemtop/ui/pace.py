@@ -1,22 +1,24 @@
-"""When the screen is drawn: what a user waits for at once, all else at a pace."""
+"""When the screen is drawn: at once if a user waits for it, otherwise at a fixed pace."""
 
 import asyncio
 import math
 from collections.abc import Callable
 
 PACES_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Times between two frames that the user can choose from."""
+"""The times between two frames that the user can choose from, in seconds."""
 
 LEAST_S = 0.1
-"""No two frames are closer than this, whatever happens."""
+"""The shortest time between two frames, in seconds."""
 _SLACK = 0.1
-"""Share of its time for which a frame waits for readings: they come anyway, and waking for both costs twice."""
+"""How much later than due a frame may be, as a share of the time between two frames.
+
+A frame waits for readings, which arrive anyway: to wake up for both costs twice as much."""
 
 
 class Pace:
-    """Calls *draw* every ``every_s`` seconds, and sooner when urged; between these *draw_output* for new output.
+    """Calls *draw* every ``every_s`` seconds, or sooner when urged. In between it calls *draw_output* for new output.
 
-    *look* is to be called whenever something has come.
+    :meth:`look` must be called whenever events have arrived.
     """
 
     def __init__(
@@ -30,7 +32,7 @@ class Pace:
         self._draw = draw
         self._draw_output = draw_output
         self._has_new_output = has_new_output
-        self._later = later  # calls where an error is seen, which a timer's is not
+        self._later = later  # calls a function where its error is reported; an error in a timer's callback is not
         self._urgent = False
         self._drawn = self._output_drawn = self._due = -math.inf  # on the loop's clock
         self._timer: asyncio.TimerHandle | None = None
@@ -42,11 +44,11 @@ class Pace:
         self.every_s = PACES_S[min(max(0, at), len(PACES_S) - 1)]
 
     def urge(self) -> None:
-        """Somebody waits for what the next frame will show."""
+        """Note that the user waits for the next frame."""
         self._urgent = True
 
     def look(self) -> None:
-        """Draw what is due, and see to it that we look again when the next is."""
+        """Draw what is due now, and set a timer for what is due next."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         if now >= self._drawn + (LEAST_S if self._urgent else self.every_s):

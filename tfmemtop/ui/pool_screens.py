@@ -1,4 +1,4 @@
-"""The screens that look into one pool; each of them leads to the other."""
+"""Opens the two screens about one pool, its map and its holders. Each of them can open the other."""
 
 from textual.app import App
 from textual.screen import Screen
@@ -10,14 +10,14 @@ from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 
 
 class PoolScreens(App[Outcome]):
-    """A part of the app."""
+    """The part of the app that opens the screens about a pool."""
 
     session: Session
     glyphs: Glyphs
     color: bool
 
     def on_pool_wanted(self, message: PoolWanted) -> None:
-        """Show it; in place of another such screen, so that one key leads back from it."""
+        """Show the map or the holders of a pool, in place of an open screen about a pool: one key then leads back."""
         from tfmemtop.ui.screens.holders_screen import HoldersScreen
         from tfmemtop.ui.screens.map_screen import MapScreen
 

@@ -1,10 +1,10 @@
-"""What the keys of a replay do. They do nothing in a live session."""
+"""The actions of a replay's keys. They have no effect in a live session."""
 
 from tfmemtop.session.session import Session
 
 
 class ReplayActions:
-    """A part of the app."""
+    """The part of the app that controls a replay."""
 
     session: Session
 

@@ -1,4 +1,4 @@
-"""What the app of a session and that of a cluster have in common: look, terminal, and keys for every screen."""
+"""The common base of a session's app and a cluster's app: look, terminal, and keys for every screen."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tfmemtop.ui.sturdy import SturdyApp
 
 
 class ScreenApp(SturdyApp):
-    """Draws on the user's terminal, in its colours."""
+    """An app that draws on the user's terminal, in the terminal's colours."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
@@ -28,12 +28,12 @@ class ScreenApp(SturdyApp):
         self.glyphs = ASCII if options.ascii else UNICODE
 
     def give_terminal_back(self) -> None:
-        """The last resort of a screen that does not end by itself."""
+        """Restore the terminal at once: the last resort for a screen that does not end by itself."""
         if isinstance(self._driver, TerminalDriver):
             self._driver.give_back()
 
     def action_picture(self) -> None:
-        """Offer to write what is seen now into a file."""
+        """Offer to write a picture of the current screen into a file."""
         from tfmemtop.ui.screens.picture_dialog import picture_dialog
         from tfmemtop.words.dialogs import picture_written
 

@@ -1,4 +1,4 @@
-"""F: asks what to search for, shows how the search gets on, and what it has found."""
+"""The key F: asks what to search for, shows the progress of the search, and its result."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -32,15 +32,15 @@ class SearchKeys:
     """The dialogs of a search, on the app's screen."""
 
     def __init__(self, app: SturdyApp, session: Session, *, glyphs: Glyphs, relaunch: Callable[[], None]) -> None:
-        """*relaunch* starts the next run, once the user has seen what ends for it."""
+        """Prepare the dialogs. *relaunch* starts the next run, after asking if a running script may be ended for it."""
         self._app = app
         self._session = session
         self._glyphs = glyphs
         self._relaunch = relaunch
-        self._going = False  # as far as the user has been told
+        self._going = False  # whether a search goes on, as last shown to the user
 
     def pressed(self) -> None:
-        """Ask for a search, or show the one there is."""
+        """Show the search if there is one, otherwise ask for one. If none is possible, notify the user why."""
         if refusal := self._refusal():
             self._app.notify(refusal)
         elif self._session.fitting.search is not None:
@@ -49,7 +49,7 @@ class SearchKeys:
             self._ask()
 
     def look(self) -> None:
-        """Show what was found, if the search has come to its end since the last look."""
+        """Show the result, if the search has ended since the last call."""
         fitting = self._session.fitting
         over, self._going = self._going and not fitting.going, fitting.going
         if not over or fitting.search is None:
@@ -65,7 +65,7 @@ class SearchKeys:
             self._show(fitting.search)
 
     def _refusal(self) -> str:
-        """Why the key does nothing; empty if it does."""
+        """Return the reason why the key has no effect; empty if it has one."""
         session = self._session
         if session.engine_gone:
             return refusals.FIT_WITHOUT_ENGINE
@@ -91,7 +91,7 @@ class SearchKeys:
         def read(text: str) -> Sought:
             try:
                 sought = parse_sought(text)
-                session.plan(upcoming, sought)  # raises if it cannot be
+                session.plan(upcoming, sought)  # raises if this search is not possible
             except NotSought as error:
                 raise ValueError(not_sought(error)) from error
             return sought
@@ -134,7 +134,7 @@ class SearchKeys:
 
 
 def _found(search: SessionTries) -> NextRun | None:
-    """A run with what the search has found."""
+    """Return the next run with what the search has found; ``None`` if it has found nothing."""
     plan = search.plan
     if isinstance(search, SessionLargest):
         return NextRun(tuple(search.command), plan.settings_of(plan.largest))

@@ -1,4 +1,4 @@
-"""What an app of Textual's lacks: no text steers the terminal, and what fails is told in one line."""
+"""The base of our apps. Unlike Textual's, it lets no text control the terminal, and shows an error in one line."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -17,16 +17,16 @@ _GATE = Gate()
 
 
 class SturdyApp(App[Outcome]):
-    """An app behind the gate that every character passes; what fails is told in one line."""
+    """An app whose every character passes the gate (``ui/gate.py``), and which shows an error in one line."""
 
     trouble = ""
-    """What ended the screen, if nobody asked for that."""
+    """The error that ended the screen, in one line; empty if there was none."""
     ascii_only = False
-    """Whether the terminal takes nothing but ASCII."""
+    """Whether the terminal takes only ASCII."""
     _told: frozenset[str] = frozenset()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's, behind the gate."""
+        """Return the gate, followed by Textual's filters."""
         return [_GATE, *super().get_line_filters()]
 
     def notify(
@@ -38,22 +38,25 @@ class SturdyApp(App[Outcome]):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """As Textual's, but *message* is never markup: ``[L]`` is a key, and a name may hold anything."""
+        """Notify as Textual does, but never read *message* as markup: ``[L]`` is a key, a name may contain anything."""
         super().notify(safe(message), title=safe(title), severity=severity, timeout=timeout, markup=False)
 
     def panic(self, *renderables: RenderableType) -> None:
-        """After what nobody expected, in Textual's own threads too."""
+        """End the app after an unexpected error, also one in a thread of Textual's."""
         self._return_code = 1
         self._fatal_error()
 
     def _fatal_error(self) -> None:
-        # Textual prints pages, with the values of variables as they are. Ours is one line, once the terminal is back.
+        # Textual prints pages, with the values of variables unchanged. We print one line, after restoring the terminal.
         error = sys.exc_info()[1] or self._exception
         self.trouble = self.trouble or (describe(error) if error else UNKNOWN_ERROR)
         self._close_messages_no_wait()
 
     def _try(self, draw: Callable[[], object]) -> None:
-        """Draw a part. If that fails, which should never happen, the user is told once and the other parts live on."""
+        """Draw a part of the screen. If that fails, which should never happen, notify the user once.
+
+        The other parts go on.
+        """
         try:
             draw()
         except Exception as error:

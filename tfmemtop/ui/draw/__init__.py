@@ -1,1 +1,1 @@
-"""Figures in, lines out: bars, graphs, maps, text. Pure."""
+"""Functions that turn figures into lines: bars, graphs, maps, text. Pure."""

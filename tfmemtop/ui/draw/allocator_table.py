@@ -1,4 +1,4 @@
-"""TensorFlow's allocators as a table: a line each, those settings below that tfmemtop settled. Pure."""
+"""TensorFlow's allocators as a table: a line for each, and below them the settings that tfmemtop settled. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class _Column(NamedTuple):
     width: int
     text: Callable[[AllocatorRow], str]
     style: Style
-    rank: int  # how early it goes where there is little room, the highest first
+    rank: int  # where there is little room, the column with the highest rank is left out first
     left: bool = False
 
 
@@ -39,9 +39,10 @@ _FIGURES = (
 
 
 def allocator_table(rows: Sequence[AllocatorRow], width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """A heading and a line for each of *rows*, in at most *height* lines; the last one counts those left out.
+    """Return a heading and a line for each of *rows*, in at most *height* lines.
 
-    A device is told with its GPU only where their numbers differ, a process only where there are several.
+    If rows are left out, their last line shows how many. A device's GPU is shown only if a device and its GPU have
+    different numbers, the process only if there are several.
     """
     columns = [_DEVICE, *_FIGURES]
     if any(row.gpu is not None and row.device != f"GPU:{row.gpu}" for row in rows):
@@ -79,7 +80,7 @@ def _row(row: AllocatorRow, columns: Sequence[_Column], room: int, glyphs: Glyph
 
 
 def _settled(rows: Sequence[AllocatorRow], width: int, glyphs: Glyphs) -> list[Line]:
-    """A line for each setting that tfmemtop settled, with the devices where it did so."""
+    """Return a line for each setting that tfmemtop settled, with the devices for which it did so."""
     devices: dict[str, list[str]] = {}
     for row in rows:
         for settled in row.settled:

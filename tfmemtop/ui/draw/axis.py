@@ -1,4 +1,4 @@
-"""The line under a graph: labels in a rule, the more important ones first where room lacks."""
+"""The line under a graph: a rule with labels. Where room lacks, the less important labels are left out."""
 
 import re
 from functools import lru_cache
@@ -14,7 +14,7 @@ GUTTER = 8
 """Cells at the left of a graph for its scale's figures."""
 
 Places = tuple[tuple[int, str], ...]
-"""Where a label may stand, as its first cell, and how it is written there; the first that has room is taken."""
+"""Where a label may stand: the number of its first cell, and its text there. The first place with room is taken."""
 
 _STYLES = {" ": RULE, "t": PLAIN, "!": LIMIT}
 _RUN = re.compile(r"(.)\1*")
@@ -34,7 +34,7 @@ def _labelled(cells: int, rule: str, labels: tuple[tuple[str, Places], ...]) -> 
 
 
 def axis(cells: int, plain: list[Places], alarming: list[Places], glyphs: Glyphs, *, gutter: bool = True) -> Line:
-    """*cells* of a rule with labels, the *alarming* ones first, after the gutter where there is one."""
+    """Return a rule of *cells* cells with labels, after the gutter if any. The *alarming* labels are placed first."""
     labels = tuple(("!", places) for places in alarming) + tuple(("t", places) for places in plain)
     corner = "+" if glyphs.ascii else "└"
     left = [Segment(f"{'0':>6} ", DIM), Segment(corner, RULE)] if gutter else []
@@ -42,12 +42,12 @@ def axis(cells: int, plain: list[Places], alarming: list[Places], glyphs: Glyphs
 
 
 def beside(at: int, tick: str, name: str, *, left: bool = False) -> Places:
-    """*name* at the right of its *tick* in cell *at*; or, with *left*, at its left; else the tick alone."""
+    """Return the places of *name*: right of its *tick* in cell *at*; with *left*, also left of it; else the tick."""
     before = (at - len(name) - 1, f" {name}{tick}")
     return ((at, f"{tick}{name} "), *([before] if left else []), (at, tick))
 
 
 def figures(figure: str, style: Style, glyphs: Glyphs) -> Line:
-    """What stands left of a row: its figure, if it has one, and the line of the scale."""
+    """Return what stands left of a row: its figure, if it has one, and the line of the scale."""
     line, tick = ("|", "+") if glyphs.ascii else ("│", "┤")
     return [Segment(f"{figure:>6} ", style), Segment(tick if figure else line, RULE)]

@@ -19,11 +19,11 @@ _GAP = "  "
 
 
 def apportion(sizes: Sequence[int], width: int, first: int = 0) -> list[int]:
-    """*width* cells shared out among *sizes*: their sum is *width* exactly (or 0, if all sizes are).
+    """Share *width* cells out among *sizes*. The cells add up to exactly *width*, or to 0 if all sizes are 0.
 
-    Borders are rounded cumulatively, so that no layer is further than one cell from its place; a
-    size above 0 gets at least one cell (the first one *first* cells) as long as there are enough,
-    the first ones before the last.
+    Borders are rounded cumulatively, so that no layer is more than one cell from its place. A size above 0
+    gets at least one cell (the first size at least *first* cells) as long as there are enough. If there are
+    not, the last sizes get none.
     """
     total = sum(sizes)
     if total <= 0 or width <= 0:
@@ -43,10 +43,10 @@ def apportion(sizes: Sequence[int], width: int, first: int = 0) -> list[int]:
 
 
 def bar(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
-    """*panel*'s layers side by side in *width* cells, frame included, with a mark at the limit.
+    """Return *panel*'s layers side by side in *width* cells, frame included, with a mark at the limit.
 
-    What of the capacity no layer accounts for (the driver's reserve, or all, before the first
-    reading) stays blank; where the capacity is unknown the layers fill the bar.
+    The part of the capacity that no layer accounts for stays blank: the driver's reserve, or, before the first
+    reading, everything. If the capacity is unknown, the layers fill the bar.
     """
     inner = width - 2
     if inner < 1:
@@ -56,9 +56,9 @@ def bar(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
     kinds = [layer.kind for layer in panel.layers] + [""]
     rest = total - sum(sizes)
     if rest * inner < total and kinds[-2:-1] == ["free"]:
-        sizes[-1], rest = sizes[-1] + rest, 0  # less than a cell: no gap at the end of every bar
+        sizes[-1], rest = sizes[-1] + rest, 0  # less than a cell: otherwise every bar would end with a gap
     sizes.append(rest)
-    # The one solid layer can end within a cell: it takes the cell it ends in.
+    # Only the solid layer, in use, can end within a cell. That cell belongs to it.
     eighths = -(-sizes[0] * inner * 8 // total) if total and kinds[0] == "in_use" and not glyphs.ascii else 0
     cells = apportion(sizes, inner, first=-(-eighths // 8))
     texts = [glyphs.fill.get(kind, " ") * count for kind, count in zip(kinds, cells, strict=True)]
@@ -74,7 +74,7 @@ def bar(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
 
 
 def _marked(parts: Sequence[tuple[str, Style]], at: int, mark: str) -> list[tuple[str, Style]]:
-    """*parts* with *mark* in place of the character number *at*."""
+    """Return *parts* with *mark* in place of character number *at*."""
     made: list[tuple[str, Style]] = []
     begin = 0
     for text, style in parts:
@@ -88,23 +88,23 @@ def _marked(parts: Sequence[tuple[str, Style]], at: int, mark: str) -> list[tupl
 
 
 def usage(panel: DevicePanel) -> str:
-    """``2.8 of 140.4 GiB``, ``880.0 MiB of 140.4 GiB``, ``— of 140.4 GiB``."""
+    """Return what is used of the capacity: ``2.8 of 140.4 GiB``, ``880.0 MiB of 140.4 GiB``, ``— of 140.4 GiB``."""
     used, whole = format_bytes(panel.used), format_bytes(panel.capacity)
     unit = " " + whole.rpartition(" ")[2]
     return f"{used.removesuffix(unit)} of {whole}"
 
 
 def short_usage(panel: DevicePanel) -> str:
-    """``2.8/140.4G``, the narrow form of :func:`usage`."""
+    """Return the narrow form of :func:`usage`: ``2.8/140.4G``."""
     used, whole = format_short(panel.used), format_short(panel.capacity)
     return f"{used[:-1] if used[-1:] == whole[-1:] != UNKNOWN else used}/{whole}"
 
 
 def legend(panel: DevicePanel, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
-    """What the bar shows in words and sizes, in at most *rows* lines of at most *width* cells.
+    """Return the bar's layers as words and sizes, in at most *rows* lines of at most *width* cells.
 
-    The allocators' limit and peak stand at the right; where room lacks, layers that the bar and
-    the total already tell are left out first.
+    The allocators' limit and peak stand at the right. Where room lacks, free, others and rest are left out, in
+    this order: the bar and the total already show them.
     """
     looks = _looks(panel)
     items: dict[str, Line] = {
@@ -137,17 +137,17 @@ def _is_nearly_full(panel: DevicePanel) -> bool:
 
 
 def _looks(panel: DevicePanel) -> dict[str, Style]:
-    """The styles of the layers: that of in use turns once the limit is nearly reached."""
+    """Return the layers' styles. The style of in use changes once the limit is nearly reached."""
     return LAYER | {"in_use": NEARLY_FULL} if _is_nearly_full(panel) else LAYER
 
 
 def _of_limit(panel: DevicePanel) -> list[tuple[str, Style]]:
-    """``99% of``: what stands before the limit once that is nearly reached."""
+    """Return what stands before the limit once that is nearly reached: ``99% of``."""
     return [(f"{panel.percent_of_limit}% of ", BOLD + NEARLY_FULL)] if _is_nearly_full(panel) else []
 
 
 def shared_legend(glyphs: Glyphs, width: int) -> Line:
-    """The layers' names alone, once for several bars."""
+    """Return a legend for several bars: the layers' names without sizes."""
     names = {"in_use": "in use", "cached": "cached", "rest": "context+outside", "others": "others", "free": "free"}
     line: Line = [Segment(" ")]
     for kind, name in [*names.items(), ("limit", "limit")]:
@@ -160,19 +160,19 @@ def shared_legend(glyphs: Glyphs, width: int) -> Line:
 
 
 def note_line(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
-    """Why figures lack, cut to *width*."""
+    """Return the reason why figures are missing, cut to *width* cells."""
     return [Segment(fit(f" {note(panel)}", width, glyphs), DIM)]
 
 
 def _item(kind: str, label: str, size: int | None, looks: dict[str, Style], glyphs: Glyphs) -> Line:
-    # Sizes keep their width, so that nothing jumps sideways while they change.
+    # Sizes keep their width, so that nothing moves sideways while they change.
     figure = f" {format_short(size):<6}"
     emphasis = {"in_use": BOLD, "free": DIM}.get(kind, PLAIN)
     return [Segment(glyphs.fill[kind], looks[kind]), Segment(f" {label}", DIM), Segment(figure, emphasis)]
 
 
 def _flow(items: Sequence[Line], marks: Line, width: int) -> list[Line]:
-    """*items* side by side, in as many lines as it takes, *marks* at the right end of the last."""
+    """Return *items* side by side in as many lines as they need, with *marks* at the right end of the last one."""
     lines: list[Line] = [[Segment(" ")]]
     for item in items:
         if width_of(lines[-1]) > 1 and width_of(lines[-1]) + width_of(item) > width:

@@ -1,8 +1,8 @@
-"""A column of cells of the history graph: the layers of two moments as dots, or of one as glyphs.
+"""Paints a column of cells of the history graph: the layers of two moments as dots, or of one as glyphs.
 
-In Braille a cell is two columns of four dots. It has one colour, so each layer also has a texture
-of its own, denser the more it matters, under an unbroken outline: the layers stay apart in one
-colour. Without Braille a cell shows one layer by the glyph that the bar uses.
+In Braille a cell is two columns of four dots, and has one colour. So each layer also has its own texture, which is
+denser for the more important layers, and an unbroken outline above it. Without Braille a cell shows one layer, by the
+glyph that the bar uses.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,8 @@ STYLES = {code: LAYER[kind] for kind, code in _CODES.items()} | {
     "x": FAILED,
     " ": PLAIN,
 }
-"""The style of a cell by its code: a layer; in use, nearly full; the limit; a mark; a note; out of memory; none."""
+"""The style of a cell by its code: first the layers, then (``f``) in use when nearly full, (``l``) the limit, (``m``) a
+mark, (``n``) a note, (``x``) out of memory, and (a blank) nothing."""
 
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left, right; bottom up
 # Which of the four dots of a left and a right column belong to a layer's texture, bottom up.
@@ -37,10 +38,10 @@ _TEXTURE = {
 
 @dataclass(frozen=True)
 class Painter:
-    """Paints columns of *rows* cells on a scale of 0 to *top* bytes; equal ones paint alike.
+    """Paints columns of *rows* cells on a scale of 0 to *top* bytes. Equal painters paint the same.
 
-    *limit* is in bytes; from *nearly_full* bytes on in use has another colour. *began* and *ran_out* are the numbers
-    of the columns in which a run began and an allocation failed.
+    *limit* is in bytes. From *nearly_full* bytes on, in use has another colour. *began* and *ran_out* are the numbers
+    of the columns in which a run began and in which an allocation failed.
     """
 
     glyphs: Glyphs
@@ -55,12 +56,12 @@ class Painter:
 
     @property
     def limit_row(self) -> int | None:
-        """The row, from the top, that the limit lies in; ``None`` where it is off the scale or not known."""
+        """The row, counted from the top, in which the limit lies; ``None`` if it is off the scale or not known."""
         unit = self._limit_unit(1)
         return None if unit is None else self.rows - 1 - unit
 
     def column(self, number: int, moments: Moments) -> tuple[str, str]:
-        """Characters of column *number*, top first, and for each the code of its style."""
+        """Return the characters of column *number*, top first, and for each of them the code of its style."""
         text, codes = self._dots(moments) if self.braille else self._glyphs(moments)
         self._ground(moments, text, codes)
         text.reverse()
@@ -79,16 +80,19 @@ class Painter:
         return "".join(text), "".join(codes)
 
     def _limit_unit(self, per_row: int) -> int | None:
-        """The topmost of *per_row* units a row, bottom up, that a pool as large as the limit fills."""
+        """Return the topmost unit that a pool as large as the limit fills, counted from the bottom.
+
+        A row has *per_row* units. ``None`` if the limit is off the scale or not known.
+        """
         if self.limit is None or not 0 <= self.limit <= self.top:
             return None
         dots = max(0, (2 * self.limit * self.rows * 4 + self.top) // (2 * self.top) - 1)
         return dots * per_row // 4
 
     def _draw_limit(self, text: list[str], codes: list[str]) -> None:
-        """An unbroken line; where the area reaches it the line is as thick as the area there.
+        """Draw the limit as an unbroken line. Where the area reaches into its row, the area's dots stay.
 
-        None in the lowest row: what is in use stands there, and the figure at the left tells the limit.
+        In the lowest row no line is drawn: memory in use is shown there, and the figure at the left shows the limit.
         """
         row, dot = self.limit_row, self._limit_unit(4)
         if row is None or dot is None or row == self.rows - 1:
@@ -101,7 +105,7 @@ class Painter:
         codes[row] = "l"
 
     def _layers(self, sample: Sample | None, units: int) -> str:
-        """A code for each of *units*, bottom up, as far as the layers reach."""
+        """Return the layers' codes, one for each unit of height, bottom up. *units* is the height of the scale."""
         if sample is None:
             return ""
         ends = [(2 * min(end, self.top) * units + self.top) // (2 * self.top) for end in sample]
@@ -111,7 +115,10 @@ class Painter:
         )
 
     def _ground(self, moments: Moments, text: list[str], codes: list[str]) -> None:
-        """The lowest cell: in use, which one looks for, has it alone; what has no height is a line on the ground."""
+        """Draw a line in the lowest cell, if something is held there that has no height.
+
+        If memory is in use, the line is for that, in place of another layer: users look for it.
+        """
         held = [sample for sample in moments if sample and sample[-1] > 0]
         in_use = any(sample[0] > 0 for sample in held)
         if not held or codes[0] == "i" or (codes[0] != " " and not in_use):

@@ -22,7 +22,7 @@ _LAYERS = {
 
 
 def lines(found: Breakdown, width: int, glyphs: Glyphs) -> list[Line]:
-    """The bar, a line for each slice with its number in the bar, and what peak and limit are."""
+    """Return the bar, a line for each slice with its number in the bar, and notes on peak and limit."""
     looks = _looks(found, glyphs)
     drawn = [_bar(found, looks, width, glyphs)]
     total = found.size
@@ -40,7 +40,7 @@ def lines(found: Breakdown, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def _looks(found: Breakdown, glyphs: Glyphs) -> list[tuple[str, Style]]:
-    """Glyph and colour of each slice; those of what is in use differ by colour, and in the bar by their numbers."""
+    """Return each slice's glyph and colour. Slices in use differ only by colour, and in the bar by their numbers."""
     kinds = iter(_KINDS)
     looks = []
     for part in found.slices:
@@ -56,6 +56,6 @@ def _bar(found: Breakdown, looks: list[tuple[str, Style]], width: int, glyphs: G
     line: Line = [Segment(left, DIM)]
     for number, (count, (glyph, style)) in enumerate(zip(cells, looks, strict=True), 1):
         if count:
-            # The number stands at the slice's beginning; where there is one cell, that is all of it.
+            # The number stands at the beginning of the slice. A slice of one cell shows only its number.
             line += [Segment(str(number), style + BOLD + Style(reverse=True)), Segment(glyph * (count - 1), style)]
     return [*line, Segment(" " * (width - 2 - sum(cells))), Segment(right, DIM)]

@@ -1,4 +1,4 @@
-"""A terminal's cells as segments, with their looks."""
+"""Turns the cells of a terminal emulator into segments with styles."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -19,14 +19,14 @@ BLANK = Char(" ")
 _data, _attributes = itemgetter(0), itemgetter(slice(1, None))
 
 width: Callable[[str], int] = lru_cache(maxsize=4096)(cell_len)
-"""Cells that a character takes; as Textual counts them, so that lines come out as wide as they are."""
+"""How many cells a character takes, counted as Textual does, so that it draws lines with the width they have here."""
 
 
 def render(row: dict[int, Char]) -> Line:
-    """One row of cells as segments, without the blanks at its end."""
+    """Return a row of cells as segments, without the blanks at its end."""
     if not row:
         return []
-    cells = list(map(row.__getitem__, range(max(row) + 1)))  # what is missing is pyte's default
+    cells = list(map(row.__getitem__, range(max(row) + 1)))  # a missing cell is pyte's default
     while cells and cells[-1] == BLANK:
         cells.pop()
     text = "".join(map(_data, cells))
@@ -39,13 +39,13 @@ def render(row: dict[int, Char]) -> Line:
         if text.isascii() or cell_len(text) == len(characters):
             line.append(Segment(text, look))
         else:
-            # Characters that only together are one (flags, families) were written each by itself.
+            # Characters that join into one (flags, families) were written into a cell each, and stay apart.
             line += [Segment(character, look) for character in characters if character]
     return line
 
 
 def _repaired(cells: list[Char]) -> list[Char]:
-    """Blanks in place of halves of wide characters, whose other half has been overwritten."""
+    """Return *cells* with a blank for each half of a wide character whose other half has been overwritten."""
     result = list(cells)
     for x, cell in enumerate(cells):
         if cell.data == "":
@@ -57,7 +57,7 @@ def _repaired(cells: list[Char]) -> list[Char]:
 
 
 def crop(line: Line, columns: int) -> Line:
-    """*line* in at most *columns* cells."""
+    """Return *line*, cut to at most *columns* cells."""
     if sum(segment.cell_length for segment in line) <= columns:
         return line
     return Segment.adjust_line_length(line, columns, pad=False)
@@ -65,7 +65,7 @@ def crop(line: Line, columns: int) -> Line:
 
 @lru_cache(maxsize=4096)
 def style(attributes: tuple[Any, ...]) -> Style:
-    """The look of a cell's attributes, in pyte's order."""
+    """Return the style for a cell's *attributes*, which are in pyte's order."""
     fg, bg, bold, italics, underscore, strikethrough, reverse, dim = attributes
     return Style(
         color=_colour(fg),

@@ -1,8 +1,8 @@
-"""The map of a pool as lines: cells in, glyphs out. Pure.
+"""Draws the map of a pool: turns its cells into lines of glyphs. Pure.
 
-A cell is a slice of address space, drawn by how much of it is in use. Regions stand below each
-other, each with its figures on its left; all cells are of about one size, so that a region takes as
-much room as it has bytes. What is too much for the height is merged, never left out.
+A cell is a slice of the address space; its glyph shows how much of it is in use. Regions stand below each
+other, each with its figures on the left. All cells have about the same size, so a region takes room in
+proportion to its bytes. If the map is too high, cells are merged; none is left out.
 """
 
 import re
@@ -26,31 +26,31 @@ _BORDER = DIM
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A row of the map: the part of a region from cell ``start`` to ``end``, after merging."""
+    """A row of the map: ``cells`` of a region, after merging."""
 
     region: int  # its index
     cells: bytes
     first: bool
     offset: int  # bytes from the region's begin
-    start: int = 0  # cells of the region before it, after merging
+    start: int = 0  # how many cells of the region come before these, after merging
 
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """All rows, of which some may be out of view; ``merged`` cells of the map are one on screen."""
+    """All rows, also those out of view. One cell on the screen stands for ``merged`` cells of the map."""
 
     rows: tuple[Placed, ...]
     merged: int
-    cell_bytes: int  # of the largest region's
+    cell_bytes: int  # bytes of a cell of the largest region
 
 
 def shades(glyphs: Glyphs) -> str:
-    """The five glyphs, from nothing in use to all."""
+    """Return the five glyphs of cells, from nothing in use to all in use."""
     return "01234".translate(_ASCII if glyphs.ascii else _UNICODE)
 
 
 def merge(cells: bytes, count: int) -> bytes:
-    """Every *count* cells as one; all free and all in use stay what they are, and nothing else becomes them."""
+    """Merge every *count* cells into one. It shows all free, or all in use, only if all of the cells are that."""
     if count <= 1:
         return cells
     merged = bytearray()
@@ -62,11 +62,11 @@ def merge(cells: bytes, count: int) -> bytes:
 
 
 def arrange(regions: Sequence[RegionView], width: int, height: int) -> Arranged:
-    """Rows of at most *width* cells for the *regions* that have any, in *height* rows where that can be had."""
+    """Arrange the *regions* that have cells in rows of at most *width* cells, in *height* rows if that is possible."""
     width = max(1, width)
     counts = [len(region.cells) for region in regions]
     most = max([*counts, 1])
-    # Every region takes a row at least, so more of them than rows are scrolled, not squeezed further.
+    # Every region takes at least one row. If there are more regions than rows, the map scrolls; nothing more is merged.
     least = sum(1 for count in counts if count)
     count = max(1, sum(counts) // (width * max(1, height, least)))
     while count < most and _rows(counts, width, count) > max(height, least):
@@ -87,19 +87,19 @@ def _rows(counts: Sequence[int], width: int, count: int) -> int:
 
 
 def draw_cells(cells: bytes, glyphs: Glyphs) -> Line:
-    """A glyph for each of *cells*."""
+    """Return a line with a glyph for each of *cells*."""
     codes = cells.translate(_CODES).decode("ascii")
     table = _ASCII if glyphs.ascii else _UNICODE
     return [Segment(run.translate(table), _STYLES[run[0]]) for run in _RUNS.findall(codes)]
 
 
 def label_width(width: int) -> int:
-    """Cells of the labels, in a map of *width* cells with its labels."""
+    """Return the width of the labels in a map that is *width* cells wide, labels included."""
     return 38 if width >= 96 else 30 if width >= 54 else 12
 
 
 def heading(width: int) -> Line:
-    """The names of the labels' columns."""
+    """Return the line with the names of the labels' columns."""
     labels = label_width(width)
     text = f"{'':1}{'#':>3}  {'at':>6}  {'size':>6} {'full':>4} {'taken':>9}"
     if labels < 38:
@@ -117,9 +117,9 @@ def draw(
     chosen: int | None,
     paint: Callable[[Placed], Line] | None = None,
 ) -> list[Line]:
-    """Rows *top* to *top* + *height*, each exactly *width* cells; *chosen* is the index of a region.
+    """Return *height* rows from row *top* on, each exactly *width* cells; *chosen* is the index of a region.
 
-    *paint* draws the cells of a row, if not by how much of them is in use.
+    *paint* draws the cells of a row. Without it, they are drawn by how much of them is in use.
     """
     labels = label_width(width)
     border = Segment("|" if glyphs.ascii else "▏", _BORDER)
@@ -149,24 +149,27 @@ def _label(region: RegionView, width: int, glyphs: Glyphs) -> str:
 
 
 def taken_at(region: RegionView, glyphs: Glyphs) -> str:
-    """``00:12``, minutes and seconds since the run began; ``~`` before what is not sure."""
+    """Return when a region was taken, as time since the run began: ``00:12``, or ``~00:12`` if that is not sure."""
     if region.taken_s is None:
         return glyphs.dash
     return ("" if region.sure else "~") + clock(region.taken_s)
 
 
 def clock(seconds: float) -> str:
-    """``00:12``, and from an hour on ``01:00:12``."""
+    """Return *seconds* as ``00:12``, and from an hour on as ``01:00:12``."""
     return format_duration(seconds).removeprefix("00:")
 
 
 def strip(regions: Sequence[RegionView], width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """The whole pool as one run of cells over at most *height* lines of *width*, with a border between regions."""
+    """Return the whole pool as one run of cells, in at most *height* lines of *width* cells.
+
+    There is a border between regions, if there is room for it.
+    """
     shown = [region for region in regions if region.cells]
     if not shown or width < 1 or height < 1:
         return []
     count, bordered = _merged(shown, width * height)
-    # "5" stands for the border, that all of it can be cut into lines at once.
+    # "5" stands for the border, so that the whole text can be cut into lines at once.
     parts = [merge(region.cells, count).translate(_CODES).decode("ascii") for region in shown]
     text = ("5" if bordered else "").join(parts)[: width * height]
     table = _ASCII if glyphs.ascii else _UNICODE
@@ -182,7 +185,7 @@ def strip(regions: Sequence[RegionView], width: int, height: int, glyphs: Glyphs
 
 
 def strip_cell(regions: Sequence[RegionView], width: int, height: int) -> int:
-    """Bytes that a cell of :func:`strip` stands for in the largest region; 0 where nothing is drawn."""
+    """Return the bytes that a cell of :func:`strip` stands for in the largest region; 0 if nothing is drawn."""
     shown = [region for region in regions if region.cells]
     if not shown or width < 1 or height < 1:
         return 0
@@ -191,7 +194,7 @@ def strip_cell(regions: Sequence[RegionView], width: int, height: int) -> int:
 
 
 def _merged(shown: Sequence[RegionView], room: int) -> tuple[int, bool]:
-    """How many cells of the map are one of *room* on the screen, and whether regions have borders there."""
+    """Return how many cells of the map become one on a screen of *room* cells, and whether regions have borders."""
     borders = len(shown) - 1
     bordered = borders * 4 < room
     room -= borders if bordered else 0
@@ -209,7 +212,7 @@ def draw_zoomed(
     glyphs: Glyphs,
     paint: Callable[[Placed], Line] | None = None,
 ) -> list[Line]:
-    """Rows of one region alone, each exactly *width* cells, with its distance from the region's begin before it."""
+    """Return rows of a single region, each exactly *width* cells. Before each row stands its offset in the region."""
     border = Segment("|" if glyphs.ascii else "▏", _BORDER)
     return [
         Segment.adjust_line_length(

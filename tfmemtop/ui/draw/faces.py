@@ -1,4 +1,7 @@
-"""The cells of a pool's map by who holds them: a letter for each, in the kind's colour. Pure."""
+"""Draws the cells of a pool's map by their holders: a letter for each cell, in the colour of its kind. Pure.
+
+A face is the code of a holder's kind, or ``FREE``; see ``state/map_faces.py``.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -23,7 +26,10 @@ _NAME_LEAST = 28
 
 
 def merged(faces: bytes, shares: bytes, count: int) -> bytes:
-    """Every *count* cells as one: the face of most of what is in use there."""
+    """Merge every *count* cells into one, with the face of most of what is in use there.
+
+    *shares* are how much of each cell is in use, 0 to 255.
+    """
     if count <= 1:
         return faces
     found = bytearray()
@@ -37,7 +43,10 @@ def merged(faces: bytes, shares: bytes, count: int) -> bytes:
 
 
 def draw(shares: bytes, faces: bytes, glyphs: Glyphs, cursor: int | None = None) -> Line:
-    """A letter for each cell, a capital on its colour where all of it is in use, else a small one; *cursor* is one."""
+    """Return a letter for each cell: a capital on its colour if all of the cell is in use, else a small letter.
+
+    *cursor* is the number of the cell under the cursor.
+    """
     free = shades(glyphs)[0]
     codes = "".join(
         "." if face == FREE else chr((64 if share == _FULL else 96) + face)
@@ -60,7 +69,7 @@ def _run(kind: Kind, full: bool, cells: int) -> Segment:
 
 
 def legend(faces: Iterable[bytes], cell_bytes: int, width: int, glyphs: Glyphs) -> Line:
-    """The kinds that are seen, and what capitals mean."""
+    """Return the line with the kinds among *faces*, and what capitals mean."""
     seen = set().union(*map(set, faces)) - {FREE}
     line: Line = [Segment(" ")]
     for place, kind in enumerate(ORDER, 1):
@@ -72,7 +81,7 @@ def legend(faces: Iterable[bytes], cell_bytes: int, width: int, glyphs: Glyphs) 
 
 
 def lies_line(lies: Lies, since: str, width: int, glyphs: Glyphs) -> Line:
-    """Who holds the cell under the cursor, its shape, and since when."""
+    """Return the line about the cell under the cursor: who holds it, its shape, and since when."""
     owner = lies.owner
     shape = "" if owner.shape is None else f"{safe(owner.dtype)}[{','.join(map(str, owner.shape))}]  "
     look = HOLDER[owner.kind.value]
@@ -84,7 +93,7 @@ def lies_line(lies: Lies, since: str, width: int, glyphs: Glyphs) -> Line:
 
 
 def free_line(neighbours: Sequence[Lies | None], width: int, glyphs: Glyphs) -> Line:
-    """Between whom a free cell lies."""
+    """Return the line about a free cell: the holders below and above it."""
     below, above = (_short(lies, max(8, width // 2 - 14), glyphs) for lies in neighbours)
     return [Segment(fit(f" {words.free(below, above)}", width, glyphs), BOLD)]
 

@@ -1,7 +1,7 @@
-"""The history graph of a device: a stacked area whose columns hold every peak.
+"""The history graph of a device: a stacked area whose columns show every peak.
 
-Columns of cells stand at multiples of their width in time: once complete they never change, are
-worked out once and from then on only move left. A frame costs the same however long the session.
+A column of cells begins at a multiple of its width in time. Once it is complete it never changes: it is
+computed once, and from then on only moves left. So a frame costs the same however long the session is.
 """
 
 import re
@@ -26,20 +26,20 @@ from tfmemtop.words import graphs as words
 _NO_GUTTER_BELOW = 32
 _LIMIT_CELLS = len(words.LIMIT) + 2
 _AFTER_A_RUN = 9  # cells that the name of a run takes
-_ASIDE = 7  # cells by which a label gives way to a more important one
+_ASIDE = 7  # cells by which a label moves aside for a more important one
 _RUN = re.compile(r"(.)\1*")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment to be marked, in session seconds, and its name."""
+    """A moment to be marked: ``t`` in session seconds, and its name."""
 
     t: float
     name: str
 
 
 class Graph:
-    """One device's graph, with what it need not work out again."""
+    """One device's graph, with a cache of what need not be computed again."""
 
     def __init__(self, glyphs: Glyphs, braille: bool) -> None:
         self._glyphs = glyphs
@@ -47,7 +47,7 @@ class Graph:
         self._history: History | None = None
         self._window: tuple[float, int, int | None] = (0.0, 0, None)  # seconds of a column, cells, a fixed first column
         self._complete: deque[Moments] = deque()
-        self._highest: deque[tuple[int, int]] = deque()  # in use, and in all, of each of the complete columns
+        self._highest: deque[tuple[int, int]] = deque()  # the highest in use, and in all, of each complete column
         self._next = 0  # number of the first column that is not yet complete
         self._top: Top | None = None
         self._follows: Scale | None = None
@@ -55,16 +55,16 @@ class Graph:
         self._painted = 0  # number of the first column not yet painted
         self._texts: list[str] = []  # the complete columns' rows, top first
         self._codes: list[str] = []  # the styles of their cells
-        self._rows: dict[int, tuple[tuple[str, str, str], Line]] = {}  # the newest lines, with what they show
-        self._closed: tuple[object, ...] = ()  # what the lines of a graph to which nothing is added were drawn from
+        self._rows: dict[int, tuple[tuple[str, str, str], Line]] = {}  # a cached line for each row, with what it shows
+        self._closed: tuple[object, ...] = ()  # what the lines were drawn from, for a graph to which nothing is added
         self._lines: list[Line] = []
 
     def build(
         self, panel: DevicePanel, window: Window, began: Sequence[Mark], scale: Scale, width: int, height: int
     ) -> list[Line]:
-        """*height* lines of *width* cells: the area of *window*, over an axis that says what it shows.
+        """Return *height* lines of *width* cells: the area of *window*, and below it the axis with its labels.
 
-        *began* are the starts of runs. Fewer than two lines show nothing.
+        *began* are the starts of runs. With a height of less than two lines, nothing is returned.
         """
         gutter = GUTTER if width >= _NO_GUTTER_BELOW else 0
         cells, rows = width - gutter, height - 1
@@ -92,7 +92,10 @@ class Graph:
         return lines
 
     def _follow(self, history: History, window: Window, cells: int) -> tuple[int, list[Moments]]:
-        """Take in the columns completed since the last frame; the window's first column, and those not complete."""
+        """Read the columns completed since the last frame.
+
+        Return the number of the window's first column, and the columns that are not complete.
+        """
         column_s, first = window.column_s(cells), window.first(cells)
         width_s, span_s = column_s / 2, column_s * cells
         moment = history.newest_column(width_s, window.until)
@@ -107,7 +110,7 @@ class Graph:
         begin = max(self._next, first)
         moments = history.read(span_s, width_s, begin * 2, stop * 2, window.start or 0.0)
         if moment % 2 == 0 and moment // 2 + 1 == stop:
-            moments[-1] = None  # still to come
+            moments[-1] = None  # the second half of the newest column has not begun
         columns = list(zip(moments[::2], moments[1::2], strict=True))
         count = max(0, complete - begin)
         self._complete.extend(columns[:count])
@@ -120,7 +123,7 @@ class Graph:
         return first, open_columns
 
     def _peak(self, open_columns: Sequence[Moments], layer: int) -> int:
-        """The highest end of *layer* (0 in use, -1 all) that is drawn; bytes."""
+        """Return the highest end of *layer* (0 in use, -1 all) that is drawn, in bytes."""
         newest = max((_highest(column)[layer] for column in open_columns), default=0)
         return max(newest, max((highest[layer] for highest in self._highest), default=0))
 
@@ -138,7 +141,7 @@ class Graph:
         return self._top
 
     def _paint(self, painter: Painter) -> None:
-        """Bring the rows of the complete columns up to date."""
+        """Paint the complete columns that are new; all of them, if *painter* differs from the last one."""
         if painter != self._painter:
             self._painter, self._painted = painter, self._next - len(self._complete)
             self._texts, self._codes = [""] * painter.rows, [""] * painter.rows
@@ -158,7 +161,7 @@ class Graph:
         self, painter: Painter, open_columns: Sequence[Moments], cells: int, note: "_Note", gutter: bool
     ) -> list[Line]:
         newest = [painter.column(self._next + index, moments) for index, moments in enumerate(open_columns)]
-        blank, plain = painter.column(-1, (None, None))  # time to come
+        blank, plain = painter.column(-1, (None, None))  # a column in the future
         limit_row, lines = painter.limit_row, []
         for row in range(painter.rows):
             text = (self._texts[row] + "".join(column[row] for column, _ in newest))[-cells:]
@@ -180,7 +183,7 @@ class Graph:
         return lines
 
     def _figure(self, row: int, painter: Painter, limit_row: int | None) -> tuple[str, Style]:
-        """What stands left of *row*: the top of the scale, its middle, the limit."""
+        """Return the figure left of *row*, and its style: the top of the scale, its middle, the limit, or nothing."""
         if row == 0:
             return format_short(painter.top), DIM
         if row == limit_row:
@@ -199,7 +202,7 @@ class Graph:
         cells: int,
         gutter: bool,
     ) -> Line:
-        """The line under the area: the time it spans, what its scale is, where runs began and memory ran out."""
+        """Return the line under the area: its time span, its scale, where runs began and where memory ran out."""
         glyphs = self._glyphs
 
         def cell(t: float) -> int:
@@ -221,16 +224,17 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What lies above the top of the scale, in the first row: texts with the codes of their styles.
+    """A note in the first row about what lies above the top of the scale: texts with the codes of their styles.
 
-    It stands where nothing is drawn; ``over`` if it says that what is drawn goes on above, and covers it.
+    The note stands where nothing is drawn. With ``over`` it may cover the area: it then reports that the area goes on
+    above the scale.
     """
 
     parts: tuple[tuple[str, str], ...]
     over: bool
 
     def written(self, text: str, codes: str) -> tuple[str, str]:
-        """*text* and *codes* of a row, with the note at its right end, or else its left one."""
+        """Return *text* and *codes* of a row with the note at the right end, or else the left one, if there is room."""
         note = "".join(part for part, _ in self.parts)
         style = "".join(code * len(part) for part, code in self.parts)
         for at in (len(text) - len(note), 0) if note else ():

@@ -1,4 +1,4 @@
-"""What stands around the table of holders: the window's facts, the kinds, the chosen line at length. Pure."""
+"""The lines around the table of holders: facts about the window, the kinds, and the chosen line in full. Pure."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ _GAP = "   "
 def facts(
     window: events.Holders, made: Happened | None, began: float, width: int, rows: int, glyphs: Glyphs
 ) -> list[Line]:
-    """The window in figures, in at most *rows* lines of *width* cells, the least telling left out."""
+    """Return figures about the window, in at most *rows* lines of *width* cells. The last ones are left out first."""
     items: list[Line] = [
         _item("peak", format_bytes(window.peak), glyphs, bold=True),
         _item("recorded at", clock(began), glyphs),
@@ -48,7 +48,7 @@ def facts(
 
 
 def legend(shown: Listed, width: int, glyphs: Glyphs) -> Line:
-    """The kinds that stand there, the largest first, with letter, name and bytes."""
+    """Return the kinds in *shown*, the largest first and unknown last, with letter, name and bytes."""
     line: Line = [Segment(" ")]
     for row in [*shown.rows, *([shown.unknown] if shown.unknown else [])]:
         look = HOLDER[row.kind.value]
@@ -66,7 +66,7 @@ def legend(shown: Listed, width: int, glyphs: Glyphs) -> Line:
 
 
 def detail(row: Row, part: Part | None, width: int, glyphs: Glyphs) -> Line:
-    """The chosen line at length: what its kind is, or the whole name of the operation and the script's line."""
+    """Return the chosen line in full: what its kind means, or, for a *part*, its whole name and the script's line."""
     if part is None:
         said: Line = [Segment(f"  {words.KINDS[row.kind]}", DIM)]
         if len(row.kinds) > 1:

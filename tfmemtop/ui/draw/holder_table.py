@@ -1,4 +1,4 @@
-"""Who stands at a moment, as a table: a line each, and the parts of those that are open. Pure."""
+"""The holders at a moment as a table: a line for each, and the parts of those that are opened. Pure."""
 
 from dataclasses import dataclass, replace
 
@@ -33,7 +33,7 @@ class Columns:
 
 
 def columns(by: By, width: int) -> Columns:
-    """How *width* cells are shared."""
+    """Return how the columns share *width* cells."""
     kind = 0 if by is By.KIND else _KIND
     room = width - 2 - (kind + 1 if kind else 0) - _BYTES - 1 - _SHARE - _COUNT
     name = min(_NAME_MOST[by], max(_NAME_LEAST, room * 3 // 5))
@@ -44,7 +44,7 @@ def columns(by: By, width: int) -> Columns:
 
 
 def heading(by: By, width: int) -> Line:
-    """The names of the columns."""
+    """Return the line with the names of the columns."""
     shape = columns(by, width)
     text = f"  {words.group(by).upper():<{shape.name}} "
     text = exactly(text, 2 + shape.name + 1)
@@ -64,7 +64,10 @@ def row_line(
     chosen: bool = False,
     opened: bool = False,
 ) -> Line:
-    """A holder in one line of *width* cells. A share of *most* fills the bar; with *letters* it is made of them."""
+    """Return a holder in one line of *width* cells.
+
+    A share of *most* (both 0 to 1) fills the bar. With *letters*, the bar is made of the kinds' letters.
+    """
     shape = columns(by, width)
     name = exactly(
         end_of(words.holder(row.name, row.kind, by, likely=row.likely), shape.name, glyphs.ellipsis), shape.name
@@ -82,7 +85,7 @@ def row_line(
 
 
 def kinds_label(row: Row, width: int) -> Line:
-    """A row's kinds: the word of the only one, else the letters of all, that of most bytes first."""
+    """Return a row's kinds: a single one by its word, several by their letters, the one with most bytes first."""
     if len(row.kinds) < 2:
         return kind_label(row.kind, width)
     letters = [Segment(f"{LETTER[kind.value]} ", HOLDER[kind.value] + BOLD) for kind, _ in row.kinds[: width // 2]]
@@ -90,7 +93,7 @@ def kinds_label(row: Row, width: int) -> Line:
 
 
 def kind_label(kind: Kind, width: int) -> Line:
-    """A kind by its letter, its colour and its word."""
+    """Return a kind's letter and its word, in the kind's colour."""
     letter = LETTER[kind.value]
     look = HOLDER[kind.value]
     if width < 3:
@@ -99,7 +102,10 @@ def kind_label(kind: Kind, width: int) -> Line:
 
 
 def bar(row: Row, most: float, width: int, *, letters: bool) -> Line:
-    """A row's share of *width* cells by kind, its end to an eighth of a cell; padded. A share of *most* fills it."""
+    """Return a row's share as a bar by kind, padded to *width* cells. A share of *most* fills it.
+
+    Without *letters*, its end is exact to an eighth of a cell.
+    """
     eighths = max(1, round(row.share * width * 8 / max(most, row.share, 1e-9)))
     cells = -(-eighths // 8)
     line: Line = []
@@ -108,7 +114,7 @@ def bar(row: Row, most: float, width: int, *, letters: bool) -> Line:
         upto = max(begin, round(end * cells))
         line.append(Segment((LETTER[kind.value] if letters else "█") * (upto - begin), HOLDER[kind.value]))
         begin = upto
-    if not letters and eighths % 8:  # the last cell tells how far it is filled
+    if not letters and eighths % 8:  # the last cell shows how far it is filled
         last = row.mix[-1][0] if row.mix else row.kind
         line = [*_first(line, eighths // 8), Segment(_EIGHTHS[eighths % 8], HOLDER[last.value])]
     return Segment.adjust_line_length(line, width)
@@ -136,7 +142,10 @@ def _mark(chosen: bool, opened: bool, glyphs: Glyphs) -> str:
 
 
 def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -> Line:
-    """An operation's allocations of one shape: bytes, count, shape, what they are for, operation, the script's line."""
+    """Return the line about an operation's allocations of one shape.
+
+    It shows bytes, count, shape, what they are for, the operation, and the script's line.
+    """
     shape_cells = 24 if width >= 100 else 18
     region_cells = 8 if width >= 100 else 0
     place = spot(part.line.file, part.line.line) if part.line else ""
@@ -159,14 +168,14 @@ def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -
 
 
 def shape_text(part: Part) -> str:
-    """``float32[64,256]``; only what is known of it."""
+    """Return ``float32[64,256]``; without the shape if that is not known."""
     if part.shape is None:
         return safe(part.dtype)
     return f"{safe(part.dtype)}[{','.join(map(str, part.shape))}]"
 
 
 def change_heading(by: By, width: int, names: tuple[str, str]) -> Line:
-    """The names of the columns of two windows."""
+    """Return the line with the names of the columns, for two windows."""
     name, kind = _change_columns(by, width)
     text = exactly(f"  {words.group(by).upper()}", 2 + name + 1) + (f"{'KIND':<{kind}} " if kind else "")
     text += "".join(f"{one.upper():>11}" for one in names) + f"{'CHANGE':>10}{'COUNT':>7}"
@@ -176,7 +185,7 @@ def change_heading(by: By, width: int, names: tuple[str, str]) -> Line:
 def change_line(
     row: Change, by: By, width: int, glyphs: Glyphs, *, letters: bool = False, chosen: bool = False
 ) -> Line:
-    """What differs between two windows, in one line of *width* cells."""
+    """Return what differs between two windows for a holder, in one line of *width* cells."""
     name_cells, kind_cells = _change_columns(by, width)
     name = exactly(end_of(words.holder(row.name, row.kind, by), name_cells, glyphs.ellipsis), name_cells)
     line: Line = [Segment(_mark(chosen, False, glyphs), BOLD), Segment(name, CHOSEN if chosen else PLAIN), Segment(" ")]
@@ -201,17 +210,17 @@ def _change_columns(by: By, width: int) -> tuple[int, int]:
 
 
 def signed(change: int) -> str:
-    """``+4.0M``, ``-12.0K``, ``0``."""
+    """Return *change* bytes with a sign: ``+4.0M``, ``-12.0K``, ``0``."""
     return "0" if not change else ("+" if change > 0 else "-") + format_short(abs(change))
 
 
 def with_reason(row: Row, lost: int) -> Row:
-    """The *row* of what has no name, called so with the reason; *lost* events are missing."""
+    """Return the *row* of memory without a known holder, named by the reason; *lost* events are missing."""
     return replace(row, name=words.unknown(lost, bool(row.parts)))
 
 
 def sum_line(shown: Listed, by: By, width: int) -> Line:
-    """What the rows add up to."""
+    """Return the line with the sum of the rows."""
     shape = columns(by, width)
     before = 2 + shape.name + 1 + (shape.kind + 1 if shape.kind else 0)
     text = words.sum_told(len(shown.rows), shown.named, shown.unknown.bytes if shown.unknown else 0)
@@ -220,7 +229,7 @@ def sum_line(shown: Listed, by: By, width: int) -> Line:
 
 
 def change_sum(first: Listed, second: Listed, by: By, width: int) -> Line:
-    """What both windows add up to."""
+    """Return the line with the sum of each of two windows, and their difference."""
     name, kind = _change_columns(by, width)
     label = exactly(f"  {words.SUM}", 2 + name + 1 + (kind + 1 if kind else 0))
     figures = f"{format_short(first.total):>11}{format_short(second.total):>11}"

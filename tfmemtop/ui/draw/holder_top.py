@@ -1,4 +1,4 @@
-"""The largest holders in a few lines, for a panel that shows other things too. Pure."""
+"""The largest holders in a few lines, for a panel that also shows other things. Pure."""
 
 from rich.segment import Segment
 
@@ -12,12 +12,15 @@ from tfmemtop.units import format_short
 from tfmemtop.words import holders as words
 
 LEAST = 3
-"""Lines that are worth it, with the title."""
+"""The fewest lines in which holders are shown, title included."""
 _NAME_LEAST, _NAME_MOST, _KINDS, _BYTES = 16, 32, 13, 8
 
 
 def top_lines(shown: Listed, age_s: float, width: int, rows: int, glyphs: Glyphs, *, letters: bool) -> list[Line]:
-    """A title and the largest rows, in at most *rows* lines of *width* cells; none where that is too little."""
+    """Return a title and the largest rows, in at most *rows* lines of *width* cells; nothing if that is too little.
+
+    *age_s* is the age of the window in seconds.
+    """
     if rows < LEAST or width < 40:
         return []
     lines: list[Line] = [[Segment(fit(f" {words.top_title(shown.total, By.LAYER, age_s)}", width, glyphs), DIM)]]

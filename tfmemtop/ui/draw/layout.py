@@ -1,7 +1,8 @@
-"""How the panels share the screen. Pure, and light: the script's terminal has its size from here before it starts.
+"""How the panels share the screen. Pure, and light: the script's terminal gets its size from here before it starts.
 
-On a small screen the panels give way in this order: the findings keep a quarter, the allocators go
-first, then the graph shrinks, then the process table, then the output; nothing overlaps.
+On a small screen the allocators are hidden first; then the devices with their graphs shrink. If that is not enough,
+the output shrinks, then the findings (which never take more than a quarter, or 3 lines), then the process table. Last,
+these three are hidden in the same order. Nothing overlaps.
 """
 
 from collections.abc import Callable
@@ -9,32 +10,32 @@ from enum import Enum
 from typing import NamedTuple
 
 SIDE_BY_SIDE = 110
-"""Columns from which allocators and output stand beside each other."""
+"""The fewest columns with which allocators and output stand beside each other."""
 AROUND = 2
 """Lines of header and key bar."""
 WORDS_MOST = 3
-"""Lines of a device's legend and note, at most."""
+"""The most lines of a device's legend and note."""
 GRAPH_LEAST = 4
-"""Lines of a graph worth drawing, axis included."""
+"""The fewest lines with which a graph is drawn, axis included."""
 GAP = 2
 """Cells between devices beside each other."""
 
 _DEVICES_LEAST = 2
-"""Lines that the devices keep, if they want them, while anything else may shrink."""
+"""Lines that the devices keep, if they need them, while another panel can still shrink."""
 _SAID_WITHOUT_GPU = 4
-"""Lines, at most, of what is said where there is no device; they are kept likewise."""
+"""The most lines of the text that is shown if there is no device. They are kept in the same way."""
 _WITHOUT_GPU = 6
-"""The same with a bar and a legend of the host's memory."""
+"""The most lines of that text with a bar and a legend of the host's memory."""
 _TABLE_LEAST = 3
 _EMPTY = 2
 """Lines of an output that is still empty."""
-_GRAPH_ALONE, _GRAPH_AMONG_OTHERS = 13, 7  # lines it likes
+_GRAPH_ALONE, _GRAPH_AMONG_OTHERS = 13, 7  # lines that a graph gets if there is room
 _FINDING, _FINDING_NARROW = 3, 4  # lines of a finding with its title
 _COLUMN_LEAST = 72  # cells of a device beside others
 
 
 class Heights(NamedTuple):
-    """Lines of each panel; 0 hides it. Allocators and output share ``lower`` where they stand side by side."""
+    """Lines of each panel; 0 hides it. If ``side_by_side``, allocators and output stand beside each other."""
 
     devices: int
     processes: int
@@ -55,9 +56,10 @@ def arrange(
     allocators: bool,
     output: bool,
 ) -> Heights:
-    """Share *height* lines. *why_wanted* is lines, *processes* rows of the table.
+    """Share *height* lines among the panels.
 
-    *devices_wanted* says how many of the lines there are for them the *devices* put to use.
+    *why_wanted* is the lines of the findings, *processes* the rows of the table. *devices_wanted* takes the lines
+    available to the *devices* and returns how many of them they can use.
     """
     side_by_side = width >= SIDE_BY_SIDE and allocators and output
     allocators = allocators and (side_by_side or height >= 36 or not output)
@@ -83,7 +85,7 @@ def arrange(
 
 
 def _squeezed(height: int, why: int, lower: int, table: int) -> tuple[int, int, int]:
-    """Findings, output and table in *height* lines; what has too little room to tell anything goes altogether."""
+    """Shrink findings, lower panels and table to *height* lines. A panel that is too small to be useful gets 0."""
     sizes = {"why": why, "lower": lower, "table": table}
     for name, least in (("lower", 2), ("why", 2), ("table", _TABLE_LEAST), ("lower", 0), ("why", 0)):
         lacking = sum(sizes.values()) - height
@@ -97,15 +99,15 @@ def _squeezed(height: int, why: int, lower: int, table: int) -> tuple[int, int, 
 def without_empty(
     heights: Heights, *, allocators: int | None, output: bool, devices_wanted: Callable[[int], int]
 ) -> Heights:
-    """*heights* once panels with nothing to show have given their lines to the devices.
+    """Return *heights* after panels with nothing to show have given their lines to the devices.
 
-    *allocators* is how many lines that panel has something for, ``None`` if any number; *output* whether there is any.
-    The script's terminal keeps the size it has with the panel at its full height.
+    *allocators* is how many lines that panel can use; ``None`` means any number. *output* is whether there is any.
+    The script's terminal keeps the size that it has with its panel at full height.
     """
     if heights.side_by_side:
         if output:
             return heights
-        # An empty half of the screen goes to the other one.
+        # The output's half is empty: the allocators get the whole width, and the output a few lines below them.
         above = heights.allocators - _EMPTY
         heights = heights._replace(allocators=above, output=heights.output - above, side_by_side=False)
     upper = heights.allocators if allocators is None else min(heights.allocators, allocators)
@@ -115,21 +117,23 @@ def without_empty(
         return heights
     devices = max(heights.devices, devices_wanted(heights.devices + spare))
     spare -= devices - heights.devices
-    # What the devices cannot use goes to the map, or stays where it was.
+    # What the devices cannot use goes to the allocators, if they can use any number of lines or there is no output.
+    # Otherwise it goes to the output.
     if heights.allocators and (allocators is None or not heights.output):
         return heights._replace(devices=devices, allocators=upper + spare, output=below)
     return heights._replace(devices=devices, allocators=upper, output=below + spare)
 
 
 def output_size(width: int, heights: Heights) -> tuple[int, int]:
-    """Columns and rows of the script's terminal in its panel, which has a title; at least one of each."""
+    """Return columns and rows of the script's terminal in its panel, at least 1 each. A title takes one line."""
     return max(1, width // 2 if heights.side_by_side else width), max(1, heights.output - 1)
 
 
 def first_size(width: int, height: int, devices: int) -> tuple[int, int]:
-    """Columns and rows that the script's terminal has on a screen of that size, with *devices* GPUs.
+    """Return columns and rows that the script's terminal has at first, on a screen of this size with *devices* GPUs.
 
-    It fits with the script's process and with up to one finding: the first does not resize the terminal.
+    This size fits together with the script's process and up to one finding. So the first finding does not resize the
+    terminal.
     """
     one = _FINDING if width >= SIDE_BY_SIDE else _FINDING_NARROW
     sizes = [
@@ -161,7 +165,7 @@ class Layout(Enum):
 
 
 def device_layout(devices: int, width: int, height: int) -> tuple[Layout, int]:
-    """How much each device shows, and how many stand beside each other: no more than serves that."""
+    """Return how much each device shows, and how many stand beside each other: no more than that requires."""
     beside = range(1, max(1, min(devices, (width + GAP) // (_COLUMN_LEAST + GAP))) + 1)
     graphs = [(Layout.GRAPH, 3 + graph) for graph in (_GRAPH_AMONG_OTHERS, GRAPH_LEAST)]
     for layout, lines in (*graphs, (Layout.LEGEND, 3)):
@@ -172,7 +176,7 @@ def device_layout(devices: int, width: int, height: int) -> tuple[Layout, int]:
 
 
 def devices_wanted(devices: int, width: int, words: int, available: int) -> int:
-    """How many of *available* lines serve the *devices* well, each with *words* lines of legend and note."""
+    """Return how many of the *available* lines the *devices* can use, each with *words* lines of legend and note."""
     if not devices:
         return min(_WITHOUT_GPU, available)
     layout, columns = device_layout(devices, width, available)

@@ -1,7 +1,7 @@
 """The base of every panel: lines of segments, of which only those that changed are drawn anew.
 
-Textual's ready widgets cost 36 to 48 ms an update of a 30-row table; drawing lines costs a tenth,
-and a monitor that runs all day beside a training must be frugal.
+Textual's own widgets take 36 to 48 ms for an update of a table of 30 rows. Drawing lines takes a tenth of that, and a
+monitor that runs all day beside a training must use little of the processor.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ _CURSOR = Style(reverse=True)
 
 
 class Panel(Widget):
-    """A widget whose content is ``build``: lines for a width and a height, from the newest state."""
+    """A widget whose content comes from ``build``: lines for a width and a height, from the newest state."""
 
     DEFAULT_CSS = "Panel { width: 1fr; height: 1fr; background: ansi_default; }"
 
@@ -38,16 +38,16 @@ class Panel(Widget):
         self._drawn: tuple[int, int] = (0, 0)
 
     def build(self, width: int, height: int) -> list[Line]:
-        """The panel's lines, top first; fewer than *height* leave the rest blank."""
+        """Return the panel's lines, top first. If they are fewer than *height*, blank lines follow."""
         raise NotImplementedError(type(self).__name__)
 
     def show(self, state: State) -> None:
-        """Take *state* as the newest; redraw what it changes. A hidden panel does nothing."""
+        """Store *state* as the newest, and redraw the lines that it changes. A hidden panel draws nothing."""
         self.state = state
         self.redraw()
 
     def redraw(self) -> None:
-        """Build again, and draw the lines that differ."""
+        """Build the lines again, and draw those that differ."""
         width, height = self.size
         if not (self.is_mounted and self.display and width and height):
             return
@@ -68,7 +68,7 @@ class Panel(Widget):
     def _built(self, width: int, height: int) -> list[Line]:
         try:
             return self.build(width, height)[:height]
-        except Exception as error:  # whatever it is, the other panels live on
+        except Exception as error:  # whatever the error is, the other panels go on
             return [cannot_be_drawn("this panel", error, width)]
 
     def _strip(self, line: Line, width: int) -> Strip:
@@ -77,16 +77,16 @@ class Panel(Widget):
         return Strip(line).adjust_cell_length(width)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines of *crop*, through the app's filters. A panel has no border, padding or tint to be drawn."""
+        """Return the lines of *crop*, through the app's filters. A panel has no border, padding or tint to be drawn."""
         if self._drawn != self.size:
-            self.redraw()  # before it has heard of its size: no frame shows an empty panel first
+            self.redraw()  # its resize event has not arrived yet; no frame must show an empty panel first
         background = self.background_colors[1]
         filters = self.get_line_filters()
         strips = []
         for y in crop.line_range:
             strip = self.render_line(y)
             for each in filters:
-                strip = strip.apply_filter(each, background)  # which a strip remembers
+                strip = strip.apply_filter(each, background)  # a strip caches the result
             strips.append(strip)
         if crop.column_span != (0, self.size.width):
             strips = [strip.crop(*crop.column_span) for strip in strips]
@@ -96,7 +96,7 @@ class Panel(Widget):
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width)
 
     def text_at(self, x: int, y: int) -> str:
-        """The text of the segment drawn at that cell; empty where there is none."""
+        """Return the text of the segment drawn at that cell; empty if there is none."""
         start = 0
         for segment in self._lines[y] if 0 <= y < len(self._lines) else []:
             start += cell_len(segment.text)
@@ -108,7 +108,7 @@ class Panel(Widget):
         self.redraw()
 
     def title_line(self, width: int, title: str, right: str = "", chosen: bool = False) -> Line:
-        """A rule across the panel with *title* on its left and *right* on its right."""
+        """Return a rule across the panel, with *title* at its left end and *right* at its right end."""
         title, right = safe(title), safe(right)
         rule = self.glyphs.rule
         left = f" {fit(title, max(4, width - 4), self.glyphs)} "
@@ -123,7 +123,7 @@ class Panel(Widget):
 
 
 def fit(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
-    """*text*, made safe, in at most *width* cells, its end replaced by an ellipsis where it is longer."""
+    """Return *text*, made safe, in at most *width* cells. An ellipsis replaces the end of a longer text."""
     text = safe(text)
     if cell_len(text) <= width:
         return text
@@ -131,7 +131,7 @@ def fit(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
 
 
 def cut(line: Line, width: int, glyphs: Glyphs = UNICODE) -> Line:
-    """*line* in at most *width* cells, its end replaced by an ellipsis where it is longer."""
+    """Return *line* in at most *width* cells. An ellipsis replaces the end of a longer line."""
     kept: Line = []
     room = width
     for at, segment in enumerate(line):
@@ -145,7 +145,7 @@ def cut(line: Line, width: int, glyphs: Glyphs = UNICODE) -> Line:
 
 
 def wrapped(line: Line, width: int) -> list[Line]:
-    """*line* in pieces of at most *width* cells; at least one, which may be empty."""
+    """Return *line* in pieces of at most *width* cells; at least one piece, which may be empty."""
     total = width_of(line)
     if total <= width:
         return [line]
@@ -154,11 +154,11 @@ def wrapped(line: Line, width: int) -> list[Line]:
 
 
 def with_cursor(line: Line, x: int) -> Line:
-    """*line* with a terminal's cursor over cell *x*, which may lie beyond its end."""
+    """Return *line* with a terminal's cursor over cell *x*, which may lie beyond its end."""
     padded = [*line, Segment(" " * (x + 1))]
     start = end = 0
     for character in "".join(segment.text for segment in padded):
-        # An accent has no cell of its own, a wide character has two: the cursor covers it whole.
+        # An accent has no cell of its own, a wide character has two: the cursor covers the whole character.
         start, end = end, end + cell_len(character)
         if end > x:
             break
@@ -168,17 +168,17 @@ def with_cursor(line: Line, x: int) -> Line:
 
 
 def cannot_be_drawn(what: str, error: Exception, width: int) -> Line:
-    """The line in place of *what* raised *error* while it was drawn."""
+    """Return the line that replaces *what*, which raised *error* while it was drawn."""
     return [Segment(fit(not_drawn(what, error), width), ERROR)]
 
 
 def segments(parts: Iterable[tuple[str, Style]]) -> Line:
-    """Segments of *parts*, empty ones left out."""
+    """Return the segments of *parts*, without empty ones."""
     return [Segment(text, style) for text, style in parts if text]
 
 
 def width_of(line: Sequence[Segment]) -> int:
-    """Cells that *line* takes."""
+    """Return how many cells *line* takes."""
     return sum(cell_len(segment.text) for segment in line)
 
 

@@ -1,4 +1,4 @@
-"""What stands around a pool's map: its figures, chunks by size, the biggest, how it grew. Pure."""
+"""The lines around a pool's map: its figures, chunks by size, the biggest chunks, and how it grew. Pure."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,13 +14,13 @@ from tfmemtop.units import format_bytes, format_count, format_short
 from tfmemtop.words import pool_map as words
 
 Section = tuple[str, list[Line]]
-"""A title, and lines of which the first are the most telling."""
+"""A title and its lines, the most important ones first."""
 
-_BADLY_CUT = 0.5  # share of the free bytes outside the largest free chunk
+_BADLY_CUT = 0.5  # share of the free bytes outside the largest free chunk, from which a warning is due
 
 
 def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: int) -> list[Line]:
-    """The pool in figures, in at most *rows* lines of at most *width*; what does not fit is left out from the end."""
+    """Return the pool's figures, in at most *rows* lines of at most *width* cells. The last are left out first."""
     cut = round(100 * view.fragmentation)
     items: list[Line] = [
         _item("pool", format_bytes(view.pool), BOLD),
@@ -43,7 +43,7 @@ def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: i
 
 
 def inside(view: PoolMap, reading: events.Allocator | None, width: int, glyphs: Glyphs) -> list[Line]:
-    """One line of what a map tells beyond the allocator's own figures."""
+    """Return one line of figures that the table of allocators does not show."""
     cut = _item("fragmented", f"{round(100 * view.fragmentation)}%", _how_cut(view))
     items = [_item("largest free", format_short(view.largest_free)), cut]
     if reading is not None and reading.peak_pool is not None:
@@ -55,7 +55,7 @@ def inside(view: PoolMap, reading: events.Allocator | None, width: int, glyphs: 
 
 
 def shades_legend(cell_bytes: int, glyphs: Glyphs) -> Line:
-    """What the glyphs mean, and how much a cell stands for."""
+    """Return what the glyphs mean, and how many bytes a cell stands for."""
     none, light, medium, dense, full = list(shades(glyphs))
     return segments(
         [
@@ -72,7 +72,7 @@ def shades_legend(cell_bytes: int, glyphs: Glyphs) -> Line:
 
 
 def legend(view: PoolMap, arranged: Arranged, width: int, glyphs: Glyphs) -> Line:
-    """What the glyphs mean, and how the map comes about."""
+    """Return what the glyphs mean, and how long and how often the map is read, if that fits."""
     line = shades_legend(arranged.cell_bytes, glyphs)
     more = ""
     if view.cost_us is not None:
@@ -83,7 +83,7 @@ def legend(view: PoolMap, arranged: Arranged, width: int, glyphs: Glyphs) -> Lin
 
 
 def duration(microseconds: int) -> str:
-    """``135 µs``, ``3.0 ms``, ``1.2 s``."""
+    """Return a duration as text: ``135 µs``, ``3.0 ms``, ``1.2 s``."""
     if microseconds < 1000:
         return f"{microseconds} µs"
     return f"{microseconds / 1e3:.1f} ms" if microseconds < 1_000_000 else f"{microseconds / 1e6:.1f} s"
@@ -98,7 +98,7 @@ def region_line(region: RegionView, width: int, glyphs: Glyphs) -> Line:
 
 
 def sections(view: PoolMap, width: int, glyphs: Glyphs) -> list[Section]:
-    """The tables beside the map, each line at most *width*."""
+    """Return the tables beside the map, each line at most *width* cells."""
     return [
         (words.SIZES, _sizes(view, width, glyphs)),
         (words.BIGGEST, _biggest(view, width, glyphs)),
@@ -107,9 +107,9 @@ def sections(view: PoolMap, width: int, glyphs: Glyphs) -> list[Section]:
 
 
 def stack(found: Sequence[Section], width: int, height: int, title: Callable[[int, str], Line]) -> list[Line]:
-    """*found* below each other in *height* lines, the room shared out evenly among those that want it."""
+    """Return the sections *found* below each other in *height* lines, shared evenly among those that need them."""
     found = [(name, lines) for name, lines in found if lines]
-    # A title alone tells nothing.
+    # A title alone is of no use: no more sections than can have three lines each.
     found = found[: max(0, height // 3)]
     room = height - len(found)
     given = [0] * len(found)
@@ -158,7 +158,7 @@ def _sizes(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
     full = shades(glyphs)[4]
     head = f" {'from':>6}  {'in use':<{room + 7}}" + (f" {'free':>6} {'free bytes':>10}" if free_bytes else "")
     lines: list[Line] = [[Segment(head[:width], DIM)]]
-    # The largest first: where room lacks, those that hold the least go.
+    # The largest chunks first: where room lacks, the smallest are left out, which hold the least.
     for row in reversed(rows):
         bar = full * (max(1, row.in_use * room // most) if row.in_use else 0)
         line = [
@@ -167,7 +167,7 @@ def _sizes(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
             Segment(f"{row.in_use or '':>7}"),
         ]
         if free_bytes and row.free:
-            # BFC's last bin does not tell how large its chunks are.
+            # BFC's last bin has no upper limit on the size of its chunks.
             least = (">=" if glyphs.ascii else "≥") if row.free_above else ""
             free = f" {least + format_short(row.free_bytes):>10}"
             line += [Segment(f" {row.free:>6}"), Segment(free, LAYER["cached"])]
@@ -179,7 +179,7 @@ def _biggest(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
     if not view.biggest:
         return []
     places = [f"#{one.region} +{format_short(one.offset)}" if one.region is not None else "" for one in view.biggest]
-    # Without room for the places, what was asked goes: it is the size less the waste.
+    # Without room for the places, the requested size is left out: it is the size less the waste.
     asked = width >= 31 + max(map(len, places))
     heads = f" {'size':>7} " + (f"{'asked':>7} " if asked else "")
     lines: list[Line] = [[Segment(f"{heads}{'waste':>12}  region"[:width], DIM)]]
@@ -193,7 +193,7 @@ def _biggest(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def _growths(growths: Sequence[Growth], width: int, glyphs: Glyphs) -> list[Line]:
-    """Newest first."""
+    """Return the table of *growths*, the newest first."""
     if not growths:
         return []
     full = " full" if width >= 29 + len("#100, 100% full") else ""

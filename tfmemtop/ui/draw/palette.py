@@ -1,7 +1,7 @@
 """Colours and glyphs, in one place.
 
-Only the terminal's own sixteen colours and its own background are used, so light and dark themes
-both hold; every meaning that a colour carries is also carried by a glyph or a word.
+Only the terminal's own sixteen colours and its own background are used, so that light and dark themes
+both work. Whatever a colour means, a glyph or a word means too.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ HOLDER = {
     "before": DIM,
     "unknown": DIM,
 }
-"""Who holds memory, by kind. Each also has a letter of its own."""
+"""The style of each kind of holder. Each kind also has a letter."""
 
 LETTER = {
     "variables": "V",
@@ -65,20 +65,20 @@ LETTER = {
     "before": "B",
     "unknown": "?",
 }
-"""What a kind of holder is drawn with where a word has no room."""
+"""The letter of each kind of holder, for places without room for a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The characters drawn with: Unicode, or ``--ascii``."""
+    """The characters to draw with: those of Unicode, or, with ``--ascii``, of ASCII."""
 
     ascii: bool
     fill: dict[str, str]  # by kind of layer
     rule: str
     limit: str
     limit_line: str
-    ground: str  # so little that it has no height
-    mark: str  # of a moment, through what is blank
+    ground: str  # memory that is too little to have a height
+    mark: str  # a moment in a graph, drawn through the blank cells of its column
     tick: str
     failed: str
     running: str

@@ -1,7 +1,7 @@
-"""A terminal screen as an SVG picture that looks alike everywhere.
+"""Draws a terminal screen as an SVG picture that looks the same everywhere.
 
-Text is set in the viewer's own monospace font, each run of it stretched to its cells; blocks, lines
-and braille are drawn as shapes, since few fonts have them all and none draws them without gaps.
+Text is set in the viewer's own monospace font. Each run of text is stretched to the width of its cells. Blocks,
+lines and Braille are drawn as shapes, since few fonts have all of them and none draws them without gaps.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ DARK = {
     "bright_cyan": "#7fd8e4",
     "bright_white": "#ffffff",
 }
-"""A terminal's own colours: the sixteen, and those of what has none."""
+"""The colours of a terminal: the sixteen, and background and foreground for cells without a colour."""
 LIGHT = {
     "background": "#ffffff",
     "foreground": "#24292f",
@@ -58,14 +58,14 @@ LIGHT = {
 _SHADES = {"█": 1.0, "▓": 0.7, "▒": 0.45, "░": 0.28}
 _LEFT_BLOCKS = "▏▎▍▌▋▊▉"
 _DOTS = ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3))
-_LINES = {  # which of left, right, up, down
+_LINES = {  # where the strokes go from the middle: left, right, up, down
     "─": "lr", "━": "lr", "╌": "lr", "│": "ud", "┊": "ud", "┌": "rd", "┐": "ld", "└": "ru", "┘": "lu",
     "├": "rud", "┤": "lud", "┬": "lrd", "┴": "lru", "┼": "lrud", "╵": "u", "╷": "d",
 }  # fmt: skip
 
 
 def picture(strips: list[Strip], columns: int, theme: Mapping[str, str] = DARK) -> str:
-    """The SVG of *strips*, *columns* cells wide, on a terminal with the colours of *theme*."""
+    """Return the SVG of *strips*, *columns* cells wide, on a terminal with the colours of *theme*."""
     width, height = columns * CELL_W + 16, len(strips) * CELL_H + 16
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '

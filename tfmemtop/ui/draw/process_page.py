@@ -31,7 +31,7 @@ from tfmemtop.words.requests import call_text, settled_text
 from tfmemtop.words.safe import safe
 
 _FIRST = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "KERAS_", "PYTHON", "LD_LIBRARY_PATH")
-"""What steers TensorFlow stands before the rest of an environment."""
+"""The beginnings of variables that affect TensorFlow. These stand before the rest of an environment."""
 
 _LABEL = 14
 """Cells of the labels on the left."""
@@ -40,9 +40,10 @@ _LABEL = 14
 def describe(
     state: State, pid: int, width: int, can_look: bool = False, replay: bool = False, *, glyphs: Glyphs = UNICODE
 ) -> list[Line]:
-    """All that is known of process *pid*, in lines of at most *width* cells.
+    """Return all that is known of process *pid*, in lines of at most *width* cells.
 
-    With *can_look*, a line tells of the key that has live tensors looked for. In a *replay* nothing more is read.
+    With *can_look*, a line names the key that searches for live tensors. In a *replay*, an environment that is not in
+    the recording cannot be read later.
     """
     process = state.processes.get(pid)
     if process is None:
@@ -71,7 +72,7 @@ def describe(
 
 
 class _Page:
-    """Lines under headings, labels on the left."""
+    """Collects lines under headings, with labels on the left."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -92,7 +93,7 @@ class _Page:
         self.lines += _told(text, self.width, style, indent)
 
     def verbatim(self, text: str, style: Style = PLAIN) -> None:
-        """*text* with all its blanks."""
+        """Add *text* with all its blanks."""
         self.lines += [[Segment(line, style)] for line in chop(text, self.width, "    ")]
 
 
@@ -101,7 +102,7 @@ def _told(text: str, width: int, style: Style = PLAIN, indent: str = "") -> list
 
 
 def _breakdowns(page: _Page, state: State, pid: int, glyphs: Glyphs) -> set[str]:
-    """Bar, table and what other tools say, for each device; the logical devices that this has told of."""
+    """Add bar, table and what other tools report, for each device. Return the logical devices that this covers."""
     told: set[str] = set()
     for found in breakdowns(state, pid):
         page.heading(heading(found))
@@ -117,7 +118,7 @@ def _breakdowns(page: _Page, state: State, pid: int, glyphs: Glyphs) -> set[str]
 
 
 def _holdings(page: _Page, state: State, pid: int, told: set[str]) -> None:
-    """What is in use on devices that have no pool to account for."""
+    """Add what is in use on devices without a pool to account for: those not in *told*."""
     for held in holdings(state, pid):
         if held.device in told:
             continue

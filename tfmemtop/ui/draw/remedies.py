@@ -1,4 +1,4 @@
-"""What helps, as lines: the keys stand out. Pure."""
+"""Remedies as lines, with their keys highlighted. Pure."""
 
 from collections.abc import Iterable
 
@@ -25,9 +25,9 @@ def remedy_line(remedies: Iterable[Remedy], *, steers: bool = True) -> Line:
 def remedy_lines(
     remedies: Iterable[Remedy], width: int, glyphs: Glyphs = UNICODE, *, steers: bool = True, whole: bool = False
 ) -> list[Line]:
-    """*remedies* in lines of at most *width* cells, each remedy in one of them.
+    """Return *remedies* in lines of at most *width* cells. A remedy is not split between two lines.
 
-    One that is longer than a line is cut or, if *whole*, wrapped beside its keys.
+    If it is longer than a line, it is cut, or, with *whole*, wrapped to the right of its keys.
     """
     lines: list[Line] = []
     for words in offered(remedies, steers=steers):

@@ -1,7 +1,7 @@
-"""Two runs in one graph: each a line of its own colour, of its own kind and with its own mark.
+"""Two runs in one graph: each is a line with its own colour, its own stroke and its own mark.
 
-In Braille the first is drawn through and the second broken, so that they stay apart in one colour
-and where one covers the other. With ASCII a line is made of its mark.
+In Braille the first line is solid and the second one is dashed. So they can be distinguished in one colour too, and
+where one covers the other. In ASCII a line is made of its mark.
 """
 
 import re
@@ -20,25 +20,25 @@ from tfmemtop.words import graphs as words
 
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left, right; bottom up
 _MARK_EVERY = 14  # cells
-_BOTH = "@"  # where lines meet that are made of marks
+_BOTH = "@"  # where two lines meet, if they are made of marks
 _SAME = re.compile(r"(.)\1*")
 
 
 def samples(width: int) -> int:
-    """How many columns an overlay needs for a graph *width* cells wide."""
+    """Return how many columns an overlay needs for a graph *width* cells wide."""
     return max(1, width - GUTTER) * 2
 
 
 def swatch(which: int, glyphs: Glyphs) -> str:
-    """A piece of the line of the first (0) or the second run, for the legend; three cells."""
+    """Return a piece of the line of the first (0) or the second (1) run, for the legend; three cells."""
     mark = glyphs.runs[which]
     return mark * 3 if glyphs.ascii else f"─{mark}─" if which == 0 else f"╌{mark}╌"
 
 
 def draw(overlay: Overlay, capacity: int | None, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """*height* lines of *width* cells, the last one the axis; of an overlay with :func:`samples` columns.
+    """Return *height* lines of *width* cells, the last one the axis. *overlay* must have :func:`samples` columns.
 
-    The scale goes from 0 to *capacity*, or to a half, a quarter, … of it that holds all runs.
+    The scale goes from 0 to *capacity*, or to a half, a quarter, … of it into which all runs fit.
     """
     cells, rows = width - GUTTER, height - 1
     if cells < 1 or rows < 1:
@@ -62,24 +62,24 @@ class _Canvas:
         self._mark: dict[tuple[int, int], int] = {}
 
     def _dot(self, size: int, of: int) -> int:
-        """Which of *of* dots, from the bottom, stands for *size* bytes."""
+        """Return which of *of* dots, counted from the bottom, stands for *size* bytes."""
         return min(of - 1, size * of // (self._top + 1))
 
     def line(self, which: int, trace: Trace) -> None:
-        """From reading to reading, jumps drawn through."""
+        """Draw a line from reading to reading. A jump is drawn as a solid vertical line."""
         dots = [None if size is None else self._dot(size, self._rows * 4) for size in trace.heights[: self._cells * 2]]
         for column, (before, dot) in enumerate(pairwise([None, *dots])):
             if dot is None:
                 continue
             jump = before is not None and abs(dot - before) > 1
             if which == 1 and not jump and column // 2 % 2 and not self._glyphs.ascii:
-                continue  # the gaps of a broken line
+                continue  # a gap of the dashed line
             low, high = (min(before, dot), max(before, dot)) if jump and before is not None else (dot, dot)
             for each in range(low, high + 1):
                 self._bits[which][self._rows - 1 - each // 4][column // 2] |= _DOTS[column % 2][each % 4]
 
     def marks(self, which: int, trace: Trace) -> None:
-        """Now and then along the line, each run's at other places; and at its end."""
+        """Put a run's marks along its line at regular distances, different from the other run's, and at its end."""
         known = [column for column, size in enumerate(trace.heights[: self._cells * 2]) if size is not None]
         for column in known:
             cell, size = column // 2, trace.heights[column]
@@ -88,7 +88,7 @@ class _Canvas:
                 self._mark[self._rows - 1 - self._dot(size, self._rows * 4) // 4, cell] = which
 
     def row(self, row: int) -> Line:
-        """One line of cells as segments."""
+        """Return one line of cells as segments."""
         text, codes = [], []
         for cell in range(self._cells):
             first, second = self._bits[0][row][cell], self._bits[1][row][cell]

@@ -1,34 +1,34 @@
-"""How high a graph reaches: the whole card, a half of it, a quarter, …: a scale that says what part it shows.
+"""How high a graph reaches: the whole card, a half of it, a quarter, …. The graph's axis names this part.
 
-A part of the card is never filled: a graph that is full shows a card that is full.
+The automatic scale never lets a part of the card be filled: a graph that is full shows a card that is full.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 
 HALVINGS_MOST = 10
-"""So that no less than a thousandth of a card is shown: below that nothing is worth a look."""
+"""The most halvings. A graph shows at least a thousandth of a card, since less is not worth showing."""
 _WITHOUT_WHOLE = 62
 _LEAST = 10  # the power of two, in bytes, of the smallest scale of a graph whose whole is not known
 
 
 class Scale(Enum):
-    """What the top of a graph follows."""
+    """What the top of a graph depends on."""
 
-    AUTO = "auto"  # the highest that is drawn
-    PINNED = "pinned"  # what it was when it was pinned
+    AUTO = "auto"  # the highest value that is drawn
+    PINNED = "pinned"  # nothing: the top stays as it was when it was pinned
     WHOLE = "whole"  # the card
     IN_USE = "in use"  # the highest in use that is drawn; cached memory may reach beyond
 
     @property
     def remembered(self) -> "Scale":
-        """What the next session begins with: what was pinned in this one says nothing there."""
+        """The scale with which the next session begins. A top that was pinned in this session has no meaning there."""
         return Scale.AUTO if self is Scale.PINNED else self
 
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """The top of a scale: ``whole`` bytes, where known, halved so many times."""
+    """The top of a scale: ``whole`` bytes, halved ``halvings`` times. ``whole`` is ``None`` if it is not known."""
 
     whole: int | None
     halvings: int = 0
@@ -40,9 +40,10 @@ class Top:
 
 
 def fitting(highest: int, whole: int | None, before: Top | None = None) -> Top:
-    """The lowest top that *highest* bytes fill to three quarters at most, or the whole.
+    """Return the lowest top that *highest* bytes fill to at most three quarters; the whole, if they fill more of it.
 
-    A top of *before* is kept as long as it is filled to between a quarter and three quarters: it does not flap.
+    The top *before* is kept while it is filled to between a quarter and three quarters, so that the scale does not
+    change back and forth.
     """
     whole = whole or None
     most = HALVINGS_MOST if whole else _WITHOUT_WHOLE - _LEAST

@@ -1,7 +1,7 @@
-"""One step, drawn: in use over its course, stacked by kind of holder. Pure.
+"""Draws one step: the memory in use over its course, stacked by kind of holder. Pure.
 
-In Braille a cell is two slices of the step and four parts of its height, else one of each. A band that is wide enough
-has its name written in it, so that the kinds are told apart without colours too.
+In Braille a cell shows two slices of the step and four parts of the height, otherwise one of each. A band that is wide
+enough contains its name, so that the kinds can be distinguished without colours too.
 """
 
 import re
@@ -40,10 +40,10 @@ _BESIDE = 4  # cells of a band beside its name
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is drawn: *slices* on a scale of 0 to ``top`` bytes, over ``whole_us`` of time.
+    """The step to draw: ``slices`` on a scale of 0 to ``top`` bytes, over ``whole_us`` microseconds.
 
-    ``peak`` and ``cursor`` are the numbers of events, the cursor ``None`` where it is at the peak.
-    ``note`` is told at the peak, in full and in short.
+    ``peak`` and ``cursor`` are numbers of events; ``cursor`` is ``None`` if it is at the peak. ``notes`` is the text at
+    the peak in several lengths, the longest first.
     """
 
     slices: tuple[Slice, ...]
@@ -55,7 +55,7 @@ class Step:
 
 
 def samples(width: int, *, letters: bool = False, gutter: bool = True) -> int:
-    """Slices of the step that a graph of *width* cells shows."""
+    """Return how many slices of a step a graph of *width* cells shows."""
     cells = max(1, width - (GUTTER if gutter else 0))
     return cells if letters else 2 * cells
 
@@ -63,9 +63,9 @@ def samples(width: int, *, letters: bool = False, gutter: bool = True) -> int:
 def draw(
     step: Step, width: int, height: int, glyphs: Glyphs, *, letters: bool = False, gutter: bool = True
 ) -> list[Line]:
-    """*height* lines of *width* cells: a note at the peak, the area, and the axis; none where there is no room.
+    """Return *height* lines of *width* cells: a note at the peak, the area, and the axis; none if there is no room.
 
-    With *letters* the area is made of the kinds' letters, as where there are no colours or no Braille.
+    With *letters* the area is made of the kinds' letters, for terminals without colours or Braille.
     """
     cells, rows = width - (GUTTER if gutter else 0), height - 2
     if cells < 8 or rows < 1 or not step.slices:
@@ -91,12 +91,12 @@ def draw(
 
 
 def _place(slices: Sequence[Slice], event: int) -> int:
-    """Which of *slices* has *event* in it; the last one where none has."""
+    """Return the index of the slice that contains *event*; of the last slice if none does."""
     return next((at for at, slice_ in enumerate(slices) if event <= slice_.last), len(slices) - 1)
 
 
 def _peak_note(notes: Sequence[str], peak: int, cells: int, glyphs: Glyphs) -> Line:
-    """The mark over the peak, and beside it the longest of *notes* that fits."""
+    """Return the mark over the peak, and beside it the longest of *notes* that fits."""
     right, left = cells - peak - 2, peak - 1
     for note in notes:
         if cell_len(note) <= right:
@@ -123,7 +123,7 @@ def _axis(step: Step, cursor: int | None, cells: int, glyphs: Glyphs, gutter: bo
 
 @lru_cache(maxsize=8)
 def _area(slices: tuple[Slice, ...], top: int, rows: int, letters: bool) -> tuple[list[str], list[str]]:
-    """The rows' characters, top first, and for each cell the code of its look; capitals are of names."""
+    """Return the rows' characters, top first, and each cell's code of its style. Capital codes belong to names."""
     units = rows if letters else rows * 4
     halves = [_layers(one, top, units) for one in slices]
     columns = list(zip(halves[::2], [*halves[1::2], *halves[-1:]], strict=False))
@@ -143,10 +143,10 @@ def _area(slices: tuple[Slice, ...], top: int, rows: int, letters: bool) -> tupl
 
 
 def _layers(one: Slice, top: int, units: int) -> str:
-    """A code for each of *units*, bottom up, as far as the kinds reach."""
+    """Return the kinds' codes, one for each unit of height, bottom up. *units* is the height of the scale."""
     ends = [(2 * min(end, top) * units + top) // (2 * top) for end in one.ends]
     found = "".join(_CODES[at] * (high - low) for at, (low, high) in enumerate(pairwise([0, *ends])) if high > low)
-    if not found and one.total > 0:  # too little for a height is still something
+    if not found and one.total > 0:  # memory that is too little to have a height is drawn nevertheless
         found = _CODES[max(range(len(ORDER)), key=lambda at: one.ends[at] - (one.ends[at - 1] if at else 0))]
     return found
 
@@ -160,7 +160,7 @@ def _cell(left: str, right: str) -> tuple[str, str]:
 
 
 def _write_names(text: list[str], codes: list[str], letters: bool) -> None:
-    """In the longest stretch of each band, its kind's name or else its letter."""
+    """Write each kind's name, or else its letter, into the longest stretch of its band."""
     for at, kind in enumerate(ORDER):
         code = _CODES[at]
         runs = [
@@ -172,7 +172,7 @@ def _write_names(text: list[str], codes: list[str], letters: bool) -> None:
         if not runs:
             continue
         most = max(length for length, _, _ in runs)
-        # Of stretches that are as long, the one in the middle of the band.
+        # If several stretches are the longest, take the one in the middle of the band.
         same = [(row, start) for length, row, start in runs if length == most]
         row, start = same[len(same) // 2]
         name = f" {words.kind(kind)} "

@@ -1,17 +1,17 @@
-"""Text made fit for the screen: harmless, wrapped, cut. Pure."""
+"""Makes text fit for the screen: safe, wrapped, cut. Pure."""
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from tfmemtop.words.safe import safe
 
 LONGEST = 8192
-"""Characters of one text that are shown over several lines: a screen full, at the least."""
+"""The most characters of one text that are shown over several lines. They fill a screen or more."""
 
 
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
-    """*text*, made safe, in lines of at most *width* cells, broken at blanks; later lines begin with *indent*.
+    """Return *text*, made safe, in lines of at most *width* cells, broken at blanks; later lines begin with *indent*.
 
-    Blanks before the text stay. Words longer than a line are broken where it ends. At least one line.
+    Blanks before the text stay. Words longer than a line are broken where it ends. There is at least one line.
     """
     room = max(2, width)  # a wide character takes two
     if room - cell_len(indent) < 2:
@@ -40,7 +40,10 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def wrap_code(line: str, width: int) -> list[str]:
-    """A *line* of code, made safe, in lines of at most *width* cells, broken at blanks and indented below its own."""
+    """Return a *line* of code, made safe, in lines of at most *width* cells, broken at blanks.
+
+    Later lines are indented by four cells more than the first.
+    """
     line = safe(line)
     if cell_len(line) <= width:
         return [line]
@@ -48,7 +51,10 @@ def wrap_code(line: str, width: int) -> list[str]:
 
 
 def chop(text: str, width: int, indent: str = "") -> list[str]:
-    """*text*, made safe, in lines of at most *width* cells, each but the last full; later ones begin with *indent*."""
+    """Return *text*, made safe, in lines of at most *width* cells, each but the last full.
+
+    Later lines begin with *indent*.
+    """
     text = safe(_shortened(text))
     first = (chop_cells(text, max(2, width)) or [""])[0]
     rest = chop_cells(text[len(first) :], max(2, width - cell_len(indent)))
@@ -56,12 +62,12 @@ def chop(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _shortened(text: str) -> str:
-    """*text* itself, unless it is longer than anybody reads."""
+    """Return *text*, cut to ``LONGEST`` characters: no user reads more."""
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
 def cut_left(text: str, cells: int) -> str:
-    """*text* without its first *cells* cells; a blank stands for half of a wide character."""
+    """Return *text* without its first *cells* cells. A blank replaces half of a wide character."""
     if cells <= 0:
         return text
     total = cell_len(text)
@@ -78,7 +84,10 @@ def cut_left(text: str, cells: int) -> str:
 
 
 def end_of(name: str, width: int, ellipsis: str = "…") -> str:
-    """*name*, made safe, in at most *width* cells: of ``a/b/c`` the last parts stay, of a long one both its ends."""
+    """Return *name*, made safe, in at most *width* cells.
+
+    Of ``a/b/c`` the last parts are kept; of a single part that is too long, its beginning and its end.
+    """
     name = safe(_shortened(name))
     if cell_len(name) <= width:
         return name
@@ -98,7 +107,7 @@ def end_of(name: str, width: int, ellipsis: str = "…") -> str:
 
 
 def exactly(text: str, width: int) -> str:
-    """*text* padded or cut to *width* cells."""
+    """Return *text* padded or cut to exactly *width* cells."""
     if text.isascii():
         return text[:width].ljust(width)
     return set_cell_size(text, width)

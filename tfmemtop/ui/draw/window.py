@@ -1,4 +1,4 @@
-"""What time a graph shows: the newest minutes, or a run from its start to its end."""
+"""The time that a graph shows: the newest minutes, or a run from its start to its end."""
 
 from dataclasses import dataclass
 
@@ -16,17 +16,17 @@ SPANS = (
     (86_400.0, "24 h"),
     (259_200.0, "3 d"),
 )
-"""What a graph can span: seconds, and how they are said."""
+"""The times that a graph can span: seconds, and the text for them."""
 FIRST = 1
-"""The index of what a graph spans if nobody chooses."""
+"""The index of the time that a graph spans until the user chooses another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """*span_s* seconds up to ``until``, or from ``start`` on: then columns stay where they are.
+    """``span_s`` seconds up to ``until``, or, with ``start``, from there on; then the graph's columns do not move.
 
-    Times are in session seconds. ``left`` and ``right`` are what the ends of its axis say. ``closed`` if nothing
-    comes after ``until``.
+    Times are in session seconds. ``left`` and ``right`` are the labels at the ends of the axis. ``closed`` means that
+    nothing is added after ``until``.
     """
 
     span_s: float
@@ -37,31 +37,37 @@ class Window:
     closed: bool = False
 
     def first(self, cells: int) -> int:
-        """Number of the leftmost of *cells* columns; they are numbered from the session's start on."""
+        """Return the number of the leftmost of *cells* columns, which are numbered from the session's start on."""
         column_s = self.column_s(cells)
         if self.start is None:
             return History.newest_column(column_s, self.until) + 1 - cells
         return History.newest_column(column_s, self.start)
 
     def column_s(self, cells: int) -> float:
-        """Seconds of a column: of one that has a fixed start, a column less, as both ends may lie within one."""
+        """Return the seconds that a column takes.
+
+        With a fixed start, the span is shared among one column less: both of its ends may lie within a column.
+        """
         return self.span_s / (cells if self.start is None else max(1, cells - 1))
 
 
 def newest(span: int, now: float) -> Window:
-    """The newest of the time that the index *span* of :data:`SPANS` stands for."""
+    """Return the window of the newest time, as long as the index *span* of :data:`SPANS` means."""
     span_s, said = SPANS[span]
     return Window(span_s, now, f"-{said}", words.NOW)
 
 
 def young(now: float) -> Window:
-    """A session from its start on: its graph is filled from the left and stretches, instead of being empty for long."""
+    """Return the window of a session from its start on.
+
+    A young session's graph fills from the left and stretches. Otherwise it would be almost empty for long.
+    """
     span_s = round_span(now)
     return Window(span_s, now, "", words.span(span_s), 0.0)
 
 
 def whole(run: Whole, now: float) -> Window:
-    """*run* from its start to its end, or, while it goes on, to a round number of seconds after its start."""
+    """Return the window of *run* from its start to its end; while it goes on, to a round number of seconds."""
     if run.ended is None:
         span_s = round_span(now - run.started)
         left = words.WHOLE_RUN if run.run is not None else words.WHOLE_SESSION

@@ -1,1 +1,1 @@
-"""The script's terminal: what it has written, as lines."""
+"""The script's terminal: turns what the script has written into lines."""

@@ -1,4 +1,4 @@
-"""What a program has written, as its terminal shows it: lines of segments, with scroll-back."""
+"""A terminal emulator: turns what a program has written into lines of segments, with scroll-back."""
 
 import math
 from itertools import islice
@@ -10,14 +10,14 @@ from tfmemtop.ui.terminal.pyte_screen import CompleteScreen
 
 HISTORY_LINES = 5000
 
-_SMALLEST = 2  # columns: a wide character must fit
-_CURSOR_KEYS, _PASTE = 1 << 5, 2004 << 5  # as pyte keeps private modes
+_SMALLEST = 2  # columns, so that a wide character fits
+_CURSOR_KEYS, _PASTE = 1 << 5, 2004 << 5  # pyte stores private modes shifted by 5 bits
 
 
 class TerminalScreen:
-    """What a program has written, as a terminal of *columns* by *rows* cells shows it.
+    """A terminal of *columns* by *rows* cells that shows what a program has written.
 
-    *history* is how many lines that scrolled off the top are kept.
+    *history* is the number of lines that are kept after they scrolled off the top.
     """
 
     def __init__(self, columns: int, rows: int, history: int = HISTORY_LINES) -> None:
@@ -35,38 +35,38 @@ class TerminalScreen:
 
     @property
     def scrolled_off(self) -> int:
-        """Lines that ever scrolled off the top, less those that a larger screen took back."""
+        """How many lines have scrolled off the top since the start, less those that came back to a larger screen."""
         return self._screen.pushed
 
     @property
     def application_cursor(self) -> bool:
-        """Whether the program wants arrow keys in their application form."""
+        """Whether the program has requested arrow keys in their application form."""
         return _CURSOR_KEYS in self._screen.mode
 
     @property
     def bracketed_paste(self) -> bool:
-        """Whether the program wants pasted text marked as such."""
+        """Whether the program has requested that pasted text is marked as such."""
         return _PASTE in self._screen.mode
 
     def feed(self, text: str, until: float = math.inf) -> int:
-        """Take what the program has written; whatever it is, nothing is raised.
+        """Draw *text*, which the program has written. No text makes this raise.
 
-        Gives the number of characters taken: all, unless this thread's CPU time (``time.thread_time``)
-        reaches *until*. The others are then to be given again.
+        Return the number of characters taken: all, unless this thread's CPU time (``time.thread_time``)
+        reaches *until*. The caller must then pass the others again.
         """
         return self._parser.feed(text, until)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Give the screen another size, without reflow."""
+        """Change the size of the screen, without reflow."""
         self._screen.resize(max(1, rows), max(_SMALLEST, columns))
         self._rows = []
 
     def rule(self, line: Line) -> None:
-        """Begin anew, as a new run does, below all there is and below *line*."""
+        """Begin a new run: move all lines, and *line* after them, into the history, and reset the screen."""
         screen = self._screen
         screen.leave_alternate()
         used = self._used()
-        # A progress bar's line feed, or a cursor left alone below the last line, is no line of its own.
+        # An empty line at the end, where only the cursor stands, does not count: a line feed has led there.
         if not self._rows[used - 1]:
             used -= 1
         for y in range(used):
@@ -76,12 +76,12 @@ class TerminalScreen:
         self._parser = Parser(screen)
 
     def note(self, text: str) -> None:
-        """Put a dim *text* between what was written so far and what comes, some of it having been lost."""
+        """Write *text*, dim, after what was written so far. It marks where output was lost."""
         self._parser = Parser(self._screen)
         self._screen.put(text)
 
     def lines(self, offset: int, height: int) -> list[Line]:
-        """*height* lines, of which the last lies *offset* lines above the end; at most :meth:`most`."""
+        """Return *height* lines, the last of which is *offset* lines above the end, or :meth:`most` if that is less."""
         first = self._first(offset, height)
         history = self._screen.history
         result = [crop(line, self.columns) for line in islice(history, first, first + height)]
@@ -90,19 +90,22 @@ class TerminalScreen:
 
     @property
     def oldest(self) -> int:
-        """The number of the oldest line that is kept; lines are numbered from the first that was ever written."""
+        """The number of the oldest line that is kept. The first line ever written has number 0."""
         return self._screen.pushed - len(self._screen.history)
 
     def number(self, offset: int, height: int) -> int:
-        """The number of the first line of :meth:`lines`."""
+        """Return the number of the first line that :meth:`lines` returns."""
         return self.oldest + self._first(offset, height)
 
     def offset_of(self, number: int, height: int) -> int:
-        """The offset at which line *number* is about in the middle of *height* lines."""
+        """Return the offset at which line *number* is about in the middle of *height* lines."""
         return min(max(0, self.most(height) - max(0, number - self.oldest - height // 2)), self.most(height))
 
     def texts(self, begin: int, end: int | None = None) -> list[str]:
-        """The lines from number *begin* to before *end*, or to the last that was written to, as text."""
+        """Return the text of the lines from number *begin* up to *end*, which is left out.
+
+        Without *end*, the lines go up to the last one that was written to.
+        """
         first = begin - self.oldest
         last = len(self._screen.history) + self._used() if end is None else end - self.oldest
         history = len(self._screen.history)
@@ -111,11 +114,11 @@ class TerminalScreen:
         return ["".join(segment.text for segment in line) for line in lines]
 
     def most(self, height: int) -> int:
-        """The largest offset at which *height* lines still change."""
+        """Return the largest offset for *height* lines; the oldest line is then the first of them."""
         return self._first(0, height)
 
     def cursor(self, offset: int, height: int) -> tuple[int, int] | None:
-        """Column and line of the cursor among :meth:`lines`; ``None`` if it is hidden or out of sight."""
+        """Return the cursor's column and its line within :meth:`lines`; ``None`` if it is hidden or not in them."""
         cursor = self._screen.cursor
         y: int = len(self._screen.history) + cursor.y - self._first(offset, height)
         if cursor.hidden or not 0 <= y < height:
@@ -123,7 +126,7 @@ class TerminalScreen:
         return min(int(cursor.x), self.columns - 1), y
 
     def _first(self, offset: int, height: int) -> int:
-        # A view lower than the screen follows what is written, not the blank lines below it.
+        # A view that is lower than the screen follows the written lines, not the blank ones below them.
         used = self._used() if height < self.rows else 0
         end = len(self._screen.history) + (max(used, height) if used else self.rows)
         return max(0, end - height - max(0, offset))
@@ -134,7 +137,7 @@ class TerminalScreen:
         return max(last, int(self._screen.cursor.y) + 1)
 
     def _drawn(self) -> list[Line]:
-        """The screen's lines, of which only those that were written to are made anew."""
+        """Return the screen's lines. Only those that were written to since the last call are made anew."""
         screen = self._screen
         dirty = range(screen.lines) if len(self._rows) != screen.lines else sorted(screen.dirty)
         if not self._rows:

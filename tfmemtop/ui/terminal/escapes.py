@@ -1,9 +1,9 @@
-"""What a program writes to its terminal, taken apart: text, control characters, escape sequences.
+"""A parser for what a program writes to its terminal: text, control characters, escape sequences.
 
-pyte brings a parser of its own. It goes character by character, knows sequences only as far as
-their letters (and so prints pieces of those with ``<``, ``:`` or ``$``, and of DCS strings), and
-raises at parameters it did not expect. This one cuts by the grammar of ECMA-48, so what is not
-known is left out whole, and hands text over in runs.
+pyte has a parser of its own. It reads one character at a time. It does not know the whole grammar of sequences, so it
+prints pieces of those with ``<``, ``:`` or ``$``, and of DCS strings. It raises exceptions at parameters that it does
+not expect. This parser splits by the grammar of ECMA-48, so that an unknown sequence is left out as a whole, and it
+passes text on in runs.
 """
 
 import math
@@ -19,23 +19,23 @@ _TOKEN = re.compile(
     "|\x1b\\[([0-?]*)([ -/]*)([@-~])"  # 2, 3, 4: CSI: parameters, intermediates, final
     "|\x1b([ -/]*)([0-Z\\\\-~])"  # 5, 6: other escape sequences: intermediates, final
     "|([\x00-\x1a\x1c-\x1f])"  # 7: control characters
-    "|\x1b\\[[0-?]*[ -/]*|[\x1b\x7f-\x9f]"  # broken off, or of no meaning here
+    "|\x1b\\[[0-?]*[ -/]*|[\x1b\x7f-\x9f]"  # an incomplete sequence, or a character without a meaning here
 )
 _UNFINISHED = re.compile("\x1b(?:\\[[0-?]*)?[ -/]*\\Z")
-_LONGEST = 512  # characters of a sequence that is waited for, or heeded
+_LONGEST = 512  # characters; a longer sequence is neither waited for nor carried out
 _STRING_END = re.compile("[\x07\x18\x1a\x1b\x9c]")
 _STRINGS = "]PX^_"  # OSC, DCS, SOS, PM, APC: titles, links, pictures, none of them shown
 _MOST = 9999
-_LOOK_EVERY, _EFFORT = 16, 4  # tokens between two looks at the clock; a sequence counts as several
+_LOOK_EVERY, _EFFORT = 16, 4  # tokens between two readings of the clock; a sequence counts as 4
 _RENDITIONS = {2: (5,), 22: (22, 25), 5: (), 6: ()}
 
-# What pyte raises at parameters it did not expect: a wrong number of them, an unknown way to erase
-# (a local never set), origin mode without margins.
+# What pyte raises at parameters that it does not expect: a wrong number of them, an unknown way to erase
+# (a local variable is never set), origin mode without margins.
 _REFUSED = (TypeError, ValueError, LookupError, NameError, AssertionError)
 
 
 class Parser:
-    """Feeds a screen. Text may be cut anywhere between two calls of :meth:`feed`."""
+    """Parses text for a screen. The text may be split anywhere between two calls of :meth:`feed`."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -73,10 +73,10 @@ class Parser:
         }
 
     def feed(self, text: str, until: float = math.inf) -> int:
-        """Take *text*; whatever it holds, all that is known of it reaches the screen, and nothing is raised.
+        """Parse *text*, and pass all that is recognised to the screen. No text makes this raise.
 
-        Gives the number of characters taken: all, unless this thread's CPU time (``time.thread_time``)
-        reaches *until*. The others are then to be given again.
+        Return the number of characters taken: all, unless this thread's CPU time (``time.thread_time``)
+        reaches *until*. The caller must then pass the others again.
         """
         held = len(self._pending)
         text = self._pending + text
@@ -97,7 +97,7 @@ class Parser:
                 if stop is None:
                     break
                 self._in_string = False
-                # An escape ends a string too; what it begins, be it only the terminator, comes next.
+                # An ESC ends a string too. The sequence that it begins, even if just the terminator, is read next.
                 at = stop.start() if stop[0] == "\x1b" else stop.end()
                 continue
             token = match(text, at)
@@ -112,7 +112,7 @@ class Parser:
                     control()
             elif kind is not None:
                 effort += _EFFORT - 1
-                # Guarded one sequence at a time: one that the screen refuses is lost alone.
+                # Caught for each sequence: if the screen refuses one, only that one is lost.
                 try:
                     if kind == 4:
                         self._control_sequence(token[2], token[3], token[4])
@@ -137,7 +137,7 @@ class Parser:
         private = parameters.startswith("?")
         parameters = parameters[private:]
         if len(parameters) > _LONGEST or intermediates or any(mark in parameters for mark in "<=>?"):
-            return  # without end; or of xterm, kitty and others: keyboard protocols, queries, cursor shapes
+            return  # too long; or specific to xterm, kitty and others: keyboard protocols, queries, cursor shapes
         if final == "m":
             if not private and (attributes := rendition(parameters)):
                 self._screen.select_graphic_rendition(*attributes)
@@ -156,10 +156,10 @@ class Parser:
 
 
 def rendition(parameters: str) -> list[int]:
-    """SGR *parameters* as pyte takes them: flat, the sixteen colours by their own codes.
+    """Return SGR *parameters* in the form that pyte takes: a flat list, with the sixteen colours by their own codes.
 
-    Dim (2) becomes blink (5): pyte's cells have no dim, and blinking is not shown. Empty if there
-    is nothing in them that changes anything, where pyte would reset.
+    Dim (2) becomes blink (5): pyte's cells have no dim, and blinking is not shown. The list is empty if none of the
+    parameters changes anything. It must not be passed to pyte then, which would reset all attributes.
     """
     result: list[int] = []
     parts = parameters.split(";")
@@ -185,20 +185,20 @@ def rendition(parameters: str) -> list[int]:
 
 
 def _number(text: str) -> int:
-    # A number of thousands of digits is no number to Python.
+    # Python's ``int`` raises for a text of thousands of digits.
     return min(int(text[:8] or 0), _MOST)
 
 
 def _colour(code: int, values: list[int]) -> list[int]:
     kind, *numbers = values or [0]
     if code == 58 or any(number > 255 for number in numbers):
-        return []  # an underline's colour, or none
+        return []  # an underline's colour, or an invalid one
     if kind == 2 and len(numbers) == 3:
         return [code, 2, *numbers]
     if kind == 5 and len(numbers) == 1:
         index = numbers[0]
         if index >= 16:
             return [code, 5, index]
-        # The first sixteen are the user's own, whatever they look like.
+        # The first sixteen are the colours of the user's terminal, whatever they look like.
         return [code - 8 + index if index < 8 else code + 44 + index]
     return []

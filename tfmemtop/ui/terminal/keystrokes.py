@@ -1,4 +1,4 @@
-"""Textual's key events as what a terminal sends for them."""
+"""Turns Textual's key events into what a terminal sends for them."""
 
 from textual.keys import Keys
 
@@ -19,7 +19,7 @@ _PLAIN = {
     "ctrl+backspace": "\x08",
     "shift+enter": "\r",
 }
-# Keys that end in a letter, and take a modifier before it; the first four have an application form.
+# Keys whose sequence ends in a letter, with a modifier before it. Arrows, home and end have an application form.
 _LETTERS = {"up": "A", "down": "B", "right": "C", "left": "D", "home": "H", "end": "F"}
 _LETTERS |= {"f1": "P", "f2": "Q", "f3": "R", "f4": "S"}
 _NUMBERS = {"insert": 2, "delete": 3, "pageup": 5, "pagedown": 6}
@@ -28,17 +28,17 @@ _MODIFIERS = {"shift": 1, "alt": 2, "ctrl": 4}
 
 
 def encode(key: str, character: str | None, application_cursor: bool = False) -> str | None:
-    """What a terminal sends for *key*, Textual's name of it; ``None`` if it sends nothing.
+    """Return what a terminal sends for *key*, which is Textual's name of it; ``None`` if it sends nothing.
 
-    *character* is what the key prints, if anything. With *application_cursor* arrows, home and end
-    are sent in the form that programs ask for with DECCKM.
+    *character* is what the key prints, if anything. With *application_cursor*, arrows, home and end
+    are sent in the form that programs request with the mode DECCKM.
     """
     if plain := _PLAIN.get(key):
         return plain
     *names, base = key.split("+") if key != "+" else [key]
     modifiers = set(names)
     if not modifiers <= _MODIFIERS.keys():
-        return None  # super, hyper: the desktop's
+        return None  # super, hyper: keys for the desktop
     code = sum(_MODIFIERS[name] for name in modifiers)
     if letter := _LETTERS.get(base):
         if code:
@@ -59,7 +59,7 @@ def encode(key: str, character: str | None, application_cursor: bool = False) ->
 
 
 def encode_paste(text: str, bracketed: bool) -> str:
-    """What a terminal sends for pasted *text*; *bracketed* if the program asked for marks around it."""
+    """Return what a terminal sends for pasted *text*; *bracketed* if the program has requested marks around it."""
     text = text.replace("\r\n", "\r").replace("\n", "\r")
-    # A paste must not be able to end its own brackets.
+    # Pasted text must not contain the mark that ends it.
     return f"\x1b[200~{text.replace(chr(27), '')}\x1b[201~" if bracketed else text

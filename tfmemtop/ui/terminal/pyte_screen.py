@@ -1,7 +1,7 @@
-"""pyte's screen, with what it lacks and what it does too slowly.
+"""pyte's screen, with what it lacks, and faster.
 
-It lacks the alternate screen, a scroll-back that survives a resize, and wide characters at the
-right edge; drawing text a run at a time is ten times as fast as a character at a time.
+pyte's own screen lacks the alternate screen, a scroll-back that survives a resize, and wide characters at the
+right edge. This one draws text in runs, which is ten times as fast as drawing it character by character.
 """
 
 import unicodedata
@@ -15,17 +15,17 @@ from pyte.screens import Char, Margins, Screen
 from tfmemtop.ui.draw.cells import render, width
 from tfmemtop.ui.draw.lines import Line
 
-_PENS, _CELLS = 256, 4096  # kept of each: random bytes would fill the memory with others
-_RECENT = 200  # rows that a screen that grows takes back
+_PENS, _CELLS = 256, 4096  # the most that are cached; otherwise random bytes could fill the memory
+_RECENT = 200  # rows that can come back from the history when the screen grows
 _MARKS = 8  # code points in one cell
-_REPEATS = 10_000  # of one character in one sequence, on a screen that has so many cells
+_REPEATS = 10_000  # of a character by one sequence, and no more than the screen has cells
 _ALTERNATE = {47, 1047, 1049}
 _CURSOR_MODES = {1048, 1049}
 _COLUMNS_132 = 3
 
 
 class _Pen(dict[str, Char]):
-    """Cells of one set of attributes, made once each."""
+    """A cache of the cells with one set of attributes, by character."""
 
     def __init__(self, attributes: Char) -> None:
         self.attributes = attributes
@@ -38,7 +38,7 @@ class _Pen(dict[str, Char]):
 
 
 class CompleteScreen(Screen):  # type: ignore[misc]
-    """pyte's screen, completed."""
+    """pyte's screen, completed as the module describes."""
 
     columns: int
     lines: int
@@ -49,10 +49,10 @@ class CompleteScreen(Screen):  # type: ignore[misc]
 
     def __init__(self, columns: int, rows: int, history: int) -> None:
         self.history: deque[Line] = deque(maxlen=history)
-        self.pushed = 0  # lines that ever went into the history, less those that came back
-        self._recent: deque[Any] = deque(maxlen=_RECENT)  # the rows behind the history's newest lines
+        self.pushed = 0  # lines that have gone into the history since the start, less those that came back
+        self._recent: deque[Any] = deque(maxlen=_RECENT)  # the rows from which the history's newest lines were made
         self._pens: dict[Char, _Pen] = {}
-        self._main: tuple[dict[int, Any], Any] | None = None  # rows and cursor, while the alternate screen shows
+        self._main: tuple[dict[int, Any], Any] | None = None  # its rows and cursor, while the alternate screen is shown
         self._last = ""
         self._cropped = False
         super().__init__(columns, rows)
@@ -61,7 +61,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
         self._main = None
         super().reset()
         self.savepoints = []
-        # As in xterm: a stray shift-out must not turn text into lines.
+        # As in xterm: a shift-out sent by mistake must not turn text into line-drawing characters.
         self.g1_charset = LAT1_MAP
 
     # text
@@ -89,7 +89,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
             room = self.columns - cursor.x
             if room <= 0:
                 if not self._wrap(1):
-                    # Without wrapping all that follows falls on the last column.
+                    # Without wrapping, all further characters are drawn in the last column.
                     at = max(at, len(data) - 1)
                 room = self.columns - cursor.x
             piece = data[at : at + room]
@@ -100,7 +100,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
 
     def _draw_one(self, character: str, pen: _Pen) -> None:
         if "\ud800" <= character <= "\udfff":
-            character = "\ufffd"  # no terminal takes half a character
+            character = "\ufffd"  # a lone surrogate, which no terminal takes
         cells = width(character)
         if cells == 0:
             self._mark(character)
@@ -128,13 +128,13 @@ class CompleteScreen(Screen):  # type: ignore[misc]
         self.dirty.add(y)
         row = self.buffer[y]
         if self._cropped:
-            # What a narrower screen hides comes back with the width, unless its line has changed.
+            # Cells that a narrower screen hides come back when it is widened, unless their line has changed.
             for x in [x for x in row if x >= self.columns]:
                 del row[x]
         return row
 
     def _mark(self, character: str) -> None:
-        """Put an accent onto the character before the cursor; joiners and variants are left out."""
+        """Add an accent to the character before the cursor. Joiners are left out, and marks that change the width."""
         if not (unicodedata.category(character)[0] == "M" or "\U0001f3fb" <= character <= "\U0001f3ff"):
             return
         row = self._row()
@@ -180,7 +180,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
         self.cursor.y = y
 
     def scroll_down(self, count: int = 1, *rest: int) -> None:
-        """Move the lines down (SD); with more parameters it is about mouse highlighting."""
+        """Move the lines down (SD). With more parameters the sequence is about mouse highlighting: do nothing."""
         if rest:
             return
         y = self.cursor.y
@@ -207,7 +207,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
         self.pushed += 1
 
     def put(self, text: str) -> None:
-        """Put a dim line of our own where the cursor is; none on the alternate screen, which is a picture."""
+        """Write a dim line of our own at the cursor; nothing on the alternate screen, which is a picture."""
         if self._main is not None:
             return
         if self.cursor.x:
@@ -217,7 +217,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
         self.select_graphic_rendition(0)
         self.next_line()
 
-    # erasing leaves the background, and nothing else, of what would be written
+    # erased cells get the background colour that text would have now, and none of its other attributes
 
     def erase_in_line(self, how: int = 0, private: bool = False) -> None:
         attributes, self.cursor.attrs = self.cursor.attrs, Char(" ", bg=self.cursor.attrs.bg)
@@ -265,7 +265,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
         super().reset_mode(*numbers, private=private)
 
     def leave_alternate(self) -> None:
-        """Show the main screen again, if the alternate one shows."""
+        """Show the main screen again, if the alternate one is shown."""
         if self._main is None:
             return
         (self.buffer, cursor), self._main = self._main, None
@@ -277,7 +277,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
     def set_margins(self, top: int | None = None, bottom: int | None = None) -> None:
         super().set_margins(top, bottom or (self.lines if top else None))
 
-    # There is one place to save the cursor in, not a stack of them; and it can be restored again.
+    # Only one cursor is saved, not a stack of them, and it can be restored more than once.
 
     def save_cursor(self) -> None:
         self.savepoints.clear()
@@ -289,7 +289,7 @@ class CompleteScreen(Screen):  # type: ignore[misc]
             self.save_cursor()
 
     def resize(self, lines: int | None = None, columns: int | None = None) -> None:
-        """Change the size; lines that no longer fit go into the history, and come back from it."""
+        """Change the size. Lines that no longer fit go into the history, and come back when the screen grows."""
         lines, columns = lines or self.lines, columns or self.columns
         for buffer, cursor, main in self._buffers():
             shift = -max(0, cursor.y + 1 - lines)
