@@ -1,6 +1,7 @@
-"""Begins the first picture, and ends it: when the screen takes over, and before anything else is said on the terminal.
+"""Begins the first picture, and ends it when the screen takes over or before other text is printed on the terminal.
 
-It runs at the very start of the command, before packages can be found: it imports only what costs next to nothing.
+This module runs at the very start of the command, before packages can be found. It imports only what costs next to
+nothing.
 """
 
 import os
@@ -12,28 +13,28 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 DRIVER = "/dev/nvidiactl"
-"""What is there where NVIDIA's driver is."""
+"""A device file that exists if NVIDIA's driver is there."""
 
 SMALLEST = (40, 12)
-"""Columns and rows, as of ``commands/screen.py``."""
+"""Columns and rows of the smallest terminal, as in ``commands/screen.py``."""
 
 _ENDS_S, _LOOK_S = 1.0, 0.005
 _RESTORED = b"\x1b[?1049l\x1b[?25h"
 _NOTHING = 3  # the painter's exit code
 
-_painter = 0  # the process that draws; 0 when there is none
-_modes: list[Any] = []  # the terminal's, before
+_painter = 0  # the PID of the process that draws; 0 if there is none
+_modes: list[Any] = []  # the terminal's modes before the picture
 
 
 class Drawn(NamedTuple):
-    """What has been drawn: ``modes`` are the terminal's before; not ``whole`` if a part of it may be missing."""
+    """A picture that was drawn. ``modes`` are the terminal's before it; ``whole`` is false if a part may be missing."""
 
     modes: list[Any]
     whole: bool
 
 
 def begin(arguments: list[str]) -> None:
-    """Have the first picture drawn, if *arguments* ask for the screen of the GPUs and the terminal can show it."""
+    """Start to draw the first picture, if *arguments* are those of the GPUs' screen and the terminal can show it."""
     global _painter, _modes
     if arguments or not _can_be_drawn(os.environ):
         return
@@ -44,33 +45,33 @@ def begin(arguments: list[str]) -> None:
         return
     if _painter == 0:
         _paint(os.getppid())
-    # Ctrl-C too: what it raises while a library in C is being imported can make that crash.
+    # Also for Ctrl-C: a KeyboardInterrupt while a C library is being imported can make that library crash.
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _end_for)
 
 
 def take_over() -> Drawn | None:
-    """Leave the picture to the screen, to be drawn over; ``None`` if there is none."""
+    """Return the picture, for the screen to draw over it; ``None`` if there is none."""
     global _painter
     drawn, _painter = _finished(), 0
     return drawn
 
 
 def end() -> None:
-    """Leave the terminal as it was before the picture; nothing if there is none."""
+    """Restore the terminal as it was before the picture. Do nothing if there is no picture."""
     global _painter
     if _finished() is not None:
         try:
             os.write(2, _RESTORED)
             termios.tcsetattr(0, termios.TCSANOW, _modes)
         except (OSError, termios.error):
-            pass  # the terminal has gone
-    _painter = 0  # not before: a second signal may end this process meanwhile
+            pass  # the terminal has been closed
+    _painter = 0  # not earlier: a second signal may interrupt this, and must then restore the terminal
 
 
 def _can_be_drawn(environment: Mapping[str, str]) -> bool:
-    """Whether the screen will come, and look as the picture does."""
+    """Return whether the screen will be shown, and will look like the picture."""
     if not os.path.exists(DRIVER):  # noqa: PTH110 (pathlib takes longer to import than all of this)
         return False
     if environment.get("TERM", "dumb") in ("", "dumb") or environment.get("NO_COLOR"):
@@ -80,7 +81,7 @@ def _can_be_drawn(environment: Mapping[str, str]) -> bool:
     charset = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "utf8")
     if "utf8" not in charset.lower().replace("-", ""):
         return False
-    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # how the painter ends would not be told
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # the painter's exit code could not be read
         return False
     try:
         if len({os.fstat(number).st_rdev for number in (0, 1, 2)}) > 1 or not os.isatty(0):
@@ -94,7 +95,7 @@ def _can_be_drawn(environment: Mapping[str, str]) -> bool:
 
 
 def _looks_otherwise(environment: Mapping[str, str]) -> bool:
-    """Whether options are kept in the user's file, or another scale or order was chosen the last time."""
+    """Return whether the user has a configuration file, or has chosen another scale or order the last time."""
     home = environment.get("HOME", "")
     kept = environment.get("XDG_CONFIG_HOME", "")
     if os.path.exists(f"{kept if kept.startswith('/') else home + '/.config'}/tfmemtop/config.toml"):  # noqa: PTH110
@@ -110,38 +111,38 @@ def _looks_otherwise(environment: Mapping[str, str]) -> bool:
 
 
 def _paint(parent: int) -> None:
-    """Draw in this process, and end it: 0 if the picture is there, 3 if nothing of it is, else 1."""
+    """Draw in this process, and exit with code 0 if the picture is there, 3 if nothing of it is, else 1."""
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command's, which ends this process
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command handles it, and ends this process
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
         from tfmemtop.first.paint import paint
 
         code = 0 if paint(parent) else _NOTHING
-    except Exception:  # the terminal takes no more for now
+    except Exception:  # the terminal takes no more output for now
         code = 1
     finally:
         os._exit(code)
 
 
 def _finished() -> Drawn | None:
-    """See to it that the painter has ended; what it has drawn."""
+    """End the painter if it still runs. Return what it has drawn; ``None`` if it has drawn nothing."""
     if not _painter:
         return None
     until = time.monotonic() + _ENDS_S
     try:
-        # It holds the signal back while it draws, so that a picture is drawn whole or not at all.
+        # The painter blocks this signal while it draws, so that it draws the whole picture or nothing.
         os.kill(_painter, signal.SIGTERM)
         while True:
             found, status = os.waitpid(_painter, os.WNOHANG)
             if found:
                 break
-            if time.monotonic() > until:  # the terminal takes nothing, or the driver hangs
+            if time.monotonic() > until:  # the terminal takes no output, or the driver hangs
                 os.kill(_painter, signal.SIGKILL)
                 return Drawn(_modes, whole=False)
             time.sleep(_LOOK_S)
-    except (ProcessLookupError, ChildProcessError):  # another call, which was interrupted, has seen it end
+    except (ProcessLookupError, ChildProcessError):  # an earlier call, which was interrupted, has already waited for it
         return Drawn(_modes, whole=False)
     code = os.waitstatus_to_exitcode(status)
     return None if code in (_NOTHING, -signal.SIGTERM) else Drawn(_modes, whole=code == 0)

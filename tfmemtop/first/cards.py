@@ -1,7 +1,7 @@
-"""What NVIDIA's library says of whole cards: read through ``ctypes``, since to import pynvml takes longer than to ask.
+"""Reads the figures of whole cards from NVIDIA's library, through ``ctypes``: to import pynvml would take longer.
 
-:class:`tfmemtop.engine.sources.nvml.Nvml` reads every kind of card and says why a figure lacks. This reads the common
-kind, and of any other nothing at all.
+:class:`tfmemtop.engine.sources.nvml.Nvml` reads every kind of card, and gives the reason for each missing figure. This
+module reads only the common kind; at any other it raises :class:`Strange`.
 """
 
 from ctypes import CDLL, Structure, byref, c_char, c_uint, c_ulonglong, c_void_p, sizeof
@@ -15,7 +15,7 @@ _UNKNOWN = (1 << 64) - 1
 
 
 class Card(NamedTuple):
-    """A card's figures, in bytes, percent, watts and degrees; ``processes`` are the bytes of each, by its number."""
+    """A card's figures in bytes, percent, watts and degrees Celsius. ``processes`` maps PIDs to bytes."""
 
     number: int
     name: str
@@ -30,7 +30,7 @@ class Card(NamedTuple):
 
 
 class Strange(Exception):
-    """A card or a driver that the first picture does not show."""
+    """A card, a driver or a name is such that the first picture cannot show it."""
 
 
 class _Memory(Structure):
@@ -52,10 +52,10 @@ class _Process(Structure):
 
 
 def read_cards() -> list[Card]:
-    """Every card, in the driver's order.
+    """Return every card, in the driver's order.
 
     Raises:
-        Strange: a card is divided, or lacks a figure.
+        Strange: the library cannot be used, a card is divided, or one of its figures is missing or impossible.
     """
     try:
         library = CDLL("libnvidia-ml.so.1")
@@ -83,7 +83,7 @@ def _card(library: Any, index: int) -> Card:
     _ask(library, "nvmlDeviceGetName", handle, name, c_uint(len(name)))
     memory = _Memory(version=sizeof(_Memory) | _MEMORY_2)
     _ask(library, "nvmlDeviceGetMemoryInfo_v2", handle, byref(memory))
-    # In the order of the engine's own reading: first what changes fast.
+    # In the order in which the engine reads too: figures that change fast come first.
     lists = [_listed(library, kind, handle) for kind in ("Compute", "Graphics")]
     rates, power, degrees = _Rates(), c_uint(), c_uint()
     _ask(library, "nvmlDeviceGetUtilizationRates", handle, byref(rates))
@@ -91,7 +91,7 @@ def _card(library: Any, index: int) -> Card:
     _ask(library, "nvmlDeviceGetTemperature", handle, c_uint(_CELSIUS_OF_GPU), byref(degrees))
     if not 0 < memory.used + memory.free <= memory.total or max(rates.gpu, rates.memory) > 100 or degrees.value > 300:
         raise Strange("figures that cannot be")
-    # The same memory stands in both lists of a process that computes and draws.
+    # A process that both computes and draws is in both lists, with the same memory.
     processes = {pid: max(one.get(pid, 0) for one in lists) for one in lists for pid in one}
     return Card(
         number=index,
@@ -108,7 +108,7 @@ def _card(library: Any, index: int) -> Card:
 
 
 def _listed(library: Any, kind: str, handle: c_void_p) -> dict[int, int]:
-    """What each process on a card holds, as the driver lists them."""
+    """Return the bytes that each process holds on a card, by PID. *kind* names the driver's list to read."""
     function = getattr(library, f"nvmlDeviceGet{kind}RunningProcesses_v3")
     code, room = _TOO_SMALL, 64
     while code == _TOO_SMALL and room <= _MOST:

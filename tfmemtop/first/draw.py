@@ -1,6 +1,6 @@
-"""The first picture as text: what the screen draws of the cards and the processes on them, without Textual and Rich.
+"""The first picture as text: the cards and their processes as the screen draws them, without Textual and Rich.
 
-A line is a list of pieces, each a text and its look: the numbers of an SGR sequence.
+A line is a list of pieces. Each piece is a text and its look, which is the numbers of an SGR sequence.
 """
 
 import time
@@ -19,9 +19,10 @@ KEYS = (
     *(("F1", "help", -1), ("Enter", "account", 1), ("a", "attach", 2), ("o", "sort", 5), ("k", "signal", 4)),
     *(("W", "why", 0), ("s", "scale", 7), ("/", "filter", 6), ("q", "quit", -1)),
 )
-"""Of ``ui/keys.py``: each key of the last line, its word, and how early it goes."""
+"""Each key of the last line, its word and its rank, as in ``ui/keys.py``: the highest is left out first."""
 
-# Of ui/panels/process_rows.py: name, cells, how late it goes, at the left, about TensorFlow's pools.
+# As in ui/panels/process_rows.py: name, cells, rank (the lowest is left out first), and whether aligned to the left.
+# The columns about TensorFlow's pools have a rank that is lower by 100, as on the screen where no process has a pool.
 _COLUMNS = (
     *(("GPU", 3, 60, False), ("PID", 7, 100, False), ("USER", 8, 50, True), ("GPU-MEM", 7, 80, False)),
     *(("%SM", 3, 40, False), ("%GMBW", 5, 10, False), ("%CPU", 5, 55, False), ("HOST-MEM", 8, 30, False)),
@@ -34,10 +35,12 @@ _BAR_LEAST, _BAR_LIKED = 4, 16
 
 
 def picture(cards: list[Card], rows: list[Row] | None, width: int, height: int) -> list[Line]:
-    """The lines of a screen of that size. Where *rows* is ``None``, the table stays empty and does not count.
+    """Return the lines of a screen of *width* by *height* cells.
+
+    If *rows* is ``None``, the table is empty, and its title shows no count.
 
     Raises:
-        Strange: there is something that the screen draws otherwise.
+        Strange: there is no card, or a name is not printable ASCII. The screen draws these differently.
     """
     if not cards:
         raise Strange("no card")
@@ -60,7 +63,7 @@ def picture(cards: list[Card], rows: list[Row] | None, width: int, height: int) 
 
 
 def written(lines: list[Line]) -> str:
-    """*lines* as a terminal draws them, from its first row on."""
+    """Return the characters and sequences that draw *lines* on a terminal, from its first row on."""
     drawn = []
     for y, line in enumerate(lines):
         drawn.append(f"\x1b[{y + 1};1H")
@@ -152,7 +155,7 @@ def _a_line_each(cards: list[Card], width: int, height: int) -> list[Line]:
 
 
 def _columns(facts: list[tuple[str, ...]], room: int) -> list[str]:
-    """The facts of each card in one text, in columns, all equally wide: as many as have *room*."""
+    """Return a text for each card: its facts in columns, as wide for every card, as many as fit in *room* cells."""
     for chosen in (facts, [(row[0], row[-1]) for row in facts], [row[:1] for row in facts]):
         widths = [max(map(len, column)) for column in zip(*chosen, strict=True)]
         if sum(widths) + 2 * len(widths) <= room:
@@ -163,7 +166,7 @@ def _columns(facts: list[tuple[str, ...]], room: int) -> list[str]:
 
 
 def _padded(fact: str, width: int) -> str:
-    """*fact* in *width* cells, its figure at the right: ``util   5%``."""
+    """Return *fact* in *width* cells, with its figure at the right: ``util   5%``."""
     missing = " " * (width - len(fact))
     word, space, figure = fact.partition(" ")
     return missing + fact if fact[:1].isdigit() else word + missing + space + figure
@@ -210,7 +213,7 @@ def _bar(card: Card, width: int) -> Line:
     free = card.free + (rest if rest * inner < card.total else 0)
     ends = [2 * end * inner + card.total for end in (card.used, card.used + free)]
     used_end, free_end = (end // (2 * card.total) for end in ends)
-    # What is there has a cell at least, as long as there are enough.
+    # A part above 0 bytes has at least one cell, as long as there are enough.
     used_end = max(used_end, int(card.used > 0))
     free_end = min(inner, max(free_end, used_end + int(free > 0)))
     last = inner - int(card.used + free < card.total)
@@ -231,7 +234,7 @@ def _legend_of_all(width: int) -> Line:
 
 
 def _graph(card: Card, width: int, height: int) -> list[Line]:
-    """Scale and axis of the graph, which has nothing to show yet."""
+    """Return the scale and the axis of the graph, which has no readings yet."""
     gutter = _GUTTER if width >= _NO_GUTTER_BELOW else 0
     cells, rows = width - gutter, height - 1
     if cells < 1 or rows < 1:
@@ -281,7 +284,7 @@ def _table(rows: list[Row] | None, width: int, height: int) -> list[Line]:
 
 
 def _laid_out(width: int) -> tuple[list[tuple[str, int, int, bool]], int]:
-    """The columns that fit, and the cells that are left for the command."""
+    """Return the columns that fit, and how many cells are left for the command."""
     shown = list(_COLUMNS)
 
     def need(rest: int) -> int:

@@ -15,13 +15,13 @@ _LFLAG, _CC = 3, 6
 
 
 def paint(parent: int) -> bool:
-    """Draw, unless *parent* has told this process to end, or has ended; whether it was done."""
+    """Draw, and return whether that was done. It is not if *parent* has sent SIGTERM or has ended."""
     CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         cards = read_cards()
         size = os.get_terminal_size(1)
         text = written(picture(cards, rows_of(cards), size.columns, size.lines))
-    except Exception:  # of what is read there as well; there will be a screen, with everything that is to be said
+    except Exception:  # also one in what was read: the screen, which follows, will show everything
         return False
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
     if signal.SIGTERM in signal.sigpending() or os.getppid() != parent:
@@ -34,7 +34,7 @@ def paint(parent: int) -> bool:
 
 
 def _keep_keys() -> None:
-    """What is typed from now on is for the screen: it is not echoed, and Ctrl-Z is a key. Ctrl-C still ends all."""
+    """Keep what is typed from now on for the screen: it is not echoed, and Ctrl-Z is a key. Ctrl-C still ends all."""
     modes = termios.tcgetattr(0)
     modes[_LFLAG] &= ~(termios.ECHO | termios.ICANON)
     modes[_CC][termios.VSUSP] = modes[_CC][termios.VQUIT] = b"\0"

@@ -1,4 +1,4 @@
-"""What ``/proc`` tells of the processes on the cards: the rows of the first picture's table."""
+"""Reads the processes on the cards from ``/proc``: the rows of the first picture's table."""
 
 import os
 import pwd
@@ -12,7 +12,7 @@ _FIRST_NAMESPACE = "pid:[4026531836]"
 
 
 class Row(NamedTuple):
-    """A process on a card; ``rss`` in bytes. What the kernel does not tell is ``None``, as the screen has it."""
+    """A process on a card; ``held`` and ``rss`` in bytes. What cannot be read is ``None``, as on the screen."""
 
     gpu: int
     pid: int
@@ -24,9 +24,9 @@ class Row(NamedTuple):
 
 
 def rows_of(cards: list[Card]) -> list[Row] | None:
-    """A row for each process on each card, the largest of a card first.
+    """Return a row for each process on each card, the largest of a card first.
 
-    ``None`` where the driver may mean other processes than those with these numbers here, as in a container.
+    Return ``None`` in a PID namespace of its own, as in a container: the driver's PIDs may mean other processes there.
     """
     try:
         if os.readlink("/proc/self/ns/pid") != _FIRST_NAMESPACE:  # noqa: PTH115 (as in begin.py)
@@ -70,6 +70,6 @@ def _user(uid: int) -> str:
 
 
 def _booted() -> float:
-    """When the machine was started, in seconds of the clock on the wall."""
+    """Return when the machine was started, in seconds since the epoch; 0 if that is not known."""
     with open("/proc/stat", "rb") as file:  # noqa: PTH123
         return next((float(line.split()[1]) for line in file if line.startswith(b"btime")), 0.0)
