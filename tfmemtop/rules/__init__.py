@@ -1,4 +1,7 @@
-"""What the state means: small pure rules, state in, typed findings out. Their words are in tfmemtop/words."""
+"""Rules: small pure functions that take the state and yield typed findings. The text of findings is in words/findings.
+
+A finding is one fact about the run's memory that the user may need, such as a leak or a limit that is too low.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -66,18 +69,18 @@ RULES: tuple[Rule, ...] = (
 
 
 FIGURES_ALONE: tuple[Rule, ...] = (leak, others_hold_the_card, whole_card_reserved, limit_and_peak, cached_but_idle)
-"""Those that need only figures of pools and cards: they hold also where nothing else is told of a run."""
+"""The rules that need only figures of pools and cards. They also work where nothing else is known of a run."""
 
 
 @once_per_revision
 def findings(state: State) -> list[Finding]:
-    """All that holds now, most serious first; findings of one severity in the rules' order above."""
+    """Return all findings that hold now, most serious first. Those of one severity are in the order of `RULES`."""
     return _followed(RULES, state)
 
 
 @once_per_revision
 def findings_of_figures(state: State) -> list[Finding]:
-    """What the rules of :data:`FIGURES_ALONE` find, in the same order."""
+    """Return the findings of the rules in :data:`FIGURES_ALONE`, in the same order."""
     return _followed(FIGURES_ALONE, state)
 
 
@@ -87,7 +90,7 @@ def _followed(rules: tuple[Rule, ...], state: State) -> list[Finding]:
 
 
 def follow_rule(rule: Rule, state: State) -> list[Finding]:
-    """What *rule* finds; if it fails, a finding that says so, while the others are followed."""
+    """Return the findings of *rule*; if it raises, a :class:`RuleFailed`, so that the other rules still run."""
     try:
         return list(rule(state))
     except Exception as error:

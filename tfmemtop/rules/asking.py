@@ -1,4 +1,4 @@
-"""Which findings would say more if allocations were recorded now, and which processes are to record them."""
+"""Decide which processes are to record their allocations in a window now, so that a finding can be explained."""
 
 from collections.abc import Iterable
 
@@ -13,17 +13,17 @@ from tfmemtop.state.fold import apply
 from tfmemtop.state.holder_choice import told
 
 AGAIN_S = 20.0
-"""Between two windows for findings about one process. What grows shows in two of them."""
+"""Seconds between two windows of one process that serve findings. Two windows are needed to show what grows."""
 
 _OLD_S = 60.0
-"""A window that is older says little of who keeps a pool in pieces now."""
+"""Seconds. An older window says little about the tensors that split the pool's free memory now."""
 
 
 def windows_wanted(state: State, found: Iterable[Finding]) -> list[int]:
-    """The processes of which a window is wanted.
+    """Return the numbers of the processes that should record a window, given the findings *found*.
 
-    They are those with a leak of which no windows tell who grows, and those with a fragmented pool of which no window
-    is new enough to tell who lies between its free chunks.
+    These are processes with a leak for which no windows show what grows, and processes with a fragmented pool of which
+    no window is new enough to show what lies between its free chunks.
     """
     oldest = {finding.place: AGAIN_S for finding in found if isinstance(finding, Leak) and _unexplained(finding)}
     oldest |= {finding.place: _OLD_S for finding in found if isinstance(finding, FragmentedPool)} | oldest
@@ -37,23 +37,23 @@ def _unexplained(leak: Leak) -> bool:
 
 
 def _lacks(state: State, device: RunDevice, oldest: dict[Place, float]) -> bool:
-    """Whether windows can be had, and the newest is older than it may be."""
+    """Return whether *device* can have windows, and its newest one is older than *oldest* allows."""
     windows = device.hooked.windows.get(device.name)
     if windows is None or device.hooked.ended:
-        return False  # there was none of the start either: none can be had
+        return False  # there was no window at the start either, so the process cannot record any
     newest = max((window.ended for window in told(windows)), default=None)
     return newest is not None and state.now - newest > oldest[device.place]
 
 
 class WindowWishes:
-    """Asks for windows, so often at most for each process."""
+    """Decides from the stream of events when to request windows: for each process at most once in ``AGAIN_S``."""
 
     def __init__(self) -> None:
         self._state = State()
-        self._asked: dict[int, float] = {}  # when, in seconds of the session
+        self._asked: dict[int, float] = {}  # by process: when its last window was requested, in seconds of the session
 
     def due(self, events: Iterable[Event]) -> list[int]:
-        """The processes of which a window is to be asked for, now that *events* have come."""
+        """Take in *events*, and return the numbers of the processes of which to request a window now."""
         for event in events:
             apply(self._state, event)
         state = self._state

@@ -1,4 +1,4 @@
-"""A process that tfmemtop did not start: how far it can be read, and what is not known of it."""
+"""The finding for a process that tfmemtop did not start: how far its memory can be read from outside."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,9 +13,13 @@ _FINE = (events.OutsideState.READING, events.OutsideState.STOPPED, events.Outsid
 
 @dataclass(frozen=True, slots=True)
 class ReadFromOutside(Finding):
-    """What ``told`` says of a process that is, or cannot be, read from outside; ``injection`` of a hook for it."""
+    """A process is read from outside, or cannot be.
 
-    aside = True  # a report says so of the run itself
+    ``told`` is the event that reports how far the reading has come. ``injection`` reports on putting the hook into the
+    process, where that was requested.
+    """
+
+    aside = True  # a report shows this with the run itself
 
     told: events.Outside
     injection: events.Injection | None = None
@@ -27,7 +31,7 @@ class ReadFromOutside(Finding):
 
     @property
     def blocked(self) -> bool:
-        """Whether something stands in the way that nobody needs to wait for."""
+        """Whether something prevents the reading that the process itself cannot change, so that waiting is useless."""
         return not self.told.state.may_change and self.told.state not in _OVER
 
 
@@ -35,7 +39,7 @@ _OVER = (events.OutsideState.GONE, events.OutsideState.LEFT)
 
 
 def read_from_outside(state: State) -> Iterator[ReadFromOutside]:
-    """A process of the newest run is read from outside, or has left something behind that goes on."""
+    """Find the processes of the newest run that are read from outside, or that ended with children still running."""
     for pid, process in state.processes.items():
         told = process.outside
         if told is not None and of_run(state, pid) and (told.state not in _OVER or told.detail):

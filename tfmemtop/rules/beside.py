@@ -1,4 +1,4 @@
-"""Processes of the run that hold GPU memory without TensorFlow."""
+"""The rule for processes of the run that hold GPU memory without TensorFlow."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import ProcessState
 
 SETTLED_S = 15.0
-"""So long a process may take to import TensorFlow and make its devices, or be seen to use it without the hook."""
+"""Seconds that a process has to import TensorFlow and make its devices, or to be seen using it without the hook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class HeldBeside(DeviceFinding):
 
 
 def held_beside(state: State) -> Iterator[HeldBeside]:
-    """A process of the run without TensorFlow's devices has memory on a card."""
+    """Find processes of the run that have memory on a card, and in which TensorFlow has made no devices."""
     for index, card in state.devices.items():
         for pid, share in card.by_pid.items():
             process = state.processes.get(pid)
@@ -41,7 +41,7 @@ def held_beside(state: State) -> Iterator[HeldBeside]:
 
 
 def _without(process: ProcessState, now: float) -> bool:
-    """Whether TensorFlow has made no devices in it, although there was time."""
+    """Return whether TensorFlow has made no devices in *process*, although there was time for it."""
     hooked = process.hooked
     if process.outside is not None:
         return False  # TensorFlow's share is not known until its pools are read

@@ -1,4 +1,4 @@
-"""Memory full while nothing is computed."""
+"""The rule for cards whose memory is full while they compute little."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ IDLE_PERCENT = 15.0
 WINDOW_S = 30.0
 LEAST_READINGS = 20
 STARTING_S = 15.0
-"""TensorFlow loads libraries and tries kernels before the GPU has anything to do."""
+"""Seconds from making the devices that do not count: TensorFlow first loads libraries and tries kernels."""
 
 BUSY_PERCENT = 80.0
-"""Of one core, over the script's processes. Python that waits for the GPU uses much less, or a whole core."""
+"""Percent of one core, summed over the script's processes. Python that waits for the GPU uses much less, or a whole
+core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class FullButIdle(DeviceFinding):
     """``used`` bytes of the card's ``whole`` are taken, and it was busy for ``percent`` of the last ``span_s``.
 
     The script kept ``cores`` busy meanwhile; ``None`` where that is not known. ``reserved`` if growth is off, so that
-    others cannot have what is not needed.
+    other processes cannot use the memory that this one does not need.
     """
 
     answers = Question.FULL_NOT_USED
@@ -75,7 +76,7 @@ class ReservedUnused(DeviceFinding):
 
 
 def full_but_idle(state: State) -> Iterator[FullButIdle | ReservedUnused]:
-    """A card's memory is taken, and it has computed little for half a minute."""
+    """Find cards whose memory is taken, and which have computed little for half a minute."""
     run = state.run
     if run is None or not run.going:
         return
@@ -106,13 +107,13 @@ def full_but_idle(state: State) -> Iterator[FullButIdle | ReservedUnused]:
 
 
 def _used_if_full(card: DeviceState) -> int | None:
-    """Bytes used of *card*; ``None`` if it is not full, or that is not known."""
+    """Return the bytes used of *card*; ``None`` if it is not full, or if that is not known."""
     whole, used = card.info.total, card.reading.used if card.reading else None
     return used if whole is not None and used is not None and used >= whole * FULL_SHARE else None
 
 
 def _idle_percent(card: DeviceState, since: float) -> float | None:
-    """How busy *card* was, in percent; ``None`` if it was not idle, or too few readings tell."""
+    """Return how busy *card* was, in percent; ``None`` if it was not idle, or if there are too few readings."""
     readings = _busy(card, since)
     if len(readings) < LEAST_READINGS:
         return None
@@ -121,12 +122,12 @@ def _idle_percent(card: DeviceState, since: float) -> float | None:
 
 
 def _busy(card: DeviceState, since: float) -> list[int]:
-    """Percent, reading by reading."""
+    """Return how busy *card* was at each reading from *since* on, in percent."""
     return [percent for t, percent in card.busy if t >= since]
 
 
 def _of_others(state: State, card: DeviceState, used: int) -> bool:
-    """Whether other processes fill *card*. How busy it is then says nothing about the run."""
+    """Return whether other processes fill *card*. How busy it is then says nothing about the run."""
     mine = process_total(state, card)
     if mine is not None:
         return mine < used / 2
@@ -135,7 +136,7 @@ def _of_others(state: State, card: DeviceState, used: int) -> bool:
 
 
 def _working(state: State, idle: RunDevice, since: float) -> tuple[int, float] | None:
-    """Another GPU of the same process that has something to do: its index, and its percent."""
+    """Return another GPU of the same process that is not idle: its NVML index, and how busy it was, in percent."""
     for device in run_devices(state):
         if device.pid != idle.pid or device.card is None or device.card is idle.card:
             continue

@@ -1,4 +1,4 @@
-"""Lines of the script, as findings name them."""
+"""The value by which findings name a line of the script."""
 
 from dataclasses import dataclass
 
@@ -16,14 +16,15 @@ class Callsite:
 
 
 def callsite(call: events.Requested) -> Callsite:
-    """Where the script made the *call*."""
+    """Return the line at which the script made the *call*."""
     return Callsite(call.file, call.line)
 
 
 def devices_made_at(hooked: Hooked) -> Callsite | None:
-    """The line that had TensorFlow make its devices.
+    """Return the line of the script at which TensorFlow made its devices.
 
-    ``None`` where that is not known: in a process that was forked after they were made, and in older recordings.
+    ``None`` where that is not known: in a process that was forked after they were made, in older recordings, and where
+    making them raised an error.
     """
     made = hooked.initialised
     if made is None or made.error or not made.file:

@@ -1,4 +1,4 @@
-"""Why an allocation failed: one class and one small rule a cause. The first rule that holds gives the cause."""
+"""Why an allocation failed. Each cause has one class and one small rule; the first rule that holds gives the cause."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,7 +9,8 @@ from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.lookup import LimitBy
 
 _NOTABLY = 1.05
-"""Fragmentation is mentioned if this many times as much was free in pieces as in one chunk."""
+"""Fragmentation is mentioned if more than this many times the request, or the least that it can be, was free in pieces.
+"""
 
 
 class Cause:
@@ -40,7 +41,10 @@ class Fragmented(Cause):
 
 @dataclass(frozen=True, slots=True)
 class HeldBack(Cause):
-    """Somebody set a ``limit``; the card, or for the CPU pool the machine, had ``free`` bytes."""
+    """A ``limit`` that the user, the script or the environment set was too low.
+
+    The card, or for the CPU pool the machine, had ``free`` bytes.
+    """
 
     limit: int
     limit_by: LimitBy
@@ -54,7 +58,7 @@ class HeldBack(Cause):
 
 @dataclass(frozen=True, slots=True)
 class HeldByOthers(Cause):
-    """Other processes hold ``others`` of the card, among them the ``short`` bytes that were lacking."""
+    """Other processes hold ``others`` bytes of the card, which include the ``short`` bytes that were lacking."""
 
     others: int
     short: int
@@ -64,9 +68,9 @@ class HeldByOthers(Cause):
 
 @dataclass(frozen=True, slots=True)
 class TrulyFull(Cause):
-    """With what was asked for, ``needed`` would have been in use: more than ``whole``.
+    """With the bytes requested, ``needed`` bytes would have been in use: more than ``whole``.
 
-    ``by_limit`` if that is the pool's limit, else it is the card.
+    ``whole`` is the pool's limit if ``by_limit``, else the card's memory.
     """
 
     in_use: int
@@ -79,7 +83,7 @@ class TrulyFull(Cause):
 
 @dataclass(frozen=True, slots=True)
 class CardFull(Cause):
-    """The limit left room, the card did not: of the ``more`` bytes that were needed, ``free`` were free.
+    """The limit left room, but the card did not: ``more`` bytes were needed, and only ``free`` were free.
 
     ``others`` is what other processes hold, ``None`` where that is not known.
     """
@@ -93,7 +97,7 @@ class CardFull(Cause):
 
 @dataclass(frozen=True, slots=True)
 class Scratch(Cause):
-    """TensorFlow itself says that it can do without this memory."""
+    """The request was for scratch memory: TensorFlow itself writes that it can do without it."""
 
     remedies = (Remedy(Action.SHOW_POOL),)
 
@@ -102,7 +106,7 @@ class Gap(Enum):
     """Why the cause is not known."""
 
     WHICH_POOL = auto()
-    CUDA_POOL = auto()  # which does not tell how it is cut up
+    CUDA_POOL = auto()  # CUDA's own pool: its chunks cannot be read
     FIGURES = auto()
     NO_MAP = auto()
     SHOULD_FIT = auto()
@@ -133,11 +137,12 @@ class Unexplained(Cause):
 
 @dataclass(frozen=True, slots=True)
 class Pending(Cause):
-    """TensorFlow still looks for room.
+    """TensorFlow still looks for room, so the cause is provisional.
 
-    If how much was asked for is not ``known``, either less than ``cached`` was, and the pool is fragmented (``None`` if
-    it is not), or the cause is ``otherwise``. If it is known, the cause is ``otherwise``. If that is ``None``, what is
-    in use and what was asked for are together too much.
+    ``known`` is whether the size of the request is known. If it is, the cause is ``otherwise``.
+    If it is not, there are two possibilities. Either less than ``cached`` bytes were requested, and the pool is
+    fragmented; ``cached`` is ``None`` if it is not. Or the cause is ``otherwise``; if that is ``None``, the bytes in
+    use and the bytes requested are together too much.
     """
 
     cached: int | None
@@ -152,21 +157,21 @@ class Pending(Cause):
 
 
 def lacking(a: Anatomy) -> int | None:
-    """Bytes that the pool would have had to take in addition, at the least."""
+    """Return the least number of bytes by which the pool would have had to grow; ``None`` if a figure is not known."""
     if a.asked is None or a.pool is None or a.in_use is None:
         return None
     return max(0, a.in_use + a.asked - a.pool)
 
 
 def fragmented(a: Anatomy) -> Fragmented | None:
-    """Enough was free in the pool, but in pieces that were each too small."""
+    """Return the cause if enough was free in the pool, but in pieces that were each too small."""
     if a.asked is None or a.cached is None or a.largest_free is None:
         return None
     return Fragmented(a.cached, a.largest_free, a.on_cpu) if a.cached >= a.asked > a.largest_free else None
 
 
 def held_back(a: Anatomy) -> HeldBack | None:
-    """Somebody set a limit; without it there would have been room."""
+    """Return the cause if a limit was set, by anything but TensorFlow itself, and there was room without it."""
     more = lacking(a)
     if a.limit_by is LimitBy.TENSORFLOW or a.limit is None or a.asked is None or more is None:
         return None
@@ -176,11 +181,11 @@ def held_back(a: Anatomy) -> HeldBack | None:
 
 
 def held_by_others(a: Anatomy) -> HeldByOthers | None:
-    """Other processes hold what was lacking."""
+    """Return the cause if other processes hold as many bytes as were lacking."""
     more = lacking(a)
     if more is None or not a.others or a.on_cpu:
         return None
-    # TensorFlow computes its own limit from what is free at its start: others lower that too.
+    # TensorFlow computes its own limit from what is free at its start, so other processes lower that limit too.
     beyond = _beyond_limit(a, more)
     if beyond and a.limit_by is not LimitBy.TENSORFLOW:
         return None
@@ -189,7 +194,7 @@ def held_by_others(a: Anatomy) -> HeldByOthers | None:
 
 
 def truly_full(a: Anatomy) -> TrulyFull | None:
-    """What is in use and what was asked for are more than there is."""
+    """Return the cause if the bytes in use and those requested are together more than the limit or the card."""
     if a.asked is None or a.in_use is None:
         return None
     known = [size for size in (a.limit, a.card_total) if size is not None]
@@ -200,7 +205,7 @@ def truly_full(a: Anatomy) -> TrulyFull | None:
 
 
 def card_full(a: Anatomy) -> CardFull | None:
-    """The limit left room, the card did not: the process has more there than this pool."""
+    """Return the cause if the limit left room and the card did not: the process has more there than this pool."""
     more = lacking(a)
     if more is None or a.on_cpu or a.card_free is None or more <= a.card_free or _beyond_limit(a, more):
         return None
@@ -208,12 +213,12 @@ def card_full(a: Anatomy) -> CardFull | None:
 
 
 def _beyond_limit(a: Anatomy, more: int) -> int:
-    """Bytes by which the limit is too low for *more* in the pool."""
+    """Return the bytes by which the limit is too low for a pool of *more* bytes more; 0 if it is high enough."""
     return 0 if a.limit is None or a.pool is None else max(0, a.pool + more - a.limit)
 
 
 def unexplained(a: Anatomy) -> Unexplained:
-    """Nothing else holds: what is missing, or that the figures do not explain it."""
+    """Return the cause where no other rule holds: which figures are missing, or that they explain nothing."""
     figures = ((Figure.ASKED, a.asked), (Figure.POOL, a.pool), (Figure.LIMIT, a.limit))
     missing = tuple(figure for figure, value in figures if value is None)
     if a.device is None:
@@ -239,12 +244,12 @@ CAUSES: tuple[Callable[[Anatomy], Cause | None], ...] = (
 
 
 def judge(a: Anatomy) -> Cause:
-    """Why it failed, as far as the figures tell."""
+    """Return why the allocation failed, as far as the figures show."""
     return next((cause for rule in CAUSES if (cause := rule(a))), None) or unexplained(a)
 
 
 def judge_pending(a: Anatomy) -> Scratch | Pending:
-    """Why there is no room, while TensorFlow still looks for some. How much was asked for may not be known yet."""
+    """Return why there is no room, while TensorFlow still looks for some. The size requested may not be known yet."""
     if a.scratch:
         return Scratch()
     if a.asked is not None and not isinstance(cause := judge(a), Unexplained):

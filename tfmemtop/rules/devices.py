@@ -1,4 +1,4 @@
-"""Which GPUs TensorFlow has, and how it divides them."""
+"""The rules about which GPUs TensorFlow has, and how it divides them into logical devices."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SETTLED_S = 5.0
 
 
 class WhyNoGpu(Enum):
-    """What TensorFlow printed about it."""
+    """Why TensorFlow has no GPU, by what it printed."""
 
     LIBRARIES_MISSING = auto()
     CUDA_FAILED = auto()
@@ -32,7 +32,7 @@ class GpusHidden(Finding):
     """TensorFlow in process ``pid`` computes on the CPU: the environment's ``value`` hides all of the ``gpus``."""
 
     answers = Question.EFFICIENTLY
-    severity = Severity.INFO  # somebody may have meant it so
+    severity = Severity.INFO  # the user may have done it on purpose
     remedies = (Remedy(Action.CHOOSE_GPUS),)
 
     pid: int
@@ -57,7 +57,7 @@ class NoGpuSeen(Finding):
 
 
 def no_gpu_seen(state: State) -> Iterator[GpusHidden | NoGpuSeen]:
-    """The driver has a GPU, TensorFlow has none, and nobody asked for that."""
+    """Find a process where TensorFlow has no GPU though the driver has one, and no setting or call requested that."""
     run = state.run
     if run is None or not state.devices or run.settings.gpus == () or ever_had(state):
         return  # a worker may leave the GPU to other processes of its run
@@ -80,7 +80,7 @@ def no_gpu_seen(state: State) -> Iterator[GpusHidden | NoGpuSeen]:
 
 
 def _made_without_gpu(state: State, hooked: Hooked) -> bool:
-    """Whether the process made its devices long enough ago that all of them have been told of."""
+    """Return whether the process made its devices so long ago that events for all of them have arrived."""
     times = [effective.t for effective in hooked.effective.values()]
     if hooked.initialised and not hooked.initialised.error:
         times.append(hooked.initialised.t)
@@ -93,14 +93,14 @@ def _hid_them_itself(hooked: Hooked) -> bool:
 
 
 def _hides_gpus(request: events.Requested) -> bool:
-    """Whether the call asks for no GPU to be visible: ``[], GPU``, not ``[], CPU``."""
+    """Return whether the call makes no GPU visible: its arguments are ``[], GPU``, not ``[], CPU``."""
     of_others = request.device_type == "CPU" or request.call is not events.Call.SET_VISIBLE_DEVICES
     return not of_others and request.devices is not None and not any(is_gpu(d) for d in request.devices)
 
 
 @dataclass(frozen=True, slots=True)
 class LimitsBeyondCard(DeviceFinding):
-    """The ``limits`` of one GPU's logical devices come to more than the card's ``whole``; bytes."""
+    """The ``limits`` of one GPU's logical devices add up to more than the card's ``whole``; both in bytes."""
 
     answers = Question.EFFICIENTLY
 
@@ -113,7 +113,7 @@ class LimitsBeyondCard(DeviceFinding):
 
 
 def logical_devices_beyond_card(state: State) -> Iterator[LimitsBeyondCard]:
-    """The limits of one GPU's logical devices come to more than it has."""
+    """Find GPUs whose logical devices have limits that add up to more than the GPU's memory."""
     limits: dict[tuple[int, int], list[int]] = {}
     for device in run_devices(state):
         if device.card and device.asked_limit is not None:

@@ -1,4 +1,4 @@
-"""How the newest run ended, and what can be done next."""
+"""The rule about how the newest run ended, and what can be done next."""
 
 import signal
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tfmemtop.rules.remedy import Action, Remedy
 from tfmemtop.state import State
 
 _SENT = (signal.SIGTERM, signal.SIGKILL)
-"""What tfmemtop ends a run with."""
+"""The signals with which tfmemtop ends a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class MemoryReleasing(Finding):
 
 @dataclass(frozen=True, slots=True)
 class MemoryHeld(Finding):
-    """The run's processes are gone, and somebody still holds its GPU memory."""
+    """The run's processes are gone, but GPU memory or processes of it are left, as ``held`` names them."""
 
     run: int
     held: Held
 
 
 def how_it_ended(state: State) -> Iterator[RunEnded | MemoryReleasing | MemoryHeld]:
-    """The newest run is over."""
+    """Yield how the newest run ended, if it did, and whether its GPU memory is free again."""
     run = state.run
     if run is None or run.ended is None or run.ending is None:
         return

@@ -1,6 +1,6 @@
-"""What a rule finds: a typed fact with its figures. The words for it are in :mod:`tfmemtop.words.findings`.
+"""The finding: a typed fact with its figures, which a rule yields. Its text is in :mod:`tfmemtop.words.findings`.
 
-A kind of finding is a class. To add one, write the class beside its rule, and say it in words/findings.
+Each kind of finding is a class. To add one, write the class beside its rule, and its text in words/findings.
 """
 
 from collections.abc import Hashable
@@ -13,7 +13,7 @@ from tfmemtop.rules.remedy import Remedy
 
 
 class Severity(IntEnum):
-    """Most serious first."""
+    """How serious a finding is; lower numbers are more serious."""
 
     ERROR = 0
     WARNING = 1
@@ -50,10 +50,10 @@ class Place:
 
 
 class Finding:
-    """The base of all kinds. A kind says its severity and its remedies, which may depend on its figures.
+    """The base of all kinds. Each kind has a severity and remedies, which may depend on its figures.
 
-    ``answers`` is the question that findings of the kind bear on. ``aside`` holds for kinds that a report on a whole
-    run leaves out, ``fatal`` for those that say why a run failed.
+    ``answers`` is the question that findings of the kind help to answer. ``aside`` is true for kinds that a report on a
+    whole run leaves out, ``fatal`` for those that explain why a run failed.
     """
 
     __slots__ = ()
@@ -73,7 +73,7 @@ class Finding:
 
     @property
     def kind(self) -> Hashable:
-        """What stays the same while the figures change."""
+        """A key that stays the same while the figures of the finding change."""
         return (type(self),)
 
 

@@ -19,10 +19,10 @@ _FROM_THE_SUREST = (
     *(Basis.FIT, Basis.POOL_REACHED, Basis.REPLAYED, Basis.REPLAYED_SO_FAR),
     *(Basis.POOL_SO_FAR, Basis.PEAK, Basis.FAILED_REQUEST),
 )
-"""What the devices of a run may rest on."""
+"""What a limit computed from a run may rest on, the surest first."""
 
 _AT_MOST = 2
-"""A pool that grows, or one region, is as a rule at most so many times the peak. Only a guess."""
+"""A pool that grows, or a pool of one region, is as a rule at most this many times the peak. Only a guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,18 @@ class _Need:
 
 
 def needed_by(anatomy: Anatomy) -> int | None:
-    """Bytes that the pool would have had to hold for the allocation that failed; ``None`` where that is not known."""
+    """Return the bytes in use that the failed allocation would have led to; ``None`` where that is not known."""
     return None if anatomy.asked is None or anatomy.in_use is None else anatomy.in_use + anatomy.asked
 
 
 def suggested_limit(state: State, run: RunState | None = None, growth: Growth | None = None) -> SuggestedLimit | None:
-    """The limit to suggest after *run*, by default the newest; where its allocations were replayed, for *growth*.
+    """Return the limit to suggest after *run*, by default the newest run.
 
-    ``None`` if nothing has been read of it, if a limit would not act on its allocator, or if the run says nothing about
-    what is needed: it leaked, or it failed, perhaps by a crash with a full pool, and no allocation is known to have.
+    Where the run's allocations were replayed, the limit is for *growth*.
+
+    ``None`` if nothing has been read of the run, if a limit would have no effect on its allocator, or if the run does
+    not show what is needed. That is so if it leaked, or if it failed (perhaps by a crash with a full pool) without a
+    failed allocation that is known.
     """
     run = run or state.run
     if run is None or _asynchronous(run):
@@ -57,7 +60,7 @@ def suggested_limit(state: State, run: RunState | None = None, growth: Growth | 
     if run.out_of_memory:
         needs = _after_failure(state, run) if newest else []
     elif newest and any(crashed_when_full(state)):
-        needs = []  # the limit was too small, even if somebody was about to end the run; by how much is not known
+        needs = []  # the limit was too small, even if the run was being ended; by how much is not known
     elif not run.failed:
         needs = [_need(state, run, device, growth) for device in _limited(run)]
     else:
@@ -66,7 +69,7 @@ def suggested_limit(state: State, run: RunState | None = None, growth: Growth | 
 
 
 def suggested_limits(state: State, settings: Settings, argv: Sequence[str]) -> list[SuggestedLimit]:
-    """The limits to suggest for the next run with *settings* and *argv*, the surest first.
+    """Return the limits to suggest for the next run with *settings* and *argv*, the surest first.
 
     Where the newest run gives none, or only a guess, an earlier run of the same command may give a better one.
     """
@@ -76,7 +79,7 @@ def suggested_limits(state: State, settings: Settings, argv: Sequence[str]) -> l
     if newest is None or newest.is_guess:
         earlier = (suggested_limit(state, run) for run in reversed(alike))
         found = [*(one for one in earlier if one and not one.is_guess)][:1] + found
-    # On a machine with GPUs the limit of the next run is theirs, not the CPU pool's.
+    # On a machine with GPUs, the limit of the next run applies to the GPUs, not to the CPU pool.
     return [one.under(settings.growth) for one in found if one.on_gpu or not state.devices]
 
 
@@ -85,7 +88,7 @@ def _asynchronous(run: RunState) -> bool:
 
 
 def _limited(run: RunState) -> list[str]:
-    """The logical devices on which a limit acts: GPUs, or without any the CPU."""
+    """Return the logical devices to which a limit applies: the GPUs, or the CPU if there are none."""
     gpus = sorted(device for device in run.peaks if is_gpu(device))
     return gpus or [device for device in run.peaks if is_cpu(device)]
 
@@ -102,7 +105,7 @@ def _need(state: State, run: RunState, device: str, growth: Growth | None = None
     at_once = is_gpu(device) and had != "on"
     if pool is None or (at_once and guess.size < pool):
         return guess
-    # With the limit that it had the run came as far as it did: more is not needed.
+    # The run came as far as it did under the limit that it had, so a higher one is not needed.
     enough = with_room(pool, peak) if limit is None else min(with_room(pool, peak), max(limit, pool))
     return _Need(device, whole_mib(enough), Basis.POOL_REACHED if to_its_end else Basis.POOL_SO_FAR, pool, had)
 
@@ -115,7 +118,7 @@ def _growth(run: RunState, device: str) -> Growth | None:
 
 
 def _after_failure(state: State, run: RunState) -> list[_Need]:
-    """What each pool would have to be for the allocation that failed in it; of the others what they had so far."""
+    """Return what each pool needs: for the allocation that failed in it, or else by what it has held so far."""
     failed: dict[str, _Need] = {}
     for anatomy in anatomies(state):
         need = _for_request(run, anatomy)
@@ -128,13 +131,14 @@ def _after_failure(state: State, run: RunState) -> list[_Need]:
 
 
 def _for_request(run: RunState, a: Anatomy) -> _Need | None:
-    """With room for the request beside the pool, the pool would have taken a region for it.
+    """Return what a pool needs in which an allocation failed: its size at that time, and a region for the request.
 
-    ``None`` if not enough is known, if nobody set the limit, so that there is no more, or if the card has no more.
+    ``None`` if not enough is known, if the limit is TensorFlow's own, which cannot be raised, or if the card has no
+    more memory.
     """
     if a.device is None or a.asked is None or a.limit is None or a.limit_by is LimitBy.TENSORFLOW:
         return None
-    # A pool that had room for the request was read at another moment.
+    # If the reading shows room for the request, the pool was read at another moment: take the limit instead.
     held = a.limit if a.pool is None or a.pool + a.asked <= a.limit else a.pool
     size = with_room(held + a.asked, run.peaks.get(a.device, 0))
     if a.card_total is not None:
@@ -145,13 +149,13 @@ def _for_request(run: RunState, a: Anatomy) -> _Need | None:
 
 
 def _together(run: RunState, needs: list[_Need]) -> SuggestedLimit | None:
-    """One limit for each GPU that gives every logical device what it needs."""
+    """Return one limit for each GPU, so high that every logical device gets what it needs."""
     if not needs:
         return None
     cards: dict[str, list[_Need]] = {}
     for need in needs:
         cards.setdefault(_card(run, need.device), []).append(need)
-    # What is least sure decides what may be said of all.
+    # The whole suggestion is only as sure as its least sure part.
     weakest = max(needs, key=lambda need: (_FROM_THE_SUREST.index(need.basis), need.size))
     growths = {need.growth for need in needs}
     return SuggestedLimit(
@@ -172,7 +176,7 @@ def _card(run: RunState, device: str) -> str:
 
 
 def _for_card(run: RunState, devices: list[_Need]) -> int:
-    """The limit of a card whose logical devices share it as they shared it in *run*, else equally."""
+    """Return the limit of a card whose logical devices share it as in *run*, or equally if that is not known."""
     if len(devices) == 1:
         return devices[0].size
     had = [run.limits.get(need.device) for need in devices]

@@ -1,4 +1,4 @@
-"""Findings that are alike on many devices, as one: with eight GPUs most findings would come eight times."""
+"""Group findings that are alike on many devices: with eight GPUs, most findings would otherwise appear eight times."""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from tfmemtop.rules.finding import DeviceFinding, Finding
 from tfmemtop.rules.remedy import Remedy
 
 ALIKE = 3
-"""The least number of findings in a group. Two are clearer one by one, each with its figures."""
+"""The least number of findings in a group. Two findings are clearer one by one, each with its own figures."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Findings that are alike: of three and more devices, or a single one."""
+    """Findings that are alike, of three or more devices; or a single finding."""
 
     findings: tuple[Finding, ...]
 
@@ -25,17 +25,17 @@ class Group:
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """The same for all."""
+        """The remedies, which are the same for all findings of the group."""
         return self.first.remedies
 
 
 def grouped(found: Iterable[Finding]) -> list[Group]:
-    """*found* with those of one kind, severity and remedy that are about three devices or more as one group."""
+    """Return *found* as groups: findings of one kind, severity and remedy form one if there are three or more."""
     return [Group(tuple(part)) for part in alike(found, lambda finding: finding)]
 
 
 def alike(items: Iterable[T], finding_of: Callable[[T], Finding]) -> list[list[T]]:
-    """The *items* of each group of findings, in their order."""
+    """Return *items* in lists, one for each group of their findings, in the order in which the items come."""
     kinds: dict[Hashable, list[T]] = {}
     groups: list[list[T]] = []
     for item in items:
@@ -48,5 +48,5 @@ def alike(items: Iterable[T], finding_of: Callable[[T], Finding]) -> list[list[T
 
 
 def _kind(finding: Finding) -> Hashable:
-    # Some kinds have two reasons, told apart by what helps.
+    # Some kinds of finding have two possible reasons, which differ in their remedies.
     return finding.kind, finding.severity, tuple(remedy.action for remedy in finding.remedies)

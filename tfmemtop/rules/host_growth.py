@@ -1,4 +1,4 @@
-"""Host memory that keeps rising while TensorFlow's pools do not."""
+"""The rule for host memory that keeps rising while TensorFlow's pools do not."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from tfmemtop.state.model import Hooked
 from tfmemtop.units import MIB
 
 LEAST_S = 120.0
-"""Caches and buffers of a healthy training fill within its first minutes."""
+"""Seconds that a rise must last: caches and buffers of a healthy training fill within its first minutes."""
 LEAST_RETRACING_S = 30.0
-"""Graphs that are built over and over are known to stay in memory."""
+"""Less is enough while a function is traced over and over: its graphs are known to stay in memory."""
 
 AT_LEAST = 32 * MIB
 SHARE = 0.02
-"""Of what the process held before."""
+"""The least rise, as a share of what the process held before."""
 
 POOL_SHARE = 0.25
 """Pools that rose by more than this share of the rise explain it: the CPU's pool is host memory too."""
@@ -30,7 +30,7 @@ SOON_S = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class HostGrowth(Finding):
-    """The host memory of process ``pid`` rose steadily, and its pools did not; ``each`` is bytes a step, or a call.
+    """The host memory of process ``pid`` rose steadily, and its pools did not; by ``each`` bytes in a step, or a call.
 
     ``left_s`` are the seconds until the host's memory is full at this pace, ``None`` where that is not known.
     ``retraced`` is a function that was traced over and over meanwhile. ``pools`` if there are pools that were read.
@@ -58,7 +58,7 @@ class HostGrowth(Finding):
 
 
 def host_growth(state: State) -> Iterator[HostGrowth]:
-    """The host memory of a process rises step after step while its pools stay as they are."""
+    """Find processes whose host memory rises step after step while their pools stay as they are."""
     for pid, hooked in hooked_of_run(state):
         if superseded(state, hooked) or not _may_have_risen(hooked):
             continue
@@ -82,7 +82,10 @@ def host_growth(state: State) -> Iterator[HostGrowth]:
 
 
 def _may_have_risen(hooked: Hooked) -> bool:
-    """A quick look, for each frame: a rise that goes on has a third of its size in the later half of the time."""
+    """Return whether a rise is possible, by a test that is quick enough for each frame.
+
+    A rise that goes on has at least a third of its size in the later half of the time.
+    """
     windows = hooked.host.windows
     if hooked.steps.busiest is None or len(windows) < LEAST_WINDOWS:
         return False
@@ -90,7 +93,7 @@ def _may_have_risen(hooked: Hooked) -> bool:
 
 
 def _pools_rose(hooked: Hooked, rise: Rise) -> bool:
-    """Whether the most in use in the process's pools rose too, by enough to explain much of the rise."""
+    """Return whether the highest use of the process's pools rose too, by enough to explain much of the rise."""
     rose = 0
     for trend in hooked.trends.values():
         before = [window.high for window in trend.whole.windows if window.start <= rise.start]

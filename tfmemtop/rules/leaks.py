@@ -1,4 +1,4 @@
-"""Memory in use that keeps rising, and what of it filled a pool."""
+"""The rule for leaks: memory in use that keeps rising, or that rose until a pool was full."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,36 +21,39 @@ from tfmemtop.state.trend import LONG_S, Trend, Window
 from tfmemtop.units import MIB
 
 LEAK_WINDOWS = 18
-"""Windows of ten seconds: nothing is called a leak before three minutes have passed, unless it has filled its pool."""
+"""Windows of ten seconds. No rise is called a leak before three minutes have passed, unless it has filled its pool."""
 
 LEAK_LOOKED_AT = 90
 EPOCHS = (3, 6)
-"""Windows that are taken as one where a leak grows once an epoch: three such stretches must hold an epoch."""
+"""How many windows are merged into one stretch, for a leak that grows once an epoch. Three stretches must hold an
+epoch."""
 
 LEAK_AT_LEAST = 32 * MIB
 LEAK_SHARE = 0.003
 
 FILLED_AT_LEAST = 8 * MIB
 FILLED_SHARE = 0.125
-"""Of what was in use when the pool was full."""
+"""The least rise that counts as filling a pool, as a share of what was in use when the pool was full."""
 
 MANY = 8
-"""Steps, tensors or chunks. A batch that grows fills a pool with a few ever larger tensors."""
+"""The least number of steps, tensors or chunks of a leak. A batch that grows fills a pool with a few, ever larger
+tensors: that is no leak."""
 
 LIST_OF_MANY, FEW_WINDOWS = 64, 6
-"""A list or dict of so many tensors is evidence enough where memory was full within seconds."""
+"""Where memory was full within seconds, there are few windows. Then a list or dict of so many tensors is evidence, and
+so few windows are enough."""
 
 _WAITED_S = 10.0
-"""So long TensorFlow looks for room before it fails. Use stands still then."""
+"""Seconds that TensorFlow looks for room before an allocation fails. Meanwhile the memory in use does not change."""
 
 
 def scalars(holder: Alike | None) -> bool:
-    """Whether what is held are scalars: ``float()`` takes no other tensor."""
+    """Return whether the tensors held are scalars, the only ones that ``float()`` accepts."""
     return holder is not None and holder.shape == []
 
 
 def keeping_less(holder: Alike | None) -> Remedy:
-    """What to store instead of the tensors of *holder*, or of tensors of which nothing is known."""
+    """Return what the script should keep instead of the tensors *holder*, which is ``None`` if they are not known."""
     return Remedy(Action.KEEP_NUMBERS if scalars(holder) else Action.KEEP_ARRAYS)
 
 
@@ -58,11 +61,12 @@ def keeping_less(holder: Alike | None) -> Remedy:
 class Leak(DeviceFinding):
     """Memory in use has been rising by ``rise`` bytes a second for ``span_s`` seconds, or did so until it ``ended``.
 
-    The lowest use in equal stretches of time (``windows`` of them) rose from the first of ``lows`` to the second,
-    the highest likewise. ``room`` is what can still be used, ``None`` where it is not known. ``rate`` is in ``unit``
-    (``steps`` or ``calls``) a second, ``None`` where they are not counted. ``holder`` are the tensors that make up most
-    of it, where these were looked for; ``grown`` the allocations that do, by the windows in which they were recorded.
-    What has filled its pool is not told so, but as the cause of the failure.
+    The lowest use in equal stretches of time (``windows`` of them) rose from the first of ``lows`` to the second. The
+    highest use rose in the same way, by ``highs``. ``room`` is the bytes that can still be used, ``None`` where that is
+    not known. ``rate`` is in ``unit`` (``steps`` or ``calls``) a second, ``None`` where they are not counted.
+    ``holder`` are the tensors that make up most of the rise, where these were looked for; ``grown`` are the allocations
+    that do, according to the windows in which they were recorded. A leak that has filled its pool is not this finding,
+    but :class:`Leaked`, the cause of the failure.
     """
 
     answers = Question.EFFICIENTLY
@@ -85,26 +89,26 @@ class Leak(DeviceFinding):
 
     @property
     def each(self) -> int | None:
-        """Bytes a step, or a call."""
+        """The bytes by which memory rises in a step, or a call; ``None`` where these are not counted."""
         return int(self.rise / self.rate) if self.rate else None
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the memory is used up at this pace; ``None`` where that is not known, or it is already."""
+        """Seconds until the memory is used up at this pace; ``None`` where that is not known, or if it is used up."""
         return self.room / self.rise if self.room is not None and self.room > 0 else None
 
     @property
     def left_steps(self) -> float | None:
-        """Steps, or calls, until then."""
+        """Steps, or calls, until the memory is used up; ``None`` where that or their rate is not known."""
         return self.left_s * self.rate if self.left_s is not None and self.rate else None
 
 
 @dataclass(frozen=True, slots=True)
 class Leaked(Cause):
-    """The pool was filled by a ``rise`` of what was in use, to which each step, or call, added ``each`` bytes.
+    """The cause of a failure: a steady ``rise`` of the memory in use, by ``each`` bytes in each step or call.
 
-    ``each`` is ``None`` where steps are not counted, ``holder`` the tensors that make up most of the rise, where these
-    were looked for, ``limit`` the pool's, and ``grown`` the allocations that do so by the windows.
+    ``each`` is ``None`` where steps are not counted. ``holder`` are the tensors that make up most of the rise, where
+    these were looked for; ``grown`` are the allocations that do, according to the windows. ``limit`` is the pool's.
     """
 
     rise: Rise
@@ -120,7 +124,7 @@ class Leaked(Cause):
 
 
 def leak(state: State) -> Iterator[Leak]:
-    """Memory in use keeps rising, at its low points and at its high ones."""
+    """Find devices whose memory in use keeps rising, at its low points and at its high ones."""
     full = _filled(state)
     for device in [*run_devices(state), *run_devices(state, "CPU")]:
         found = None if (device.pid, device.name) in full else _rising(state, device)
@@ -129,20 +133,21 @@ def leak(state: State) -> Iterator[Leak]:
 
 
 def leaks(state: State) -> bool:
-    """Whether memory leaks, or did so until a pool was full."""
+    """Return whether memory leaks, or did so until a pool was full."""
     return any(leak(state)) or bool(_filled(state))
 
 
 def _filled(state: State) -> set[tuple[int, str | None]]:
-    """Process and device of the pools that a leak has filled."""
+    """Return process and device of each pool that a leak has filled."""
     return {(a.pid, a.device) for a in [*anatomies(state), *trying(state)] if leaked(state, a)}
 
 
 def leaked(state: State, a: Anatomy) -> Leaked | None:
-    """The leak that filled the pool in which an allocation found no room; ``None`` if it was not one.
+    """Return the leak that filled the pool in which an allocation found no room; ``None`` if no leak filled it.
 
-    It is one if what was never given back rose steadily to the end, a good part of what was in use is of that rise,
-    without it there would have been room, and it consists of many pieces, made in as many steps or held by one list.
+    A leak filled the pool if all of this is true: the memory that was never freed again rose steadily to the end; a
+    good part of the memory in use comes from that rise; without the rise there would have been room; and the rise
+    consists of many pieces, which were made in as many steps or are held by one list.
     """
     hooked = hooked_of(state, a.pid)
     if hooked is None or a.device is None or a.in_use is None or a.scratch:
@@ -160,7 +165,10 @@ def leaked(state: State, a: Anatomy) -> Leaked | None:
 
 
 def leaked_until(hooked: Hooked, device: str, trend: Trend, failed: float, in_use: int) -> Leaked | None:
-    """The leak by which *in_use* bytes were in use when an allocation *failed*, at that time, if it was one."""
+    """Return the leak that led to *in_use* bytes in use when an allocation failed; ``None`` if no leak did.
+
+    *failed* is the time of that failure, in seconds of the session.
+    """
     listed = any(one.holder and one.count >= LIST_OF_MANY for one in alike_on(hooked, device))
     until = _stood_still(hooked, failed)
     histories = trend.whole.windows, trend.long, trend.short, *(merged(trend.whole.windows, times) for times in EPOCHS)
@@ -176,13 +184,16 @@ def leaked_until(hooked: Hooked, device: str, trend: Trend, failed: float, in_us
 
 
 def _stood_still(hooked: Hooked, failed: float) -> float:
-    """When the allocation that *failed* at that time began to wait for room."""
+    """Return when the allocation that failed at the time *failed* began to wait for room."""
     waiting = waited(hooked, failed)
     return waiting.t if waiting and waiting.t <= failed else failed - _WAITED_S
 
 
 def steps_of(hooked: Hooked, rise: Rise) -> tuple[float, str]:
-    """How many steps were made while it rose; or calls, where it is not known how many steps one takes."""
+    """Return how many steps the process made during *rise*, and their unit.
+
+    The unit is ``calls`` where it is not known how many steps one call takes.
+    """
     course = hooked.steps.busiest
     if course is None:
         return 0.0, "steps"
@@ -192,9 +203,9 @@ def steps_of(hooked: Hooked, rise: Rise) -> tuple[float, str]:
 
 
 def _in_pieces(hooked: Hooked, device: str, size: int) -> bool:
-    """Whether half of *size* bytes may lie in sizes of which there were many chunks, when the pool was full.
+    """Return whether half of *size* bytes may consist of many chunks of like size, by the map of the full pool.
 
-    So it may without a map of that moment.
+    True also if there is no map of that moment.
     """
     pool = hooked.pools.get(device)
     sizes = pool.exhausted.sizes if pool and pool.exhausted else []
@@ -202,12 +213,12 @@ def _in_pieces(hooked: Hooked, device: str, size: int) -> bool:
 
 
 def _holder(hooked: Hooked, device: str, size: int) -> Alike | None:
-    """The many tensors that make up half of *size* bytes at the least, by the newest look at them."""
+    """Return the tensors, many and held alike, that make up at least half of *size* bytes, by the newest census."""
     return next((one for one in alike_on(hooked, device) if one.count >= MANY and one.bytes >= size / 2), None)
 
 
 def _grown(hooked: Hooked, device: str, rise: float) -> Grown | None:
-    """The allocations that make up half of a *rise* in bytes a second at the least, by the windows of the pool."""
+    """Return the allocations that make up at least half of a *rise* in bytes a second, by the windows of the pool."""
     return next((one for one in growing(hooked, device)[:1] if one.rate >= rise / 2), None)
 
 
@@ -240,9 +251,10 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
 
 
 def _stretches(trend: Trend) -> Iterator[list[Window]]:
-    """The last quarter of an hour in windows of ten seconds, then longer times in longer stretches.
+    """Yield the stretches of time in which to look for a steady rise.
 
-    What rises has often begun with a jump, when the model was made. So later parts of the quarter of an hour follow it.
+    First comes the last quarter of an hour, in windows of ten seconds. Such a rise has often begun with a jump, when
+    the model was made, so later parts of that quarter come next. Then come longer times in longer windows.
     """
     windows, whole = list(trend.long)[:-1], trend.whole.windows[:-1]  # the newest is not complete
     recent = windows[-LEAK_LOOKED_AT:]
@@ -261,8 +273,8 @@ def _rise_steadily(windows: list[Window]) -> bool:
 
 
 def _room(device: RunDevice, highest: int) -> int | None:
-    """Bytes that can still be used: up to the limit, and up to what the pool has and the card has free."""
-    # The limit of cuda_malloc_async does not stop it: it is only what the pool keeps.
+    """Return the bytes that can still be used: up to the limit, and up to what the pool holds and the card has free."""
+    # The limit of cuda_malloc_async does not stop its growth. It is only the size that the pool keeps.
     rooms = [] if device.limit is None or device.asynchronous else [device.limit - highest]
     free = device.card.reading.free if device.card and device.card.reading else None
     if free is not None:

@@ -1,4 +1,4 @@
-"""Whether a limit that was set fits what the run needs."""
+"""The rule for a limit that was set, and that does not fit what the run needs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from tfmemtop.state import State
 from tfmemtop.units import GIB
 
 JUST_ABOVE = 0.95
-"""Peak over limit. BFC rounds sizes and splits chunks, so that a pool is rarely filled that far by chance."""
+"""Peak divided by limit. BFC rounds sizes and splits chunks, so a pool is rarely filled that far by chance."""
 
 FAR_ABOVE = 3
 FAR_AT_LEAST = GIB
 LONG_ENOUGH_S = 60.0
-"""A run that has just begun has not shown its peak."""
+"""Seconds. A shorter run has not shown its peak yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class LooseLimit(DeviceFinding):
 
 
 def limit_and_peak(state: State) -> Iterator[TightLimit | LooseLimit]:
-    """A limit that was asked for lies far above the peak, or hardly above it."""
+    """Find devices where a limit that the user or the script set lies far above the peak, or hardly above it."""
     run = state.run
     for device in [*run_devices(state), *run_devices(state, "CPU")]:
         limit, peak = device.asked_limit, device.peak

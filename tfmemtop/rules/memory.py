@@ -1,4 +1,4 @@
-"""Running out of memory: what failed, and why."""
+"""The rules for running out of memory: what failed, and why."""
 
 import signal
 from collections.abc import Iterator
@@ -18,25 +18,27 @@ from tfmemtop.state.holdings import alike_on
 from tfmemtop.state.lookup import hooked_of
 
 _OLD_S = 2.0
-"""Figures older than this may be of another moment: in use moves thousands of times a second."""
+"""Seconds. Older figures may be of another moment: the memory in use changes thousands of times a second."""
 
 _NEARLY = 0.9
-"""Share of the limit. From here on a crash may come from a full pool."""
+"""Share of the limit. A pool that reached it may be why the script crashed."""
 
 _WAITED_S, _HALF = 8.0, 0.5
-"""A crash may also come from a full pool if use stood still for so long before it, at that share of the limit."""
+"""A full pool may also be why the script crashed if the memory in use did not change for so many seconds before, at
+that share of the limit."""
 
 
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT)
-"""TensorFlow writes where nothing was allocated, or one of its own checks finds that nothing was."""
+"""Signals of a crash when an allocation failed: TensorFlow writes to memory that it did not get, or one of its own
+checks finds that it did not get it."""
 
 _HOLDS_MOST = 0.5
 _HOLDS_MUCH = 0.25
-"""Of what is in use. From here on it is worth saying which tensors hold it."""
+"""Shares of the memory in use. From the smaller one on, the finding names the tensors that hold it."""
 
 
 class Old(Enum):
-    """The figures that are older than the failure."""
+    """Which figures are older than the failure."""
 
     ALL = auto()
     LARGEST_FREE = auto()
@@ -44,7 +46,7 @@ class Old(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Figures that are ``age_s`` older than the failure, so that they may have been others then."""
+    """Some figures were read ``age_s`` seconds before the failure, so they may have changed by then."""
 
     old: Old
     age_s: float
@@ -52,10 +54,11 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class AllocationFailed(Finding):
-    """TensorFlow raised an out-of-memory error. ``holder`` are the like tensors that held most, if that was much.
+    """TensorFlow raised an out-of-memory error.
 
-    It is ``None`` where the cause tells of them. ``several`` if other processes of the run have pools too.
-    ``would_pass`` is what an earlier run of the same command needed.
+    ``holder`` are the tensors, held alike, that held most, if that was much; ``None`` where the cause contains them.
+    ``several`` if other processes of the run have pools too. ``would_pass`` is what an earlier run of the same command
+    needed.
     """
 
     severity = Severity.ERROR
@@ -83,7 +86,7 @@ class AllocationFailed(Finding):
 
 
 def out_of_memory(state: State) -> Iterator[AllocationFailed]:
-    """The newest out-of-memory error of each process of the run, with its anatomy."""
+    """Yield the newest out-of-memory error of each process of the run, with its anatomy and cause."""
     for anatomy in anatomies(state):
         cause = leaked(state, anatomy) or judge(anatomy)
         holder = None if isinstance(cause, Leaked) else _holder(state, anatomy)
@@ -116,7 +119,7 @@ def _doubt(a: Anatomy) -> Doubt | None:
 
 @dataclass(frozen=True, slots=True)
 class NoRoom(Finding):
-    """TensorFlow finds no room, and perhaps waits for some: an error comes after 10 s, or never."""
+    """TensorFlow finds no room, and perhaps waits for some. It raises an error after 10 s, or never."""
 
     anatomy: Anatomy
     cause: Scratch | Pending | Leaked
@@ -132,7 +135,7 @@ class NoRoom(Finding):
 
 
 def running_out(state: State) -> Iterator[NoRoom]:
-    """Pools in which TensorFlow looks for room right now."""
+    """Yield a finding for each pool in which TensorFlow looks for room right now."""
     for anatomy in trying(state):
         yield NoRoom(anatomy, leaked(state, anatomy) or judge_pending(anatomy), _several(state))
 
@@ -141,8 +144,8 @@ def running_out(state: State) -> Iterator[NoRoom]:
 class CrashedWhenFull(Finding):
     """The script ended by SIGSEGV or SIGABRT with its CPU pool close to the limit.
 
-    ``waited`` if its use stood still before that, as while TensorFlow waits for room. ``leaked`` is the leak that
-    filled the pool, ``None`` if it was not one.
+    ``waited`` if the memory in use did not change before the end, as while TensorFlow waits for room. ``leaked`` is the
+    leak that filled the pool, ``None`` if no leak filled it.
     """
 
     severity = Severity.ERROR
@@ -160,14 +163,18 @@ class CrashedWhenFull(Finding):
 
 
 def crashed_when_full(state: State) -> Iterator[CrashedWhenFull]:
-    """TensorFlow's own code may crash, instead of raising an error, when the CPU's pool runs out."""
+    """Find a crash of the script with its CPU pool nearly full.
+
+    TensorFlow's own code may crash, instead of raising an error, when that pool runs out. Machines with a GPU are left
+    out.
+    """
     how = state.run.ending if state.run else None
     if how is None or state.devices or how.signal not in _CRASHES:
         return
     closest = closest_to_limit(state)
     if closest is None:
         return
-    # TensorFlow waits 10 s for room before it gives up, and nothing is allocated meanwhile.
+    # TensorFlow waits 10 s for room before the allocation fails. It allocates nothing meanwhile.
     waited = closest.still_s >= _WAITED_S and closest.share >= _HALF
     if closest.share >= _NEARLY or waited:
         yield CrashedWhenFull(closest, waited, _leaked(state, closest))

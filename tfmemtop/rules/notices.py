@@ -1,4 +1,4 @@
-"""What the user should know about the watching itself."""
+"""The rules for what the user should know about tfmemtop's own work, such as a driver that is missing."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
 
 LEFT_OUT = "left-out"
-"""What the key of a notice begins with if parts of the run's events were left out."""
+"""The beginning of a notice's key if parts of the run's events were left out."""
 
 _SEVERITIES = {
     events.Level.ERROR: Severity.ERROR,
@@ -28,12 +28,12 @@ HELPED = frozenset(
         *(K.EXPORTER_ENDED, K.EXPORTER_SILENT, K.METRICS_FILE_FAILED),
     )
 )
-"""Notices of these kinds come with something that helps."""
+"""The kinds of notice that come with a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noticed(Finding):
-    """The engine or the screen gave notice of something that is missing or went wrong."""
+    """The engine or the screen reported something that is missing or went wrong."""
 
     notice: events.Notice
 
@@ -52,19 +52,19 @@ class Noticed(Finding):
 
     @property
     def of_state(self) -> bool:
-        """Whether it says that the state is not complete, so that a report on the run has gaps."""
+        """Whether the notice reports that the state is not complete, so that a report on the run has gaps."""
         return self.notice.key.startswith(LEFT_OUT)
 
 
 def notices(state: State) -> Iterator[Noticed]:
-    """The notices that hold now."""
+    """Yield the notices that hold now."""
     for notice in state.notices.values():
         yield Noticed(notice)
 
 
 @dataclass(frozen=True, slots=True)
 class HookAbsent(Finding):
-    """A process of the run uses TensorFlow, and the hook is not in it, since that was ``why``."""
+    """A process of the run uses TensorFlow, and the hook is not in it; ``why`` is the reason."""
 
     remedies = (Remedy(Action.SHOW_PROCESS),)
 
@@ -73,7 +73,7 @@ class HookAbsent(Finding):
 
 
 def hook_absent(state: State) -> Iterator[HookAbsent]:
-    """A process of the run uses TensorFlow, and the hook could not get in."""
+    """Find processes of the run that use TensorFlow and that the hook could not get into."""
     for pid, process in state.processes.items():
         why = process.seen.hook_absence
         if why is not None and process.hooked is None and of_run(state, pid):

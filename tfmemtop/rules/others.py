@@ -1,4 +1,4 @@
-"""Other processes on the run's GPUs, and what they leave for it."""
+"""The rules for other processes on the run's GPUs, and for the memory that they leave to it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import DeviceState, ProcessState
 
 HELD_SHARE = 0.1
-"""Share of a card. What others held at the start matters from here on."""
+"""Share of a card. Less than this, held by other processes at the start, does not matter."""
 
 FULL_SHARE = 0.9
 
@@ -28,10 +28,10 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class OthersHoldCard(DeviceFinding):
-    """Others held ``used`` bytes of the card's ``whole`` when the run started, so that TensorFlow's limit is lower.
+    """Other processes held ``used`` of the card's ``whole`` bytes when the run started, so TensorFlow's limit is lower.
 
-    ``limit`` is that of the pool, ``None`` where it is not known: it is at most ``free``, what was free at the start.
-    ``largest`` holds most of the card now, of all that do not belong to the run.
+    ``limit`` is that of the pool, ``None`` where it is not known. It is at most ``free``, the bytes that were free at
+    the start. ``largest`` is the process that holds most of the card now, of all that do not belong to the run.
     """
 
     answers = Question.FULL_NOT_USED
@@ -45,7 +45,7 @@ class OthersHoldCard(DeviceFinding):
 
 
 def others_hold_the_card(state: State) -> Iterator[OthersHoldCard]:
-    """Much of the card was taken when the run started, and TensorFlow's limit is what was left."""
+    """Find cards of which much was taken when the run started, so that TensorFlow's limit is what was left."""
     told = set()
     for device in run_devices(state):
         if device.card is None or device.card.info.index in told:
@@ -62,7 +62,8 @@ def _held_before(state: State, device: RunDevice, card: DeviceState) -> OthersHo
         return None
     used, free = before
     limit = device.reading.limit if device.reading else None
-    gone_in_time = limit is not None and limit > whole - used  # before TensorFlow made its devices
+    # The others had freed the memory before TensorFlow made its devices.
+    gone_in_time = limit is not None and limit > whole - used
     if used < whole * HELD_SHARE or gone_in_time:
         return None
     return OthersHoldCard(device.place, used, whole, free, limit or None, _largest_of_others(state, card))
@@ -79,9 +80,10 @@ def _largest_of_others(state: State, card: DeviceState) -> Holder | None:
 
 @dataclass(frozen=True, slots=True)
 class TwoReserveCard(DeviceFinding):
-    """Two processes of one script fill a card, the ``first`` of which has growth off.
+    """Two processes of one script fill a card; the ``first`` of them has growth off.
 
-    ``script`` names it, ``None`` if both are of this run. ``growth`` of the second is off, or ``None``: not known.
+    ``script`` is the script's name, ``None`` if both processes are of this run. ``growth`` is that of the second
+    process: off, or ``None`` if it is not known.
     """
 
     answers = Question.ALL_TAKEN
@@ -94,7 +96,7 @@ class TwoReserveCard(DeviceFinding):
 
 
 def two_reserve_everything(state: State) -> Iterator[TwoReserveCard]:
-    """Two processes of one script share a card, and neither leaves memory to the other."""
+    """Find cards that two processes of one script share, where neither leaves memory to the other."""
     told = set()
     for device in run_devices(state):
         if device.growth is not False or device.asked_limit is not None or device.asynchronous or device.card is None:
@@ -126,7 +128,7 @@ def _rivals(state: State, device: RunDevice, card: DeviceState) -> Iterator[TwoR
 
 
 def _growth(process: ProcessState) -> bool | None:
-    """Whether growth is on there; ``None`` where nothing is known of it."""
+    """Return whether growth is on for a GPU of *process*; ``None`` where that is not known."""
     hooked = process.hooked
     growths = [effective.growth for name, effective in hooked.effective.items() if "GPU" in name] if hooked else []
     return None if not growths or None in growths else any(growths)
@@ -137,7 +139,7 @@ def _of_one_run(mine: ProcessState, other: ProcessState) -> bool:
 
 
 def _common_script(mine: ProcessState, other: ProcessState) -> str:
-    """The script that both run, with whatever arguments; empty where they run two."""
+    """Return the script that both processes run, whatever its arguments; empty if they run different ones."""
     first, second = _script(mine.seen.command), _script(other.seen.command)
     if first == second:
         return _name(first)
@@ -148,7 +150,7 @@ def _common_script(mine: ProcessState, other: ProcessState) -> str:
 
 
 def script_name(process: ProcessState) -> str:
-    """What *process* runs: its script's file, or its module."""
+    """Return the name of what *process* runs: its script's file, or its module."""
     return _name(_script(process.seen.command))
 
 
@@ -157,7 +159,7 @@ def _name(script: str) -> str:
 
 
 def _script(command: list[str]) -> str:
-    """What tells one script from another in a command line: its file or module, not its arguments."""
+    """Return the part of a command line that identifies the script: its file or module, without its arguments."""
     for at, word in enumerate(command[1:], 1):
         if word.endswith(".py"):
             return word

@@ -1,4 +1,4 @@
-"""Memory that the process holds outside TensorFlow's pool."""
+"""The rule for GPU memory that a process holds outside TensorFlow's pool."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ USUAL_BETWEEN = 1024 * MIB
 
 @dataclass(frozen=True, slots=True)
 class OutsidePool(DeviceFinding):
-    """``outside`` bytes of a process's ``total`` on a GPU are not TensorFlow's pool, where ``usual`` bytes are usual.
+    """``outside`` of a process's ``total`` bytes on a GPU are not in TensorFlow's pool; ``usual`` bytes are usual.
 
-    ``between_gpus`` if the process computes on several, which takes buffers. ``eager`` if CUDA loads all kernels at
-    once.
+    ``between_gpus`` if the process computes on several GPUs, for which it needs buffers. ``eager`` if CUDA loads all
+    kernels at once.
     """
 
     answers = Question.REPORTS_LESS
@@ -38,7 +38,7 @@ class OutsidePool(DeviceFinding):
 
 
 def outside_the_pool(state: State) -> Iterator[OutsidePool]:
-    """More is outside the pool than a CUDA context and TensorFlow's libraries take."""
+    """Find processes that hold more outside the pool than a CUDA context and TensorFlow's libraries take."""
     for pid, hooked in hooked_of_run(state):
         if not any(map(_much, hooked.contexts.values())):
             continue
@@ -62,7 +62,7 @@ def outside_the_pool(state: State) -> Iterator[OutsidePool]:
 
 
 def _much(context: Context) -> bool:
-    """Whether so much is there that it may be worth telling."""
+    """Return whether the memory outside the pools may be so much that a finding is due."""
     # The least of several, since a pool may grow between two readings of NVML and of the allocator.
     return len(context.recent) == RESTS_KEPT and min(context.recent) >= USUAL_CONTEXT + USUAL_LIBRARIES + BEYOND_USUAL
 

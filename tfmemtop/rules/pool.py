@@ -1,4 +1,4 @@
-"""How much TensorFlow's pool holds, and for what."""
+"""The rules about how much TensorFlow's pool holds, and how much of that it needs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,29 +12,30 @@ from tfmemtop.state.account import USUAL_CONTEXT
 from tfmemtop.units import MIB
 
 WHOLE_CARD = 0.75
-"""Share of a card from which on a pool reserved at once counts as the whole card; TensorFlow takes 0.93 to 0.99."""
+"""Share of a card. A pool that is reserved at once and at least this large counts as the whole card. TensorFlow takes
+0.93 to 0.99."""
 
 WORTH_TELLING = 512 * MIB
-"""Bytes. Less than this idle in a pool matters little on cards of today."""
+"""Bytes. Less than this, idle in a pool, matters little on today's cards."""
 
 IDLE_SHARE = 0.4
 UNNEEDED_SHARE = 0.3
 """Share of the pool. A pool that doubled just before it was enough is at worst half empty; a third is common."""
 
 SETTLED_S = 5.0
-"""A pool that has just grown may soon be filled."""
+"""Seconds after a growth in which the pool is not judged: it may soon be filled."""
 
 FRAGMENTED = 0.5
 AT_ITS_LIMIT = 0.95
 MAP_TOO_OLD_S = 15.0
-"""Maps are read while somebody looks, or a recording is made."""
+"""Seconds. An older map is not used. Maps are read only while a person looks at them or a recording is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class WholeCard(DeviceFinding):
     """Growth is off and no limit is set: TensorFlow took ``held`` bytes of the card's ``whole`` at once.
 
-    ``in_use`` and ``peak`` are ``None`` where they are not known; ``ended`` if these are its last figures.
+    ``in_use`` and ``peak`` are ``None`` where they are not known; ``ended`` if these are the process's last figures.
     """
 
     answers = Question.ALL_TAKEN
@@ -56,7 +57,7 @@ class WholeCard(DeviceFinding):
 
 
 def whole_card_reserved(state: State) -> Iterator[WholeCard]:
-    """Growth is off and no limit set: TensorFlow has taken the card at once."""
+    """Find cards that TensorFlow has taken at once, since growth is off and no limit is set."""
     for device in run_devices(state):
         if not _takes_everything(device) or device.card is None or device.reading is None:
             continue
@@ -78,7 +79,10 @@ def _takes_everything(device: RunDevice) -> bool:
 
 
 def _held(device: RunDevice) -> int | None:
-    """The pool's bytes; without the probe what the process holds beside a context."""
+    """Return the bytes of the pool; where it is not read, those that the process holds, less a usual context.
+
+    ``None`` if neither is known.
+    """
     if device.reading and device.reading.pool is not None:
         return device.reading.pool
     share = device.card.by_pid.get(device.pid) if device.card else None
@@ -105,7 +109,7 @@ class CachedButIdle(DeviceFinding):
 
 
 def cached_but_idle(state: State) -> Iterator[CachedButIdle]:
-    """Much of a growing pool was in use once, and has not been for a while."""
+    """Find growing pools of which a large part was in use once, and has not been for a while."""
     for device in run_devices(state):
         reading, trend, peak = device.reading, device.trend, device.peak
         if not _grows(device) or reading is None or reading.pool is None or peak is None:
@@ -138,7 +142,7 @@ def _grows(device: RunDevice) -> bool:
 class GrownBeyondNeed(DeviceFinding):
     """A growing ``pool`` holds ``surplus`` bytes more than were ever in use at once.
 
-    ``step`` is the size of the region that explains it, ``None`` where no single one is known to.
+    ``step`` is the size of the region that explains the surplus, ``None`` where no single region is known to.
     """
 
     answers = Question.GROWTH
@@ -152,7 +156,7 @@ class GrownBeyondNeed(DeviceFinding):
 
 
 def grown_beyond_need(state: State) -> Iterator[GrownBeyondNeed]:
-    """A growing pool holds much that was never in use at one time."""
+    """Find growing pools that hold far more than was ever in use at one time."""
     for device in run_devices(state):
         reading, peak = device.reading, device.peak
         if not _grows(device) or reading is None or reading.pool is None or peak is None:
@@ -197,7 +201,7 @@ class FragmentedPool(DeviceFinding):
 
     @property
     def severity(self) -> Severity:
-        # Until an allocation has failed, the script may never ask for so large a tensor again.
+        # Until an allocation has failed, it is possible that the script never makes so large a tensor again.
         return Severity.WARNING if self.failed else Severity.INFO
 
     @property
@@ -208,7 +212,7 @@ class FragmentedPool(DeviceFinding):
 
 
 def fragmented(state: State) -> Iterator[FragmentedPool]:
-    """The pool cannot grow, and its free memory lies in pieces smaller than what is asked for."""
+    """Find pools that cannot grow, and whose free memory lies in pieces smaller than the script's largest tensor."""
     for device in [*run_devices(state), *run_devices(state, "CPU")]:
         found = _recent_map(device)
         if found is None or device.limit is None:
@@ -231,7 +235,7 @@ def fragmented(state: State) -> Iterator[FragmentedPool]:
 
 
 def _recent_map(device: RunDevice) -> events.MemoryMap | None:
-    """The newest map of the pool, with its largest chunks; ``None`` if there is none of about now."""
+    """Return the newest map of the pool; ``None`` if it is too old, or does not contain the largest chunks."""
     pool = device.hooked.pools.get(device.name)
     found = pool.map if pool else None
     if found is None or found.is_missing or not found.biggest or device.reading is None:

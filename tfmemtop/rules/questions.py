@@ -21,7 +21,7 @@ from tfmemtop.suggested import SuggestedLimit
 
 
 class PoolKind(Enum):
-    """How TensorFlow's pools took memory in a run."""
+    """The way in which TensorFlow's pools took memory in a run."""
 
     NO_DEVICE = auto()
     CPU_ONLY = auto()
@@ -36,7 +36,7 @@ class PoolKind(Enum):
 
 
 def pool_kind(run: RunState) -> PoolKind:
-    """What TensorFlow said of its devices in *run*."""
+    """Return in which way the pools of *run* took memory, by what TensorFlow reported of its devices."""
     gpus = [effective for name, effective in run.effective.items() if is_gpu(name)]
     if not gpus:
         on_cpu = any(is_cpu(name) for name in run.effective)
@@ -53,7 +53,8 @@ def pool_kind(run: RunState) -> PoolKind:
 class Peaks:
     """The most bytes over the whole run; ``None`` where that is not known.
 
-    ``gpus`` are those on which the run held memory. With several of them, the bytes are those of the one that had most.
+    ``gpus`` is the number of GPUs on which the run held memory. With several, the bytes are those of the GPU that had
+    most.
     """
 
     in_use: int | None
@@ -63,19 +64,23 @@ class Peaks:
 
     @property
     def several(self) -> bool:
-        """Whether they are the figures of one GPU of several."""
+        """Whether these are the figures of one GPU of several."""
         return self.gpus > 1
 
 
 def peaks(run: RunState) -> Peaks:
-    """Those of *run*."""
+    """Return the peaks of *run*."""
     gpus = sum(1 for total in run.totals.values() if total)
     return Peaks(run.peak_in_use, run.peak_pool, run.peak_process_total, gpus)
 
 
 @dataclass(frozen=True, slots=True)
 class AllTaken:
-    """Whether growth was asked for, and what came of it. ``card`` is the size of the largest GPU, in bytes."""
+    """Whether the script requested growth, and what the pools then took.
+
+    ``calls`` are its requests, ``made_at`` the lines at which TensorFlow made its devices, ``chosen`` the growth that
+    the user set. ``card`` is the size of the largest GPU, in bytes.
+    """
 
     calls: tuple[events.Requested, ...]
     made_at: tuple[Callsite, ...]
@@ -92,7 +97,7 @@ class AllTaken:
 
 
 def all_taken(state: State, run: RunState) -> AllTaken:
-    """The facts for :attr:`~tfmemtop.rules.finding.Question.ALL_TAKEN`."""
+    """Return the facts for :attr:`~tfmemtop.rules.finding.Question.ALL_TAKEN`."""
     hooked = [hooked for _, hooked in hooked_of_run(state)]
     totals = [device.info.total for device in state.devices.values() if device.info.total is not None]
     return AllTaken(
@@ -107,9 +112,9 @@ def all_taken(state: State, run: RunState) -> AllTaken:
 
 @dataclass(frozen=True, slots=True)
 class TakenAndBusy:
-    """The most bytes taken of a card's ``whole``, by all processes, and the most by the run's ``own``.
+    """The most bytes taken of a card's ``whole``: by all processes (``taken``), and by the run's (``own``).
 
-    ``busy`` is how busy it was in percent; ``None`` is what is not known.
+    ``busy`` is how busy the card was, in percent. A value that is not known is ``None``.
     """
 
     taken: int
@@ -120,7 +125,10 @@ class TakenAndBusy:
 
 @dataclass(frozen=True, slots=True)
 class FullNotUsed:
-    """How much of each GPU was taken, with how much work. ``fragmentation`` is that of the newest map."""
+    """How much of each GPU was taken, and how busy it was. ``fragmentation`` is that of the newest map.
+
+    ``cards`` are pairs of a GPU's NVML index and its figures.
+    """
 
     cards: tuple[tuple[int, TakenAndBusy], ...]
     peaks: Peaks
@@ -128,7 +136,7 @@ class FullNotUsed:
 
 
 def full_not_used(seen: RunReview, run: RunState) -> FullNotUsed:
-    """The facts for :attr:`~tfmemtop.rules.finding.Question.FULL_NOT_USED`."""
+    """Return the facts for :attr:`~tfmemtop.rules.finding.Question.FULL_NOT_USED`."""
 
     def of(index: int, card: CardUse) -> TakenAndBusy:
         return TakenAndBusy(card.most_used, run.totals.get(index), seen.state.devices[index].info.total, card.busy)
@@ -139,10 +147,12 @@ def full_not_used(seen: RunReview, run: RunState) -> FullNotUsed:
 
 @dataclass(frozen=True, slots=True)
 class Efficiently:
-    """What the run needed. ``failed`` if it ran out of memory: ``needed`` is what that allocation would have taken.
+    """How much memory the run needed; bytes.
 
-    ``leaks`` if its use kept rising, ``good_end`` if it ended with 0. ``limit`` is ``None`` where none is suggested.
-    ``peak`` is of the device that had most; ``each`` is that of every logical device, where these share a GPU.
+    ``failed`` if it ran out of memory; ``needed`` is then the memory in use that the failed allocation would have led
+    to. ``leaks`` if the memory in use kept rising, ``good_end`` if the run ended with exit status 0. ``limit`` is
+    ``None`` where none is suggested. ``peak`` is that of the device that had most; ``each`` are those of every logical
+    device, where these share a GPU.
     """
 
     peak: int | None
@@ -158,7 +168,7 @@ class Efficiently:
 
 
 def efficiently(state: State, run: RunState) -> Efficiently:
-    """The facts for :attr:`~tfmemtop.rules.finding.Question.EFFICIENTLY`."""
+    """Return the facts for :attr:`~tfmemtop.rules.finding.Question.EFFICIENTLY`."""
     needed = [size for anatomy in anatomies(state) if anatomy.asked and (size := needed_by(anatomy)) is not None]
     limit = suggested_limit(state, run)
     return Efficiently(
@@ -177,11 +187,12 @@ def efficiently(state: State, run: RunState) -> Efficiently:
 
 @dataclass(frozen=True, slots=True)
 class GrowthEffect:
-    """What growth changed. ``asked_limit`` is the sum of the limits that were set, ``free`` what was free at the start.
+    """What growth changed. Sizes are in bytes.
 
-    ``own_limit`` is the largest of TensorFlow's own limits, which it reserves with growth off, ``None`` if not known.
-    ``taken`` is the sum of the pools that had such a limit, at their largest, ``None`` where one is not known.
-    ``steps`` are the growths of the largest pool, with ``started`` the time at which the run began.
+    ``asked_limit`` is the sum of the limits that were set, ``free`` what was free at the start. ``taken`` is the sum of
+    the pools that had such a limit, at their largest; ``None`` where one is not known. ``own_limit`` is the largest
+    limit of the GPUs' allocators, which TensorFlow reserves with growth off; ``None`` if none is known. ``steps`` are
+    the growths of the largest pool; ``started`` is the time at which the run began.
     """
 
     kind: PoolKind
@@ -195,7 +206,7 @@ class GrowthEffect:
 
 
 def growth_effect(state: State, run: RunState) -> GrowthEffect:
-    """The facts for :attr:`~tfmemtop.rules.finding.Question.GROWTH`."""
+    """Return the facts for :attr:`~tfmemtop.rules.finding.Question.GROWTH`."""
     limited = [device for device in run_devices(state) if device.asked_limit is not None]
     pools = [run.pools.get(device.name) for device in limited]
     return GrowthEffect(
@@ -211,7 +222,7 @@ def growth_effect(state: State, run: RunState) -> GrowthEffect:
 
 
 def _steps(state: State) -> tuple[events.PoolGrowth, ...]:
-    """The growths of the pool that became largest: steps of two pools in one row would tell nothing."""
+    """Return the growths of the pool that became largest. Steps of two pools in one row would mean nothing."""
     pools = [
         tuple(growth for growth in pool.growths if growth.after > growth.before)
         for _, hooked in hooked_of_run(state)
@@ -225,7 +236,7 @@ def _steps(state: State) -> tuple[events.PoolGrowth, ...]:
 class ReportsLess:
     """The last account of the process that held most, and what is in use on its devices.
 
-    Without an account, ``held`` are the most bytes that the run's processes held of a GPU, ``None`` if not known.
+    Without an account, ``held`` is the most bytes that the run's processes held of a GPU, ``None`` if not known.
     """
 
     account: Account | None
@@ -234,7 +245,7 @@ class ReportsLess:
 
 
 def reports_less(seen: RunReview) -> ReportsLess:
-    """The facts for :attr:`~tfmemtop.rules.finding.Question.REPORTS_LESS`."""
+    """Return the facts for :attr:`~tfmemtop.rules.finding.Question.REPORTS_LESS`."""
     account = seen.account
     if account is None:
         return ReportsLess(None, (), seen.state.run.peak_process_total if seen.state.run else None)
@@ -243,11 +254,11 @@ def reports_less(seen: RunReview) -> ReportsLess:
 
 
 _IDLE_PERCENT = 50.0
-"""A full card that is busy for less than that leaves one to ask."""
+"""A full card that is busy for less than this gives reason to ask why."""
 
 
 def arising(seen: RunReview) -> set[Question]:
-    """The questions that the run gives reason to ask."""
+    """Return the questions that the run gives reason to ask."""
     run = seen.state.run
     if run is None:
         return set()

@@ -1,7 +1,7 @@
-"""Which rank of a job differs from the others, and how. Pure.
+"""Find which rank of a job differs from the others, and how. Pure.
 
-A rank is compared with the median of all ranks, or if there are two, with the other. What differs less than the ranks
-differ among one another anyway is not told.
+A rank is compared with the median of all ranks, or if there are two, with the other one. A difference is not reported
+if it is smaller than the usual differences between the ranks.
 """
 
 from collections import Counter
@@ -21,23 +21,24 @@ from tfmemtop.units import MIB
 
 _SHARE = 0.05
 _LEAST = 16 * MIB
-"""Below that share of the usual figure, or below so many bytes, a difference is none."""
+"""Up to this share of the usual figure, or up to so many bytes, a difference does not count."""
 _SPREADS = 3
-"""So many times as far from the median as ranks usually are."""
+"""A difference counts only if the rank is so many times as far from the median as ranks usually are."""
 
 
 def unusual(apart: float, usual: float, spread: float) -> bool:
-    """Whether bytes that are *apart* from the *usual* ones are a difference, where ranks differ by *spread* anyway."""
+    """Return whether a size *apart* bytes from the *usual* one counts, where ranks differ by *spread* anyway."""
     return abs(apart) > max(_SHARE * usual, _LEAST, _SPREADS * spread)
 
 
 def unusual_pace(apart: float, usual: float, spread: float) -> bool:
-    """Whether a rate that is *apart* from the *usual* one is a difference, where ranks differ by *spread* anyway."""
+    """Return whether a rate that is *apart* from the *usual* one counts, where ranks usually differ by *spread*."""
     return abs(apart) > max(_SHARE * usual, _SPREADS * spread)
 
 
 _GAP = 0.05
-"""Shares of all stretches: a difference that stops for so short a time goes on, and one that is shorter is none."""
+"""A share of all stretches. A gap in a difference is ignored up to this length, and so is a difference that is shorter.
+"""
 _STEADY = 1.25
 _LATER_S = 60.0
 
@@ -46,16 +47,17 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """The base of all kinds; ``rank`` is the place in the list of ranks."""
+    """The base of all kinds of difference; ``rank`` is the place in the list of ranks."""
 
     rank: int
 
 
 @dataclass(frozen=True, slots=True)
 class Held(Differs):
-    """``size`` bytes more of *measure* than usual, or ``less``; ``up_to`` that much where it changes.
+    """The rank held ``size`` bytes more of ``measure`` than usual, or if ``less``, fewer.
 
-    It began at ``begin`` and was over at ``end``, in steps or seconds; ``None``: from the start on, up to the end.
+    With ``up_to``, the difference changes, and ``size`` is its highest value. It lasted from ``begin`` to ``end``, in
+    steps or seconds; ``None`` means the start of the run, or its end.
     """
 
     measure: Measure
@@ -68,7 +70,10 @@ class Held(Differs):
 
 @dataclass(frozen=True, slots=True)
 class Peak(Differs):
-    """A peak of *measure* that is ``size`` bytes above the usual one, or below; of a rank that cannot be laid."""
+    """A peak of ``measure`` that is ``size`` bytes above the usual one, or if ``less``, below it.
+
+    This kind is for a rank that cannot be compared with the others over steps or seconds.
+    """
 
     measure: Measure
     size: int
@@ -77,7 +82,10 @@ class Peak(Differs):
 
 @dataclass(frozen=True, slots=True)
 class Pace(Differs):
-    """``rate`` steps a second where ``usual`` are made: ``share`` slower, or if negative, faster."""
+    """The rank makes ``rate`` steps a second, and ``usual`` is the usual rate.
+
+    ``share`` is by which share it is slower, or if negative, faster.
+    """
 
     share: float
     rate: float
@@ -86,7 +94,7 @@ class Pace(Differs):
 
 @dataclass(frozen=True, slots=True)
 class Ended(Differs):
-    """It did not end as most did: after ``steps`` where others made ``usual``, or after ``after_s`` seconds.
+    """The rank did not end as most did: after ``steps`` where others made ``usual``, or after ``after_s`` seconds.
 
     ``ending`` is ``None`` if the recording breaks off, or the run goes on.
     """
@@ -99,14 +107,17 @@ class Ended(Differs):
 
 @dataclass(frozen=True, slots=True)
 class RanOut(Differs):
-    """Out-of-memory errors, which most ranks did not have."""
+    """The rank had ``count`` out-of-memory errors, more than most ranks."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class OtherTensorFlow(Differs):
-    """Another version than most. ``only`` is the place of the rank that has the usual one, if it is a single rank."""
+    """The rank has another version of TensorFlow than most.
+
+    ``only`` is the place of the rank that has the ``usual`` version, if only one has it.
+    """
 
     version: str
     usual: str
@@ -115,7 +126,7 @@ class OtherTensorFlow(Differs):
 
 @dataclass(frozen=True, slots=True)
 class OtherSettings(Differs):
-    """Other settings of TensorFlow's memory than most; ``only`` as with versions."""
+    """The rank has other settings of TensorFlow's memory than most; ``only`` as in :class:`OtherTensorFlow`."""
 
     settings: InEffect
     usual: InEffect
@@ -124,25 +135,25 @@ class OtherSettings(Differs):
 
 @dataclass(frozen=True, slots=True)
 class NotRead(Differs):
-    """TensorFlow's memory was read in other ranks and not in this one. TensorFlow itself was ``seen`` there or not."""
+    """TensorFlow's memory was read in other ranks, but not in this one; ``seen`` if TensorFlow itself was seen here."""
 
     seen: bool
 
 
 @dataclass(frozen=True, slots=True)
 class NoSteps(Differs):
-    """It counts no steps, or others: it could not be laid beside the others."""
+    """The rank counts no steps, or those of another function, so it cannot be compared with the others over steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Later(Differs):
-    """It started ``seconds`` later than usual, or if negative, earlier; or its host's clock differs."""
+    """The rank started ``seconds`` later than usual, or if negative, earlier. Or the clock of its host differs."""
 
     seconds: float
 
 
 def differences(laid: Laid) -> list[Differs]:
-    """How each rank differs, what matters most first."""
+    """Return how each rank differs; the differences that matter most come first."""
     if len(laid.ranks) < 2:
         return []
     held = sorted(_held(laid), key=lambda one: (one.less, -one.size))
@@ -160,7 +171,7 @@ def differences(laid: Laid) -> list[Differs]:
 
 
 def missing(ranks: Sequence[Rank]) -> list[int]:
-    """The ranks of the job that are not among *ranks*."""
+    """Return the numbers of the job's ranks that are not among *ranks*; empty if the size of the job is not known."""
     wanted = {rank.placement.ranks for rank in ranks if rank.placement and rank.placement.ranks}
     there = {rank.number for rank in ranks}
     return [number for number in range(max(wanted)) if number not in there] if len(wanted) == 1 else []
@@ -169,13 +180,13 @@ def missing(ranks: Sequence[Rank]) -> list[int]:
 def _held(laid: Laid) -> Iterator[Held]:
     for number in range(len(laid.ranks)):
         found = [one for measure in Measure if (one := _of_measure(laid, measure, number))]
-        # In use tells when and why; what is held beyond that follows from it, unless that is much more.
+        # The memory in use shows when and why. What is held beyond it follows from it, unless that is much more.
         yield from (one for one in found if one is found[0] or one.size > 2 * found[0].size)
 
 
 def _of_measure(laid: Laid, measure: Measure, number: int) -> Held | None:
     sizes = laid.of(measure)
-    apart: list[tuple[int, int]] = []  # stretch, difference; of those where the rank was there
+    apart: list[tuple[int, int]] = []  # stretch and difference, for the stretches of which the rank has a figure
     beyond: list[int] = []
     for stretch, mine in enumerate(sizes[number]):
         others = [size for rank, row in enumerate(sizes) if rank != number and (size := row[stretch]) is not None]
@@ -188,7 +199,7 @@ def _of_measure(laid: Laid, measure: Measure, number: int) -> Held | None:
             beyond.append(len(apart) - 1)
     found = _longest(beyond, [difference for _, difference in apart])
     if found is None or (len(laid.ranks) == 2 and apart[found[0]][1] < 0):
-        return None  # of two, the one that holds more is told
+        return None  # of two ranks, only the one that holds more is reported
     first, last = found
     within = sorted(abs(difference) for _, difference in apart[first : last + 1])
     usual_size, highest = within[len(within) // 2], within[-1]
@@ -206,7 +217,10 @@ def _of_measure(laid: Laid, measure: Measure, number: int) -> Held | None:
 
 
 def _longest(beyond: Sequence[int], differences: Sequence[int]) -> tuple[int, int] | None:
-    """The longest part in which nearly every stretch is *beyond* what is usual, on the same side."""
+    """Return the longest part in which nearly every stretch is *beyond* what is usual, on the same side.
+
+    The part is given by its first and last place in *differences*; ``None`` if there is no part long enough.
+    """
     gap = max(1.0, _GAP * len(differences))
     parts: list[tuple[int, int]] = []
     for at in beyond:
@@ -276,7 +290,7 @@ def _out_of_memory(ranks: Sequence[Rank]) -> Iterator[RanOut]:
 
 
 def _not_read(laid: Laid) -> Iterator[Differs]:
-    # A recording that stops early has nothing of what came later, which its stop tells.
+    # A recording that stops early contains nothing of what came later. The stop itself is reported already.
     stopped = {one.rank for one in _ended(laid.ranks) if one.ending is None}
     for number, rank in enumerate(laid.ranks):
         if rank.figures.peak_in_use is None:
@@ -299,14 +313,17 @@ def _settings(ranks: Sequence[Rank]) -> Iterator[OtherSettings]:
 
 
 def _effect(settings: InEffect) -> InEffect:
-    """What TensorFlow does, whoever asked for it. Without the choice of GPUs: ranks on one host have a GPU each."""
+    """Return what TensorFlow does, whether the user or the script requested it.
+
+    The choice of GPUs is left out, since ranks on one host have a GPU each.
+    """
     return replace(settings, chosen=msgspec.structs.replace(settings.chosen_beside, gpus=None))
 
 
 def _unusual(values: Sequence[K | None]) -> Iterator[tuple[int, K, K, int | None]]:
-    """The place and value of each that is not what most have, what these have, and the place of these if it is one.
+    """Yield place and value of each that differs from the most common value, that value, and its place if it is single.
 
-    Of equally many it is the first.
+    Of several values that are equally common, the first one counts as the most common.
     """
     known = [value for value in values if value is not None]
     if not known:

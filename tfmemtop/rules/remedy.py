@@ -1,4 +1,4 @@
-"""What helps, as a value. Its key on the screen and its option on the command line are in words/remedies.py."""
+"""The remedy of a finding, as a value. Its key on the screen and its option are in words/remedies.py."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -7,10 +7,10 @@ from tfmemtop.events import Notice
 
 
 class Action(Enum):
-    """A thing to do: for the next run, on the screen, or in the script."""
+    """Something that the user can do: for the next run, on the screen, or in the script."""
 
     GROWTH_ON = auto()
-    SET_GROWTH = auto()  # on or off, as wanted
+    SET_GROWTH = auto()  # on or off, as the user likes
     SET_LIMIT = auto()
     RAISE_LIMIT = auto()
     SHARE_LIMIT = auto()  # one limit for all logical devices of a card
@@ -33,7 +33,7 @@ class Action(Enum):
     SHOW_PROCESS = auto()
 
     FEED_FASTER = auto()
-    KEEP_NUMBERS = auto()  # what was kept are scalars
+    KEEP_NUMBERS = auto()  # the tensors that were kept are scalars
     KEEP_ARRAYS = auto()
     SEPARATE_PROCESS = auto()
     FIX_SHAPES = auto()
@@ -45,12 +45,12 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """An action; ``notice`` is the one that says it."""
+    """An action; with ``AS_NOTICE_SAYS``, ``notice`` is the notice that contains it."""
 
     action: Action
     notice: Notice | None = None
 
 
 def raise_limit(*, on_cpu: bool) -> Remedy:
-    """A higher limit, which on the CPU is a larger pool."""
+    """Return the remedy of a higher limit. On the CPU, that is a larger pool."""
     return Remedy(Action.ENLARGE_CPU_POOL if on_cpu else Action.RAISE_LIMIT)

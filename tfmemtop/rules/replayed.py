@@ -1,4 +1,4 @@
-"""What the replay of a run's allocations says of the limit it needs, and whether the replay can speak for the run."""
+"""The limit that a run needs by the replay of its allocations, and whether the replay holds for the whole run."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,11 @@ from tfmemtop.state.predicted import Predicted, predicted
 
 @dataclass(frozen=True, slots=True)
 class ReplayedLimits:
-    """The smallest limits of a pool, in bytes: ``surely`` all fits in any likely order, below ``at_least`` in none.
+    """The smallest limits of a pool, in bytes.
 
-    They rest on ``allocations`` of ``steps`` (0 if no step was seen), and are for that ``growth``. ``more`` is by how
-    much the run's peak has risen since, which is in both of them.
+    Under ``surely``, all allocations fit in any likely order; below ``at_least``, in none. They rest on the replay of
+    ``allocations`` in ``steps`` (0 if no step was seen), and are for that ``growth``. ``more`` is the bytes by which
+    the run's peak has risen since; both limits include it.
     """
 
     surely: int
@@ -29,10 +30,12 @@ class ReplayedLimits:
 
 @dataclass(frozen=True, slots=True)
 class WouldPass:
-    """What would have been enough for a run that ran out, by the replay of run number ``run`` of the same command.
+    """What would have been enough for a run that ran out of memory, by the replay of an earlier run.
 
-    ``on`` and ``off`` are the smallest limits with growth on and off; for the CPU's pool ``off`` is ``None``. With the
-    same ``limit`` in bytes the other growth is ``same_limit`` enough, or ``share`` of the batch, as far as they are.
+    ``run`` is the number of that run, which had the same command. ``on`` and ``off`` are the smallest limits with
+    growth on and off; for the CPU's pool, ``off`` is ``None``. ``same_limit`` is the other growth, if that is enough
+    under the limit that the run had. ``share`` is the share of the batch that would fit under that limit. Either is
+    ``None`` where it does not help or is not known.
     """
 
     run: int
@@ -44,7 +47,10 @@ class WouldPass:
 
 
 def would_pass(state: State, device: str, limit: int | None) -> WouldPass | None:
-    """Of *device*, on which the newest run failed under *limit* bytes; ``None`` if no earlier run tells."""
+    """Return what would have been enough for *device*, on which the newest run failed under *limit* bytes.
+
+    ``None`` if no earlier run of the same command shows it.
+    """
     run = state.run
     if run is None:
         return None
@@ -62,7 +68,7 @@ def would_pass(state: State, device: str, limit: int | None) -> WouldPass | None
 
 
 def _tells(run: RunState, replayed: Replayed, device: str) -> bool:
-    """Whether *run* came to a good end, or went on, with what was *replayed* of it."""
+    """Return whether *run* needed no more than what was *replayed*, and has not failed."""
     present = replayed.present
     if replayed.is_missing or replayed.lost or not replayed.whole or present is None or not present.in_order.fits:
         return False
@@ -71,14 +77,20 @@ def _tells(run: RunState, replayed: Replayed, device: str) -> bool:
 
 
 def _share(replayed: Replayed, least: SmallestLimits | None, limit: int | None) -> float | None:
-    """Of the batch, what would fit under *limit*, if all but what is kept between steps grows with it."""
+    """Return the share of the batch that would fit under *limit* bytes; ``None`` if that is not known.
+
+    All memory but what is kept between steps is taken to grow with the batch.
+    """
     if least is None or limit is None or replayed.kept is None or not replayed.kept < limit < least.surely:
         return None
     return (limit - replayed.kept) / (least.surely - replayed.kept)
 
 
 def replayed_limits(state: State, run: RunState, device: str, growth: Growth | None) -> ReplayedLimits | None:
-    """Of *device* in *run*, the newest, with *growth* or as it is there; ``None`` if no replay speaks for it."""
+    """Return the smallest limits of *device* in *run*, with *growth* or with the growth that it has there.
+
+    ``None`` if *run* is not the newest run, or if there is no replay that holds for the whole run.
+    """
     if run is not state.run:
         return None
     view = next((view for view in predicted(state, device) if of_run(state, view.pid)), None)
@@ -92,7 +104,7 @@ def replayed_limits(state: State, run: RunState, device: str, growth: Growth | N
 
 
 def _speaks_for(view: Predicted, run: RunState, device: str) -> bool:
-    """Whether what came after the recorded allocations needed no more than they did."""
+    """Return whether the run needed no more than the recorded allocations did, as far as is known."""
     replayed, present = view.replayed, view.replayed.present
     if replayed.lost or replayed.is_missing or present is None or not present.in_order.fits:
         return False

@@ -1,4 +1,4 @@
-"""Functions that TensorFlow traces over and over."""
+"""The rule for functions that TensorFlow traces over and over."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,23 +14,25 @@ from tfmemtop.state.model import Hooked
 from tfmemtop.state.steps import TRACES_S, Course
 
 RETRACED = 5
-"""Tracings from which on TensorFlow itself warns: FREQUENT_TRACING_WARNING_THRESHOLD in its polymorphic_function.py."""
+"""The number of tracings at which TensorFlow itself warns: FREQUENT_TRACING_WARNING_THRESHOLD in its
+polymorphic_function.py."""
 
 CALLS_A_TRACING = 10
-"""TensorFlow counts over as many calls (FREQUENT_TRACING_WARNING_MAX_CALL_HISTORY). A lower rate means that the
-warm-up is over."""
+"""TensorFlow counts tracings over this many calls (FREQUENT_TRACING_WARNING_MAX_CALL_HISTORY). A lower rate means that
+the warm-up is over."""
 
 CALLS_WARMING_UP = 2
-"""TensorFlow's own measure, 5 tracings in 10 calls, in a function's first minute: later a few shapes are all known."""
+"""In a function's first minute, TensorFlow's own measure applies: 5 tracings in 10 calls. In that time, a function may
+still meet shapes that are new to it; later, a function with few shapes has met all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retraced(Finding):
     """A function of process ``pid`` was traced in ``traces`` of its ``calls`` of the last ``span_s`` seconds.
 
-    All of its tracings and calls are ``traces_so_far`` and ``calls_so_far``; ``anew`` of these tracings were the first
-    of a function made anew. ``changed`` are the arguments in which the newest other tracing differed from the one
-    before.
+    ``traces_so_far`` and ``calls_so_far`` are all of its tracings and calls. ``anew`` of these tracings were the first
+    tracing of a function that was made anew. ``changed`` are the arguments in which the newest other tracing differed
+    from the one before.
     """
 
     answers = Question.EFFICIENTLY
@@ -65,7 +67,7 @@ class Retraced(Finding):
 
 
 def retracing(state: State) -> Iterator[Retraced]:
-    """A function was traced anew in at least one of ten calls, and often, in the last minute of the run."""
+    """Find functions that, in the last minute of the run, were traced often, and in at least one of ten calls."""
     for pid, hooked in hooked_of_run(state):
         if superseded(state, hooked):
             continue
@@ -90,10 +92,10 @@ def retracing(state: State) -> Iterator[Retraced]:
 
 
 def _lately(state: State, hooked: Hooked, course: Course) -> tuple[int, int, float]:
-    """Tracings, calls and seconds of the last minute, or of all the time since the first count if that is less."""
+    """Return tracings, calls and seconds of the last minute, or since the first count if that is shorter."""
     now = _until(state, hooked, course)
     if course.first.t > now - TRACES_S:
-        # What the first count holds happened just before it.
+        # The tracings and calls in the first count happened just before it.
         return course.last.traces, course.last.calls, now - course.first.t
     since = course.before(now - TRACES_S)
     return course.last.traces - since.traces, course.last.calls - since.calls, TRACES_S

@@ -1,4 +1,4 @@
-"""Whether a series of readings rises steadily. Pure."""
+"""Decide whether a series of readings rises steadily. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ _JUMP = 0.4
 _LAG = 3
 
 BEGINS = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
-"""Shares of the time that are left out at its beginning: a model is made, or a first phase of the script."""
+"""Shares of the time that are left out at its beginning, in which a model is made or the script is in a first phase."""
 
 LEAST_WINDOWS = 16
-"""Fewer do not tell a slope from a few jumps."""
+"""With fewer windows, a slope cannot be distinguished from a few jumps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """Memory that rose from ``start`` to ``end``, in seconds, and was not given back: from ``first`` to ``last`` bytes.
+    """Memory that rose from ``first`` to ``last`` bytes, from ``start`` to ``end`` in seconds, and was not freed again.
 
-    ``rate`` is the slope in bytes a second. ``highs`` are the highest use at the beginning and at the end of that time;
-    it was cut in so many ``windows``.
+    ``rate`` is the slope in bytes a second. ``highs`` are the highest use at the beginning and at the end of that time,
+    which was divided into ``windows`` windows.
     """
 
     start: float
@@ -39,16 +39,16 @@ class Rise:
 
     @property
     def size(self) -> int:
-        """Bytes. What the last step had not given back yet is not counted."""
+        """The bytes by which memory rose, without those that the last step had not freed yet."""
         return min(self.last - self.first, int(self.rate * self.span_s))
 
 
 def rise_until(
     histories: Iterable[Iterable[Window]], end: float = float("inf"), least: int = LEAST_WINDOWS
 ) -> Rise | None:
-    """The steady rise that went on to the *end*, in seconds: of the whole time if it was one, else of a later part.
+    """Return the steady rise that went on to the *end*, in seconds: over the whole time, or else over a later part.
 
-    It must be seen in *least* stretches of time of one of the *histories*.
+    ``None`` if there is none. One of the *histories* must show the rise in at least *least* windows.
     """
     for windows in histories:
         before = [window for window in windows if window.start < end]
@@ -70,19 +70,22 @@ def _rise(windows: Sequence[Window], least: int) -> Rise | None:
 
 
 def retained(lows: Iterable[int]) -> list[int]:
-    """Of each moment's use, what was still there ever after: what a step gives back at its end is not in it."""
+    """Return for each moment the bytes that stayed in use ever after, so without those that a step frees at its end."""
     return list(accumulate(reversed(list(lows)), min))[::-1]
 
 
 def merged(windows: Sequence[Window], times: int) -> list[Window]:
-    """Stretches of so many *windows* each, up to the newest: what rises once an epoch rises in each that holds one."""
+    """Merge each *times* windows into one, counted back from the newest.
+
+    A use that rises once in an epoch then rises in each window that contains an epoch.
+    """
     first = len(windows) % times
     groups = [windows[at : at + times] for at in range(first, len(windows), times)]
     return [Window(group[0].start, min(one.low for one in group), max(one.high for one in group)) for group in groups]
 
 
 def rises(values: list[int]) -> bool:
-    """Whether they rise steadily: not in a few jumps, and not ever more slowly, as while a script warms up."""
+    """Return whether *values* rise steadily: not in a few jumps, nor ever more slowly, as while a script warms up."""
     whole = values[-1] - values[0]
     if whole <= 0:
         return False
@@ -95,7 +98,7 @@ def rises(values: list[int]) -> bool:
 
 
 def slope(windows: Sequence[Window], values: Sequence[int]) -> float:
-    """Bytes a second: the median over pairs half the series apart, which a spike does not move."""
+    """Return the slope in bytes a second: the median over pairs half the series apart. A spike does not change it."""
     half = len(values) // 2
     points = list(zip((window.start for window in windows), values, strict=True))
     pairs = zip(points, points[half:], strict=False)

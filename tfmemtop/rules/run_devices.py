@@ -1,4 +1,4 @@
-"""The devices and processes of the newest run, as several rules look at them."""
+"""The devices and processes of the newest run, in the form in which several rules need them."""
 
 from dataclasses import dataclass
 
@@ -53,19 +53,19 @@ class RunDevice:
 
 @once_per_revision
 def hooked_of_run(state: State) -> list[tuple[int, Hooked]]:
-    """The processes of the newest run that have our hook inside."""
+    """Return number and record of the newest run's processes that have our hook inside, or are read from outside."""
     return [(pid, process.hooked) for pid, process in state.processes.items() if process.hooked and of_run(state, pid)]
 
 
 def superseded(state: State, hooked: Hooked) -> bool:
-    """Whether the process has ended while others of the run go on: what was true of it no longer matters."""
+    """Return whether the process has ended while others of the run go on: findings about it no longer matter."""
     if not hooked.ended or state.run is None or not state.run.going:
         return False
     return any(not other.ended for _, other in hooked_of_run(state))
 
 
 def run_devices(state: State, kind: str = "GPU") -> list[RunDevice]:
-    """The run's logical devices of *kind* (``GPU``, ``CPU``). After the run has ended: those of its last processes."""
+    """Return the run's logical devices of *kind* (``GPU``, ``CPU``); after its end, those of its last processes."""
     return _current(state).get(kind, [])
 
 
@@ -78,13 +78,13 @@ def _current(state: State) -> dict[str, list[RunDevice]]:
 
 
 def ever_had(state: State, kind: str = "GPU") -> bool:
-    """Whether any process of the run had a logical device of *kind* at any time."""
+    """Return whether any process of the run had a logical device of *kind* at any time."""
     return kind in _all(state)
 
 
 @once_per_revision
 def _all(state: State) -> dict[str, list[RunDevice]]:
-    """All of them, by kind, once for all rules."""
+    """Return all logical devices of the run, by kind. They are computed once for all rules."""
     several = sum(1 for _, hooked in hooked_of_run(state) if hooked.effective or hooked.allocators) > 1
     made: dict[str, list[RunDevice]] = {}
     for pid, hooked in hooked_of_run(state):
@@ -102,21 +102,21 @@ def _all(state: State) -> dict[str, list[RunDevice]]:
 
 
 def output(state: State) -> str:
-    """What the newest run has written to its terminal, the newest part of it."""
+    """Return the newest part of what the newest run has written to its terminal."""
     number = state.run.run if state.run else None
     return "".join(chunk.text for chunk in state.output if chunk.run == number)
 
 
 def printed(state: State, *phrases: str) -> str | None:
-    """The first of *phrases* that the newest run has written to its terminal."""
+    """Return the first of *phrases* that the newest run has written to its terminal, or ``None``."""
     text = output(state)
     return next((phrase for phrase in phrases if phrase in text), None)
 
 
 def variable(state: State, pid: int, name: str) -> str | None:
-    """The variable *name* of process *pid*; ``None`` if it is not set, or its environment not known.
+    """Return the environment variable *name* of process *pid*; ``None`` if it is not set, or if that is not known.
 
-    Its value is that of the moment in which TensorFlow made its devices, as soon as that is known.
+    Once TensorFlow has made its devices, the value is the one of that moment.
     """
     process = state.processes.get(pid)
     if process and process.hooked and process.hooked.initialised:

@@ -1,4 +1,4 @@
-"""Review of a whole run: what was found when, how busy the GPUs were, the last account of its memory."""
+"""The review of a whole run: what was found when, how busy the GPUs were, the last account of its memory."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
@@ -13,22 +13,22 @@ from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.lookup import of_run
 
 LOOK_S = 1.0
-"""The engine reads the cards once a second: looking more often finds little more."""
+"""Seconds between two looks. The engine reads the cards once a second, so looking more often finds little more."""
 
 LOOKS = 2000
-"""After so many looks the time between two is doubled, and again: a week is reviewed in seconds."""
+"""After each so many looks, the time between two is doubled. So the review of a week takes only seconds."""
 
 FOUND = 1000
-"""Findings that are remembered: more than anybody reads."""
+"""The most findings that are stored: more than a person would read."""
 
 _Key = tuple[Hashable, int]
 
 
 @dataclass(slots=True)
 class Held:
-    """A finding in its newest figures, and from when to when it held, in seconds since the run began.
+    """A finding with its newest figures, and from when to when it held, in seconds since the run began.
 
-    ``place`` is where it stood then among all findings, which are in the order of their weight.
+    ``place`` is its place then among all findings, the most serious first.
     """
 
     finding: Finding
@@ -39,7 +39,10 @@ class Held:
 
 @dataclass(slots=True)
 class CardUse:
-    """One GPU while the run had TensorFlow on it: the most used of it in bytes, and percent busy over readings."""
+    """One GPU, for the time in which TensorFlow had devices on it.
+
+    ``most_used`` is in bytes. ``percent`` is the sum over ``readings`` of how busy it was.
+    """
 
     most_used: int = 0
     percent: int = 0
@@ -52,9 +55,10 @@ class CardUse:
 
 @dataclass(slots=True)
 class RunReview:
-    """``state`` is as the run's last event left it; ``account`` the last of the process that held most.
+    """What was found in a run.
 
-    ``end``, in seconds since the run began, is the time of the last look while it went.
+    ``state`` is the state after the run's last event; ``account`` is the last one of the process that held most.
+    ``end`` is the time of the last look while the run went on, in seconds since the run began.
     """
 
     state: State = field(default_factory=State)
@@ -65,7 +69,7 @@ class RunReview:
 
 
 def review(stream: Iterable[events.Event], run: int | None = None, look_s: float = LOOK_S) -> RunReview:
-    """Look through *stream* up to the end of run number *run*, else of the last one in it; every *look_s* seconds."""
+    """Review run number *run* of *stream*, by default its last, with a look at the findings every *look_s* seconds."""
     seen = RunReview()
     state, pace, looks, next_look = seen.state, look_s, 0, 0.0
     by_key: dict[_Key, Held] = {}
@@ -77,12 +81,12 @@ def review(stream: Iterable[events.Event], run: int | None = None, look_s: float
             seen.cards.clear()
             seen.account, seen.end = None, 0.0
         elif isinstance(event, events.RunEnd):
-            _look(seen, by_key)  # the last picture while its processes are there
+            _look(seen, by_key)  # the last look while the run's processes are still there
         apply(state, event)
         if isinstance(event, events.DeviceReading):
             _read(seen, event)
         if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory":
-            _look(seen, by_key)  # what is found for the moment may be over before the next look
+            _look(seen, by_key)  # a finding of this moment may be over before the next look
         if state.now >= next_look:
             looks += 1
             if looks % LOOKS == 0:
@@ -127,7 +131,7 @@ def _read(seen: RunReview, reading: events.DeviceReading) -> None:
     if run is None or not run.going or not known or not any(is_gpu(name) for name in run.effective):
         return
     used = {device.card.info.index for device in run_devices(seen.state) if device.card}
-    if used and reading.index not in used:  # else it is not known which cards they are
+    if used and reading.index not in used:  # if none is in *used*, it is not known which cards the run uses
         return
     card = seen.cards.setdefault(reading.index, CardUse())
     card.most_used = max(card.most_used, reading.used or 0)

@@ -1,4 +1,4 @@
-"""Settings that the script asked for and did not get, or only in part."""
+"""The rules for settings that the script requested and did not get, or got only in part."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from tfmemtop.tensorflow_text import (
 )
 
 TAKEN = ("true", "false")
-"""What TensorFlow takes as the variable's value."""
+"""The values that TensorFlow accepts for the environment variable of growth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +47,30 @@ class AskedTooLate(Finding):
 
 
 def asked_too_late(state: State) -> Iterator[AskedTooLate]:
-    """The first call of each process that came too late and is not so all the same."""
+    """Find in each process the first call that came too late.
+
+    A call for growth does not count if growth is as it requests all the same.
+    """
     for pid, hooked in hooked_of_run(state):
         late = (r for r in hooked.requested if r.error and CALLED_TOO_LATE in r.error and not _growth_is_so(hooked, r))
         for request in late:
             yield AskedTooLate(pid, request, devices_made_at(hooked))
-            break  # details list them all
+            break  # the details of the process list all such calls
 
 
 def _growth_is_so(hooked: Hooked, request: events.Requested) -> bool:
-    """Whether growth is on all GPUs as *request* asks, by the user's or the environment's word."""
+    """Return whether growth is on all GPUs as in *request*, since the user or the environment set it."""
     return request.growth is not None and _growths(hooked) == {request.growth}
 
 
 def _growths(hooked: Hooked) -> set[bool | None]:
-    """What growth is on the process's GPUs; empty before there are any."""
+    """Return the growth settings of the process's GPUs; empty before it has made any devices."""
     return {effective.growth for name, effective in hooked.effective.items() if is_gpu(name)}
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthDropped(Finding):
-    """The script asked for growth and then for a limit, and TensorFlow dropped growth. ``limits`` are in bytes."""
+    """The script requested growth and then a limit, and TensorFlow dropped growth. ``limits`` are in bytes."""
 
     answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.GROWTH_ON),)
@@ -78,7 +81,7 @@ class GrowthDropped(Finding):
 
 
 def growth_dropped(state: State) -> Iterator[GrowthDropped]:
-    """The script asked for growth and later for a limit: TensorFlow then forgets growth."""
+    """Find processes whose script requested growth and later a limit, by which TensorFlow drops growth."""
     if state.run and state.run.settings.growth == "off":
         return
     for pid, hooked in hooked_of_run(state):
@@ -97,7 +100,7 @@ def growth_dropped(state: State) -> Iterator[GrowthDropped]:
 
 @dataclass(frozen=True, slots=True)
 class GrowthRefused(Finding):
-    """TensorFlow refused growth where a limit was set before."""
+    """TensorFlow refused growth, since a limit had been set before."""
 
     answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.GROWTH_ON),)
@@ -107,7 +110,7 @@ class GrowthRefused(Finding):
 
 @dataclass(frozen=True, slots=True)
 class GrowthOfNoDevice(Finding):
-    """The script asked for growth and named something that is not a device."""
+    """The script requested growth for something that is not a device."""
 
     answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.GROWTH_ON),)
@@ -117,7 +120,7 @@ class GrowthOfNoDevice(Finding):
 
 @dataclass(frozen=True, slots=True)
 class CallRefused(Finding):
-    """A call raised an error for another reason."""
+    """A call raised an error for a reason other than those above."""
 
     remedies = (Remedy(Action.SHOW_PROCESS),)
 
@@ -125,7 +128,7 @@ class CallRefused(Finding):
 
 
 def refused(state: State) -> Iterator[GrowthRefused | GrowthOfNoDevice | CallRefused]:
-    """The first call of each process that raised an error for another reason than coming too late."""
+    """Find in each process the first call that raised an error for a reason other than coming too late."""
     for _, hooked in hooked_of_run(state):
         for request in hooked.requested:
             if not request.error or CALLED_TOO_LATE in request.error:
@@ -146,7 +149,7 @@ def _refusal(request: events.Requested, error: str) -> GrowthRefused | GrowthOfN
 
 @dataclass(frozen=True, slots=True)
 class GrowthDiffers(Finding):
-    """TensorFlow could not make its devices, ``at`` that line: growth was set for the GPUs ``asked`` only."""
+    """TensorFlow could not make its devices at the line ``at``: growth was set only for the GPUs ``asked``."""
 
     answers = Question.ALL_TAKEN
     severity = Severity.ERROR
@@ -157,10 +160,10 @@ class GrowthDiffers(Finding):
 
 
 def growth_differs(state: State) -> Iterator[GrowthDiffers]:
-    """Growth was set for some of the GPUs only, which TensorFlow refuses when it makes its devices."""
+    """Find out whether growth was set for only some of the GPUs. TensorFlow then raises when it makes its devices."""
     attempts = [hooked.initialised for _, hooked in hooked_of_run(state) if hooked.initialised]
     refusal = next((attempt for attempt in attempts if GROWTH_DIFFERS in (attempt.error or "")), None)
-    # An older hook reports no attempts: then what the script printed is the only sign.
+    # An older hook does not report the attempts. Then the text that the script printed is the only sign.
     if refusal is None and (attempts or not printed(state, GROWTH_DIFFERS)):
         return
     growing = (request for _, hooked in hooked_of_run(state) for request in hooked.requested if request.growth)
@@ -171,9 +174,10 @@ def growth_differs(state: State) -> Iterator[GrowthDiffers]:
 
 @dataclass(frozen=True, slots=True)
 class GrowthOverridden(Finding):
-    """The script asked for growth, or against it, and it ``is_on`` or off all the same.
+    """The script switched growth on, or off, and it is the other way round; ``is_on`` is how it is.
 
-    ``word`` is what the environment says, ``None`` where it says nothing that counts; ``sure`` if that is known.
+    ``word`` is the value of the environment variable, ``None`` where it is not set or TensorFlow does not accept it.
+    ``sure`` if it is known whether the variable is set.
     """
 
     answers = Question.ALL_TAKEN
@@ -186,7 +190,7 @@ class GrowthOverridden(Finding):
 
 
 def growth_overridden(state: State) -> Iterator[GrowthOverridden]:
-    """The script asked for growth, or against it, and TensorFlow does the other."""
+    """Find processes whose script switched growth on, or off, and where TensorFlow does the opposite."""
     if state.run is None or state.run.settings.growth is not None:
         return
     for pid, hooked in hooked_of_run(state):
@@ -207,7 +211,7 @@ def growth_overridden(state: State) -> Iterator[GrowthOverridden]:
 
 @dataclass(frozen=True, slots=True)
 class GrowthWordIgnored(Finding):
-    """``TF_FORCE_GPU_ALLOW_GROWTH`` holds a word that TensorFlow does not take; ``None`` where it is not known."""
+    """``TF_FORCE_GPU_ALLOW_GROWTH`` has a value that TensorFlow does not accept; ``None`` where it is not known."""
 
     answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.SET_GROWTH),)
@@ -216,7 +220,7 @@ class GrowthWordIgnored(Finding):
 
 
 def growth_word_ignored(state: State) -> Iterator[GrowthWordIgnored]:
-    """``TF_FORCE_GPU_ALLOW_GROWTH`` holds a word that TensorFlow does not take."""
+    """Find out whether ``TF_FORCE_GPU_ALLOW_GROWTH`` has a value that TensorFlow does not accept."""
     for pid, _ in hooked_of_run(state):
         word = variable(state, pid, GROWTH_VARIABLE)
         known = word is not None and word not in TAKEN and bool(state.devices)
@@ -226,4 +230,4 @@ def growth_word_ignored(state: State) -> Iterator[GrowthWordIgnored]:
 
 
 SETTINGS_RULES = (growth_differs, asked_too_late, growth_dropped, growth_overridden, growth_word_ignored, refused)
-"""All of the above. A summary at the end of a run follows them, too."""
+"""All rules above. The summary at the end of a run uses them, too."""

@@ -1,4 +1,4 @@
-"""What a whole run comes to: what matters most of all that was found in it, and what it held. Pure."""
+"""The verdict on a whole run: the most important of its findings, and how much memory it held. Pure."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -19,15 +19,16 @@ class Unread(Enum):
     """Why nothing was read of TensorFlow's memory."""
 
     NO_TENSORFLOW = auto()  # no process has imported it, as far as was seen
-    NO_CPU_POOL = auto()  # it used the CPU without a pool that tells anything
+    NO_CPU_POOL = auto()  # it used the CPU without a pool that can be read
     UNKNOWN = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``first`` is what matters most, ``None`` if nothing was found. ``how`` is ``None`` if the end was not seen.
+    """The verdict on run number ``run``.
 
-    ``unread`` says why nothing was read of TensorFlow's memory, ``None`` if something was.
+    ``first`` is the most important finding, ``None`` if nothing was found. ``how`` is how the run ended, ``None`` if
+    the end was not seen. ``unread`` is why nothing was read of TensorFlow's memory, ``None`` if something was read.
     """
 
     run: int
@@ -39,12 +40,12 @@ class Verdict:
 
     @property
     def explained(self) -> bool:
-        """Whether ``first`` is why the run failed."""
+        """Whether ``first`` explains why the run failed."""
         return self.first is not None and self.first.fatal
 
 
 def verdict(seen: RunReview) -> Verdict | None:
-    """What the run comes to; ``None`` if there was none."""
+    """Return the verdict on the run; ``None`` if there was no run."""
     run = seen.state.run
     if run is None:
         return None
@@ -62,7 +63,7 @@ def _unread(state: State, run: RunState) -> Unread | None:
 
 
 def weighed(seen: RunReview) -> list[Held]:
-    """What was found in the run, the weightiest first, without what a later finding tells in full."""
+    """Return what was found in the run, the most serious first, without findings that a more serious one includes."""
     failed = {
         (held.finding.anatomy.pid, held.finding.anatomy.device)
         for held in seen.held
@@ -71,7 +72,7 @@ def weighed(seen: RunReview) -> list[Held]:
     crashed = any(isinstance(held.finding, CrashedWhenFull) for held in seen.held)
 
     def told(finding: Finding) -> bool:
-        """Whether an error, or a crash, says the same: that there was no room, or hardly any."""
+        """Return whether an error, or a crash, reports the same: that there was no room, or hardly any."""
         if isinstance(finding, NoRoom):
             return crashed or (finding.anatomy.pid, finding.anatomy.device) in failed
         if not isinstance(finding, TightLimit):

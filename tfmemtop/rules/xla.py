@@ -1,4 +1,4 @@
-"""What XLA keeps to itself, and why its report is missing where it was asked for one."""
+"""The rules for memory of XLA that has no name, and for XLA reports that were requested and are missing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tfmemtop.state.nameless import nameless_buffers
 
 @dataclass(frozen=True, slots=True)
 class Nameless(DeviceFinding):
-    """One allocation of ``bytes``, more than half of the ``peak``, is of no operation that TensorFlow names."""
+    """One allocation of ``bytes``, more than half of the ``peak``, belongs to no operation that TensorFlow names."""
 
     remedies = (Remedy(Action.XLA_REPORT),)
 
@@ -27,7 +27,7 @@ class Nameless(DeviceFinding):
 
 @dataclass(frozen=True, slots=True)
 class ReportMissing(Finding):
-    """There is no report of XLA's, or of ``cluster`` none, though it was asked for."""
+    """There is no XLA report, though it was requested; where ``cluster`` is given, none of that cluster."""
 
     why: XlaMissing
     cluster: str
@@ -39,7 +39,7 @@ class ReportMissing(Finding):
 
 
 def nameless(state: State) -> Iterator[Nameless]:
-    """Most of a peak is one allocation without a name."""
+    """Find devices where most of a peak is one allocation without a name."""
     places = {(one.pid, one.name): one.place for kind in ("GPU", "CPU") for one in run_devices(state, kind)}
     for buffer in nameless_buffers(state):
         if place := places.get((buffer.pid, buffer.device)):
@@ -47,11 +47,11 @@ def nameless(state: State) -> Iterator[Nameless]:
 
 
 def report_missing(state: State) -> Iterator[ReportMissing]:
-    """XLA was asked for its report, and there is none."""
+    """Find the reasons for which XLA's reports were requested and are missing, at most three."""
     found = {
         ReportMissing(cluster.missing, cluster.name, cluster.detail): None
         for _, hooked in hooked_of_run(state)
         for cluster in hooked.clusters.values()
         if cluster.missing is not None
     }
-    yield from list(found)[:3]  # more of one kind say nothing new
+    yield from list(found)[:3]  # more of them would add nothing new
