@@ -1,1 +1,1 @@
-"""The only room with English: every sentence that screen, reports and commands say, made from facts."""
+"""The only folder with English text: it makes every sentence of the screen, the reports and the commands from facts."""

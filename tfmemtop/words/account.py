@@ -1,4 +1,4 @@
-"""The account of a process's memory: what each part is, and why no two tools agree on the whole. Pure."""
+"""The text of the account of a process's memory: what each part is, and why no two tools agree on the total. Pure."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from tfmemtop.units import UNKNOWN, format_bytes
 from tfmemtop.words.counting import spoken
 
 _KINDS = {TENSORS: "live tensors"}
-"""What a census's kinds are called; others by their own name."""
+"""Names for kinds of a census; the other kinds are shown under their own name."""
 
 
 class Part(NamedTuple):
@@ -21,7 +21,7 @@ class Part(NamedTuple):
 
 
 def parts(account: Account) -> Iterator[Part]:
-    """The parts of one process's memory on one GPU; those of a known total add up to it."""
+    """Yield the parts of one process's memory on one GPU. If the total is known, the parts add up to it."""
     total = account.total
     if total is None:
         yield Part("process total", UNKNOWN, "NVML does not report the memory of this process")
@@ -53,7 +53,7 @@ def _context(size: int, exact: bool) -> Part:
 
 
 def in_use(held: Holdings) -> Iterator[Part]:
-    """What is in use on one device, by kind."""
+    """Yield what is in use on one device, by kind."""
     looked = held.looked_s is not None
     for kind, size in held.kinds:
         meaning = ""
@@ -69,7 +69,7 @@ def in_use(held: Holdings) -> Iterator[Part]:
 
 
 def others_say(account: Account) -> Iterator[tuple[str, str]]:
-    """What ``nvidia-smi`` and ``get_memory_info`` say of the same process."""
+    """Yield the figures of ``nvidia-smi`` and of ``get_memory_info`` for the same process: a name and a text each."""
     card = f", {format_bytes(account.device_used)} for the whole card" if account.device_used is not None else ""
     if account.total is not None or card:
         own = format_bytes(account.total) if account.total is not None else "nothing"
@@ -80,7 +80,7 @@ def others_say(account: Account) -> Iterator[tuple[str, str]]:
 
 
 def why_they_differ(account: Account) -> str:
-    """One sentence; empty where there is nothing to compare."""
+    """Return a sentence or two on why the tools' figures differ; empty where there is nothing to compare."""
     if account.total is None or not account.pools:
         return ""
     hidden = format_bytes(account.total - account.in_use)

@@ -1,4 +1,4 @@
-"""The slices of a process's memory in words: what each is, and the totals around them. Pure."""
+"""The text about the slices of a process's memory: what each slice is, and the totals around them. Pure."""
 
 from collections.abc import Iterator
 
@@ -20,17 +20,17 @@ _USUAL_CONTEXT = "the usual size, not measured"
 
 
 def name(part: Part) -> str:
-    """``context``, ``live tensors``."""
+    """Return the name of a part: ``context``, ``live tensors``."""
     return _NAMES.get(part, part.value)
 
 
 def figure(part: Slice) -> str:
-    """``417.2 MiB``, and ``~520.0 MiB`` where it rests on a usual figure."""
+    """Return the size as text: ``417.2 MiB``, or ``~520.0 MiB`` where it rests on a usual figure."""
     return ("" if part.exact else "~") + format_bytes(part.size)
 
 
 def meaning(part: Slice, found: Breakdown) -> str:
-    """What that memory is for, in at most 33 characters; empty where its name says so."""
+    """Return what that memory is for, in at most 33 characters; empty where its name is clear enough."""
     if part.part is Part.CONTEXT and not part.exact:
         return _USUAL_CONTEXT
     looked = next((held.looked_s for held in found.held if held.looked_s is not None), None)
@@ -42,7 +42,7 @@ def meaning(part: Slice, found: Breakdown) -> str:
 
 
 def heading(found: Breakdown) -> str:
-    """What the bar shows: ``Its memory on GPU 0: 1.1 GiB``."""
+    """Return the heading of the bar: ``Its memory on GPU 0: 1.1 GiB``."""
     if found.gpu is None:
         return f"Its pool on the CPU: {format_bytes(found.size)}"
     total = found.account.total if found.account else None
@@ -51,7 +51,7 @@ def heading(found: Breakdown) -> str:
 
 
 def notes(found: Breakdown) -> Iterator[str]:
-    """Peak and limit; and where kinds were counted that do not fit into what is in use."""
+    """Yield a line with peak and limit, and one for each census that counted more than is in use."""
     beyond = sum(held.rest_at_peak or 0 for held in found.held)
     counted = any(held.kinds for held in found.held) and all(held.rest_at_peak is not None for held in found.held)
     more = f", {format_bytes(beyond)} of it beyond these kinds" if counted and beyond else ""
@@ -62,7 +62,7 @@ def notes(found: Breakdown) -> Iterator[str]:
 
 
 def counted_kinds(held: Holdings) -> str:
-    """The last census, where it does not fit into what is in use."""
+    """Return the line about a last census that counted more than is in use."""
     kinds = ", ".join(f"{kind} {format_bytes(size)}" for kind, size in held.kinds)
     return (
         f"the last census counted {kinds}: {format_bytes(held.excess)} more than is in use now. Some of it was "

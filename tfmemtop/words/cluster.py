@@ -1,4 +1,4 @@
-"""The cluster screen: what is wrong with a rank or GPU, and why Prometheus does not answer."""
+"""The text of the cluster screen: what is wrong with a rank or GPU, and why Prometheus does not answer."""
 
 from tfmemtop.cluster.client import NoAnswer, Trouble
 from tfmemtop.cluster.judge import Judged, Kind, Wrong
@@ -23,7 +23,7 @@ _NOTICE = "notice_"
 
 
 def in_short(judged: Judged) -> str:
-    """What is wrong in a few words, the worst first: ``full soon 97%, leak``; empty if nothing is."""
+    """Return what is wrong in a few words, the worst first: ``full soon 97%, leak``; empty if nothing is wrong."""
     return ", ".join(dict.fromkeys(map(_short, judged.wrongs)))
 
 
@@ -51,7 +51,7 @@ def _plain(key: str) -> str:
 
 
 def at_length(row: Row, wrong: Wrong) -> str:
-    """One sentence on what is wrong."""
+    """Return a sentence or two on what is wrong."""
     match wrong.kind:
         case Kind.RAN_OUT:
             return "An allocation failed: TensorFlow ran out of memory."
@@ -77,7 +77,10 @@ def at_length(row: Row, wrong: Wrong) -> str:
 
 
 def remark(key: str) -> str:
-    """That its tfmemtop has found *key*, or given a notice of that name, which is in no list of findings."""
+    """Return the sentence about *key*, a finding or a notice that has no sentence of its own on this screen.
+
+    The tfmemtop of the rank reported it.
+    """
     if key.startswith(_NOTICE):
         return f"Its tfmemtop reports: {_plain(key)}. Its own screen says more."
     return f"Its tfmemtop reports the finding {safe(key)}: see tfmemtop help findings, or its own screen."
@@ -141,12 +144,12 @@ NOTHING_WRONG = "The figures show nothing wrong here."
 
 
 def no_history(span_s: float) -> str:
-    """That there is nothing to draw."""
+    """Return the text for a row without figures in the last *span_s* seconds, so that there is nothing to draw."""
     return f"Prometheus has no figures of it in the last {format_duration(span_s)}."
 
 
 def whose(row: Row) -> str:
-    """``node3 GPU 1 · job 42 rank 7 · ada``."""
+    """Return host, GPU, job, rank and user of *row*: ``node3 GPU 1 · job 42 rank 7 · ada``."""
     gpu = gpu_name(row)
     place = f"{row.host} {gpu}".strip()
     job = " ".join([f"job {row.job}"] * bool(row.job) + [f"rank {row.rank}"] * bool(row.rank)) if row.rank else ""
@@ -154,7 +157,7 @@ def whose(row: Row) -> str:
 
 
 def gpu_name(row: Row) -> str:
-    """``GPU 1``; by its UUID where its index is not told; ``CPU`` for a pool without a GPU."""
+    """Return the name of a row's GPU: ``GPU 1``; its UUID if it has no index; ``CPU`` for a pool without a GPU."""
     if row.gpu:
         return f"GPU {row.gpu}"
     if row.uuid:
@@ -178,25 +181,25 @@ _TROUBLES = {
 
 
 def no_answer(url: str, trouble: NoAnswer) -> str:
-    """Why Prometheus at *url* does not answer, as one clause."""
+    """Return why Prometheus at *url* does not answer, as one clause."""
     detail = safe(trouble.detail) or "no reason given"
     return f"Prometheus at {safe(url)}: {_TROUBLES[trouble.trouble].format(detail)}"
 
 
 def since(trouble: str, lasted_s: float, old_s: float | None) -> str:
-    """*trouble* with how long it has lasted, and how old what is shown is."""
+    """Return *trouble* with how long it has lasted, and how old the figures are that the screen shows; seconds."""
     told = f"{trouble}, for {format_duration(lasted_s)}"
     return told if old_s is None else f"{told}; the figures are {format_duration(old_s)} old"
 
 
 def clocks_apart(ahead_s: float) -> str:
-    """That two clocks differ."""
+    """Return the line about the clock of Prometheus, which is *ahead_s* seconds ahead of this machine's."""
     side = "ahead of" if ahead_s > 0 else "behind"
     return f"Prometheus' clock is {format_duration(abs(ahead_s))} {side} this machine's"
 
 
 def counted(rows: int, hosts: int, jobs: int, wrong: int) -> str:
-    """``8,000 rows on 1,000 hosts, 12 jobs; something is wrong with 3``."""
+    """Return the totals: ``8,000 rows on 1,000 hosts, 12 jobs; something is wrong with 3``."""
     told = f"{_count(rows, 'row')} on {_count(hosts, 'host')}" + (f", {_count(jobs, 'job')}" if jobs else "")
     return f"{told}; something is wrong with {wrong:,}" if wrong else f"{told}; nothing is wrong"
 
@@ -211,12 +214,12 @@ SEE = "its targets must be programs started with --metrics; see tfmemtop help ma
 
 
 def nothing_of(job: str | None) -> str:
-    """That there are no rows, and what would bring some."""
+    """Return the text for no rows at all, and what would bring some."""
     return f"{NOTHING_THERE} for job {safe(job)}" if job is not None else f"{NOTHING_THERE}: {SEE}"
 
 
 def no_match(wanted: str) -> str:
-    """That a filter leaves no row."""
+    """Return the text for a filter that no row passes."""
     return f"no row has {safe(wanted)}"
 
 
@@ -228,13 +231,13 @@ COLUMNS = (
     ("UTIL", "share of the time in which the GPU computed"),
     ("WRONG", "what is wrong, the worst first"),
 )
-"""Columns that do not explain themselves."""
+"""The columns whose names need an explanation, with their explanations."""
 
 
 def table_title(shown: int, count: int) -> str:
-    """Over the table, of whose *count* rows a filter may hide some."""
+    """Return the title above the table. A filter may hide some of its *count* rows."""
     return f"Ranks and GPUs {count:,}" if shown == count else f"Ranks and GPUs {shown:,} of {count:,}"
 
 
 HELP_GROUPS = {"screen": "The screen", "cluster": "The table", "gpu": "An opened GPU"}
-"""Over the groups of keys in the help."""
+"""The titles of the groups of keys in the help."""

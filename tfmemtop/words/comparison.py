@@ -1,4 +1,4 @@
-"""Two runs side by side: their figures, and the difference in words. Pure."""
+"""The text about two runs side by side: their figures, and sentences about the difference. Pure."""
 
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -12,7 +12,7 @@ from tfmemtop.words.endings import ending
 from tfmemtop.words.settings import SCRIPTS_OWN, in_effect
 
 NOTEWORTHY = 0.02
-"""Differences below this share count as none: a run hardly ever repeats to the byte."""
+"""Differences below this share do not count: a run hardly ever repeats to the byte."""
 
 _SAME = "same"
 
@@ -20,7 +20,7 @@ N = TypeVar("N", int, float)
 
 
 class Row(NamedTuple):
-    """One figure of two runs as text, and how the second differs; empty where that says nothing."""
+    """One figure of two runs as text, and how the second run differs; empty where a difference would mean nothing."""
 
     label: str
     first: str
@@ -29,21 +29,21 @@ class Row(NamedTuple):
 
 
 def name(run: RunFigures) -> str:
-    """``run.jsonl run 2``, or ``run 2`` for a run of this session."""
+    """Return the name of a run: ``run.jsonl run 2``, or ``run 2`` for a run of this session."""
     return run.name or f"run {run.run}"
 
 
 HOW_IT_ENDED = "HOW IT ENDED"
-"""Over the column."""
+"""The heading of the column of :func:`end_words`."""
 
 
 def end_words(run: RunFigures) -> str:
-    """How it ended, and whether memory ran out."""
+    """Return how the run ended, and how often it ran out of memory."""
     return ending(run.ending) + (f", out of memory ×{run.out_of_memory}" if run.out_of_memory else "")
 
 
 def at_length(run: RunFigures, dot: str) -> str:
-    """All that is told of one run in words, its parts divided by *dot*."""
+    """Return one run in one line: settings, steps, end and command, separated by *dot*."""
     words = [settings(run, dot)]
     if run.first_step_s is not None:
         words.append(f"first step after {format_duration(run.first_step_s)}")
@@ -54,22 +54,22 @@ def at_length(run: RunFigures, dot: str) -> str:
 
 
 def at_most(peak: str) -> str:
-    """The highest figure of a curve."""
+    """Return the text for the highest figure of a curve."""
     return f"at most {peak}"
 
 
 def command(run: RunFigures) -> str:
-    """The run's command line, as it is shown."""
+    """Return the run's command line, as it is shown."""
     return " ".join(run.argv)
 
 
 def settings(run: RunFigures, dot: str = "·") -> str:
-    """The run's settings in one line."""
+    """Return the run's settings in one line, separated by *dot*."""
     return f" {dot} ".join(_settings(run)) or SCRIPTS_OWN
 
 
 def rows(first: RunFigures, second: RunFigures) -> list[Row]:
-    """Every figure of the two, first to second; those of unequal runs differ only in what both have done."""
+    """Return every figure of the two runs. Between unequal runs, only the part that both have done is compared."""
     both = common(first, second)
     whole = both.basis is Basis.WHOLE
     found = [
@@ -102,7 +102,7 @@ def _rows_in_common(both: Common) -> list[Row]:
 
 
 def _how_much(both: Common) -> str:
-    """``first 2,400 steps``, ``first 27 s``."""
+    """Return the part that both runs have done: ``first 2,400 steps``, ``first 27 s``."""
     if both.basis is Basis.STEPS:
         return f"first {counted(both.steps or 0, both.unit.rstrip('s'))}"
     return f"first {spoken(min(both.first.span_s, both.second.span_s))}"
@@ -126,7 +126,10 @@ def _row(label: str, a: N | None, b: N | None, shown: Callable[[N], str], differ
 
 
 def sentences(first: RunFigures, second: RunFigures) -> list[str]:
-    """How the second run differs from the first, in what both have done; says so where it does not."""
+    """Return sentences about how the second run differs from the first, in the part that both have done.
+
+    If nothing differs, a sentence states that.
+    """
     both = common(first, second)
     settings_of_second = ", ".join(differing(second, first, commands=False))
     if both.basis is Basis.NOTHING:
@@ -165,12 +168,15 @@ def _end(run: RunFigures) -> str:
 
 
 def differing(run: RunFigures, other: RunFigures | None, commands: bool = True) -> list[str]:
-    """The settings of *run* that *other* does not have, and with *commands* its arguments; all if there is no other."""
+    """Return the settings of *run* that *other* does not have, and with *commands* its arguments.
+
+    Without *other*, return all settings.
+    """
     words = _settings(run)
     if other is None:
         return words or [SCRIPTS_OWN]
     others = _settings(other)
-    theirs, arguments = set(others), set(other.argv)  # of thousands, a list would be searched thousands of times
+    theirs, arguments = set(others), set(other.argv)  # sets: a list of thousands would be searched thousands of times
     found = [word for word in words if word not in theirs]
     if commands and run.argv != other.argv:
         found.append(" ".join(word for word in run.argv if word not in arguments) or "fewer arguments")
@@ -213,13 +219,13 @@ def _bytes(a: int, b: int) -> str:
 
 
 def _seconds(a: float, b: float) -> str:
-    """Of the whole seconds that are shown."""
+    """Return the difference between the whole seconds that are shown."""
     difference = int(b) - int(a)
     return "" if not difference else ("+" if difference > 0 else "-") + spoken(abs(difference))
 
 
 def _pace(a: float, b: float) -> str:
-    """Of the rates that are shown, since others would contradict them."""
+    """Return the difference between the rates that are shown. That of the exact rates would contradict them."""
     a, b = float(format_rate(a)), float(format_rate(b))
     if not a or not b or abs(b - a) <= a * NOTEWORTHY:
         return _SAME
@@ -227,5 +233,5 @@ def _pace(a: float, b: float) -> str:
 
 
 def _nothing(a: object, b: object) -> str:
-    """Figures of unequal work are not compared."""
+    """Return no difference, for figures of unequal work, which are not compared."""
     return ""

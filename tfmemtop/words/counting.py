@@ -1,22 +1,22 @@
-"""Numbers and lengths of time, in words. Pure."""
+"""The text of numbers and lengths of time. Pure."""
 
 from tfmemtop.units import format_count, format_duration
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """``1 reading``, ``2 readings``, ``10,240 readings``."""
+    """Return a number with its noun: ``1 reading``, ``2 readings``, ``10,240 readings``."""
     return f"{format_count(number)} {one if number == 1 else many or one + 's'}"
 
 
 def rough(number: float) -> str:
-    """An estimate in two digits: ``~3,500``."""
+    """Return an estimate in two digits: ``~3,500``."""
     whole = round(number)
     digits = max(0, len(str(whole)) - 2)
     return f"~{format_count(round(whole, -digits))}"
 
 
 def spoken(seconds: float) -> str:
-    """``17 s``, ``1 min 20 s``, ``2 h 5 min``; from a day on ``2d 03:04``."""
+    """Return a length of time: ``17 s``, ``1 min 20 s``, ``2 h 5 min``; from a day on ``2d 03:04``."""
     whole = max(0, int(seconds))
     if whole >= 86_400:
         return format_duration(seconds)
@@ -26,7 +26,7 @@ def spoken(seconds: float) -> str:
 
 
 def rough_time(seconds: float) -> str:
-    """An estimate in the one unit that fits: ``~40 s``, ``~16 min``, ``~5 h``, ``~3 days``."""
+    """Return an estimate in the one unit that fits: ``~40 s``, ``~16 min``, ``~5 h``, ``~3 days``."""
     for unit, length in (("days", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
             return f"~{seconds / length:.0f} {unit}"
@@ -34,5 +34,5 @@ def rough_time(seconds: float) -> str:
 
 
 def sentence(text: str) -> str:
-    """*text* with a capital letter first."""
+    """Return *text* with a capital letter at its beginning."""
     return text[:1].upper() + text[1:]

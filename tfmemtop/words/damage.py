@@ -1,4 +1,4 @@
-"""Why something that was written down, or that lies in another process's memory, could not be read."""
+"""The text about why something in a file, or in another process's memory, could not be read."""
 
 from tfmemtop.events import Damage
 
@@ -30,5 +30,5 @@ _TEXTS = {
 
 
 def damage_text(damage: Damage, detail: str = "") -> str:
-    """What is wrong, as the end of a sentence; its subject is the thing that could not be read."""
+    """Return what is wrong, as the end of a sentence. Its subject is the thing that could not be read."""
     return _TEXTS[damage].format(detail=detail)

@@ -1,4 +1,4 @@
-"""The words of the Grafana dashboard. Pure."""
+"""The text of the Grafana dashboard. Pure."""
 
 TITLE = "tfmemtop: GPU memory of TensorFlow programs"
 
@@ -47,4 +47,4 @@ LEGENDS: dict[tuple[str, str], str] = {
     ("power", "gpu"): _GPU,
     ("temperature", "gpu"): _GPU,
 }
-"""How the lines of a panel are called."""
+"""The names of the lines in a panel, by panel and line."""

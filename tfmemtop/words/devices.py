@@ -1,4 +1,4 @@
-"""GPUs and the CPU pool: how they are called, what they do, and why figures of theirs lack."""
+"""The text about GPUs and the CPU pool: their names, how busy they are, and why some of their figures are missing."""
 
 from tfmemtop import events
 from tfmemtop.events import SharesMissing, WhyLacking
@@ -19,12 +19,12 @@ _SHARES = {
 
 
 def layer_name(layer: Layer) -> str:
-    """``in use``, ``context+outside``, ``host+others``."""
+    """Return the name of a layer of the graph: ``in use``, ``context+outside``, ``host+others``."""
     return ("host+" if layer.host else "") + _SHARES[layer.share]
 
 
 def title(panel: DevicePanel) -> str:
-    """``GPU 0 NVIDIA H200``, ``CPU pool``."""
+    """Return the title of a panel: ``GPU 0 NVIDIA H200``, ``CPU pool``."""
     gpu = panel.gpu
     if gpu is None:
         return "CPU pool" + (", as it was when its process ended" if panel.ended else "")
@@ -32,7 +32,7 @@ def title(panel: DevicePanel) -> str:
 
 
 def activity(panel: DevicePanel) -> tuple[str, ...]:
-    """``util 45%``, ``mem 22%``, ``269 W``, ``42 °C``; of the CPU pool how busy the host is."""
+    """Return how busy a GPU is: ``util 45%``, ``mem 22%``, ``269 W``, ``42 °C``; for the CPU pool, the host."""
     if panel.host is not None:
         busy = () if panel.host.cpu is None else (f"host CPU {panel.host.cpu:.0f}%",)
         return busy + _limited_use(panel.host)
@@ -50,7 +50,7 @@ def _gpu_activity(reading: events.DeviceReading) -> tuple[str, ...]:
 
 
 def note(panel: DevicePanel) -> str:
-    """Why figures of a GPU lack; empty where none does."""
+    """Return why figures of a GPU are missing; empty where none is."""
     if panel.gpu is None:
         return ""
     return "; ".join(notes(panel.reading)) if panel.reading else "no reading yet"
@@ -71,12 +71,12 @@ _SHARES_MISSING = {
 
 
 def shares_missing(reason: SharesMissing) -> str:
-    """Why a GPU's memory is not known by process, as one clause."""
+    """Return why a GPU's memory is not known by process, as one clause."""
     return _SHARES_MISSING[reason]
 
 
 def notes(reading: events.DeviceReading) -> list[str]:
-    """Why figures of a GPU lack, and whose others are."""
+    """Return why figures of a GPU are missing, and which of them are the host's or of processes outside a container."""
     missing = reading.processes_missing
     found = [shares_missing(missing) if missing else None]
     found += [_OF_HOST] if reading.of_host else []
@@ -108,7 +108,7 @@ def _lacking(lacking: events.Lacking) -> str:
 
 
 def limited_memory(host: HostMemory) -> str | None:
-    """Whose the host memory is and how much: ``the container's 16.0 GiB``; ``None`` if it is the machine's."""
+    """Return whose the host memory is, and how much: ``the container's 16.0 GiB``; ``None`` if it is the machine's."""
     if host.owner == "machine":
         return None
     owner = "control group" if host.owner == "cgroup" else host.owner
@@ -116,7 +116,7 @@ def limited_memory(host: HostMemory) -> str | None:
 
 
 def _limited_use(host: HostMemory) -> tuple[str, ...]:
-    """``3.0 of the container's 16.0 GiB``."""
+    """Return the use of host memory that is limited: ``3.0 of the container's 16.0 GiB``; empty if it is not."""
     whole = limited_memory(host)
     if whole is None:
         return ()

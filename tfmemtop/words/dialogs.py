@@ -1,4 +1,4 @@
-"""What the screen's dialogs ask, and what each answer does."""
+"""The text of the screen's dialogs: what they ask, and what each answer does."""
 
 from collections.abc import Sequence
 
@@ -33,67 +33,70 @@ LEAVE_STAY = "go on watching"
 
 
 def whose_limit(on_gpu: bool) -> str:
-    """What a memory limit applies to."""
+    """Return what a memory limit applies to."""
     return "each GPU" if on_gpu else "the CPU pool"
 
 
 def limit_prompt(on_gpu: bool, whole: int | None) -> str:
-    """How to type a limit; *whole* is the memory there is, in bytes."""
+    """Return how to type a limit; *whole* is the memory there is, in bytes."""
     return f"For {whose_limit(on_gpu)}, of {format_bytes(whole)}: a size such as 4G or 3500M, or 50%"
 
 
 def limit_suggestions(suggested: Sequence[SuggestedLimit], memory: str | None) -> list[tuple[str, str]]:
-    """Limits worth picking, as text to type and why; *memory* names what a share is of, if not all that there is."""
+    """Return limits to choose from: the text to type, and what it rests on.
+
+    *memory* names the memory of which a percentage is a share, if that is not all of it.
+    """
     picks = [("50%", f"half of {memory or 'the memory there is'}"), ("25%", "a quarter of it"), ("", LIMIT_AS_SCRIPT)]
     return [(typed(limit.size), basis(limit)) for limit in suggested] + picks
 
 
 def file_exists(name: str) -> str:
-    """A file of that name is there, and stays as it is."""
+    """Return the error for the name of a file that exists already. The file is not changed."""
     return f"{name} exists already. Choose another name."
 
 
 def file_refused(name: str, reason: str) -> str:
-    """The system does not let the file be written."""
+    """Return the error for a file that the system does not allow to be written."""
     return f"{name} cannot be written: {reason}."
 
 
 def picture_written(name: str) -> str:
-    """Where the picture of the screen is."""
+    """Return where the picture of the screen is stored."""
     return f"The picture is in {name}"
 
 
 def only_gpu(name: str) -> str:
-    """The choice of one GPU."""
+    """Return the text for the choice of a single GPU."""
     return f"only {name}"
 
 
 def relaunch(run: int) -> str:
-    """The title of the question whether *run* is to end for the next one."""
+    """Return the title of the question whether to end *run* for the next one."""
     return f"Run {run} is still running"
 
 
 def relaunch_ends(run: int, processes: int, settings: Sequence[str]) -> str:
-    """What relaunching does to *run*, which has that many *processes*; *settings* are the next run's."""
+    """Return what a relaunch does to *run*, which has that many *processes*; *settings* are the next run's."""
     count = f"{processes} process" + ("" if processes == 1 else "es")
     return f"end it ({count}), then start run {run + 1} with {' · '.join(settings)}"
 
 
 def relaunch_how(grace_s: float) -> str:
-    """How a run is ended."""
+    """Return how a run is ended; *grace_s* is the time in seconds that it has to end by itself."""
     return f"It gets TERM, then KILL after {grace_s:.0f} s."
 
 
 def output_kept(path: str) -> str:
-    """Where the script's output can be read later."""
+    """Return where the script's output is stored, to be read later."""
     return f"Its output is kept in {path}"
 
 
 def attach(session: str) -> str:
-    """How to come back to a script that is left running."""
+    """Return the command that shows the screen again for a script that is left running."""
     return f"tfmemtop attach {session} brings the screen back"
 
 
 def stop(grace_s: float) -> str:
-    """What stopping does."""
+    """Return what stopping the script does; *grace_s* is the time in seconds that it has to end by itself."""
     return f"TERM, then KILL after {grace_s:.0f} s; then quit"

@@ -1,4 +1,4 @@
-"""What ``doctor`` says of each thing that a run needs, and what helps where it is missing. Pure."""
+"""The text of ``doctor`` about each thing that a run needs, and what helps where it is missing. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ _UNTOLD = "so it is unknown whether the hook gets into a Python that it starts"
 
 
 def say(check: Check) -> Said:
-    """The words for *check*."""
+    """Return the text of *check*, and what helps."""
     if check.fact in _WORKED_OUT:
         return _WORKED_OUT[check.fact](check.values)
     text, remedy = _SAID[check.fact]

@@ -1,4 +1,4 @@
-"""How a run ended, in words. Pure."""
+"""The text about how a run ended. Pure."""
 
 from tfmemtop.ending import Ending, Way
 from tfmemtop.events import Held, Leftover
@@ -8,11 +8,11 @@ from tfmemtop.words.signals import signal_name
 RUNNING = "running"
 
 UNSEEN = "how it ended is unknown"
-"""Said of a recording that breaks off before the run's end."""
+"""For a recording that breaks off before the run's end."""
 
 
 def ending(how: Ending | None) -> str:
-    """``ended with exit code 1``, ``ended by SIGTERM``; ``running`` for ``None``."""
+    """Return how a run ended: ``ended with exit code 1``, ``ended by SIGTERM``; ``running`` for ``None``."""
     if how is None:
         return RUNNING
     if how.way is Way.HOST_MEMORY:
@@ -26,7 +26,7 @@ def ending(how: Ending | None) -> str:
 
 
 def still_held(held: Held) -> str:
-    """What a run holds after its end."""
+    """Return what a run still holds after its end."""
     if held.leftover is Leftover.LISTED:
         size = f", {format_bytes(held.size)}" if held.size is not None else ""
         return f"GPU {held.gpu} still lists process {', '.join(map(str, held.pids))}{size}"

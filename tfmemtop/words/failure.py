@@ -1,4 +1,4 @@
-"""What is said of an error that nobody expected: one line, with the place in the program. Pure."""
+"""The text about an unexpected exception in tfmemtop: one line, with the place in the program. Pure."""
 
 import traceback
 from pathlib import PurePath
@@ -9,7 +9,7 @@ _LONGEST = 300  # characters of an error's own text
 
 
 def describe(error: BaseException) -> str:
-    """The error's type, its text and where in tfmemtop it was raised: ``KeyError: 3 (state/fold.py:90)``."""
+    """Return the error's type, its text and where in tfmemtop it was raised: ``KeyError: 3 (state/fold.py:90)``."""
     said = safe(str(error))
     if len(said) > _LONGEST:
         said = said[:_LONGEST] + "…"
@@ -27,19 +27,19 @@ def _place(error: BaseException) -> str:
 
 
 UNKNOWN_ERROR = "an unknown error"
-"""Said where Textual has ended the screen and kept no error."""
+"""For the case that Textual has ended the screen and has stored no exception."""
 
 
 def not_drawn(what: str, error: BaseException) -> str:
-    """*what* raised *error* while it was drawn."""
+    """Return the line about *what*, which raised *error* while it was drawn."""
     return f"{what} cannot be drawn: {describe(error)}"
 
 
 def part_not_drawn(error: BaseException) -> str:
-    """A part of the screen raised *error*, nobody knows which."""
+    """Return the line about a part of the screen that raised *error*. Which part it was is not known."""
     return not_drawn("a part of the screen", error)
 
 
 def no_summary(error: BaseException) -> str:
-    """The lines that are printed after the screen cannot be made."""
+    """Return the line that replaces the summary printed after the screen, if making that summary raised *error*."""
     return f"the summary cannot be made: {describe(error)}"

@@ -1,4 +1,4 @@
-"""What is said of a search for a limit: a line a try, and at the end what to set. Pure."""
+"""The text about a search for a limit: a line for each try, and at the end what to set. Pure."""
 
 from collections.abc import Sequence
 
@@ -15,23 +15,23 @@ from tfmemtop.words.hook_absence import reason_text
 from tfmemtop.words.limits import IN_THE_SCRIPT, code, command_line
 
 NOTEWORTHY = 0.02
-"""Differences in speed below this share count as none: a run hardly ever repeats that closely."""
+"""Differences in speed below this share do not count: two runs hardly ever have so similar a speed."""
 
 
 def limit_words(limit: int | None) -> str:
-    """How a try is called."""
+    """Return the name of a try with that *limit*, in bytes."""
     return "no limit" if limit is None else f"limit {format_bytes(limit)}"
 
 
 def goal_text(goal: Goal) -> str:
-    """``Goal: 30 s after TensorFlow's first allocation``, ``Goal: 200 steps``."""
+    """Return the goal: ``Goal: 30 s after TensorFlow's first allocation``, ``Goal: 200 steps``."""
     if goal.steps is not None:
         return f"Goal: {counted(goal.steps, 'step')}"
     return f"Goal: {goal.seconds or 0:g} s after TensorFlow's first allocation"
 
 
 def outcome(how: Outcome) -> str:
-    """How a try went."""
+    """Return how a try went."""
     if how.result is Result.REACHED:
         return "passed"
     if how.result is Result.FINISHED:
@@ -50,7 +50,7 @@ def outcome(how: Outcome) -> str:
 
 
 def unproved(how: Outcome) -> list[str]:
-    """Of a try that proves nothing: why, and what helps."""
+    """Return why a try proves nothing, and what helps, as lines."""
     if how.result is Result.UNLIMITED:
         return [
             f"The limit had no effect: TensorFlow's pool had a limit of {format_bytes(how.limit)}.",
@@ -65,7 +65,7 @@ def unproved(how: Outcome) -> list[str]:
 
 
 def result(tried: Tried) -> str:
-    """How a try went, for the line that has begun with its limit."""
+    """Return how a try went, for the line that begins with its limit."""
     text = f"{outcome(tried.how)} ({tried.duration_s:.0f} s)"
     if tried.peak_in_use is not None:
         text += f"; peak in use {format_bytes(tried.peak_in_use)}, pool {format_bytes(tried.pool)}"
@@ -73,7 +73,7 @@ def result(tried: Tried) -> str:
 
 
 def progress(fit: SessionTries) -> str:
-    """How far the try under way has got."""
+    """Return how far the current try has come."""
     if fit.phase is Phase.STARTING:
         return "waiting until the memory of the run before is free"
     if fit.phase is Phase.RUNNING:
@@ -94,7 +94,7 @@ def _so_far(made: Progress) -> str:
 
 
 def stopped_words(stopped: Stopped) -> str:
-    """Why a search was stopped before its end."""
+    """Return why a search was stopped before its end."""
     if stopped.why is Why.MEMORY_HELD:
         why = f": {still_held(stopped.held)}" if stopped.held else ""
         return f"the next try would not have had all the memory{why}"
@@ -109,21 +109,22 @@ def stopped_words(stopped: Stopped) -> str:
 
 
 def speed_words(tried: Tried) -> str:
-    """``12.3 steps/s``; a dash where it is not known."""
+    """Return the speed of a try: ``12.3 steps/s``; a dash where it is not known."""
     if tried.speed is None:
         return UNKNOWN
     return f"{tried.speed:.0f} {tried.speed_unit}" if tried.speed >= 100 else f"{tried.speed:.3g} {tried.speed_unit}"
 
 
 def from_the_largest(tried: Sequence[Tried]) -> list[Tried]:
-    """*tried* in the order of :func:`table`."""
+    """Return *tried* in the order of :func:`table`: the largest limit first."""
     return sorted(tried, key=lambda one: -(one.limit or 1 << 62))
 
 
 def table(tried: Sequence[Tried], *, pools: bool = True) -> list[str]:
-    """A heading, and all tries from the largest limit down, each with its speed and how that compares with the first.
+    """Return the lines of the table: a heading, and all tries from the largest limit down.
 
-    One whose allocations were recorded is slower for it, and not compared. *pools*: with how large the pool became.
+    Each has its speed, compared with that of the first. A try whose allocations were recorded is slower for that
+    reason, and is not compared. With *pools*, a column shows how large the pool became.
     """
     first = next((one for one in from_the_largest(tried) if one.speed is not None and not one.traced), tried[0])
     lines = [("LIMIT", "PEAK IN USE", "POOL", "SPEED", "", "RESULT")]
@@ -162,7 +163,7 @@ def _against(tried: Tried, first: Tried) -> str:
 
 
 def finding(search: Search) -> list[str]:
-    """What was found, or why nothing was; and why the limit differs from the peak, where it does."""
+    """Return what was found, or why nothing was, as lines; and why the limit differs from the peak, where it does."""
     first, limit, below = search.tried[0], search.limit, search.failed_below
     if limit is None:
         return [_nothing_found(search), *(unproved(search.unproved.how) if search.unproved else [])]
@@ -190,7 +191,11 @@ def finding(search: Search) -> list[str]:
 
 
 def conclusion(search: Search, stopped: Stopped | None, hint: HookAbsence | None) -> list[str]:
-    """:func:`finding`, with why the search was *stopped* before its end and why the hook is absent (*hint*), if so."""
+    """Return the lines of :func:`finding`, and what the replay predicted.
+
+    Where they are given, the lines also contain why the search was *stopped* before its end, and why the hook is
+    absent (*hint*).
+    """
     said = finding(search) if search.tried else ["Nothing was found: no try was completed."]
     said += predicted(search)
     if stopped:
@@ -201,7 +206,7 @@ def conclusion(search: Search, stopped: Stopped | None, hint: HookAbsence | None
 
 
 def predicted(search: Search) -> list[str]:
-    """What the replay of the first try predicted, beside what the tries proved; empty if it predicted nothing."""
+    """Return what the replay of the first try predicted, and what the tries proved; empty if it predicted nothing."""
     first = search.tried[0] if search.tried else None
     if first is None or first.surely is None or first.at_least is None:
         return []
@@ -230,7 +235,7 @@ def _nothing_found(search: Search) -> str:
 
 
 def advice(suggested: SuggestedLimit | None, command: Sequence[str]) -> list[str]:
-    """The setting to use, as an option of tfmemtop and as lines of code; empty if none was found."""
+    """Return the setting to use, as an option of tfmemtop and as lines of code; empty if none was found."""
     if suggested is None:
         return []
     return [

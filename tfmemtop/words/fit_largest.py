@@ -1,4 +1,4 @@
-"""What is said of a search for the largest value of a number in the command. Pure."""
+"""The text about a search for the largest value of a number in the command. Pure."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ from tfmemtop.words.hook_absence import reason_text
 
 
 def value_words(name: str, value: int) -> str:
-    """How a try is called: ``batch=64``."""
+    """Return the name of a try: ``batch=64``."""
     return f"{name}={value}"
 
 
 def table(name: str, tried: Sequence[TriedValue]) -> list[str]:
-    """A heading, and all tries from the smallest value up."""
+    """Return the lines of the table: a heading, and all tries from the smallest value up."""
     lines = [(name.upper(), "PEAK IN USE", "POOL", "SPEED", "RESULT")]
     for one in sorted(tried, key=lambda one: one.value):
         peak, pool = format_bytes(one.tried.peak_in_use), format_bytes(one.tried.pool)
@@ -27,7 +27,7 @@ def table(name: str, tried: Sequence[TriedValue]) -> list[str]:
 
 
 def conclusion(search: LargestSearch, stopped: Stopped | None, hint: HookAbsence | None) -> list[str]:
-    """What was found, how the peak grows with the value, and why the search ended early, if it did."""
+    """Return lines on what was found, how the peak grows with the value, and why the search ended early, if it did."""
     said = [_found(search)] if search.tried else ["Nothing was found: no try was completed."]
     if search.unproved:
         said += unproved(search.unproved.tried.how)
@@ -46,7 +46,7 @@ def conclusion(search: LargestSearch, stopped: Stopped | None, hint: HookAbsence
 
 
 def _predicted(prediction: Prediction, wanted: Wanted) -> str:
-    """What was predicted. Of values outside the range nothing is known."""
+    """Return what the replay predicted. Nothing is known about values outside the range."""
     surely, likely, at_most, values = prediction
     replayed = " and ".join(value_words(wanted.name, value) for value in values)
     start, end = f"The replay of the tries with {replayed} predicted", f"{wanted.highest}, the end of the range"

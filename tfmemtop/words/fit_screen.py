@@ -1,4 +1,4 @@
-"""What the screen says of a search, whatever it is for. Pure."""
+"""The screen's text about a search, for a limit or for the largest value. Pure."""
 
 import shlex
 
@@ -9,19 +9,22 @@ from tfmemtop.words import fit, fit_largest, searching
 
 
 def title(search: SessionTries) -> str:
-    """Over the search."""
+    """Return the title above the search."""
     return searching.RESULT_LARGEST if isinstance(search, SessionLargest) else searching.RESULT
 
 
 def try_words(search: SessionTries) -> str:
-    """How the try under way is called."""
+    """Return the name of the current try: its limit, or its value."""
     if isinstance(search, SessionLargest):
         return fit_largest.value_words(search.search.wanted.name, search.value)
     return fit.limit_words(search.limit) if isinstance(search, SessionFit) else ""
 
 
 def table(search: SessionTries, *, pools: bool) -> list[tuple[str, bool]]:
-    """A heading, and all tries, each with whether it passed. *pools*: with how large the pool became."""
+    """Return the lines of the table, a heading and all tries, each with whether the try passed.
+
+    With *pools*, the lines show how large the pool became.
+    """
     if not search.done:
         return []
     if isinstance(search, SessionLargest):
@@ -37,19 +40,19 @@ def table(search: SessionTries, *, pools: bool) -> list[tuple[str, bool]]:
 
 
 def conclusion(search: SessionTries) -> list[str]:
-    """What was found, or why nothing was."""
+    """Return what the search found, or why it found nothing, as lines."""
     if isinstance(search, SessionLargest):
         return fit_largest.conclusion(search.search, search.stopped, search.hint)
     return fit.conclusion(search.search, search.stopped, search.hint) if isinstance(search, SessionFit) else []
 
 
 def found_words(search: SessionLargest) -> str:
-    """The value that was found: ``batch=1024``."""
+    """Return the value that was found: ``batch=1024``."""
     return fit_largest.value_words(search.search.wanted.name, search.search.works or 0)
 
 
 def next_time(search: SessionLargest) -> str:
-    """The command line with the value that was found."""
+    """Return the command line with the value that was found."""
     return shlex.join(search.command)
 
 
@@ -57,30 +60,30 @@ STOP = "stop, leave the run going"
 HIDE = "hide this, go on"
 GO_ON = "go on with the search"
 NEXT_TIME = " relaunches with it. Next time:"
-"""After the key."""
+"""The text after the key R."""
 
 
 def begin(running: str) -> str:
-    """What Enter does; *running* is the run that it ends, empty if none."""
+    """Return what Enter does; *running* describes the run that it ends, empty if there is none."""
     return f"end {running[:1].lower()}{running[1:]} and begin" if running else "begin"
 
 
 def goal(search: SessionTries) -> str:
-    """How far the script is to get, and in how many tries."""
+    """Return how far the script must get, and in how many tries."""
     tries = "1 try" if search.plan.tries == 1 else f"{search.plan.tries} tries"
     return f"{fit.goal_text(search.plan.goal)}, in at most {tries}"
 
 
 def under_way(search: SessionTries) -> str:
-    """Which try runs, and of what."""
+    """Return which try runs, and with which limit or value."""
     return f"try {search.number} of {search.plan.tries}: {try_words(search)}"
 
 
 def relaunch_with(what: str) -> str:
-    """What R does; *what* is a limit, or a value that was found."""
+    """Return what the key R does; *what* is a limit, or a value that was found."""
     return f"relaunch with {what}"
 
 
 def with_margin(limit: int) -> str:
-    """The limit to set, in bytes."""
+    """Return the text with the limit to set; *limit* is in bytes."""
     return f"With a margin: {format_bytes(limit)}. "

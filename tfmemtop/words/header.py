@@ -1,9 +1,9 @@
-"""What the first line of the screen says, apart from names, settings and times. Pure."""
+"""The text of the screen's first line, apart from names, settings and times. Pure."""
 
 from tfmemtop.words.panels import WAITS
 
 EVERY_PROCESS = "every process on the GPUs"
-"""In place of a run, where nothing has been started."""
+"""The text in place of a run, where none has been started."""
 
 REPLAY = "REPLAY"
 READ_ONLY = "READ-ONLY"
@@ -12,19 +12,19 @@ WAITS_FOR_INPUT = WAITS
 ENGINE_GONE = "ENGINE GONE"
 
 PHASES = {"running": "running", "stopping": "stopping", "releasing": "waiting for its memory", "ended": "ended"}
-"""How a run stands, by the name of its phase."""
+"""The text for each phase of a run, by the phase's name."""
 
 
 def from_outside(*, hook: bool) -> str:
-    """The process was not started by tfmemtop; with *hook*, the hook was put into it."""
+    """Return the mark of a process that tfmemtop did not start; with *hook*, the hook was put into it."""
     return "HOOK PUT IN" if hook else "FROM OUTSIDE"
 
 
 def searching(number: int, tries: int) -> str:
-    """Which try of a search is under way."""
+    """Return which try of a search is running."""
     return f"FIT try {number} of {tries}"
 
 
 def killed_in(seconds: float) -> str:
-    """When a run that does not end is killed."""
+    """Return in how many seconds a run that does not end is killed."""
     return f", killed in {seconds:.0f} s"

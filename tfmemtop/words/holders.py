@@ -1,4 +1,4 @@
-"""Who holds memory: kinds, groupings, why a window was opened, and why there is none."""
+"""The text about the holders of memory: kinds, groupings, why a window was opened, and why there is none."""
 
 import re
 from collections.abc import Sequence
@@ -43,12 +43,12 @@ KINDS = {
     Kind.BEFORE: "allocated before the window, other than known variables",
     Kind.UNKNOWN: "allocations without a name, or not recorded",
 }
-"""What each kind is."""
+"""An explanation of each kind."""
 
 PEAK_BY = "peak made by"
 USED_BEFORE = "in use before it"
 COST = "slowed the script by"
-"""Figures of a window: what made its peak, what lay there before it, how long it held up the script."""
+"""Names of a window's figures: what made its peak, what was in use before the window, how much it slowed the script."""
 
 _GROUPS = {
     By.LAYER: "layer",
@@ -83,7 +83,7 @@ SUM = "sum"
 NO_NAME = "no name"
 NO_SHAPE = "no shape known"
 GUESSED = {Guess.STEP: "~ name of an earlier step", Guess.SIZE: "~ by its size"}
-"""What a name with ~ rests on."""
+"""The explanation of a name with ``~``: what the guess rests on."""
 
 WHAT_THIS_IS = (
     "In a window, tfmemtop records each allocation of one step of the script, with its operation. This screen then "
@@ -92,7 +92,7 @@ WHAT_THIS_IS = (
 
 _CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
 _ARGUMENT = re.compile(r"filter_traceback\.<locals>\.error_handler\.<locals>\.args\b.*")
-"""The path of what is held by nothing but TensorFlow's own function around each call of it."""
+"""The path in Python of tensors that only TensorFlow's own wrapper around a call holds."""
 _NAMELESS = {
     Kind.BEFORE: "before the window",
     Kind.UNKNOWN: "unknown",
@@ -100,7 +100,7 @@ _NAMELESS = {
     Kind.ROUNDING: "rounding of XLA's buffers",
     Kind.TENSORS: "tensors that Python holds",
 }
-"""What a row is called whose kind is all that is known; others are called as their kind."""
+"""The names of rows of which only the kind is known. Rows of other kinds have the kind's name."""
 
 _LACKING = {
     Lacking.NO_POOL: "No pool is known: TensorFlow has not made one in a process that tfmemtop started.",
@@ -136,7 +136,7 @@ _WINDOWLESS = {
 
 
 def windowless_text(told: Holders | None) -> str:
-    """Why there is no window, or what is wrong with its file; empty where nothing is known."""
+    """Return why there is no window, or what is wrong with its file; empty where nothing is known."""
     if told is None:
         return ""
     if told.damage is not None:
@@ -145,17 +145,17 @@ def windowless_text(told: Holders | None) -> str:
 
 
 def unread_text(damage: Damage, detail: str) -> str:
-    """What is wrong with a window's file."""
+    """Return what is wrong with a window's file."""
     return f"the file of the window cannot be read: {damage_text(damage, detail)}"
 
 
 def why_windowless(why: Windowless) -> str:
-    """Why there is no window: one clause."""
+    """Return why there is no window, as one clause."""
     return _WINDOWLESS[why]
 
 
 def none_text(none: NoHolders) -> tuple[str, str]:
-    """Why a pool has no window, and what helps; the latter may be empty."""
+    """Return why a pool has no window, and what helps; the latter may be empty."""
     if none.reason is Lacking.REFUSED:
         return f"There is no window: {windowless_text(none.told)}.", ""
     text = _LACKING[none.reason]
@@ -166,34 +166,35 @@ def none_text(none: NoHolders) -> tuple[str, str]:
 
 
 def kind(of: Kind) -> str:
-    """One word."""
+    """Return the name of a kind, one word."""
     return _KINDS[of]
 
 
 def group(by: By) -> str:
-    """One word: what the rows stand for."""
+    """Return the name of a grouping, one word: what each row is."""
     return _GROUPS[by]
 
 
 def opened(why: Opened) -> str:
-    """Why a window was opened: a clause."""
+    """Return why a window was opened, as one clause."""
     return _OPENED[why]
 
 
 def closed(why: Closed) -> str:
-    """Why a window that has no whole step ended; empty if it ended with one."""
+    """Return why a window ended that contains no whole step; empty if it contains one."""
     return _CLOSED[why]
 
 
 def operation(name: str) -> str:
-    """TensorFlow's *name* of an operation without what all operations of a function begin with."""
+    """Return TensorFlow's *name* of an operation without the prefix that all operations of a function have."""
     return _CALL.sub("", name)
 
 
 def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True, likely: bool = False) -> str:
-    """A row's name, in a table of rows *by* something; a line's with its *whole* path if it shall be.
+    """Return the name of a row in a table that is grouped *by* something.
 
-    One with ``~`` is *likely* only.
+    *of* is the row's kind. *whole* is whether the name of a line contains the file's whole path. A *likely* name gets a
+    ``~`` in front.
     """
     if likely:
         return f"~{holder(name, of, by, whole=whole)}"
@@ -205,81 +206,84 @@ def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True, likely
 
 
 def nameless(of: Kind) -> str:
-    """What a row is called of which only the kind is known."""
+    """Return the name of a row of which only the kind is known."""
     return _NAMELESS.get(of, _KINDS[of])
 
 
 def nameless_part(part: Part) -> str:
-    """What an allocation is called of which neither the operation nor a name in Python is known."""
+    """Return the name of an allocation of which neither the operation nor a name in Python is known."""
     return nameless(part.kind) if part.guess else NO_NAME
 
 
 def unknown(lost: int, nameless: bool) -> str:
-    """What the row of unknown bytes is called, with the reason."""
+    """Return the name of the row of unknown bytes, with the reason; *lost* is a number of events."""
     reasons = ["no name"] * nameless + [f"{counted(lost, 'event')} lost"] * (lost > 0)
     return f"unknown: {', '.join(reasons or ['not recorded'])}"
 
 
 def title(place: str, pid: int) -> str:
-    """The screen's title."""
+    """Return the screen's title."""
     return f"Holders of {place}, process {pid}"
 
 
 def which(number: int, of: int, age_s: float) -> str:
-    """Which of the known windows is shown, *number* from 0 on, and how old it is."""
+    """Return which of the known windows is shown, and its age. *number* counts from 0."""
     return f"window {number + 1} of {of}, {spoken(age_s)} old"
 
 
 def window_name(number: int, of: int) -> str:
-    """What a window is called beside another: the first, the newest, or by its number, from 0 on."""
+    """Return the name of a window beside another one: first, newest, or its number. *number* counts from 0."""
     return "first" if number == 0 else "newest" if number == of - 1 else f"window {number + 1}"
 
 
 def peak_notes(peak: int, operations: Sequence[str], name: str) -> tuple[str, ...]:
-    """What stands at the peak of a step's drawing, by its operation written in several lengths, the longest first."""
+    """Return the notes at the peak of a step's graph, the longest first.
+
+    *operations* are the forms of the name of the operation that made the peak, the longest first.
+    """
     size = f"{name + ': ' if name else ''}peak {format_bytes(peak)}"
     return (*(f"{size}, made by {operation}" for operation in operations), size)
 
 
 def lost(events: int) -> str:
-    """Events of a window that are missing."""
+    """Return how many events of a window are missing."""
     return f"{counted(events, 'event')} lost"
 
 
 def moment(total: int, at_ms: str | None) -> str:
-    """What is in use at a moment of the step, or at its peak."""
+    """Return how many bytes are in use at a moment of the step, or at its peak."""
     where = "at the peak" if at_ms is None else f"{at_ms} into the window"
     return f"{format_bytes(total)} {where}"
 
 
 def happened(change: int, operation: str | None) -> str:
-    """What an event did."""
+    """Return what an event did; *change* is in bytes."""
     did = "takes" if change > 0 else "gives back"
     return f"{operation or 'an operation without a name'} {did} {format_bytes(abs(change))}"
 
 
 def table_title(moment: str, by: By) -> str:
-    """The title of the table."""
+    """Return the title of the table."""
     return f"{moment}, by {_GROUPS[by]}"
 
 
 def changes_title(by: By) -> str:
-    """The title of the table of two windows."""
+    """Return the title of the table that compares two windows."""
     return f"What differs at the peaks, by {_GROUPS[by]}"
 
 
 def top_title(total: int, by: By, age_s: float) -> str:
-    """What stands over the largest rows on the main screen."""
+    """Return the title above the largest rows on the main screen."""
     return f"Holders of {format_bytes(total)} at the peak, by {_GROUPS[by]}, {spoken(age_s)} ago; B shows all"
 
 
 def seen(first: int, last: int, of: int) -> str:
-    """Which lines of a table are in view."""
+    """Return which lines of a table are visible."""
     return f"{first} to {last} of {of}"
 
 
 def sum_told(rows: int, named: int, unknown: int) -> str:
-    """What the rows add up to."""
+    """Return the number of rows, and if bytes are *unknown*, the named and the unknown bytes that they add up to."""
     return counted(rows, "row") + (f" {format_bytes(named)} + unknown {format_bytes(unknown)}" if unknown else "")
 
 
@@ -292,29 +296,32 @@ NO_FACES = "It is not known who holds these cells: no window has been recorded o
 
 
 def faces(free: str, cell: str) -> str:
-    """What the letters of a map tell."""
+    """Return the legend of a map with letters."""
     return f" a cell is {cell}   capital: all in use, small: partly, {free} free"
 
 
 def faces_age(age_s: float) -> str:
-    """Of which moment it is known who holds a map's cells, where no cell is chosen."""
+    """Return the line about the window that the holders of a map's cells come from, where no cell is chosen."""
     return f"Who holds a cell is known from a window {spoken(age_s)} before this map."
 
 
 def face_unknown(age_s: float) -> str:
-    """The chosen cell is in use, and nobody was there in the window."""
+    """Return the line about a chosen cell that is in use now and that was free in the window."""
     return f"unknown: in the window, {spoken(age_s)} before this map, this cell was free"
 
 
 def lies_since(clock: str, window: int, *, stays: bool) -> str:
-    """Since when something lies where it lies: a time of the run, or the number of a window before."""
+    """Return since when a tensor has had its place: a time of the run, or the number of an earlier window.
+
+    Without *stays*, it is freed in each step and gets the same place again.
+    """
     if not stays:
         return "in each step, at this place"
     return f"since {clock}" if clock else f"since window {window}" if window else "from before the windows"
 
 
 def free(below: str, above: str) -> str:
-    """Between whom a free cell lies; each may be nobody."""
+    """Return the line about a free cell: the holders *below* and *above* it, each empty if there is none."""
     if below and above:
         return f"free, between {below} and {above}"
     if below or above:

@@ -1,4 +1,4 @@
-"""Why the hook is not inside a process, and what helps."""
+"""The text about why the hook is not inside a process, and what helps."""
 
 from tfmemtop.events import Absence, HookAbsence
 
@@ -27,10 +27,10 @@ _REMEDIES = {
 
 
 def reason_text(absence: HookAbsence) -> str:
-    """One clause, without a full stop."""
+    """Return why the hook is not inside, as one clause without a full stop."""
     return _REASONS[absence.reason].format(program=absence.program or "another program", session=absence.session)
 
 
 def remedy_text(absence: HookAbsence) -> str:
-    """One sentence."""
+    """Return what helps, as one sentence."""
     return _REMEDIES[absence.reason].format(session=absence.session)

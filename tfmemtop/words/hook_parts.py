@@ -1,4 +1,4 @@
-"""What a hook was about to do as it failed. Pure."""
+"""The text about what a hook was doing when it failed. Pure."""
 
 from tfmemtop.events import HookPart
 
@@ -30,5 +30,5 @@ _TEXTS = {
 
 
 def doing(part: HookPart, of: str) -> str:
-    """What it was about to do, with *of* what: a clause."""
+    """Return what the hook was doing, as one clause; *of* is what it did that to, empty for TensorFlow."""
     return _TEXTS[part].format(of=of or "TensorFlow")

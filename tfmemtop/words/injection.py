@@ -1,4 +1,4 @@
-"""What is said of a hook that shall be put into a process that runs already."""
+"""The text about putting the hook into a process that runs already."""
 
 from tfmemtop.events import Injection, InjectionState, Outside
 from tfmemtop.words.notices import Said
@@ -44,13 +44,13 @@ _SAID: dict[InjectionState, tuple[str, str]] = {
 
 
 def say_injection(state: InjectionState, detail: str) -> Said:
-    """How far it is, or what stands in the way, and what helps: two texts without a full stop."""
+    """Return how far the injection has come, or what prevents it, and what helps: two texts without a full stop."""
     text, remedy = _SAID[state]
     return Said(text.format(detail=detail), remedy)
 
 
 def refusal(pid: int, state: InjectionState, detail: str) -> str:
-    """Why the hook cannot be put into process *pid*, in one line."""
+    """Return why the hook cannot be put into process *pid*, in one line."""
     said = say_injection(state, detail)
     helps = f"; what helps: {said.remedy}" if said.remedy else ""
     outside = f"from outside it is read by: tfmemtop attach {pid}"
@@ -58,7 +58,7 @@ def refusal(pid: int, state: InjectionState, detail: str) -> str:
 
 
 def sentence(event: Injection) -> str:
-    """The same as a sentence or two."""
+    """Return the same as :func:`say_injection`, as one sentence or two."""
     said = say_injection(event.state, event.detail)
     text = (
         f"{said.text[:1].upper()}{said.text[1:]}." if event.state.under_way else f"The hook is not in it: {said.text}."
@@ -67,7 +67,10 @@ def sentence(event: Injection) -> str:
 
 
 def offer(event: Outside) -> str:
-    """That the hook can be put into a process that is read from outside; empty where its Python is too old for that."""
+    """Return the offer to put the hook into a process that is read from outside.
+
+    Empty where its Python is too old for that, or TensorFlow cannot be read in it.
+    """
     version = tuple(int(part) for part in event.python.split(".") if part.isdigit())
     if not event.state.inside or version < _FIRST:
         return ""

@@ -1,4 +1,4 @@
-"""What the screen says of a Jupyter kernel, which Jupyter starts and ends."""
+"""The screen's text about a Jupyter kernel, which Jupyter starts and ends."""
 
 from collections.abc import Sequence
 
@@ -16,27 +16,30 @@ NO_SEARCH = "A search runs a program again and again. A kernel is started by Jup
 
 
 def chosen(*, apart: bool) -> str:
-    """From when on a setting holds; *apart*: kernels of other notebooks are never taken for starts of this one."""
+    """Return from when on a setting holds.
+
+    *apart* if the start of another notebook's kernel can never be taken for a start of this one.
+    """
     return _CHOSEN if apart else _CHOSEN_OF_A_WINDOW
 
 
 def hold_from_restart(settings: Sequence[str], *, apart: bool) -> str:
-    """With what the kernel's next start takes place; *apart* as in :func:`chosen`."""
+    """Return which settings the kernel's next start has; *apart* as in :func:`chosen`."""
     holds = "That holds from its next restart, no matter who restarts it." if apart else _CHOSEN_OF_A_WINDOW
     return f"Its next start: {' · '.join(settings)}. {holds}"
 
 
 def asks(address: str) -> str:
-    """What is asked of the server at that address."""
+    """Return what tfmemtop requests from the Jupyter server at *address*."""
     return f"have Jupyter at {address} restart this kernel only; its variables are lost"
 
 
 def not_restarted(detail: str) -> str:
-    """The server was asked, and did not do it."""
+    """Return the error for a server that was requested to restart the kernel, and did not do it."""
     return f"Jupyter has not restarted the kernel: {detail}. Restart it where the notebook is open."
 
 
 def server_ends(kernels: int) -> str:
-    """What the end of a run means that has kernels: it is Jupyter's server."""
+    """Return the warning before ending a run that has kernels: the run is the Jupyter server itself."""
     count = "its kernel" if kernels == 1 else f"its {kernels} kernels"
     return f"It is the server of Jupyter: this ends the server with {count}, and not only a kernel."

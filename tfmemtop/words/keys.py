@@ -1,11 +1,11 @@
-"""What the first page of the help says, apart from the table of keys that the bindings are made from."""
+"""The text of the help's first page, apart from the table of keys from which the bindings are made."""
 
 Rows = tuple[tuple[str, str], ...]
-"""What stands on the left, and what it does or is."""
+"""Pairs of the text on the left, such as a key, and what it does or is."""
 
 
 def table_keys(*, replay: bool, signals: bool) -> Rows:
-    """The keys of the process table. A *replay* has other uses for some; without *signals* none can be sent."""
+    """Return the keys of the process table. A *replay* uses some otherwise; without *signals* none can be sent."""
     rows = [
         ("↑ ↓", "choose a process"),
         ("Enter", "its details: memory, settings asked for and in effect, environment"),
@@ -26,7 +26,7 @@ def table_keys(*, replay: bool, signals: bool) -> Rows:
 
 
 def map_keys(*, replay: bool) -> Rows:
-    """The keys of the map of a pool."""
+    """Return the keys of the map of a pool."""
     return (
         ("↑ ↓", "choose a region of the pool"),
         ("Enter z", "look at it alone; Esc goes back"),
@@ -38,7 +38,7 @@ def map_keys(*, replay: bool) -> Rows:
 
 
 def holders_keys(*, replay: bool) -> Rows:
-    """The keys of the screen that shows who holds the memory."""
+    """Return the keys of the screen that shows who holds the memory."""
     rows = [
         ("↑ ↓", "choose a row; Enter opens its parts"),
         ("g", "group by layer, operation, kind, shape, line"),
@@ -52,7 +52,7 @@ def holders_keys(*, replay: bool) -> Rows:
 
 
 def output_keys(*, typing: bool) -> Rows:
-    """The keys of the script's output; with *typing*, those too that send something to it."""
+    """Return the keys of the script's output; with *typing*, also those that send text to the script."""
     rows = [
         ("↑ ↓", "scroll; End follows the end again"),
         ("/", "search; n goes to the next match, N to the one before, Esc ends the search"),
@@ -71,7 +71,7 @@ COLUMNS: Rows = (
     ("PEAK", "the highest TF-USE so far"),
     ("TIME", "since the process started"),
 )
-"""The columns of the process table that do not explain themselves."""
+"""The columns of the process table whose names need an explanation."""
 
 MARKS: Rows = (
     ("running", "tfmemtop sees inside this process"),
@@ -80,7 +80,7 @@ MARKS: Rows = (
     ("!", "tfmemtop cannot see inside; Enter says why"),
     ("+", "tagged"),
 )
-"""Marks before a process, as the palette calls them or as they are; what each means."""
+"""The marks before a process, by the name in the palette or as the mark itself, and what each means."""
 
 GRAPH: Rows = (
     ("scale", "the memory that the graph's full height stands for"),
@@ -89,7 +89,7 @@ GRAPH: Rows = (
     ("failed", "an allocation fails here: out of memory"),
     ("ground", "memory is held, but too little to have a height"),
 )
-"""What stands in a graph, as the palette calls it or as it is; what each means."""
+"""The signs in a graph, by the name in the palette or as the sign itself, and what each means."""
 
 LAYERS = (
     ("in_use", "in use", "bytes that TensorFlow's allocator has handed out, by chunk"),
@@ -98,7 +98,7 @@ LAYERS = (
     ("others", "others", "other processes on the card"),
     ("free", "free", "the device's own free memory"),
 )
-"""Kind of layer, its name in the legend, what it is."""
+"""For each kind of layer: the kind, its name in the legend, and what it is."""
 
 SMALL_MAP = (
     "The small map under an allocator's figures shows the pool's address space. Each cell is a slice of it: "
@@ -108,17 +108,17 @@ SMALL_MAP = (
 UNKNOWN = "— stands for a value that cannot be known. Sizes are KiB-based: 1G is 1.0 GiB."
 
 TYPING = (("Ctrl-]", "stop typing"), ("", "Ctrl-C and all else go to the script"))
-"""While keys go to the script's terminal: keys and what they do."""
+"""The keys while others go to the script's terminal, and what they do."""
 
 SEARCHING = (("Enter", "keep; then n next, N before"), ("Esc", "end the search"), ("Ctrl-U", "empty it"))
-"""While one types what is looked for in the output."""
+"""The keys while the user types the text to search for in the output."""
 
 FILTERING = (("Enter", "keep the filter"), ("Esc", "clear it"), ("Ctrl-U", "empty it"))
-"""While a filter is typed."""
+"""The keys while the user types a filter."""
 
 
 def play_word(*, paused: bool, at_end: bool) -> str:
-    """What the key that pauses a replay does now."""
+    """Return what the key that pauses a replay does now."""
     return "play again" if at_end else "play" if paused else "pause"
 
 
@@ -136,7 +136,8 @@ ORDER_KEYS = {
     "k": "PEAK",
     "t": "TIME",
 }
-"""After ``o``: a key, and the column that the processes are then sorted by. Those that nvitop has mean the same."""
+"""The keys after ``o``, and the column by which each sorts the processes. Keys that nvitop has too mean the same there.
+"""
 
 COLUMN_KEYS = tuple(ORDER_KEYS.items())
 
@@ -151,7 +152,7 @@ GROUPS = {
     "map": "Inside the pool",
     "holders": "Who holds the memory",
 }
-"""Over the groups of keys, in the order in which they stand there."""
+"""The titles of the groups of keys, in the order in which they are shown."""
 
 COLUMNS_TITLE = "Columns of the processes"
 MARKS_TITLE = "Marks before a process"
@@ -160,10 +161,10 @@ LAYERS_TITLE = "Words"
 
 
 def page_title(name: str) -> str:
-    """Over a page of the manual."""
+    """Return the title of a page of the manual."""
     return f"tfmemtop help {name}"
 
 
 def turn(following: str) -> str:
-    """What the arrows do; *following* is the next page, empty for the first one."""
+    """Return what the arrows do; *following* is the next page, empty if that is the first one."""
     return f"turn the page; next: {following or 'keys'}"

@@ -1,4 +1,4 @@
-"""What is said of a limit that is suggested: what it rests on, and how it is set. Pure."""
+"""The text about a suggested limit: what it rests on, and how to set it. Pure."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -9,10 +9,10 @@ from tfmemtop.units import MIB, format_bytes
 from tfmemtop.words.counting import counted
 
 GUESS = "~ a guess"
-"""What a choice begins with that nothing is known to have worked under."""
+"""The beginning of a choice if no run is known to have worked under that limit."""
 
 IN_THE_SCRIPT = "or, in the script, before TensorFlow is imported:"
-"""Where the lines of :func:`code` go."""
+"""The text that comes before the lines of :func:`code`."""
 
 
 _PEAK_ONLY: dict[Growth | None, str] = {
@@ -34,17 +34,17 @@ _WHY_EACH = {
 
 
 def typed(size: int) -> str:
-    """*size* bytes as an option takes it and a dialog reads it: ``1078M``."""
+    """Return *size* bytes in the form that options and dialogs accept: ``1078M``."""
     return f"{size // MIB}M"
 
 
 def amount(suggested: SuggestedLimit) -> str:
-    """``1078M``, ``~1078M`` if it is a guess."""
+    """Return the limit: ``1078M``, or ``~1078M`` if it is a guess."""
     return ("~" if suggested.is_guess else "") + typed(suggested.size)
 
 
 def basis(suggested: SuggestedLimit) -> str:
-    """What it rests on, for the list of a dialog: ``rests on the pool that run 1 reached, 1.0 GiB``."""
+    """Return what the limit rests on, for a dialog's list: ``rests on the pool that run 1 reached, 1.0 GiB``."""
     figure = format_bytes(suggested.figure)
     if suggested.divided:
         return (f"{GUESS}: " if suggested.is_guess else "") + f"shared by {_each(suggested)}"
@@ -61,7 +61,7 @@ def basis(suggested: SuggestedLimit) -> str:
 
 
 def replayed(suggested: SuggestedLimit) -> str:
-    """``replayed with TensorFlow's own allocator: 3,044 allocations of 20 steps``."""
+    """Return what was replayed: ``replayed with TensorFlow's own allocator: 3,044 allocations of 20 steps``."""
     return f"replayed with TensorFlow's own allocator: {_allocations(suggested)}"
 
 
@@ -71,7 +71,7 @@ def _allocations(suggested: SuggestedLimit) -> str:
 
 
 def sentences(suggested: SuggestedLimit) -> Iterator[str]:
-    """The same as sentences."""
+    """Yield the same as :func:`basis` in whole sentences, with the limit."""
     if suggested.divided:
         yield from _of_each(suggested)
     else:
@@ -100,7 +100,7 @@ def _of_all(suggested: SuggestedLimit) -> str:
 
 
 def _of_each(suggested: SuggestedLimit) -> Iterator[str]:
-    """Logical devices that share a GPU: one limit for both would be too small, or too large."""
+    """Yield the sentences for logical devices that share a GPU: one limit for all would be too small, or too large."""
     yield f"Each logical device needs a limit of its own: {_each(suggested)}. {_WHY_EACH[suggested.basis]}."
     yield f"--memory-limit is for a whole GPU, and its logical devices share it: {amount(suggested)}."
 
@@ -115,29 +115,29 @@ def _with_growth(suggested: SuggestedLimit) -> str:
 
 
 def options(suggested: SuggestedLimit) -> tuple[str, ...]:
-    """The options of tfmemtop that set it."""
+    """Return the options of tfmemtop that set the limit."""
     option = "--memory-limit" if suggested.on_gpu else "--cpu-pool"
     growth = ("--growth", suggested.growth) if suggested.growth else ()
     return (*growth, option, typed(suggested.size))
 
 
 def started(suggested: SuggestedLimit, command: Sequence[str]) -> tuple[str, ...]:
-    """The words with which tfmemtop starts *command* under it."""
+    """Return the words of the command line with which tfmemtop starts *command* under the limit."""
     return ("tfmemtop", *options(suggested), "--", *command)
 
 
 def kernel_installed(suggested: SuggestedLimit) -> tuple[str, ...]:
-    """The words that set it for all kernels of tfmemtop's, which only Jupyter starts."""
+    """Return the words of the command line that sets the limit for all kernels of tfmemtop, which Jupyter starts."""
     return ("tfmemtop", "kernel", "install", *options(suggested))
 
 
 def command_line(suggested: SuggestedLimit, command: Sequence[str]) -> str:
-    """The same as one line for the shell."""
+    """Return the words of :func:`started` as one line for the shell."""
     return shlex.join(started(suggested, command))
 
 
 def code(suggested: SuggestedLimit) -> tuple[str, ...]:
-    """The lines that set it in the script itself."""
+    """Return the lines of Python that set the limit in the script itself."""
     if not suggested.on_gpu:
         return (
             "import os",

@@ -1,4 +1,4 @@
-"""What each metric is, as Prometheus shows it beside the name. Pure."""
+"""The help text of each metric, which Prometheus shows beside the name. Pure."""
 
 HELP = {
     "in_use_bytes": "Memory in use in TensorFlow's pool, by the newest reading.",
@@ -27,4 +27,4 @@ HELP = {
     "finding": "How many findings of this kind hold now; tfmemtop help findings explains them.",
     "run_info": "The run: its user, versions and settings.",
 }
-"""By the metric's name, without what all names begin with."""
+"""The help texts, by the metric's name without the prefix that all names have."""

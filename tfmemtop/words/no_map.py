@@ -1,4 +1,4 @@
-"""Why a pool has no map, and what brings one."""
+"""The text about why a pool has no map, and what helps to get one."""
 
 from tfmemtop.events import Mapless, MemoryMap
 from tfmemtop.state.pool_views import Missing, NoMap
@@ -27,7 +27,7 @@ _MAPLESS = {
 
 
 def why_text(why: NoMap) -> str:
-    """One clause, without a full stop."""
+    """Return why there is no map, as one clause without a full stop."""
     match why.reason:
         case Missing.PROCESS_FORGOTTEN:
             return f"nothing is known of process {why.pid} any more"
@@ -46,7 +46,7 @@ def why_text(why: NoMap) -> str:
 
 
 def refusal_text(event: MemoryMap) -> str:
-    """Why *event* has no map; empty where it has one."""
+    """Return why *event* has no map; empty where it has one."""
     if event.mapless is not None:
         most = format_count(event.count or 0)
         return _MAPLESS[event.mapless].format(count=most, detail=event.detail)
@@ -57,7 +57,7 @@ def refusal_text(event: MemoryMap) -> str:
 
 
 def remedy_text(why: NoMap) -> str:
-    """What helps; empty where nothing is known to."""
+    """Return what helps to get a map; empty where nothing is known to help."""
     return probe_remedy(why.library) if why.library else ""
 
 

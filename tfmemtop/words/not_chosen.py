@@ -1,4 +1,4 @@
-"""Why the next run cannot be as it was typed, in one sentence. Pure."""
+"""The error texts for a choice for the next run that is not possible, in one sentence. Pure."""
 
 from tfmemtop.session.not_chosen import NoChoice, NotChosen
 
@@ -11,6 +11,6 @@ _TEXTS = {
 
 
 def not_chosen(error: NotChosen) -> str:
-    """What is wrong, and what to give instead."""
+    """Return what is wrong with the choice, and what to give instead."""
     there = f"choose from {', '.join(map(str, error.there))}" if error.there else "this machine has none"
     return _TEXTS[error.why].format(text=error.text, there=there)

@@ -1,4 +1,4 @@
-"""Why a search cannot be made as it was asked for, in one sentence. Pure."""
+"""The error texts for a search that cannot be made as it was requested, in one sentence. Pure."""
 
 from tfmemtop.fit.not_sought import NoSearch, NotSought
 from tfmemtop.fit.plan import TRIES_MOST
@@ -16,5 +16,5 @@ _TEXTS = {
 
 
 def not_sought(error: NotSought) -> str:
-    """What is wrong, and what to give instead."""
+    """Return what is wrong with the request, and what to give instead."""
     return _TEXTS[error.why].format(error.detail)

@@ -1,4 +1,4 @@
-"""What is said of kernels and notebooks."""
+"""The text about kernels and notebooks."""
 
 import shlex
 
@@ -11,17 +11,17 @@ AFTER_INSTALLING = "Choose it in Jupyter or VS Code; then, in a terminal: tfmemt
 
 
 def no_command(action: str) -> str:
-    """A command line stands where it has no meaning."""
+    """Return the error for a command after ``--`` where it has no meaning."""
     return f"kernel {action} takes no command after --"
 
 
 def bad_name(name: str) -> str:
-    """Jupyter does not allow this name."""
+    """Return the error for a name that Jupyter does not allow."""
     return f"{name!r} is not a name for a kernel; use letters, digits and . _ - only"
 
 
 def unfit(why: Why, python: str, detail: str) -> str:
-    """Why kernels cannot run in that Python, and what to do about it."""
+    """Return why kernels cannot run in that Python, and what to do about it."""
     quoted = shlex.quote(python)
     match why:
         case Why.NONE:
@@ -35,30 +35,30 @@ def unfit(why: Why, python: str, detail: str) -> str:
 
 
 def installed(title: str, path: str) -> str:
-    """What was added, and where."""
+    """Return which kernel was added, and where."""
     return f'the kernel "{title}" is in {path}'
 
 
 def not_installed(name: str) -> str:
-    """There is no such kernelspec of ours."""
+    """Return the error for a kernel that tfmemtop has not installed."""
     return f"tfmemtop has installed no kernel {name!r} here; tfmemtop kernel list shows those there are"
 
 
 def removed(folder: str) -> str:
-    """A kernelspec has gone."""
+    """Return the line about a kernelspec that was removed."""
     return f"removed {folder}"
 
 
 def kernel_alone(reason: str) -> str:
-    """The kernel starts, but not as a session."""
+    """Return the line for a kernel that starts, but not as a session."""
     return f"this kernel runs without tfmemtop: {reason}"
 
 
 def no_kernel(python: str, reason: str) -> str:
-    """The kernel's Python cannot be started."""
+    """Return the error for a kernel whose Python cannot be started."""
     return f"the kernel cannot be started: {python}: {reason}"
 
 
 def not_ours(folder: str) -> str:
-    """A kernelspec of that name was there before."""
+    """Return the error for a name that a kernelspec not made by tfmemtop already has."""
     return f"{folder}: there is a kernelspec of this name that tfmemtop did not make"

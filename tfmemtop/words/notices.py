@@ -1,4 +1,4 @@
-"""What a notice says, and what helps. Pure."""
+"""The text of notices, and what helps. Pure."""
 
 from typing import NamedTuple
 
@@ -11,19 +11,19 @@ K = NoticeKind
 
 
 class Said(NamedTuple):
-    """Two sentences without a full stop; the second may be empty."""
+    """What has happened, and what helps: two sentences without a full stop. The second may be empty."""
 
     text: str
     remedy: str = ""
 
     @property
     def line(self) -> str:
-        """Both in one line."""
+        """Both sentences in one line."""
         return f"{self.text}; {self.remedy}" if self.remedy else self.text
 
 
 def say(notice: Notice) -> Said:
-    """The words for *notice*."""
+    """Return the text of *notice*."""
     if notice.kind is K.TEXT:
         return Said(notice.detail, notice.remedy)
     detail = notice.detail
@@ -43,7 +43,7 @@ _DAMAGE = {damage.value: damage for damage in Damage}
 
 
 def say_kind(kind: NoticeKind | None, detail: str = "", about: int | None = None, count: int | None = None) -> Said:
-    """The words for a notice of that kind; none for one that takes another back."""
+    """Return the text of a notice of that *kind*; empty for ``None``, the kind of a notice that withdraws another."""
     if kind is None:
         return Said("")
     if kind is K.ENGINE_GONE:

@@ -1,4 +1,4 @@
-"""What is said of a process that is read from outside: how far that is, what stands in the way, what is not known."""
+"""The text about a process that is read from outside: how far the reading is, what prevents it, what is not known."""
 
 from tfmemtop.events import Damage, Outside, OutsideState
 from tfmemtop.words.damage import damage_text
@@ -7,13 +7,13 @@ from tfmemtop.words.notices import Said
 S = OutsideState
 
 FROM_OUTSIDE = "from outside"
-"""Beside figures that were read so."""
+"""The mark beside figures that were read from outside."""
 
 HOOK_INSIDE = "hook put in"
-"""Likewise, since the hook was put into the process."""
+"""The mark beside figures that a hook read that was put into the running process."""
 
 WENT_ON = "it went on when tfmemtop left"
-"""How a run ended that tfmemtop had not started, and left."""
+"""The end of a run that tfmemtop had not started, and that went on when tfmemtop left it."""
 
 HEADING = "Read from outside"
 
@@ -28,7 +28,7 @@ NOT_DONE_WITHIN = "tfmemtop neither stops nor relaunches it, and it goes on when
 TO_HAVE_ALL = "tfmemtop -- COMMAND shows all of that."
 
 READ_ONLY = f"This process was not started by tfmemtop, which only reads it. {TO_HAVE_ALL}"
-"""Why a key that would stop, relaunch or steer it does nothing."""
+"""The reason why a key that would stop, relaunch or steer the process does nothing."""
 
 _SAID: dict[OutsideState, tuple[str, str]] = {
     S.READING: ("its allocators are read from outside", ""),
@@ -98,14 +98,14 @@ _SAID: dict[OutsideState, tuple[str, str]] = {
 
 
 def say_state(event: Outside) -> Said:
-    """How far the reading is, or what stands in its way, and what helps: two texts without a full stop."""
+    """Return how far the reading has come, or what prevents it, and what helps: two texts without a full stop."""
     return say_outside(event.state, event.detail, event.pid, event.tensorflow, event.damage)
 
 
 def say_outside(
     state: OutsideState, detail: str, pid: int, tensorflow: str | None, damage: Damage | None = None
 ) -> Said:
-    """The same by its parts."""
+    """Return the same as :func:`say_state`, for the fields of the event."""
     if state is S.NO_TENSORFLOW and detail:
         return Said(f"TensorFlow is not in it, but in its child {detail}", f"tfmemtop attach {detail}")
     if state is S.GONE and detail:
@@ -119,6 +119,6 @@ def say_outside(
 
 
 def sentence(event: Outside) -> str:
-    """The same as a sentence or two."""
+    """Return the same as :func:`say_state`, as one sentence or two."""
     text, remedy = say_state(event)
     return f"Process {event.pid}: {text}." + (f" What helps: {remedy}." if remedy else "")

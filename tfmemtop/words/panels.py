@@ -1,4 +1,4 @@
-"""What the screen's panels say where there is nothing to show yet, and what stands beside their figures."""
+"""The text of the screen's panels where there is nothing to show yet, and the text beside their figures."""
 
 NO_PROCESS = "no process"
 NO_GPU_PROCESS = "no process holds GPU memory"
@@ -7,14 +7,14 @@ NO_GPU_PROCESS_HERE = "no process of this container holds GPU memory"
 BY_USER = "Enter shows the processes of one, u all of them"
 
 TYPING = ("typing: Ctrl-] or Esc Esc ends", "typing, ends: Ctrl-]", "Ctrl-] ends")
-"""While keys go to the script: the first that fits."""
+"""The line while keys go to the script; the first that fits is shown."""
 
 WAITS = "WAITS FOR INPUT"
 WAITS_FOR_INPUT = ("the script waits for input: i types", "waits for input: i types", "i types")
-"""While a process of the run reads from its terminal: the first that fits."""
+"""The line while a process of the run reads from its terminal; the first that fits is shown."""
 
 OUTPUT_KEYS = ("/ searches", "i types  / searches")
-"""The keys of the output where nothing may be typed, and where something may."""
+"""The keys of the output: where nothing may be typed, and where something may."""
 
 NO_POOL = "no pool is known: TensorFlow has not made one in a process that tfmemtop started"
 EMPTY_POOL = "the pool is empty: TensorFlow has taken no memory for it yet"
@@ -24,60 +24,64 @@ ONE_RUN = "There is one run so far. The next one is drawn over it here, whatever
 
 
 def runs_title(*, kernel: bool) -> str:
-    """What is listed; each start of a Jupyter kernel is a session of its own."""
+    """Return the title of the list of runs. Each start of a Jupyter *kernel* is a session of its own."""
     return "Runs of this kernel" if kernel else "Runs of this session"
 
 
 def no_match(wanted: str) -> str:
-    """A filter hides every process."""
+    """Return the line for a filter that hides every process."""
     return f"no process matches {wanted!r}; Esc clears the filter"
 
 
 def searched(wanted: str, place: int, found: int) -> tuple[str, str]:
-    """What is looked for in the output, at which of the matches that is, and the keys: in full, and shorter."""
+    """Return the line about a search in the output, with the keys and without: the text, and which match is shown."""
     where = f"{place} of {found}" if found else "no match"
     return f"/{wanted}  {where}  n next  N before  Esc ends", f"/{wanted}  {where}"
 
 
 def left_out(amount: str, path: str) -> str:
-    """Output that is not shown; *path* is the file that has all of it, empty if there is none."""
+    """Return the line about output that is not shown; *path* is the file with all of it, empty if there is none."""
     return f"{amount} left out" + (f", see {path}" if path else "")
 
 
 def no_curve(runs: int) -> str:
-    """Of *runs* runs no memory is known yet."""
+    """Return the line for *runs* runs (a number) of which no memory is known yet."""
     return "no memory of these runs is known yet" if runs > 1 else "no memory of this run is known yet"
 
 
 def nothing_seen(names: str) -> str:
-    """Of the runs called *names* no memory was seen."""
+    """Return the line for the runs *names*, of which no memory was seen."""
     return f"No memory has been seen of {names} yet."
 
 
 def more_allocators(count: int) -> str:
-    """Allocators that there is no line for."""
+    """Return the text for allocators for which the panel has no line left."""
     return f"{count} more"
 
 
 def no_output(over: bool, live: bool) -> str:
-    """The script has printed nothing; of a recording, or a watched run, it may also have gone elsewhere."""
+    """Return the line for a script without output.
+
+    *over* is whether the run has ended. If the session is not *live*, or the run is only watched, there may have been
+    output that is not recorded.
+    """
     if not live:
         return "no output is recorded" if over else "no output is recorded so far"
     return "no output" if over else "no output yet"
 
 
 SCRIPT_ASKED_FOR = "the script asked for"
-"""Over the calls in which the script has chosen its settings."""
+"""The title above the calls with which the script has chosen its settings."""
 
 AT_END = "at the end"
-"""A replay is."""
+"""The text for a replay that has reached its end."""
 
 
 def damaged(lines: int) -> str:
-    """Lines of a recording that could not be read."""
+    """Return the line about lines of a recording that could not be read."""
     return f"{lines} damaged line{'' if lines == 1 else 's'} left out"
 
 
 def redrawn(seconds: float) -> str:
-    """The screen's pace was changed."""
+    """Return the line about the new interval at which the screen is drawn."""
     return f"redrawn every {seconds:g} s"

@@ -1,4 +1,4 @@
-"""Commands as lines that can be pasted into a shell. Pure."""
+"""Format commands as lines that can be pasted into a shell. Pure."""
 
 import shlex
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ INDENT = "    "
 
 
 def pasted(words: Iterable[str], width: int) -> list[str]:
-    """The command of *words*, in lines of at most *width* characters where its words allow it.
+    """Return the command of *words*, in lines of at most *width* characters where its words allow it.
 
-    Lines end with a backslash between two words. A line break within a word stays one: what follows it begins at the
-    edge, as a blank there would be part of the word.
+    A line ends with a backslash if the next one begins with another word. A line break within a word is kept; the text
+    after it is not indented, since a blank there would be part of the word.
     """
     lines = [""]
     for word in map(quoted, words):
@@ -26,7 +26,7 @@ def pasted(words: Iterable[str], width: int) -> list[str]:
 
 
 def quoted(word: str) -> str:
-    """*word* for a POSIX shell; with characters that a terminal must not get in bash's ``$'…'``."""
+    """Return *word* quoted for a POSIX shell. If it contains characters that are not safe, it is in bash's ``$'…'``."""
     if all(safe(line) == line for line in word.split("\n")):
         return shlex.quote(word)
     return "$'" + "".join(map(_escaped, word)) + "'"

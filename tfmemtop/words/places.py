@@ -1,4 +1,4 @@
-"""How devices and lines of the script are called. Pure."""
+"""The names of devices and of lines of the script. Pure."""
 
 import re
 from collections.abc import Hashable, Iterable
@@ -12,16 +12,20 @@ K = TypeVar("K", bound=Hashable)
 
 _CELL = re.compile(r"<ipython-input-(?P<number>\d+)-[^>]*>:(?P<line>\d+)")
 _UNKNOWN_CELL = re.compile(r".*/ipykernel_\d+/\d+\.py:(?P<line>\d+)")
-"""As ipykernel names the files that its cells seem to be, for its debugger."""
+"""The name that ipykernel gives to a cell's code for its debugger, as if the cell were a file."""
 
-_A_RANGE = 3  # from so many on
+_A_RANGE = 3  # from so many GPUs on, they are shown as a range
 
 BEFORE = "before the hook was there"
-"""In place of a line that is not known for that reason."""
+"""The text in place of a line that is not known, since it ran before the hook was there."""
 
 
 def place_name(place: Place) -> str:
-    """``GPU 0``; ``GPU:1 on GPU 0`` and ``GPU 0, process 200`` where there are several; ``CPU pool``."""
+    """Return the name of a device: ``GPU 0``, ``CPU pool``.
+
+    Where a GPU has several logical devices, ``GPU:1 on GPU 0``; where several processes have devices,
+    ``GPU 0, process 200``.
+    """
     return _device(place) + (f", process {place.pid}" if place.pid is not None else "")
 
 
@@ -34,7 +38,7 @@ def _device(place: Place) -> str:
 
 
 def gpus(numbers: Iterable[int]) -> str:
-    """``GPU 0 to 7``, ``GPU 0, 2, 5``."""
+    """Return the GPUs as text: ``GPU 0 to 7``, ``GPU 0, 2, 5``."""
     ordered = sorted(numbers)
     if len(ordered) >= _A_RANGE and ordered[-1] - ordered[0] == len(ordered) - 1:
         return f"GPU {ordered[0]} to {ordered[-1]}"
@@ -42,7 +46,7 @@ def gpus(numbers: Iterable[int]) -> str:
 
 
 def alike_gpus(told: Iterable[tuple[int, K]]) -> list[tuple[K, list[int]]]:
-    """What is told of GPUs, each thing once, with the numbers of those it holds for."""
+    """Group pairs of a GPU's number and a fact: return each fact once, with the numbers of its GPUs."""
     numbers: dict[K, list[int]] = {}
     for index, thing in told:
         numbers.setdefault(thing, []).append(index)
@@ -50,14 +54,14 @@ def alike_gpus(told: Iterable[tuple[int, K]]) -> list[tuple[K, list[int]]]:
 
 
 def line_of(site: Callsite) -> str:
-    """``train.py:12``, ``In [7]:3``"""
+    """Return the name of a line: ``train.py:12``; in a notebook's cell ``In [7]:3``."""
     return spot(site.file, site.line) if site.file else "the script"
 
 
 def spot(file: str, line: int, *, whole: bool = False) -> str:
-    """A line of a file, with the *whole* path if it shall be: ``train.py:12``; of a notebook's cell: ``In [7]:3``.
+    """Return the name of a line: ``train.py:12``, or with *whole* its whole path; in a notebook's cell ``In [7]:3``.
 
-    Without a *file* the line is not known, since it ran before the hook was there.
+    Without a *file*, the line is not known, since it ran before the hook was there.
     """
     if not file:
         return BEFORE
@@ -65,7 +69,7 @@ def spot(file: str, line: int, *, whole: bool = False) -> str:
 
 
 def named_spot(text: str, *, whole: bool = False) -> str:
-    """The same for a file and a line that are one text."""
+    """Return the same as :func:`spot`, for a file and a line that are one text."""
     if cell := _CELL.fullmatch(text):
         return f"In [{cell['number']}]:{cell['line']}"
     if cell := _UNKNOWN_CELL.fullmatch(text):
@@ -74,5 +78,5 @@ def named_spot(text: str, *, whole: bool = False) -> str:
 
 
 def line_with_code(site: Callsite) -> str:
-    """``train.py:12 (x = tf.ones(3))``"""
+    """Return the name of a line with its code, where that is known: ``train.py:12 (x = tf.ones(3))``."""
     return line_of(site) + (f" ({site.code})" if site.code else "")

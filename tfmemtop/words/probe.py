@@ -1,4 +1,4 @@
-"""What is said of the probe, the native library that reads pools from inside, and of ways to do without. Pure."""
+"""The text about the probe, the native library that reads pools from inside, and ways to work without it. Pure."""
 
 from collections.abc import Sequence
 
@@ -90,7 +90,7 @@ _DISTRUSTED = {
 
 
 def probe_text(told: Probe) -> str:
-    """How far it is, or what is wrong with it: one clause, empty where nothing but its state is known."""
+    """Return how far the probe is, or what is wrong with it: one clause, empty where only its state is known."""
     if told.note is not None:
         how = _NOT_KNOWN if told.signal is None else signal_name(told.signal)
         return _NOTES[told.note].format(detail=told.detail or "it printed nothing", how=how, count=told.count)
@@ -102,7 +102,7 @@ def probe_text(told: Probe) -> str:
 
 
 def probe_remedy(told: Probe) -> str:
-    """What helps; empty where nothing is known to."""
+    """Return what helps if the probe is not used; empty where nothing is known to help."""
     if told.note is ProbeNote.ENDED_PROCESS:
         return f"remove {told.file} to have it tried again, or leave the probe out with --no-probe"
     if told.note is ProbeNote.ENDED_PROCESS_UNMARKED:
@@ -111,14 +111,17 @@ def probe_remedy(told: Probe) -> str:
 
 
 def why_unused(told: Probe | None) -> str:
-    """Why it is not used, and what helps: one clause, empty where nothing is known, or it was not wanted."""
+    """Return why the probe is not used, and what helps: one clause.
+
+    Empty where nothing is known, or where the user left the probe out.
+    """
     if told is None or told.note is ProbeNote.LEFT_OUT:
         return ""
     return "; ".join(part for part in (probe_text(told), probe_remedy(told)) if part)
 
 
 def unbuilt_text(unbuilt: Unbuilt, title: str) -> str:
-    """Why *title*, the probe or the replay, could not be built: one clause."""
+    """Return why *title*, the probe or the replay, could not be built: one clause."""
     detail = unbuilt.detail
     if unbuilt.why is Unbuildable.TRIAL_ENDED:
         detail = f": {detail}" if detail else ""
@@ -134,12 +137,12 @@ def unbuilt_text(unbuilt: Unbuilt, title: str) -> str:
 
 
 def unbuilt_remedy(unbuilt: Unbuilt) -> str:
-    """What helps; empty where nothing is known to."""
+    """Return what helps if a build failed; empty where nothing is known to help."""
     return _BRINGS.get(unbuilt.why, "").format(detail=unbuilt.detail, file=unbuilt.file)
 
 
 def distrust_text(distrust: Distrust) -> str:
-    """Why figures or a library are not trusted: one clause."""
+    """Return why figures or a library are not trusted: one clause."""
     text = _DISTRUSTED[distrust.fault].format(*_counts(distrust.figures), detail=distrust.detail)
     return f"{distrust.device}: {text}" if distrust.device else text
 
@@ -148,6 +151,6 @@ _MOST_FIGURES = 5
 
 
 def _counts(figures: Sequence[int | None]) -> list[str]:
-    """*figures* as text, and dashes for those that are not there."""
+    """Return *figures* as text, with dashes for those that are missing."""
     told = [UNKNOWN if figure is None else format_count(figure) for figure in figures[:_MOST_FIGURES]]
     return told + [UNKNOWN] * (_MOST_FIGURES - len(told))

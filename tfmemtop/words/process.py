@@ -1,4 +1,4 @@
-"""What the screen says about one process, apart from its figures."""
+"""The text about one process, apart from its figures."""
 
 from collections.abc import Sequence
 
@@ -29,27 +29,27 @@ FIRST_LOOK = (
 
 
 def has_ended(pid: int) -> str:
-    """Nothing is known of process *pid* any more."""
+    """Return the line for process *pid*, of which nothing is known any more."""
     return f"Process {pid} has ended."
 
 
 def look_again(cost_ms: float) -> str:
-    """What another look for live tensors costs, by the last one."""
+    """Return what another search for live tensors costs, by the cost of the last one in milliseconds."""
     return f"[T] looks for live tensors again. The last look took {cost_ms:.0f} ms."
 
 
 def readings_left_out(count: int) -> str:
-    """The hook dropped readings."""
+    """Return the line about readings that the hook dropped."""
     return f"{count} readings were left out, so that the script did not have to wait."
 
 
 def environment_unread(error: str) -> str:
-    """Why the environment cannot be shown."""
+    """Return why the environment cannot be shown."""
     return f"It could not be read: {error.rstrip('.')}."
 
 
 def failed_allocation(failure: OutOfMemory) -> str:
-    """What was asked for when memory ran out."""
+    """Return what was requested when memory ran out."""
     asked = [f"asked for {format_bytes(failure.requested)}"] if failure.requested is not None else []
     asked += [f"by {failure.operation}"] if failure.operation else []
     asked += [f"on {failure.device}"] if failure.device else []
@@ -64,27 +64,27 @@ OUT_OF_MEMORY = "Out of memory"
 
 
 def in_use_on(device: str) -> str:
-    """Over what is in use on a device that has no pool."""
+    """Return the title above what is in use on a device that has no pool."""
     return f"What is in use on {device}"
 
 
 def largest(*, tensors: bool) -> str:
-    """Over the largest variables, and *tensors* if some are among them."""
+    """Return the title above the largest variables; *tensors* is whether live tensors are among them."""
     return "The largest variables and live tensors" if tensors else "The largest variables"
 
 
 def no_shares(reason: str) -> str:
-    """A GPU does not tell what each process has."""
+    """Return the line for a GPU whose memory is not known by process."""
     return f"no figures for single processes: {reason}"
 
 
 def settled(text: str) -> str:
-    """What tfmemtop has set before TensorFlow made its devices."""
+    """Return the line about what tfmemtop set before TensorFlow made its devices."""
     return f"set by tfmemtop: {text}"
 
 
 def not_inside(reason: str) -> str:
-    """Why the hook is not in a process."""
+    """Return the line about why the hook is not in a process."""
     return f"Not inside this process: {reason}."
 
 
@@ -97,7 +97,7 @@ _UNSEEN = {
 
 
 def unseen_tensors(census: Census) -> str:
-    """Why live tensors were not looked for, or where not; empty if they were looked for everywhere."""
+    """Return why, or where, live tensors were not looked for; empty if they were looked for everywhere."""
     if census.hidden is None:
         return census.unseen
     return _UNSEEN[census.hidden].format(frozen=format_count(census.frozen or 0))

@@ -1,4 +1,4 @@
-"""The five questions people ask about TensorFlow's GPU memory, answered for one run with its own figures. Pure."""
+"""The five questions that people ask about TensorFlow's GPU memory, answered for one run with its figures. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -45,17 +45,17 @@ _LISTED = 4
 _NOTABLY_CUT_UP = 0.1
 
 _NEARLY_ALL = 0.9
-"""Share of what is taken of a card. Above it there are no other processes that matter."""
+"""Share of what is taken of a card. If the run has more than this, other processes do not matter."""
 
 _ALL = 0.99
-"""Share of a limit. TensorFlow takes what is free, where that is less, and rounds down."""
+"""Share of a limit. TensorFlow takes only what is free, where that is less than the limit, and rounds down."""
 
 P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``paragraphs`` of plain words; the words of a ``command`` to try; ``code`` for the script."""
+    """An answer: its ``paragraphs``, the words of a ``command`` to try, and lines of ``code`` for the script."""
 
     question: Question
     paragraphs: tuple[str, ...]
@@ -65,13 +65,13 @@ class Answer:
 
     @property
     def title(self) -> str:
-        """The question; of a run on a machine without a GPU it asks for memory."""
+        """The question. For a run on a machine without a GPU, it is about memory instead of GPU memory."""
         asked = QUESTIONS[self.question]
         return asked if self.of_gpu else asked.replace("GPU memory", "memory")
 
 
 def answers(seen: RunReview) -> list[Answer]:
-    """One answer a question, in the order above; where a figure is not known, it says so."""
+    """Return one answer for each question, in the order above. Figures that are not known are named as such."""
     state, run = seen.state, seen.state.run
     if run is None:
         return []
@@ -91,7 +91,7 @@ def answers(seen: RunReview) -> list[Answer]:
 
 
 def _section(say: Callable[P, Iterable[str]], *figures: P.args, **named: P.kwargs) -> tuple[str, ...]:
-    """The paragraphs of a section; if it fails, one that says so, while the others are said."""
+    """Return the paragraphs of a section; if it raises, one that reports the error, so that other sections remain."""
     try:
         return tuple(say(*figures, **named))
     except Exception as error:
@@ -265,7 +265,7 @@ def _with_and_without(facts: GrowthEffect) -> str:
 
 
 def _taken_at_once(facts: GrowthEffect) -> str:
-    """What TensorFlow reserved at the first allocation."""
+    """Return the clause about what TensorFlow reserved at the first allocation."""
     if not facts.asked_limit:
         pool = f", {format_bytes(facts.peaks.pool)}" if facts.peaks.pool is not None else ""
         return f"{_the_pool(facts.peaks)} took nearly all that was free at the first allocation{pool}"

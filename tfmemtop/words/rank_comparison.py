@@ -1,4 +1,4 @@
-"""How the ranks of a job differ, in words, and the columns in which they stand side by side. Pure."""
+"""The text about how the ranks of a job differ, and the columns that show them side by side. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,12 +28,12 @@ from tfmemtop.words.safe import safe
 
 HEADINGS = ("RANK", "HOST", "DURATION", "STEPS", "STEPS/S", "IN USE", "POOL", "PROCESS", "END")
 _MOST = 16
-"""Sentences; --json has all."""
+"""The most sentences that are shown; --json has all."""
 _NUMBERS = 6
 
 
 def cells(rank: Rank) -> tuple[str, ...]:
-    """What stands under the :data:`HEADINGS`; peaks of the whole run."""
+    """Return the cells of *rank* under the :data:`HEADINGS`. Peaks are those of the whole run."""
     figures = rank.figures
     return (
         rank.name if rank.number is None else str(rank.number),
@@ -49,7 +49,7 @@ def cells(rank: Rank) -> tuple[str, ...]:
 
 
 def heading(laid: Laid) -> str:
-    """Which job it is, and over what the ranks were laid."""
+    """Return which job it is, and whether the ranks are compared over steps, over seconds, or by their peaks."""
     jobs = sorted({rank.placement.job for rank in laid.ranks if rank.placement and rank.placement.job})
     of = f" of job {jobs[0]}" if len(jobs) == 1 else f" of jobs {', '.join(jobs)}" if jobs else ""
     over = {
@@ -61,7 +61,10 @@ def heading(laid: Laid) -> str:
 
 
 def sentences(laid: Laid, found: Sequence[Differs], missing: Sequence[int]) -> list[str]:
-    """How the ranks differ, a line each; ranks that differ alike have one together. Says so if none does."""
+    """Return how the ranks differ, a line for each difference. Ranks that differ in the same way share a line.
+
+    If no rank differs, a line states that. *missing* are the numbers of ranks without a recording.
+    """
     groups: list[tuple[Differs, list[int]]] = []
     for one in found:
         alike = next((ranks for first, ranks in groups if replace(first, rank=one.rank) == one), None)
@@ -86,7 +89,7 @@ def _sentence(laid: Laid, one: Differs, ranks: Sequence[int]) -> str:
 
 
 def rank_name(rank: Rank) -> str:
-    """``rank 3``, or the recording's name."""
+    """Return the name of a rank: ``rank 3``, or the recording's name if the number is not known."""
     return rank.name if rank.number is None else f"rank {rank.number}"
 
 
@@ -109,12 +112,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _usual(laid: Laid, rank: int) -> str:
-    """What a rank is compared with."""
+    """Return the name of what a rank is compared with: the median, or the other of two ranks."""
     return "the median" if len(laid.ranks) > 2 else safe(rank_name(laid.ranks[1 - rank]))
 
 
 def _others(laid: Laid, only: int | None) -> str:
-    """Who has what is usual."""
+    """Return the name of the ranks that have the usual value."""
     return "others" if only is None else safe(rank_name(laid.ranks[only]))
 
 

@@ -1,4 +1,4 @@
-"""Jobs, ranks and their files in words. Pure."""
+"""The text about jobs, ranks and their files. Pure."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from tfmemtop.placement import Placement
 
 
 def naming(named: Named, name: str) -> list[str]:
-    """What to tell of the file *name*, which came of a pattern."""
+    """Return the lines that explain the file's *name*, which was made from a pattern; empty if nothing is unusual."""
     lines = []
     if named.no_job:
         lines.append(f"no job is known here: %j in the file's name became {NO_JOB}")
@@ -34,13 +34,16 @@ _FIELDS = {
 
 
 def unknown_field(field: str) -> str:
-    """What is wrong with a name that has *field*."""
+    """Return the error for a name that contains the unknown *field*."""
     known = ", ".join(f"%{letter} ({meaning})" for letter, meaning in _FIELDS.items())
     return f"{field} in a file's name means nothing; known are {known}; write %% for a percent sign"
 
 
 def rank_of(place: Placement) -> str:
-    """``rank 3 of 64``; a parameter server of ``TF_CONFIG`` is ``rank 3 of 4 (ps 0)``, an evaluator only its task."""
+    """Return the rank: ``rank 3 of 64``, or ``rank 3 of 4 (ps 0)`` for a parameter server of ``TF_CONFIG``.
+
+    An evaluator has no rank, so its task is returned.
+    """
     if place.rank is None:
         return place.task or ""
     of = f" of {place.ranks}" if place.ranks else ""
@@ -49,25 +52,25 @@ def rank_of(place: Placement) -> str:
 
 
 def rank_in_short(place: Placement) -> str:
-    """``rank 3/64``."""
+    """Return the rank in few characters: ``rank 3/64``."""
     if place.rank is None:
         return place.task or ""
     return f"rank {place.rank}" + (f"/{place.ranks}" if place.ranks else "")
 
 
 def where(place: Placement) -> str:
-    """``rank 3 of 64, job 812, on node2``."""
+    """Return rank, job and host: ``rank 3 of 64, job 812, on node2``."""
     parts = [rank_of(place), f"job {place.job}" if place.job else "", f"on {place.host}" if place.host else ""]
     return ", ".join(filter(None, parts))
 
 
 def of_rank(place: Placement, lines: Sequence[str]) -> str:
-    """*lines* as one, which says of which rank they are."""
+    """Return *lines* as one line that begins with their rank."""
     return f"{rank_of(place)}: {'; '.join(lines)}"
 
 
 def waits_for_script(session: str) -> str:
-    """Said once the screen is left in a step of Slurm."""
+    """Return the line for a user who leaves the screen in a Slurm step."""
     return (
         f"the script goes on, and this command waits for it, because Slurm ends both together; "
         f"tfmemtop attach {session}, on this machine, brings the screen back"

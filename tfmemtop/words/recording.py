@@ -1,4 +1,4 @@
-"""Why a recording cannot be written or read, and what was left out of one, in one line. Pure."""
+"""The error texts for recordings that cannot be written or read, and for lines that were left out. Pure."""
 
 from pathlib import Path
 
@@ -24,12 +24,12 @@ _TEXTS = {
 
 
 def recording_text(error: RecordingError) -> str:
-    """What is wrong with the recording; it holds text from outside."""
+    """Return what is wrong with the recording. The text contains parts from outside that are not made safe here."""
     return _TEXTS[error.trouble].format(path=error.path, detail=error.detail, count=error.count)
 
 
 def lines_left_out(path: Path, *, damaged: int, unknown: int) -> str:
-    """What to say of a recording's damaged lines, and of lines that only a newer tfmemtop knows."""
+    """Return how many lines of a recording were left out: damaged lines, and lines that need a newer tfmemtop."""
     kinds = {"damaged": damaged, "unknown": unknown}
     counts = [f"{count} {kind} {'line' if count == 1 else 'lines'}" for kind, count in kinds.items() if count]
     return f"{path}: {' and '.join(counts)} left out"

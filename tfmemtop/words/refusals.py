@@ -1,4 +1,4 @@
-"""Why a key on the screen does nothing now: one or two sentences, ``[K]`` naming another key."""
+"""The text about why a key on the screen does nothing now: one or two sentences, where ``[K]`` names another key."""
 
 from tfmemtop.words.outside import READ_ONLY
 
@@ -16,14 +16,14 @@ FIT_WITHOUT_SCRIPT = "There is no script to find a limit for: tfmemtop only watc
 
 
 def no_attach(pid: int, *, live: bool) -> str:
-    """A key would read another process from outside, in a session that has a script, or in a replay."""
+    """Return why a key cannot read another process from outside: the session has a script, or is not *live*."""
     if not live:
         return "Only a live screen can read a process."
     return f"This session has a script of its own. In another terminal: tfmemtop attach {pid}"
 
 
 def no_change(*, replay: bool, outside: bool = False) -> str:
-    """A key would change the script or a process, and the screen is a replay or read-only, or the process not ours."""
+    """Return why a key cannot change the script or a process: a replay, a read-only screen, or a process not ours."""
     if outside and not replay:
         return READ_ONLY
     if replay:
@@ -32,10 +32,10 @@ def no_change(*, replay: bool, outside: bool = False) -> str:
 
 
 def fit_impossible(reason: str) -> str:
-    """A search would tell nothing under the settings of the next run."""
+    """Return why a search would find nothing under the settings of the next run; *reason* is what prevents it."""
     return f"{reason}. [A] changes it for the next run."
 
 
 def not_remembered(error: OSError) -> str:
-    """The user's choices on the screen could not be written."""
+    """Return the error if the user's choices on the screen could not be written to their file."""
     return f"what you chose on the screen is not remembered: {error.strerror or error}"

@@ -1,4 +1,4 @@
-"""What helps: on the screen with its key, elsewhere with its option on the command line. Pure."""
+"""The text of remedies: on the screen with their keys, elsewhere with their options on the command line. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -9,10 +9,11 @@ from tfmemtop.words import notices
 
 @dataclass(frozen=True, slots=True)
 class SaidRemedy:
-    """``keys`` of the screen do what ``text`` says; without keys it is done in the script.
+    """A remedy as text.
 
-    ``options`` of tfmemtop do it without the screen, with the command ``name`` where it has one. The user replaces
-    ``SIZE``, ``LIST`` and ``on|off`` in them. ``screen_only`` holds for what is no help elsewhere.
+    ``keys`` of the screen do what ``text`` describes; a remedy without keys is a change of the script. ``options`` of
+    tfmemtop, with the command ``name`` where there is one, do it without the screen. The user replaces ``SIZE``,
+    ``LIST`` and ``on|off`` in them. ``screen_only`` if the remedy does not help anywhere else.
     """
 
     text: str
@@ -29,12 +30,12 @@ class SaidRemedy:
 
     @property
     def elsewhere(self) -> str:
-        """``turn growth on (--growth on)``"""
+        """The text for places without keys: ``turn growth on (--growth on)``."""
         return self.text + (f" ({self.to_type})" if self.to_type else "")
 
     @property
     def complete(self) -> bool:
-        """Whether its options, or its command, can be typed as they are."""
+        """Whether the options, or the command, can be typed as they are."""
         return bool(self.to_type) and not any(word in ("SIZE", "LIST", "on|off") for word in self.options)
 
 
@@ -76,20 +77,20 @@ _SAID = {
 
 
 def said(remedy: Remedy) -> SaidRemedy:
-    """The words of *remedy*."""
+    """Return the text of *remedy*."""
     if remedy.notice is not None:
         return SaidRemedy(notices.say(remedy.notice).remedy)
     return _SAID[remedy.action]
 
 
 _LOOKS = frozenset(("M", "Enter", "q"))
-"""Keys that change nothing for the script."""
+"""The keys that change nothing for the script."""
 
 
 def offered(remedies: Iterable[Remedy], *, steers: bool) -> list[SaidRemedy]:
-    """*remedies* as a screen offers them.
+    """Return *remedies* as a screen offers them.
 
-    One that may not steer the script has no keys for it: there the options are told in their place.
+    A screen that does not steer the script has no keys for that. It shows the options instead.
     """
     words = [said(remedy) for remedy in remedies]
     return words if steers else [_not_steering(each) for each in words if not (each.screen_only and _steers(each))]
@@ -104,11 +105,11 @@ def _not_steering(words: SaidRemedy) -> SaidRemedy:
 
 
 def on_screen(remedy: Remedy) -> str:
-    """``[G] turn growth on``"""
+    """Return the remedy with its keys: ``[G] turn growth on``."""
     words = said(remedy)
     return "".join(f"[{key}] " for key in words.keys) + words.text
 
 
 def elsewhere(remedy: Remedy) -> str:
-    """``turn growth on (--growth on)``"""
+    """Return the remedy with its options: ``turn growth on (--growth on)``."""
     return said(remedy).elsewhere

@@ -1,4 +1,4 @@
-"""Why a replay gave no table, and what helps. Pure."""
+"""The text about why a replay gave no table, and what helps. Pure."""
 
 from tfmemtop.events import Replayed, Unreplayed
 from tfmemtop.words.probe import unbuilt_remedy, unbuilt_text
@@ -19,7 +19,7 @@ _TEXTS = {
 
 
 def unreplayed_text(replayed: Replayed) -> str:
-    """Why there is no table: one clause, empty where there is one."""
+    """Return why there is no table: one clause, empty where there is a table."""
     if replayed.unreplayed is None:
         return replayed.missing or ""
     if replayed.unbuilt is not None:
@@ -31,5 +31,5 @@ def unreplayed_text(replayed: Replayed) -> str:
 
 
 def unreplayed_remedy(replayed: Replayed) -> str:
-    """What helps; empty where nothing is known to."""
+    """Return what helps to get a table; empty where nothing is known to help."""
     return unbuilt_remedy(replayed.unbuilt) if replayed.unbuilt is not None else replayed.remedy

@@ -1,4 +1,4 @@
-"""What the script asked TensorFlow for, and what tfmemtop settled, as text."""
+"""The text about the script's calls to set up TensorFlow's memory, and about the settings that tfmemtop imposed."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,7 +7,7 @@ from tfmemtop.units import MIB, format_bytes
 
 
 def call_text(request: Requested) -> str:
-    """The call as one would write it: ``set_memory_growth(GPU:0, True)``."""
+    """Return the call as it is written in a script: ``set_memory_growth(GPU:0, True)``."""
     return f"{request.call.value}({', '.join(_arguments(request))})"
 
 
@@ -44,13 +44,13 @@ def _logical(device: LogicalDevice) -> str:
 
 
 def settled_text(settled: Settled) -> str:
-    """What tfmemtop settled: ``growth on (the script: off)``, ``limit 4.0 GiB``."""
+    """Return what tfmemtop settled: ``growth on (the script: off)``, ``limit 4.0 GiB``."""
     asked = _asked(settled)
     return f"{_NAMES[settled.setting]} {_value(settled.given)}" + (f" (the script: {asked})" if asked else "")
 
 
 def settled_on(text: str, devices: Sequence[str]) -> str:
-    """What tfmemtop settled, as *text*, on *devices*: ``tfmemtop set growth on for GPU:0 to GPU:3``."""
+    """Return what tfmemtop settled, given as *text*, on *devices*: ``tfmemtop set growth on for GPU:0 to GPU:3``."""
     where = f"{devices[0]} to {devices[-1]}" if len(devices) > 2 else " and ".join(devices)
     return f"tfmemtop set {text} for {where}"
 
@@ -59,7 +59,7 @@ _NAMES = {Setting.GROWTH: "growth", Setting.MEMORY_LIMIT: "limit"}
 
 
 def _asked(settled: Settled) -> str:
-    """What the script asked for, where that was something else."""
+    """Return what the script requested; empty if that is what tfmemtop settled."""
     if isinstance(settled.asked, list):
         return " + ".join(map(format_bytes, settled.asked))
     return "" if settled.asked == settled.given else _value(settled.asked)
@@ -70,9 +70,9 @@ def _value(value: bool | int) -> str:
 
 
 _DTYPES = {"half": "float16", "float": "float32", "double": "float64"}
-"""What TensorFlow's messages call differently than Python does."""
+"""The types that have another name in TensorFlow's messages than in Python."""
 
 
 def tensor_text(shape: list[int], dtype: str | None) -> str:
-    """``[200,3] float32``"""
+    """Return shape and type of a tensor: ``[200,3] float32``."""
     return f"[{','.join(map(str, shape))}]" + (f" {_DTYPES.get(dtype, dtype)}" if dtype else "")

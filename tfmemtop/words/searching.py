@@ -1,4 +1,4 @@
-"""What the screen says about a search for the smallest limit, or the largest value of a number in the command."""
+"""The screen's text about a search for the smallest limit, or the largest value of a number in the command."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,10 @@ _WORTH_COUNTING = 10  # steps
 
 
 def what_is_done(of: str, growth: str | None, running: str) -> list[str]:
-    """What a search does, before it begins. *of* is what is limited; *running* is the run that ends for it, if any."""
+    """Return what a search does, for the user to read before it begins.
+
+    *of* is what is limited; *running* describes the run that has to end first, empty if there is none.
+    """
     with_growth = f" and growth {growth}" if growth else ""
     what = (
         f"The script is started again and again, each time with another limit for {of}{with_growth}; the first time "
@@ -29,9 +32,10 @@ def what_is_done(of: str, growth: str | None, running: str) -> list[str]:
 def suggestions(
     seconds: float, tries: int, steps_per_s: float | None, places: Sequence[str] = ()
 ) -> list[tuple[str, str]]:
-    """Goals to pick from: the text to type, and what it means. *seconds* and *tries* are the usual ones.
+    """Return goals to choose from: the text to type, and what it means.
 
-    *steps_per_s* is the script's pace, ``None`` if it is not known. *places* are the names in braces in its command.
+    *seconds* and *tries* are the usual ones. *steps_per_s* is the script's pace, ``None`` if it is not known. *places*
+    are the names in braces in the command.
     """
     found = [(f"{name}=1..4096, 5 steps", f"the largest {name} that passes") for name in places]
     found += [

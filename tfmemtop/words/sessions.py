@@ -1,4 +1,4 @@
-"""The list of sessions in words. Pure."""
+"""The text of the list of sessions. Pure."""
 
 import shlex
 import time
@@ -14,17 +14,17 @@ from tfmemtop.words.ranks import rank_of
 from tfmemtop.words.safe import safe
 
 _HEADINGS = ("SESSION", "STARTED", "DURATION", "PEAK", "RECORDING", "COMMAND", "END")
-_OF_RANKS = ("JOB", "RANK", "HOST")  # before the command
+_OF_RANKS = ("JOB", "RANK", "HOST")  # they stand before the command
 NONE = "no session is known yet; start one: tfmemtop -- COMMAND…"
 
 
 def headings(ranks: bool) -> tuple[str, ...]:
-    """The heads of the columns; with *ranks*, if one of the sessions was one of several ranks."""
+    """Return the headings of the columns. *ranks* is true if one of the sessions was one of several ranks."""
     return (*_HEADINGS[:-2], *_OF_RANKS, *_HEADINGS[-2:]) if ranks else _HEADINGS
 
 
 def cells(session: SessionFigures, ranks: bool = False) -> tuple[str, ...]:
-    """What stands under the :func:`headings`. Times are those of this machine's time zone."""
+    """Return the cells of *session* under the :func:`headings`. Times are in this machine's time zone."""
     return (
         session.name,
         time.strftime("%Y-%m-%d %H:%M", time.localtime(session.started)),
@@ -49,7 +49,10 @@ def _of_rank(place: Placement | None) -> tuple[str, str, str]:
 
 
 def end(session: SessionFigures) -> str:
-    """How its last run ended, and how many there were if several; of a kernel, which of its runs it is."""
+    """Return how the last run of *session* ended, and how many runs there were if several.
+
+    For a kernel, the number is that of this run among the kernel's runs.
+    """
     if not session.command:
         return RUNNING if session.going else ""
     last = session.last
@@ -61,5 +64,5 @@ def end(session: SessionFigures) -> str:
 
 
 def more(count: int) -> str:
-    """What is said if older sessions are not listed."""
+    """Return the line about older sessions that are not listed."""
     return f"{counted(count, 'older session')} not listed; --all lists them"

@@ -1,4 +1,4 @@
-"""Settings as short words. Pure."""
+"""The text of settings, in short words. Pure."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ from tfmemtop.state.in_effect import InEffect
 from tfmemtop.units import format_bytes
 
 SCRIPTS_OWN = "the script's own settings"
-"""What is said where the user chose nothing."""
+"""The text for a run of which the user chose no setting."""
 
 XLA_REPORT = "XLA's report"
 
 
 def chosen(settings: Settings) -> list[str]:
-    """What the user chose, in a fixed order: ``["growth on", "limit 4.0 GiB"]``; empty if nothing."""
+    """Return what the user chose, in a fixed order: ``["growth on", "limit 4.0 GiB"]``; empty if nothing."""
     words = []
     if settings.growth:
         words.append(f"growth {settings.growth}")
@@ -31,9 +31,10 @@ def chosen(settings: Settings) -> list[str]:
 
 
 def in_effect(effect: InEffect, *, usual: bool = True) -> list[str]:
-    """What TensorFlow does, and what else the user chose; before TensorFlow says so, what the user chose.
+    """Return what TensorFlow does, and what else the user chose.
 
-    Without *usual* the allocator is named only where it is not TensorFlow's usual one.
+    Before TensorFlow has made its devices, return only what the user chose. Without *usual*, the allocator is named
+    only where it is not TensorFlow's usual one.
     """
     if not effect.settled:
         return chosen(effect.chosen)
@@ -47,7 +48,7 @@ def in_effect(effect: InEffect, *, usual: bool = True) -> list[str]:
 
 
 def changes(argv: Sequence[str], new: Settings, argv_before: Sequence[str], old: Settings) -> list[str]:
-    """How a run of *argv* with *new* settings differs from one of *argv_before* with *old* ones; empty if nowhere."""
+    """Return how a run of *argv* with settings *new* differs from one of *argv_before* with *old*; empty if nowhere."""
     words = []
     if new.growth != old.growth:
         words.append(f"growth {new.growth or 'as the script says'}")

@@ -1,4 +1,4 @@
-"""What signals are called, and what they do to a process, as the dialog that sends them tells."""
+"""The names of signals, what they do to a process, and the text of the dialog that sends them."""
 
 import signal
 
@@ -18,14 +18,14 @@ EFFECTS: dict[signal.Signals, str] = {
     signal.SIGTSTP: "as Ctrl-Z in its terminal",
     signal.SIGWINCH: "its terminal has another size",
 }
-"""In the order of the list."""
+"""What each signal does, in the order of the dialog's list."""
 
 TITLE = "Send a signal"
 UNKNOWN_COMMAND = "(command unknown)"
 
 
 def signal_name(number: int) -> str:
-    """``SIGTERM`` for 15; ``signal 40`` for one without a name."""
+    """Return the name of a signal: ``SIGTERM`` for 15; ``signal 40`` for one without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -33,10 +33,10 @@ def signal_name(number: int) -> str:
 
 
 def recipients(count: int) -> str:
-    """What stands above the processes."""
+    """Return the title above the processes."""
     return "To this process:" if count == 1 else f"To these {count} processes:"
 
 
 def send(name: str, count: int) -> str:
-    """What Enter does."""
+    """Return what Enter does."""
     return f"send {name} to {'it' if count == 1 else f'all {count}'}"

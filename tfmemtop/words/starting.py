@@ -1,4 +1,4 @@
-"""Why a script or its engine could not be started, or has not ended, in one line. Pure."""
+"""The error texts for a script or an engine that could not be started, or has not ended, in one line. Pure."""
 
 from tfmemtop.engine.process.unstarted import Unstarted, Why
 
@@ -21,16 +21,16 @@ _TEXTS = {
 }
 
 HELD_BY_DRIVER = "the NVIDIA driver does not answer; the kernel cannot end this process before it answers"
-"""Said by a command that is to end, while one of its threads is in the driver."""
+"""A command prints this when it should end while one of its threads is in the driver."""
 
 
 def crashed(signal: str) -> str:
-    """Said by the screen of a session that only watches, when a library ends its process by *signal*."""
+    """Return the line for the screen of a session that only watches, if a library ends its process by *signal*."""
     return f"ended by {signal}: a library crashed, perhaps the NVIDIA driver's. The watched processes go on."
 
 
 def start_text(unstarted: Unstarted) -> str:
-    """One line, without a full stop; it holds text from outside."""
+    """Return why the script was not started, as one line without a full stop. It contains text from outside."""
     text = _TEXTS[unstarted.why].format(name=unstarted.name, detail=unstarted.detail or "it ended")
     if unstarted.output_path is not None:
         text += f"; if the command runs, what it prints is in {unstarted.output_path}"

@@ -1,4 +1,4 @@
-"""What is said of a run once it is over or its screen is left, a line a fact. Pure."""
+"""The summary of a run once it is over, or once its screen is left: one line for each fact. Pure."""
 
 import shlex
 
@@ -15,7 +15,7 @@ from tfmemtop.words.outside import WENT_ON
 
 
 def summary(state: State, readings: int) -> list[str]:
-    """The newest run in figures; *readings* is how many were taken in the session."""
+    """Return the newest run in figures; *readings* is how many readings the session has."""
     run = state.run
     if run is None:
         return [UNSEEN]
@@ -24,7 +24,7 @@ def summary(state: State, readings: int) -> list[str]:
 
 
 def left(state: State, run: RunState) -> list[str]:
-    """The newest *run* in figures, for a user who leaves the screen. It may go on."""
+    """Return the newest *run* in figures, for a user who leaves the screen. The run may go on."""
     which = f"run {run.run} of {run.notebook or shlex.join(program(run.argv))}"
     read = "watched with the hook" if run.hooked is not None else "read from outside"
     how = f"{read}, it goes on" if run.outside and run.going else ending(run.ending)
@@ -32,7 +32,7 @@ def left(state: State, run: RunState) -> list[str]:
 
 
 def figures(state: State, run: RunState) -> list[str]:
-    """Settings, peaks and pace of *run*, and how often it ran out of memory: a line for each that is known."""
+    """Return settings, peaks and pace of *run*, and how often it ran out of memory: a line for each that is known."""
     chosen = settings.in_effect(in_effect(run))
     lines = [f"settings: {', '.join(chosen)}"] if chosen else []
     lines += [f"{device}: peak in use {format_bytes(peak)}" for device, peak in sorted(run.peaks.items())]

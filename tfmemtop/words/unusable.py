@@ -1,4 +1,4 @@
-"""Why a size, a setting or a file for the recording cannot be used, in one sentence. Pure."""
+"""The error texts for sizes, settings and recording files that cannot be used, in one sentence. Pure."""
 
 from tfmemtop.limits import TooLittle, TooMuch, Whole
 from tfmemtop.recording.errors import RecordingError
@@ -15,7 +15,7 @@ _SIZES = {
 
 
 def unusable(error: Exception) -> str:
-    """What is wrong with it, and what to give instead. Any other error is told as it tells itself."""
+    """Return what is wrong, and what to give instead. For errors of other types, return their own text."""
     match error:
         case NotASize():
             return _SIZES[error.fault].format(error.text)

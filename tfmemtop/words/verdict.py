@@ -1,4 +1,4 @@
-"""What a run comes to, in two lines at most. Pure."""
+"""The text of the verdict on a run, in two lines at most. Pure."""
 
 import signal
 import textwrap
@@ -12,14 +12,14 @@ from tfmemtop.words.outside import WENT_ON
 from tfmemtop.words.safe import safe
 
 _STOPPED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""Somebody wanted the run to end."""
+"""The signals that end a run on purpose."""
 
 WIDTH = 96
 LINES = 2
 
 
 def say_verdict(verdict: Verdict) -> str:
-    """The fullest way to say it that fits into two lines of 96 characters."""
+    """Return the fullest text of the verdict that fits into two lines of 96 characters."""
     for text in (safe(" ".join(way.split())) for way in _ways(verdict)):
         if len(textwrap.wrap(text, WIDTH)) <= LINES:
             return text
@@ -27,7 +27,7 @@ def say_verdict(verdict: Verdict) -> str:
 
 
 def _ways(verdict: Verdict) -> Iterator[str]:
-    """The fullest first."""
+    """Yield the possible texts of the verdict, the fullest first."""
     first = say(verdict.first).headline if verdict.first is not None else _nothing(verdict)
     if not verdict.explained:
         unseen = WENT_ON if verdict.left else UNSEEN

@@ -1,4 +1,4 @@
-"""What the newest run waits for before its memory can be shown, and why there is none to show. Pure."""
+"""The text about what the newest run waits for before its memory can be shown, and why there is none to show. Pure."""
 
 from tfmemtop.events import Notice, NoticeKind
 from tfmemtop.state.waiting import Stage, Waiting
@@ -7,21 +7,21 @@ from tfmemtop.words.hook_absence import reason_text
 from tfmemtop.words.outside import FROM_OUTSIDE, sentence
 
 ASKED = "GPUs"
-"""The title until the driver has answered."""
+"""The title of the GPUs' panel until the driver has answered."""
 
 HOST_MEMORY = "the host's memory"
-"""Beside the title, where a bar of it stands below."""
+"""The text beside the title, where a bar of the host's memory is drawn below."""
 
 
 def heading(answer: Notice | None) -> str:
-    """The title where no GPU is shown, by the driver's *answer*."""
+    """Return the title where no GPU is shown, by the driver's *answer*."""
     if answer is None or answer.kind is None:
         return ASKED
     return "No GPU" if answer.kind in (NoticeKind.NO_DRIVER, NoticeKind.NO_GPU) else "GPUs cannot be read"
 
 
 def stage(waits: Waiting) -> str:
-    """What is waited for, in one sentence."""
+    """Return what the run waits for, in one sentence."""
     tensorflow = f"TensorFlow {waits.tensorflow}" if waits.tensorflow else "TensorFlow"
     match waits.stage:
         case Stage.NO_RUN:
@@ -65,7 +65,7 @@ _REACHED = {Stage.NOT_IMPORTED: 1, Stage.IMPORTING: 1, Stage.IMPORTED: 2, Stage.
 
 
 def way(waits: Waiting) -> tuple[list[str], str, list[str]]:
-    """The way to the first pool: what is done, what is waited for now, and what is to come."""
+    """Return the steps until the first pool: those done, the one that the run waits for now, and those to come."""
     reached = _REACHED.get(waits.stage)
     if reached is None or waits.over:
         return [], stage(waits), []
@@ -84,12 +84,12 @@ _SHORT = {
 
 
 def in_short(waits: Waiting) -> str:
-    """The same beside a run that goes on, in a few words; empty where there is nothing to wait for."""
+    """Return what a run that goes on waits for, in a few words; empty where there is nothing to wait for."""
     return "" if waits.over else _SHORT.get(waits.stage, "")
 
 
 def without_gpu(waits: Waiting, steers: bool) -> tuple[str, ...]:
-    """What is said where no GPU is shown, the longest text first; with *steers*, of the keys for the next run."""
+    """Return the texts for a screen without a GPU, the longest first; with *steers*, with the keys for the next run."""
     if waits.stage is Stage.NO_RUN:
         run = "TensorFlow's memory on the CPU is shown by: tfmemtop --cpu-pool 4G -- python train.py"
         return (f"{run}; for a process that runs already: tfmemtop attach PID", run)

@@ -1,4 +1,4 @@
-"""What is said of settings that were replayed. Pure."""
+"""The text about settings that were replayed. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -17,17 +17,20 @@ _NO_TRACE, _NO_PROBE = "this recording has no first steps", "record again withou
 NO_TRACE_OUTSIDE = (
     "the first steps of a process that ran already are not known; start the script as tfmemtop -- COMMAND"
 )
-"""Of a recording without a trace."""
+"""For a recording without a trace, of a process that was read from outside."""
 
 
 def no_trace(probe: Probe | None) -> str:
-    """The same of a script that was started here; the *probe* is one that it had to do without, if that is known."""
+    """Return the line for a recording without a trace, of a script that tfmemtop started.
+
+    *probe* reports why the script ran without the probe, if that is known.
+    """
     why = why_unused(probe)
     return f"{_NO_TRACE}: {why}" if why else f"{_NO_TRACE}; {_NO_PROBE}"
 
 
 NOT_REPLAYED = "not replayed: TensorFlow of that version is not on this machine"
-"""Of a recording whose allocations cannot be replayed here."""
+"""For a recording whose allocations cannot be replayed here."""
 
 COLUMNS = ("growth", "limit", "fits", "peak", "pool", "cached", "grew", "largest free", "fragmented", "process total")
 """The headings of the table."""
@@ -36,24 +39,24 @@ TOGETHER = ("growth", "limit", "fits", "pool", "process total", "")
 """The headings of the table of all logical devices of a GPU."""
 
 LEFT = ("growth", "fits")
-"""Columns of words; in the others figures stand below each other."""
+"""The columns of words, which are aligned to the left. The other columns are figures, aligned to the right."""
 
 NO_TIME = "Which setting is faster is not predicted."
 
 AT_THE_END = (
     "Peak, pool and process total are the highest; cached, largest free and fragmented are of the replay's end."
 )
-"""Which moment the table's columns are of."""
+"""The line about which moment each of the table's columns is from."""
 
 NOT_KNOWN = "not known"
-"""Of a setting of which neither the replay nor the run tells whether it is enough."""
+"""For a setting of which neither the replay nor the run shows whether it is enough."""
 
 LATE = 0.01
-"""The share of the peak in use at the trace's beginning from which on that is said."""
+"""A share of the most bytes requested. If at least this much was in use as the trace began, the text mentions it."""
 
 
 class CardRow(NamedTuple):
-    """What is said of one card: its name, and whether the run would fit with growth on and off."""
+    """The row of one card: its name, and whether the run would fit with growth on and off."""
 
     name: str
     on: str
@@ -61,12 +64,12 @@ class CardRow(NamedTuple):
 
 
 def title(view: Predicted) -> str:
-    """What the table is of."""
+    """Return the title of the table: pool and process."""
     return f"What if: {view.device} of process {view.pid} under other settings"
 
 
 def aligned(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[str]]:
-    """The cells of *rows* in the columns at *places*, all of a column as wide; the first row are the headings."""
+    """Return the cells of *rows* in the columns at *places*, padded to the columns' widths. Row 0 is the headings."""
     widths = [max(len(row[place]) for row in rows) for place in places]
     return [
         [
@@ -78,7 +81,7 @@ def aligned(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[s
 
 
 def basis(view: Predicted) -> Iterator[str]:
-    """What it all rests on."""
+    """Yield the sentences about what the table rests on."""
     replayed, share = view.replayed, view.share
     steps = f" of {counted(replayed.steps, 'step')}" if replayed.steps else ""
     seen = f"{counted(replayed.events, 'event')}{steps}"
@@ -100,7 +103,7 @@ def basis(view: Predicted) -> Iterator[str]:
 
 
 def _beyond(view: Predicted) -> Iterator[str]:
-    """How the run came on after what was replayed, and what helps."""
+    """Yield the sentences about what the run needed after the replayed allocations, and what helps."""
     if view.later is Later.MORE:
         now = view.measured
         peak = format_bytes(now.peak if now else None)
@@ -119,7 +122,7 @@ def _beyond(view: Predicted) -> Iterator[str]:
 
 
 def cells(view: Predicted, row: SettingReplayed) -> tuple[str, ...]:
-    """A row of the table, a text for each of :data:`COLUMNS`."""
+    """Return a row of the table, a text for each of :data:`COLUMNS`."""
     outcome, fits = row.outcome, view.fits(row)
     growth = ("on" if row.growth else "off") + ("" if row.collects is view.collects else _collecting(row.collects))
     limit = "none" if row.limit is None else _limit(row.limit)
@@ -151,7 +154,10 @@ def _total(view: Predicted, total: int | None) -> str:
 
 
 def remark(view: Predicted, row: SettingReplayed) -> str:
-    """What stands behind a row: that it is the present one and what was measured, or why it fails; empty for others."""
+    """Return the remark after a row: that it is the present setting with what was measured, and why it fails.
+
+    Empty for other rows.
+    """
     told = []
     if row is view.replayed.present:
         told.append(_present(view))
@@ -161,7 +167,7 @@ def remark(view: Predicted, row: SettingReplayed) -> str:
 
 
 def failure(row: SettingReplayed) -> str:
-    """Where it fails: the operation, what is missing, and the event."""
+    """Return where a setting fails: the operation, the bytes that are missing, and the event."""
     outcome = row.outcome
     at = "" if outcome.failed is None else f" (event {format_count(outcome.failed + 1)})"
     short = f", {format_bytes(outcome.lacking)} more than there is in one piece" if outcome.lacking else ""
@@ -169,7 +175,7 @@ def failure(row: SettingReplayed) -> str:
 
 
 def _operation(name: str) -> str:
-    """The innermost scope of the operation called *name*, which may be a layer: ``conv1, backward,``."""
+    """Return the innermost scope of the operation called *name*, which may be a layer: ``conv1, backward,``."""
     one = named(name)
     if not name or one.phase is Phase.FUNCTION:
         return name or "an operation without a name"
@@ -193,7 +199,7 @@ def _present(view: Predicted) -> str:
 
 
 def smallest(view: Predicted) -> Iterator[str]:
-    """The smallest limits, as sentences."""
+    """Yield the sentences about the smallest limits."""
     for growth in (True, False):
         ends = view.ends(growth)
         if ends is None:
@@ -213,7 +219,7 @@ def smallest(view: Predicted) -> Iterator[str]:
 
 
 def _known(name: str, ends: Ends) -> Iterator[str]:
-    """The same of a run that was outgrown."""
+    """Yield the sentences about the smallest limits for a run that later needed more than was replayed."""
     needed = f"at least {typed(ends.at_least)} are needed"
     if ends.worked is None:
         yield f"{name} {needed}. Whether a larger limit is enough is not known."
@@ -223,12 +229,12 @@ def _known(name: str, ends: Ends) -> Iterator[str]:
 
 
 def together_title(row: Together) -> str:
-    """What the table of all logical devices of a GPU is of."""
+    """Return the title of the table of all logical devices of a GPU."""
     return f"{', '.join(row.devices[:-1])} and {row.devices[-1]} together, on one GPU (limits and pools added up)"
 
 
 def together_cells(row: Together) -> tuple[str, ...]:
-    """A row of that table, a text for each of :data:`TOGETHER`."""
+    """Return a row of that table, a text for each of :data:`TOGETHER`."""
     fits = {True: "yes", None: "perhaps", False: "no"}[row.fits]
     limit = "none" if row.limit is None else _limit(row.limit)
     pool, total = ("", "") if row.fits is False else (format_short(row.pool), format_short(row.total))
@@ -236,7 +242,7 @@ def together_cells(row: Together) -> tuple[str, ...]:
 
 
 def together_sentence(row: Together) -> str:
-    """The same as a sentence."""
+    """Return the same as :func:`together_cells`, as a sentence."""
     devices = f"{', '.join(row.devices[:-1])} and {row.devices[-1]}"
     limit = "without a limit" if row.limit is None else f"with limits of {_limit(row.limit)} in all"
     which = " (the present setting)" if row.present else ""
@@ -249,7 +255,7 @@ def together_sentence(row: Together) -> str:
 
 
 def asynchronous(view: Predicted) -> str | None:
-    """What is known of cuda_malloc_async, which cannot be replayed; ``None`` for the CPU."""
+    """Return what is known about cuda_malloc_async, which cannot be replayed; ``None`` for the CPU."""
     if not is_gpu(view.device):
         return None
     of_what = " of what was recorded" if view.outgrown else ""
@@ -260,7 +266,7 @@ def asynchronous(view: Predicted) -> str | None:
 
 
 def card_heading(view: Predicted, growth: bool) -> str:
-    """Over the column of a growth in the table of cards: with the limit or pool that its rows go by."""
+    """Return the heading of the column for *growth* in the table of cards, with the limit or pool that it assumes."""
     ends = view.ends(growth)
     if ends is None:
         goes_by = ""
@@ -272,7 +278,10 @@ def card_heading(view: Predicted, growth: bool) -> str:
 
 
 def card_rows(view: Predicted, cards: Sequence[tuple[str, int, bool]]) -> Iterator[CardRow]:
-    """For each card, by its name and usable bytes, and whether these were measured, whether the run fits."""
+    """Yield for each of *cards* whether the run fits.
+
+    A card is its name, its usable bytes, and whether these were measured.
+    """
     for name, usable, measured in cards:
         about = "" if measured and view.measured_beside else "~"
         yield CardRow(name, _on_card(view, True, usable, about), _on_card(view, False, usable, about))

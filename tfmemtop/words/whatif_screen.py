@@ -1,4 +1,4 @@
-"""What the screen of other settings says around the table."""
+"""The text around the table on the screen of other settings."""
 
 TITLE = "What other settings would do"
 TAKE = "take for the next run"
@@ -15,10 +15,10 @@ NOT_HERE = "Not replayed: TensorFlow of that version is not on this machine."
 
 
 def taken(limit: str, growth: str) -> str:
-    """A row was chosen for the next run."""
+    """Return the line after a row was chosen for the next run."""
     return f"The next run has growth {growth}, limit {limit}. [R] starts it."
 
 
 def taken_limit(limit: str) -> str:
-    """Likewise, where growth is no choice."""
+    """Return the line after a row was chosen for the next run, where there is no choice of growth."""
     return f"The next run has limit {limit}. [R] starts it."

@@ -1,4 +1,4 @@
-"""Who holds a pool's memory, in the reports: rows, the window they are of, and what is not known. Pure."""
+"""The reports' text about the holders of a pool's memory: rows, their window, and what is not known. Pure."""
 
 from collections.abc import Sequence
 
@@ -26,13 +26,13 @@ _LIKELY = {
     "bytes, or it is a data set of such examples, or their labels.",
 }
 
-_NOTEWORTHY = 0.1  # of a row
+_NOTEWORTHY = 0.1  # a share of a row
 _HIGHER = 1.05
 _CHANGES = 5
 
 
 def kinds(row: Holder) -> str:
-    """The kinds of a row that make up a tenth of it or more, the largest first: ``optimizer, variables``."""
+    """Return the kinds that make up a tenth of a row or more, the largest first: ``optimizer, variables``."""
     sizes: dict[Kind, int] = {}
     for part in row.parts:
         sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
@@ -41,22 +41,22 @@ def kinds(row: Holder) -> str:
 
 
 def row_name(row: Holder, by: By) -> str:
-    """What a row is called: a layer, an operation without the calls that all have, ``train.py:12``."""
+    """Return the name of a row: a layer, an operation without the prefix that all have, or ``train.py:12``."""
     return holder(row.name, row.kind, by, whole=False)
 
 
 def marked_name(row: Holder, by: By) -> str:
-    """The same, with ``~`` if it is likely only."""
+    """Return the same as :func:`row_name`, with ``~`` in front if the name is only likely."""
     return holder(row.name, row.kind, by, whole=False, likely=row.likely)
 
 
 def pool_name(one: Chosen) -> str:
-    """``the CPU pool``, ``the pool of GPU:0``."""
+    """Return the name of a pool: ``the CPU pool``, ``the pool of GPU:0``."""
     return "the CPU pool" if is_cpu(one.device) else f"the pool of {one.device}"
 
 
 def higher(one: Chosen) -> str | None:
-    """That more was in use at another time, of which this window tells nothing."""
+    """Return the line about a higher use of the pool outside this window; ``None`` if there was none."""
     reading = one.hooked.allocators.get(one.device)
     if reading is None or reading.peak is None or reading.peak <= one.window.peak * _HIGHER:
         return None
@@ -64,7 +64,7 @@ def higher(one: Chosen) -> str | None:
 
 
 def about(one: Chosen, others: Sequence[str]) -> str:
-    """The window in one or two sentences; *others* are the devices of other pools that have one."""
+    """Return the description of the window; *others* are the devices of other pools that have a window."""
     window = one.window
     what = "a window"
     if window.function and window.steps:
@@ -80,7 +80,7 @@ def about(one: Chosen, others: Sequence[str]) -> str:
 
 
 def not_known(found: Standing, one: Chosen) -> str:
-    """Why the unknown bytes are unknown; empty if there are none."""
+    """Return why the unknown bytes are unknown; empty if there are none."""
     if not found.unknown:
         return ""
     nameless = sum(part.bytes for part in found.nameless)
@@ -95,20 +95,20 @@ def not_known(found: Standing, one: Chosen) -> str:
 
 
 def before(found: Standing) -> str:
-    """What the row "before the window" is; empty if there is none."""
+    """Return the explanation of the row "before the window"; empty if there is no such row."""
     if not found.before:
         return ""
     return f"{format_bytes(found.before)} were allocated before the window and match no known variable."
 
 
 def likely(found: Standing) -> str:
-    """What a name with ``~`` is; empty if there is none."""
+    """Return the explanation of names with ``~``; empty if there are none."""
     guesses = {part.guess for row in found.holders for part in row.parts}
     return " ".join(text for guess, text in _LIKELY.items() if guess in guesses)
 
 
 def rounding(found: Standing) -> str:
-    """What the row of rounding is; empty if there is none."""
+    """Return the explanation of the row of rounding; empty if there is no such row."""
     size = sum(part.bytes for row in found.holders for part in row.parts if part.kind is Kind.ROUNDING)
     if not size:
         return ""
@@ -119,14 +119,14 @@ def rounding(found: Standing) -> str:
 
 
 def no_window(path: str, why: str | None, *, only_asked: bool) -> str:
-    """A recording tells nothing of holders; *only_asked* if no window opened of itself."""
+    """Return the error for a recording without windows; *only_asked* if windows were opened only on request."""
     if why is None and only_asked:
         why = "the session was started with --holders-interval 0, and nobody asked for one"
     return f"{path} holds no window of allocations" + (f": {why}" if why else "")
 
 
 def not_recorded(why: str) -> str:
-    """A run that ran out has no window: how the next one gets one."""
+    """Return the line about a run that ran out of memory and has no window, and how the next run gets one."""
     reason = f": {why}" if why else ""
     return (
         f"No window of allocations was recorded in this run{reason}. With the probe, tfmemtop records them by itself, "
@@ -135,12 +135,12 @@ def not_recorded(why: str) -> str:
 
 
 def no_device(device: str, known: list[str]) -> str:
-    """The chosen device has no window."""
+    """Return the error for a chosen device that has no window."""
     return f"there is no window of {device}, only of {', '.join(known)}"
 
 
 def in_short(one: Chosen, found: Standing) -> str:
-    """What stands at the peak, in one paragraph."""
+    """Return what was in use at the peak, in one paragraph."""
     window = one.window
     step = f"a step of {window.function}" if window.function and window.steps else "a window"
     waited = window.opened is Opened.WAITING and not window.steps
@@ -152,7 +152,7 @@ def in_short(one: Chosen, found: Standing) -> str:
 
 
 def held(found: Held) -> str:
-    """Who held most when an allocation failed, and how old that is."""
+    """Return what held most when an allocation failed, and the age of that information."""
     names = [f"{marked_name(row, By.LAYER)} {format_bytes(row.bytes)}" for row in found.holders]
     if not names:
         return ""
@@ -171,7 +171,7 @@ def held(found: Held) -> str:
 
 
 def _likely(found: Held) -> str:
-    """What ``~`` stands for in the names of those who held most."""
+    """Return the explanation of ``~`` in the names of the holders."""
     scale = found.scale
     if scale is None:
         by_size = any(row.guess is Guess.SIZE for row in found.holders)
@@ -181,7 +181,10 @@ def _likely(found: Held) -> str:
 
 
 def changed(first: Listed, second: Listed) -> list[str]:
-    """What differs most between the peaks of a step in two runs, by layer: a sentence each; none if nothing does."""
+    """Return, as a list with one sentence, what differs most by layer between the peaks of a step in two runs.
+
+    Empty if nothing differs noticeably.
+    """
     least = NOTEWORTHY * max(first.total, second.total)
     found = [change for change in changes(first, second) if abs(change.change) >= least][:_CHANGES]
     if not found:
@@ -200,11 +203,11 @@ def _called(change: Change) -> str:
 
 
 WHO_HOLDS = "Who holds it"
-"""The title of that paragraph."""
+"""The title of the paragraph about the holders."""
 
 
 def by_kind(found: Standing) -> str:
-    """The kinds of memory and their shares, the largest first, as far as they are at least a hundredth."""
+    """Return the kinds of memory that have at least a hundredth, with their shares, the largest first."""
     sizes: dict[Kind, int] = {}
     for row in found.holders:
         for part in row.parts:

@@ -1,4 +1,4 @@
-"""What a run's report says besides its verdict and the questions: the run, what was found, what to do. Pure."""
+"""The text of a run's report apart from the verdict and the questions: the run, what was found, what to do. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ from tfmemtop.words.remedies import SaidRemedy, said
 WHY, TO_DO, ALSO_FOUND = "Why", "What to do", "Also found"
 """Titles of the report's parts."""
 
-_COMMAND = 60  # characters of a command line that still tell which it is
+_COMMAND = 60  # characters of a command line that are enough to recognise it
 
 
 def heading(seen: RunReview) -> str:
-    """The run in one sentence."""
+    """Return the run in one sentence: what it was, how long it took, how it ended, and where it ran."""
     run = seen.state.run
     if run is None:
         return "No script was started in this recording."
@@ -57,17 +57,20 @@ def _short(title: str) -> str:
 
 
 def restarted(run: int, before: Sequence[str]) -> str:
-    """The run of a Jupyter kernel before *run*, and how to ask for it; *before* are the sessions, the newest last."""
+    """Return which session is the kernel's run before *run*, and the command that shows it.
+
+    *before* are the kernel's earlier sessions, the newest last; without any, the text is empty.
+    """
     return f"Run {run - 1} of this kernel is session {before[-1]}: tfmemtop why {before[-1]}" if before else ""
 
 
 def of_a_rank(place: Placement) -> str:
-    """Which rank of its job the run was."""
+    """Return which rank of its job the run was."""
     return f"It was {where(place)}."
 
 
 def earlier(run: int, path: str) -> str:
-    """The runs of recording *path* before *run*, and how to ask for them; empty if there is none."""
+    """Return which runs of recording *path* come before *run*, and the command that shows them; empty if none does."""
     if run <= 1:
         return ""
     which = "Run 1 is" if run == 2 else "Runs 1 and 2 are" if run == 3 else f"Runs 1 to {run - 1} are"
@@ -76,7 +79,7 @@ def earlier(run: int, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A group of findings; ``when`` it held, ``text`` with what helps, and whether it is the weightiest."""
+    """A group of findings as text: ``when`` it held, and a whole ``text`` with what helps."""
 
     group: Group
     when: str
@@ -84,7 +87,7 @@ class Told:
 
 
 def told(seen: RunReview) -> list[Told]:
-    """What was found, those alike on many devices as one, the weightiest first."""
+    """Return what was found, the most serious first. Findings that are alike on many devices are one group."""
     return [_told(times, seen.end) for times in alike(weighed(seen), lambda held: held.finding)]
 
 
@@ -93,13 +96,16 @@ def _told(times: Sequence[Held], end: float) -> Told:
     first, last = min(held.first for held in times), max(held.last for held in times)
     when = f"From {spoken(first)} on" if last >= end - 2 else f"From {spoken(first)} to {spoken(last)}"
     if group.first.fatal:
-        when = f"At {spoken(first)}"  # a moment, though it is known from then on
+        when = f"At {spoken(first)}"  # the failure is one moment, though the finding holds from then on
     helps = "; ".join(step.elsewhere for step in steps(group))
     return Told(group, when, f"{when}: {group_text(group)}" + (f" What helps: {helps}." if helps else ""))
 
 
 def steps(group: Group, suggested: SuggestedLimit | None = None) -> list[SaidRemedy]:
-    """What can be done about it away from the screen, best first; with a limit that is *suggested* for the run."""
+    """Return what can be done about *group* without the screen, best first.
+
+    Remedies about a limit contain the limit *suggested* for the run, if there is one that fits.
+    """
     return [_sized(said(remedy), remedy.action, suggested) for remedy in group.remedies if not said(remedy).screen_only]
 
 
@@ -108,14 +114,14 @@ def _sized(words: SaidRemedy, action: Action, suggested: SuggestedLimit | None) 
         return words
     if action is Action.SET_LIMIT and not suggested.is_guess:
         return SaidRemedy(f"{words.text} of {amount(suggested)}", options=options(suggested))
-    # Where the limit was too low, only what takes that into account is higher.
+    # Where the limit was too low, only a suggestion made from the failed request is sure to be higher.
     if action in (Action.RAISE_LIMIT, Action.ENLARGE_CPU_POOL) and suggested.basis is Basis.FAILED_REQUEST:
         return SaidRemedy(f"{words.text}; {amount(suggested)} is a guess", options=options(suggested))
     return words
 
 
 def reasons(told: Told) -> Iterator[str]:
-    """The paragraphs after a finding's headline."""
+    """Yield the paragraphs after a finding's headline."""
     words = say_group(told.group)
     if words.figures:
         yield f"{told.when}: {words.figures}"

@@ -1,4 +1,4 @@
-"""What is said of a card: who is on it, how busy it is, and whether TensorFlow sees it."""
+"""The text of findings about a card: the processes on it, how busy it is, and whether TensorFlow sees it."""
 
 from tfmemtop.rules.beside import HeldBeside
 from tfmemtop.rules.busy import FullButIdle, ReservedUnused
@@ -15,7 +15,7 @@ from tfmemtop.words.places import place_name
 _NEARLY_ALL = 0.95
 
 BESIDE_POOLS = f"{format_bytes(USUAL_CONTEXT + USUAL_LIBRARIES)} on an H200"
-"""What CUDA's context and libraries take in a process."""
+"""The memory that CUDA's context and libraries take in a process, as text."""
 
 
 @say.register

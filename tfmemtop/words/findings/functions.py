@@ -1,4 +1,4 @@
-"""What is said of functions that are traced again and again."""
+"""The text of findings about functions that are traced again and again."""
 
 from tfmemtop.events import Changed
 from tfmemtop.rules.retracing import Retraced
@@ -29,7 +29,7 @@ _ONCE = (
 
 
 def code(found: Retraced) -> tuple[str, ...]:
-    """What to write instead, as far as it is known what differs."""
+    """Return lines of code to write instead, as far as it is known what differs between the tracings."""
     if found.of_keras:
         return ()
     if found.mostly_anew:
@@ -46,7 +46,7 @@ def _kind(one: Changed) -> tuple[str, ...]:
 
 
 def change(one: Changed) -> str:
-    """``x: float32[32,10] → [31,10]``, ``n: 3 → 4``."""
+    """Return how an argument changed: ``x: float32[32,10] → [31,10]``, ``n: 3 → 4``."""
     before, after = one.before, one.after
     if not before or not after:
         return f"{one.argument}: {before or 'none'} → {after or 'none'}"
@@ -59,7 +59,7 @@ def change(one: Changed) -> str:
 
 
 def why(found: Retraced) -> str:
-    """What differed, in a sentence; empty if it is not known."""
+    """Return what differed between the tracings, in a sentence or two; empty if it is not known."""
     if found.mostly_anew:
         return f"In {found.anew} of the {found.traces_so_far} tf.function was called on it anew."
     if not found.changed:

@@ -1,4 +1,4 @@
-"""What is said of findings that are alike on many devices. Pure."""
+"""The text of findings that are alike on many devices. Pure."""
 
 from dataclasses import replace
 
@@ -9,13 +9,13 @@ from tfmemtop.words.places import gpus
 
 
 def say_group(group: Group) -> Said:
-    """What is said of the first finding, and before it the places of all if there are several."""
+    """Return the text of the group's first finding; if there are several, with the places of all in front."""
     said = say(group.first)
     return said if len(group.findings) == 1 else replace(said, headline=f"{_places(group)} alike. {said.headline}")
 
 
 def group_text(group: Group) -> str:
-    """The same as text."""
+    """Return headline and figures of :func:`say_group` in one text."""
     return say_group(group).text
 
 

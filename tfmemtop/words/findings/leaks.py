@@ -1,4 +1,4 @@
-"""What is said of leaks, and of the tensors that hold the memory."""
+"""The text of findings about leaks, and about the tensors that hold the memory."""
 
 from tfmemtop.events import Alike
 from tfmemtop.rules.callsite import Callsite
@@ -19,7 +19,7 @@ WHY_IT_LEAKS = (
 
 
 def holding(group: Alike) -> str:
-    """``690 tensors of 1.0 MiB in losses hold 690.0 MiB.``"""
+    """Return what tensors that are held alike hold: ``690 tensors of 1.0 MiB in losses hold 690.0 MiB.``"""
     tensors = counted(group.count, "tensor")
     if group.shape is not None:
         tensors += f" of {format_bytes(group.bytes // group.count)}"
@@ -31,7 +31,7 @@ def holding(group: Alike) -> str:
 
 
 def kept_by_windows(grown: Grown | None) -> str:
-    """Which allocations grow from window to window; empty if none is known to."""
+    """Return which allocations grow from window to window; empty if none is known to grow."""
     if grown is None:
         return ""
     shape = "" if grown.shape is None else f", each {tensor_text(list(grown.shape), grown.dtype)}"
@@ -46,7 +46,7 @@ def kept_by_windows(grown: Grown | None) -> str:
 
 
 def keep_less(holder: Alike | None) -> tuple[str, ...]:
-    """What to store instead of the tensors of *holder*, which may be a list or a dict."""
+    """Return lines of code that store less than the tensors of *holder*, which may be a list or a dict."""
     named = holder.holder if holder and holder.holder else ""
     where = f" in {named}" if all(part.isidentifier() for part in named.split(".")) else ""
     if scalars(holder):

@@ -1,4 +1,4 @@
-"""What is said of an allocation that failed, and why it failed."""
+"""The text of findings about allocations that failed, and why they failed."""
 
 import re
 from functools import singledispatch
@@ -36,7 +36,7 @@ from tfmemtop.words.who_holds import held
 def _(found: AllocationFailed) -> Said:
     a, cause = found.anatomy, cause_of(found.cause)
     failed = f"Out of memory{_where(found)}: {_asked_for(a)}."
-    # Without size and operation TensorFlow's own words are all there is to go by.
+    # Without size and operation, TensorFlow's own message is the only information.
     if a.asked is None and a.operation is None and a.message:
         failed = f"Out of memory{_where(found)}. TensorFlow says: {a.message.splitlines()[0]}."
     holder = holding(found.holder) if found.holder else ""
@@ -56,7 +56,7 @@ def _(found: AllocationFailed) -> Said:
 
 
 def would_pass(enough: WouldPass) -> str:
-    """Which limit, growth or batch would have been enough."""
+    """Return which limit, growth or batch would have been enough."""
     limits = [
         f"{typed(least.surely)}{f' with growth {growth}' if enough.on_gpu else ''} (at least {typed(least.at_least)})"
         for growth, least in (("on", enough.on), ("off", enough.off))
@@ -112,7 +112,7 @@ def _where(found: AllocationFailed | NoRoom) -> str:
 
 
 def _asked_for(a: Anatomy) -> str:
-    """``Conv2D at train.py:12 asked for 64.0 MiB``, as far as it is known."""
+    """Return what was requested: ``Conv2D at train.py:12 asked for 64.0 MiB``, as far as it is known."""
     who = _operation(a.operation) + (f" at {named_spot(a.line)}" if a.line else "")
     if a.asked is not None:
         return f"{who} asked for {format_bytes(a.asked)}"
@@ -122,7 +122,7 @@ def _asked_for(a: Anatomy) -> str:
 
 
 def _why_no_size(a: Anatomy) -> str:
-    """Why only a lower bound is told."""
+    """Return why only a lower bound of the size is given; empty if the size is known, or no bound is."""
     if a.asked is not None or a.more_than is None:
         return ""
     what = (
@@ -132,11 +132,11 @@ def _why_no_size(a: Anatomy) -> str:
 
 
 _GRAPH = re.compile(r"__(?:inference|forward|backward)_(.+)_\d+")
-"""How TensorFlow calls the graphs of a ``tf.function``: by the function's name and a number of its own."""
+"""TensorFlow's name for a graph of a ``tf.function``: it contains the function's name and a number."""
 
 
 def _operation(name: str | None) -> str:
-    """``AddV2``; ``tf.function step`` for ``__inference_step_9``."""
+    """Return the name of an operation: ``AddV2``; ``tf.function step`` for ``__inference_step_9``."""
     if name is None:
         return "the script"
     graph = _GRAPH.fullmatch(name)
@@ -148,7 +148,7 @@ def _tensor(a: Anatomy) -> str:
 
 
 def _figures(a: Anatomy) -> str:
-    """Where it was, and the figures of that moment, those that are known."""
+    """Return device and process of the failure, and those figures of that moment that are known."""
     known = [
         ("in use", a.in_use),
         ("cached", a.cached),
@@ -172,7 +172,11 @@ def _doubt(doubt: Doubt | None) -> str:
 
 @singledispatch
 def cause_of(cause: Cause) -> Said:
-    """The words of *cause*."""
+    """Return the text of *cause*.
+
+    Raises:
+        TypeError: There is no text for causes of that class.
+    """
     raise TypeError(type(cause).__name__)
 
 

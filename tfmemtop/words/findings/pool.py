@@ -1,4 +1,4 @@
-"""What is said of how much a pool holds, and of limits."""
+"""The text of findings about how much a pool holds, and about limits."""
 
 from tfmemtop.rules.limits import LooseLimit, TightLimit
 from tfmemtop.rules.pool import CachedButIdle, FragmentedPool, GrownBeyondNeed, WholeCard

@@ -1,4 +1,4 @@
-"""What is said of the run itself, and of the watching."""
+"""The text of findings about the run itself, and about tfmemtop's own work."""
 
 from tfmemtop.events import OutsideState
 from tfmemtop.rules.attached import ReadFromOutside

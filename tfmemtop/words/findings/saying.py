@@ -1,4 +1,4 @@
-"""What is said of a finding, and how a module says that it says one."""
+"""The text of a finding, and the function with which modules register the texts of their findings."""
 
 from dataclasses import dataclass
 from functools import singledispatch
@@ -8,9 +8,10 @@ from tfmemtop.rules.finding import Finding
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """``headline`` says what is so, in a sentence or two that stand alone; ``figures`` are the sentences after it.
+    """The text of a finding.
 
-    ``explanation`` says why it is so, ``code`` are lines for the script or the shell.
+    ``headline`` is what was found, in a sentence or two that can stand alone; ``figures`` are the sentences after it.
+    ``explanation`` is the reason; ``code`` are lines for the script or the shell.
     """
 
     headline: str
@@ -20,15 +21,15 @@ class Said:
 
     @property
     def text(self) -> str:
-        """Headline and figures."""
+        """Headline and figures in one text."""
         return f"{self.headline} {self.figures}".rstrip()
 
 
 @singledispatch
 def say(finding: Finding) -> Said:
-    """The words of *finding*.
+    """Return the text of *finding*.
 
     Raises:
-        TypeError: no module of this room says findings of that class.
+        TypeError: No module of this folder has a text for findings of that class.
     """
     raise TypeError(type(finding).__name__)

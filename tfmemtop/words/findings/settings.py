@@ -1,4 +1,4 @@
-"""What is said of settings that the script asked for and did not get."""
+"""The text of findings about settings that the script requested and did not get."""
 
 from tfmemtop.rules.callsite import Callsite, callsite
 from tfmemtop.rules.settings import (

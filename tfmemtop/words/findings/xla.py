@@ -1,4 +1,4 @@
-"""What is said of XLA's buffers, and of reports that are missing."""
+"""The text of findings about XLA's buffers, and about reports that are missing."""
 
 from tfmemtop.events import XlaMissing
 from tfmemtop.rules.xla import Nameless, ReportMissing
@@ -19,7 +19,7 @@ _WHY = {
 
 
 def missing_text(why: XlaMissing, detail: str) -> str:
-    """Why there is no report: one clause, without a full stop."""
+    """Return why there is no report, as one clause without a full stop."""
     return _WHY[why].format(detail=detail)
 
 
