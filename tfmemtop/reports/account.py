@@ -1,4 +1,4 @@
-"""The account of the run's processes as text: what each part of their memory is."""
+"""The report on the memory of the run's processes, as text: what each part of it is."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,10 @@ _NAME, _FIGURE = 14, 11  # characters
 
 
 def account(state: State) -> list[str]:
-    """For each process of the newest run and each of its devices the parts, which add up; empty where none is read."""
+    """Return the parts of the memory, for each process of the newest run and each of its devices, as lines of text.
+
+    The parts add up to the total. Empty where no process is read.
+    """
     return [safe(line) for pid in state.processes if of_run(state, pid) for line in _of_process(state, pid)]
 
 

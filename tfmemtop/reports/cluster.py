@@ -14,7 +14,7 @@ _LEFT = {0, 4, 10}
 
 
 def table(rows: Sequence[Judged]) -> Iterator[str]:
-    """A line for each row, under headings."""
+    """Yield a line with the headings, and one for each row."""
     cells = [_HEADINGS, *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
@@ -34,7 +34,7 @@ def _cells(judged: Judged) -> list[str]:
 
 
 def as_json(judged: Judged) -> bytes:
-    """One row as an object. Sizes are bytes; what is not known is null."""
+    """Return one row as a JSON object. Sizes are in bytes; values that are not known are null."""
     row = judged.row
     return json.encode(
         {

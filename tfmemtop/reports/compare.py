@@ -17,9 +17,9 @@ _COMPARED = ("span_s", "peak_in_use", "peak_pool", "peak_process_total", "steps_
 
 
 def table(first: RunFigures, second: RunFigures, holders: Holders | None = None) -> list[str]:
-    """The two runs as lines of text, with what differs in their *holders*, where both are known."""
+    """Return the two runs as lines of text, with the difference between their *holders*, where both are known."""
     found, names = rows(first, second), (name(first), name(second))
-    width = max(len(row.label) for row in found if row.first) + 2  # what stands above others has the line to itself
+    width = max(len(row.label) for row in found if row.first) + 2  # a heading above other rows has its line to itself
     left = max(len(names[0]), *(len(row.first) for row in found)) + 2
     right = max(len(names[1]), *(len(row.second) for row in found)) + 2
     lines = [f"{'':{width}}{names[0]:{left}}{names[1]}"]
@@ -28,9 +28,10 @@ def table(first: RunFigures, second: RunFigures, holders: Holders | None = None)
 
 
 def to_json(first: RunFigures, second: RunFigures, holders: Holders | None = None) -> dict[str, Any]:
-    """The two runs, what of them is compared, the second's differences in that, and the same in sentences.
+    """Return the two runs as keys and values: their figures, the parts that are compared, and the differences.
 
-    ``holders`` are the differences by layer at the peaks of a step, the largest first; ``null`` if one is not known.
+    ``sentences`` contains the differences as text. ``holders`` are the differences by layer at the peaks of a step, the
+    largest first; ``null`` if the holders of one run are not known.
     """
     both = common(first, second)
     parts = both.first, both.second

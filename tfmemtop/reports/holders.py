@@ -1,4 +1,4 @@
-"""Who holds a pool's memory at the peak of a step, as text and as JSON. Pure."""
+"""The report on the holders of a pool's memory at the peak of a step, as text and as JSON. Pure."""
 
 import textwrap
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _NAME = 52  # characters of a row's name
 
 
 def table(one: Chosen, by: By, others: Sequence[str]) -> list[str]:
-    """The rows as lines of text, the largest first, below the window they are of."""
+    """Return a description of the window, the rows, the largest first, and notes on them, as lines of text."""
     found = standing(one.window, one.hooked, by)
     rows = [_cells(row, by, found.total) for row in found.holders]
     if found.unknown:
@@ -30,7 +30,7 @@ def table(one: Chosen, by: By, others: Sequence[str]) -> list[str]:
 
 
 def top_rows(one: Chosen, count: int, indent: str) -> list[str]:
-    """The first *count* rows of the table by layer, without its head."""
+    """Return the first *count* rows of the table by layer, without its headings."""
     found = standing(one.window, one.hooked, By.LAYER)
     return [indent + line for line in _aligned([_cells(row, By.LAYER, found.total) for row in found.holders[:count]])]
 
@@ -47,7 +47,7 @@ def _size(size: int, total: int) -> tuple[str, str]:
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Columns, names to the left and numbers to the right; one in which nothing stands is left out."""
+    """Return *rows* as aligned lines: names to the left, numbers to the right. Columns that are empty are left out."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -60,7 +60,7 @@ def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def to_json(one: Chosen, by: By) -> dict[str, Any]:
-    """The same as keys and values; the rows' bytes and ``unknown`` add up to ``peak``, ``at`` is in seconds."""
+    """Return the same as keys and values. The rows' bytes and ``unknown`` add up to ``peak``; ``at`` is in seconds."""
     found = standing(one.window, one.hooked, by)
     return {
         "device": one.device,

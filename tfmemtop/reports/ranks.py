@@ -1,4 +1,4 @@
-"""The ranks of a job side by side, as text and as JSON. Pure."""
+"""The report on the ranks of a job side by side, as text and as JSON. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -16,7 +16,7 @@ from tfmemtop.words.settings import in_effect
 
 
 def table(ranks: Sequence[Rank]) -> list[str]:
-    """A line for each rank, and below how they differ."""
+    """Return a line for each rank, and below them how they differ."""
     laid = lay(ranks)
     rows = [HEADINGS, *(tuple(map(safe, cells(rank))) for rank in ranks)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -26,7 +26,10 @@ def table(ranks: Sequence[Rank]) -> list[str]:
 
 
 def to_json(ranks: Sequence[Rank]) -> dict[str, Any]:
-    """The ranks, how each differs as values (``rank`` is the place in ``ranks``), and the same in sentences."""
+    """Return the ranks and their differences as keys and values, and the differences also as sentences.
+
+    In a difference, ``rank`` is the place in ``ranks``.
+    """
     laid = lay(ranks)
     found, absent = differences(laid), missing(ranks)
     return {

@@ -7,7 +7,7 @@ from tfmemtop.words.sessions import cells, end, headings
 
 
 def table(sessions: list[SessionFigures]) -> list[str]:
-    """A line for each session, below the headings."""
+    """Return a line with the headings, and one for each session."""
     ranks = any(session.placement and session.placement.among_others for session in sessions)
     rows = [headings(ranks), *(cells(session, ranks) for session in sessions)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -15,7 +15,7 @@ def table(sessions: list[SessionFigures]) -> list[str]:
 
 
 def to_json(sessions: list[SessionFigures]) -> list[dict[str, Any]]:
-    """The same as values; bytes and seconds, ``started`` since 1970."""
+    """Return the same as keys and values, in bytes and seconds; ``started`` is in seconds since 1970."""
     return [_told(session) for session in sessions]
 
 

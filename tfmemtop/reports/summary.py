@@ -1,4 +1,4 @@
-"""What is worth saying about a run once it is over, or when its screen is left."""
+"""The summary of a run once it is over, or when its screen is left."""
 
 from collections.abc import Iterable
 
@@ -14,13 +14,13 @@ from tfmemtop.words.findings import say
 from tfmemtop.words.summary import left, summary
 
 _WORTH_IT = (out_of_memory, crashed_when_full, *SETTINGS_RULES)
-"""The rules whose findings still matter when the run is over."""
+"""The rules whose findings still matter once the run is over."""
 
 
 def summarise(events: Iterable[Event], readings: int) -> list[str]:
-    """The newest run of a stream, a line a fact; the first says how long it took and how it ended.
+    """Return the summary of the newest run of a stream, one line for each fact.
 
-    *readings* is how many were taken in the session.
+    The first line is how long the run took and how it ended. *readings* is how many readings the session has.
     """
     state = State()
     for event in events:
@@ -30,9 +30,10 @@ def summarise(events: Iterable[Event], readings: int) -> list[str]:
 
 
 def closing(state: State) -> list[str]:
-    """For a user who leaves the screen: the newest run in figures, and a line for each finding that matters.
+    """Return the lines for a user who leaves the screen: the newest run in figures, and each finding that matters.
 
-    Empty where nothing was run. That the connection to the engine is over is what leaving means.
+    Empty where nothing was run. The findings that the run has ended and that the engine is gone are left out: leaving
+    the screen ends the connection to the engine.
     """
     if state.run is None:
         return []

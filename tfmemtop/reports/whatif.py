@@ -1,4 +1,4 @@
-"""What other settings would do to a run, as text and as JSON."""
+"""The report on what other settings would do to a run, as text and as JSON."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -12,14 +12,14 @@ from tfmemtop.words.replaying import unreplayed_remedy, unreplayed_text
 from tfmemtop.words.safe import safe
 
 Card = tuple[str, int, bool]
-"""Its name, the bytes that programs can have of it, and whether these were measured."""
+"""A card: its name, the bytes that programs can use of it, and whether these were measured."""
 
 
 _EMPTY = ("", UNKNOWN)
 
 
 def page(views: Sequence[Predicted], cards: Sequence[Card]) -> list[str]:
-    """The tables of all pools, and then which card would do for the first."""
+    """Return the tables of all pools, and then on which of *cards* the first pool's run would fit, as lines."""
     lines: list[str] = []
     for view in views:
         lines += [*([""] if lines else []), *_pool(view)]
@@ -43,7 +43,7 @@ def _pool(view: Predicted) -> list[str]:
     texts = [whatif.COLUMNS, *(whatif.cells(view, row) for row in view.rows)]
     used = [place for place in range(len(whatif.COLUMNS)) if any(row[place] not in _EMPTY for row in texts[1:])]
     remarks = ["", *(whatif.remark(view, row) for row in view.rows)]
-    # What fails has no figures: why it does stands in their place.
+    # A setting that fails has no figures. The reason for the failure is in their place.
     lines_of = ["  ".join(cells).rstrip() for cells in whatif.aligned(texts, used)]
     table = [f"{line}  {remark}".rstrip() for line, remark in zip(lines_of, remarks, strict=True)]
     known = whatif.asynchronous(view)
@@ -65,12 +65,12 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def to_json(view: Predicted) -> dict[str, Any]:
-    """The table of one pool as keys and values; sizes in bytes.
+    """Return the table of one pool as keys and values; sizes are in bytes.
 
-    ``fits`` is null where some runs would fail. ``outgrown``: the run later needed more than what was replayed, or
-    failed. Then only rows are there of which something is known, ``surely`` is null, and ``worked`` is the pool that
-    the run reached, null where that is not known.
-    ``before`` bytes were in use as the recording of its allocations began: if not 0, the figures are upper bounds.
+    ``fits`` is null where some runs would fail. ``outgrown`` is whether the run later needed more than was replayed, or
+    failed. If so, only those rows are there of which something is known, ``surely`` is null, and ``worked`` is the pool
+    that the run reached, null where that is not known. ``before`` bytes were in use as the recording of the allocations
+    began. If that is not 0, the figures are upper bounds.
     """
     return {
         "device": view.device,

@@ -1,4 +1,4 @@
-"""A recorded run explained: as text, first things first, and as JSON."""
+"""The report that explains a recorded run: as text, with the most important first, and as JSON."""
 
 import re
 import textwrap
@@ -23,13 +23,13 @@ from tfmemtop.words.safe import safe
 from tfmemtop.words.verdict import WIDTH, say_verdict
 
 ROWS = 3
-"""Of the table of holders."""
+"""How many rows of the table of holders are shown."""
 
 
 def page(seen: RunReview, path: str) -> list[str]:
-    """The report on a run of the recording *path*, as lines of text.
+    """Return the report on a run of the recording *path*, as lines of text.
 
-    Commands and code begin at the edge, so that they can be pasted.
+    Commands and code are not indented, so that they can be pasted.
     """
     found = verdict(seen)
     assert found is not None
@@ -70,13 +70,13 @@ def _about(seen: RunReview, path: str) -> Iterator[str]:
 
 
 def _who_holds(one: Chosen) -> list[str]:
-    """Who holds most at the peak of a step: a paragraph, and the largest rows."""
+    """Return what holds most at the peak of a step: a paragraph, and the largest rows."""
     found = standing(one.window, one.hooked, By.LAYER)
     return [who_holds.WHO_HOLDS, *_paragraphs([who_holds.in_short(one, found)]), *top_rows(one, ROWS, "  ")]
 
 
 def _first(seen: RunReview, told: why.Told) -> Iterator[list[str]]:
-    """The weightiest finding: why it is so, and what to do."""
+    """Yield the parts about the most serious finding: why it is so, and what to do."""
     if reasons := list(why.reasons(told)):
         yield [why.WHY, *_paragraphs(reasons)]
     steps, code = why.steps(told.group, suggested_limit(seen.state)), say_group(told.group).code
@@ -85,7 +85,7 @@ def _first(seen: RunReview, told: why.Told) -> Iterator[list[str]]:
         yield [why.TO_DO, *(line for step in steps for line in _wrap(step.elsewhere, "  * "))]
     for step in steps:
         if step.complete and run is not None and run.kernel is not None:
-            if not step.name:  # others run a command, and a kernel is started by Jupyter
+            if not step.name:  # a named command runs the script itself, but only Jupyter starts a kernel
                 yield pasted(["tfmemtop", "kernel", "install", *step.options], WIDTH)
         elif step.complete and run is not None:
             name = [step.name] if step.name else []
@@ -99,7 +99,7 @@ def _paragraphs(texts: Iterable[str]) -> list[str]:
 
 
 def _wrap(text: str, first: str = "") -> list[str]:
-    plain = safe(" ".join(text.split()))  # before it is measured
+    plain = safe(" ".join(text.split()))  # before the text's width is measured
     rest = " " * len(first)
     return textwrap.wrap(
         plain, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
@@ -107,7 +107,7 @@ def _wrap(text: str, first: str = "") -> list[str]:
 
 
 def to_json(seen: RunReview) -> dict[str, Any]:
-    """The same as keys and values: the run's number, the verdict, every finding, the suggested limit, the holders."""
+    """Return the report as keys and values: run, verdict, every finding, the suggested limit, the holders."""
     found = verdict(seen)
     assert found is not None
     return {
@@ -135,5 +135,5 @@ def _limit(seen: RunReview) -> dict[str, Any] | None:
 
 
 def key(name: str) -> str:
-    """``WholeCard`` as ``whole_card``."""
+    """Return a class's name with underscores: ``whole_card`` for ``WholeCard``."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
