@@ -1,4 +1,4 @@
-"""A process of ours that works beside the script and answers on its stdout."""
+"""A process that the engine starts beside the script, and whose output is its answer."""
 
 import asyncio
 import os
@@ -7,17 +7,18 @@ import subprocess
 from collections.abc import Callable
 from typing import IO
 
-_LARGEST = 1 << 24  # bytes of an answer
+_LARGEST = 1 << 24  # bytes of output after which no more is read
 
 
 class Beside:
-    """A process of *command*, with *stdin* as its input. Its exit status is collected with the script's.
+    """A process that runs *command*, with *stdin* as its input. Its exit status is collected with the script's.
 
-    Its *environment* is this process's, and its *program* the first of the *command*, where they are not given.
-    *done* gets all that it has said once it ends, or ``None`` if it was ended because it took longer than *limit_s*.
+    Where they are not given, its *environment* is this process's, and its *program* is the first word of *command*.
+    *done* is called when the process closes its output, with all that it wrote to stdout and stderr. It is called with
+    ``None`` if the process was killed because it took longer than *limit_s* seconds.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the process cannot be started.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Beside:
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # nothing that ends the script or leaves a terminal ends it
+            start_new_session=True,  # so nothing that ends the script or leaves a terminal ends this process
         )
         process.returncode = 0
         assert process.stdout is not None
@@ -52,19 +53,19 @@ class Beside:
         self._limit = loop.call_later(limit_s, self._give_up)
 
     def let_go(self) -> None:
-        """Stop waiting for it; it goes on by itself."""
+        """Stop waiting for the process. It goes on by itself, and *done* is not called."""
         self._limit.cancel()
         if not self._pipe.closed:
             self._loop.remove_reader(self._pipe.fileno())
             self._pipe.close()
 
     def end(self) -> None:
-        """End it; nothing more comes of it."""
+        """Kill the process and its process group. *done* is not called."""
         self.let_go()
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
-            pass  # it has ended by itself
+            pass  # the process has ended by itself
 
     def _readable(self) -> None:
         data = self._pipe.read()

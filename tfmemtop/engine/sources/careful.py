@@ -1,4 +1,4 @@
-"""Reads a file that a hook wrote into the session's folder, where anything may lie."""
+"""Reads a file that a hook wrote into the session's folder. Anything else may have been put in its place."""
 
 import os
 import stat
@@ -11,11 +11,13 @@ _CAREFULLY = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def read_beginning(folder: Path, name: str, size: int) -> bytes:
-    """The first *size* bytes of a file, which must be one: of a pipe we would wait for a writer.
+    """Return the first *size* bytes of the file *name* in *folder*.
+
+    Only a regular file is read: a pipe could make the engine wait for a writer.
 
     Raises:
-        OSError: the file is not there.
-        Damaged: it is no file of this folder, or it is shorter.
+        OSError: the file is not there, or cannot be read.
+        Damaged: *name* is not a regular file of this folder, or the file is shorter than *size*.
     """
     if "/" in name:
         raise Damaged(Damage.NOT_A_FILE)

@@ -1,7 +1,7 @@
-"""How much host memory this process may have: the machine's, or less where a cgroup limits it.
+"""How much host memory this process may use: all of the machine's, or less where a cgroup limits it.
 
-Containers, batch systems and systemd limit memory by cgroups, of version 1 or 2. A limit holds for all that is
-below it, so the smallest of the process's own cgroup and of every ancestor that can be seen counts.
+Containers, batch systems and systemd limit memory by cgroups, of version 1 or 2. A limit applies to all cgroups below
+it. So the smallest limit counts, among those of the process's own cgroup and of every ancestor that is visible here.
 """
 
 import os
@@ -15,13 +15,13 @@ _CONTAINERS = ("docker", "kubepods", "libpod", "containerd", "lxc", "crio", "pod
 _JOBS = ("slurm", "job_", "pbs", "lsf", "htcondor")
 _CONTAINER_FILES = (".dockerenv", "run/.containerenv", "run/systemd/container")
 _NEGLIGIBLE = 1024 * 1024
-"""Bytes; no process of ours runs under a limit below this."""
+"""Bytes. A smaller limit is ignored, since no process of tfmemtop could run under it."""
 
 
 class Limit(NamedTuple):
-    """A memory limit of ``size`` bytes that ``folder``'s cgroup has; ``used`` bytes of it are taken.
+    """The memory limit of a cgroup: ``size`` bytes, of which ``used`` bytes are taken. ``folder`` is the cgroup's.
 
-    ``used`` is without the file cache that the kernel gives back first, and ``None`` where it cannot be read.
+    ``used`` does not include the file cache that the kernel frees first. It is ``None`` where it cannot be read.
     """
 
     size: int
@@ -31,9 +31,10 @@ class Limit(NamedTuple):
 
 
 class HostMemory(NamedTuple):
-    """The host memory there is for this process, in bytes, and whose it is.
+    """The host memory that this process may use, in bytes.
 
-    ``machine`` is what the machine has, ``total`` the least of that and of all limits.
+    ``machine`` is the memory of the machine. ``total`` is the smallest of that and of all limits. ``owner`` is what
+    that smallest figure belongs to: the machine, or the cgroup of a container or a job, or another cgroup.
     """
 
     total: int
@@ -42,38 +43,39 @@ class HostMemory(NamedTuple):
 
 
 def host_memory(root: Path = Path("/")) -> HostMemory:
-    """The memory that shares are shares of, by the files below *root*."""
+    """Return the host memory of which shares are computed. The files of the kernel are read below *root*."""
     machine = machine_memory()
     smallest = min(limits(machine, hierarchies(root)), key=lambda limit: limit.size, default=None)
     return HostMemory(machine, "machine", machine) if smallest is None else HostMemory(*smallest[::2], machine)
 
 
 def machine_memory() -> int:
-    """Bytes of memory that the machine has."""
+    """Return the bytes of memory that the machine has."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def available(free: int, found: list[Limit]) -> int:
-    """Bytes that can still be had where the machine has *free* and the limits *found* hold."""
+    """Return the bytes that are still available if the machine has *free* bytes and the limits *found* apply."""
     return max(0, min([free, *(limit.size - limit.used for limit in found if limit.used is not None)]))
 
 
 def limits(machine: int, hierarchies: Iterable["Hierarchy"]) -> list[Limit]:
-    """Every memory limit in *hierarchies* that is less than *machine* bytes, as it is now."""
+    """Read every memory limit in *hierarchies*, and return those that are smaller than *machine* bytes."""
     found = []
     for hierarchy in hierarchies:
         for folder in hierarchy.folders:
             size = _number(folder / hierarchy.limit)
-            # "max" is not a number; version 1 says "no limit" with a number beyond any machine.
+            # "max" is not a number. In version 1, a number larger than any machine's memory means "no limit".
             if size is not None and _NEGLIGIBLE <= size < machine:
                 found.append(Limit(size, _used(folder, hierarchy), _owner(folder, hierarchy), folder))
     return found
 
 
 class Hierarchy(NamedTuple):
-    """One tree of cgroups: ``own`` as the kernel names it, ``folders`` from the process's own up to the root.
+    """One tree of cgroups, with the names of the files that each cgroup has.
 
-    ``contained``: files that container engines leave say that this is a container.
+    ``own`` is the process's cgroup as the kernel names it. ``folders`` are those from the process's own cgroup up to
+    the root. ``contained`` is true if files that container engines leave show that this is a container.
     """
 
     own: str
@@ -81,12 +83,12 @@ class Hierarchy(NamedTuple):
     folders: list[Path]
     limit: str
     usage: str
-    cache: str  # key in memory.stat of what the kernel gives back first
-    kills: str  # the file that counts what the kernel killed for want of memory
+    cache: str  # key in memory.stat of the file cache that the kernel frees first
+    kills: str  # the file that counts the processes that the kernel killed because memory ran out
 
 
 def hierarchies(root: Path = Path("/")) -> Iterator[Hierarchy]:
-    """The trees of cgroups that limit the memory of this process, by the files below *root*."""
+    """Yield the trees of cgroups that limit the memory of this process. The files are read below *root*."""
     mounts = list(_mounts(root))
     contained = any((root / name).exists() for name in _CONTAINER_FILES)
     for line in _lines(root / "proc/self/cgroup"):
@@ -107,10 +109,11 @@ def hierarchies(root: Path = Path("/")) -> Iterator[Hierarchy]:
 
 
 def _below(own: str, inside: str) -> PurePosixPath:
-    """The process's cgroup relative to a mount that shows the tree from *inside* on.
+    """Return the path of the process's cgroup *own*, relative to a mount that shows the tree from *inside* on.
 
-    In a container the file may tell the host's path while only the container's own part is mounted, or begin
-    with ``/..`` for what lies above; then the mount's own root is the nearest that can be seen.
+    In a container, *own* may be the host's path although only the container's part of the tree is mounted. It may
+    also begin with ``/..``, for a cgroup above the mount. In both cases the path is empty: the root of the mount is
+    the nearest cgroup that is visible.
     """
     path = PurePosixPath(own)
     if ".." not in path.parts and path.is_relative_to(inside):
@@ -124,7 +127,7 @@ def _up(mounted: Path, below: PurePosixPath) -> list[Path]:
 
 
 def _mounts(root: Path) -> Iterator[tuple[str, str, str]]:
-    """``cgroup2`` or ``memory``, the part of the tree that is mounted, and where."""
+    """Yield of each mount: ``cgroup2`` or ``memory``, the part of the tree that is mounted, and where it is mounted."""
     for line in _lines(root / "proc/self/mountinfo"):
         before, dash, after = line.partition(" - ")
         fields, kind = before.split(" "), after.split(" ")
@@ -147,7 +150,7 @@ def _owner(folder: Path, hierarchy: Hierarchy) -> HostOwner:
 
 
 def _is_namespace_root(hierarchy: Hierarchy) -> bool:
-    """Whether the tree's root, as it is seen here, has a limit, as only that of a namespace can have."""
+    """Return whether the visible root of the tree has a limit. Only the root of a cgroup namespace can have one."""
     return hierarchy.own == "/" and _number(hierarchy.folders[-1] / hierarchy.limit) is not None
 
 

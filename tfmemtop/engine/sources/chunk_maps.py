@@ -1,4 +1,4 @@
-"""Makes memory maps from files with copies of TensorFlow's regions and chunks, which hooks write.
+"""Makes memory maps from the files into which hooks copy TensorFlow's regions and chunks.
 
 A hook copies them without TensorFlow's lock, so a copy may mix two moments. Only a copy whose chunks fill every region
 without a gap, and add up to what the allocator itself reports, becomes a map.
@@ -17,9 +17,9 @@ from tfmemtop.events.damage import Damaged, damage_of
 
 SUFFIX = ".chunks"
 
-_REGIONS, _CHUNKS, _WANTED = 10_000, 250_000, 8  # at most, whatever a hook says
-_LARGEST = 4096  # bytes of one of them
-_NONE = -1  # the number of a chunk that is not in use, and the bin of one that is not free
+_REGIONS, _CHUNKS, _WANTED = 10_000, 250_000, 8  # at most, whatever a hook sends
+_LARGEST = 4096  # bytes of the structure of one region or chunk
+_NONE = -1  # the number of a chunk that is not in use, and the bin of a chunk that is not free
 _FAILURES = 20
 """After this many unusable copies in a row, the map is reported as missing."""
 
@@ -28,7 +28,7 @@ _Key = tuple[int, str, str]
 
 
 class ChunkMaps:
-    """Reads the copies in *folder*, in a thread of its own, and publishes the maps that are wanted of them."""
+    """Reads the copies in *folder* in a thread of its own, and publishes the maps that are requested of them."""
 
     def __init__(self, stream: Stream, folder: Path) -> None:
         self._stream = stream
@@ -41,7 +41,7 @@ class ChunkMaps:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Start listening; needs the running loop."""
+        """Start listening to the stream and waiting for copies. Call it in the running event loop."""
         self._task = asyncio.get_running_loop().create_task(self._watch())
         self._stream.listen(self._forget)
 
@@ -53,14 +53,14 @@ class ChunkMaps:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def drain(self) -> None:
-        """Publish the maps of all copies until now, so that the end of a run comes after them."""
+        """Publish the maps of all copies until now, so that the end of a run is published after them."""
         while self._newest:
             chunks = self._next()
             self._publish(chunks, _maps(self._folder, chunks, self._stream.now()))
         self._clear()
 
     def take(self, chunks: PutDown) -> None:
-        """A hook has put down what it read of a pool. What it put down there before is overwritten."""
+        """Note that a hook has written a copy of a pool into its file. The copy before that is overwritten."""
         if isinstance(chunks, Chunks):
             self._newest[_key(chunks)] = chunks
             self._arrived.set()
@@ -110,7 +110,7 @@ def _key(chunks: Chunks) -> _Key:
 
 
 def _maps(folder: Path, chunks: Chunks, t: float) -> list[MemoryMap] | tuple[Damage, str]:
-    """The maps wanted of what was put down, or why there are none."""
+    """Return the maps that are requested of a copy, or why there are none."""
     try:
         pieces, starts = read_chunks(folder, chunks)
         return [
@@ -132,11 +132,11 @@ def _maps(folder: Path, chunks: Chunks, t: float) -> list[MemoryMap] | tuple[Dam
 
 
 def read_chunks(folder: Path, chunks: Chunks) -> tuple[list[Piece], list[int]]:
-    """The chunks in the order of their addresses, and where regions begin.
+    """Return the chunks in the order of their addresses, and the addresses where regions begin.
 
     Raises:
-        OSError: the file is not there.
-        Damaged: it is not whole, or not of one moment.
+        OSError: the file is not there, or cannot be read.
+        Damaged: the file is not complete, or its content is not of one moment.
     """
     count_of_regions, region_size, region_address, region_bytes = chunks.regions
     count, size, address, length = chunks.chunks
@@ -151,7 +151,7 @@ def read_chunks(folder: Path, chunks: Chunks) -> tuple[list[Piece], list[int]]:
     pieces = [
         Piece(at, whole, asked, number != _NONE)
         for whole, asked, number, at, bin_number in of_chunks.iter_unpack(data[regions_size:])
-        # Else its place in the list is free.
+        # With neither, this place in TensorFlow's list of chunks holds no chunk.
         if number != _NONE or bin_number != _NONE
     ]
     pieces.sort()
@@ -178,7 +178,13 @@ def _check(pieces: list[Piece], regions: list[tuple[int, int]], chunks: Chunks) 
 
 
 def _form(size: int, places: list[tuple[int, str]]) -> struct.Struct:
-    """*places* of a structure of *size* bytes, in their order."""
+    """Return the form that reads fields of a structure of *size* bytes.
+
+    *places* are the offset and the format letter of each field, in the order in which the fields are to be unpacked.
+
+    Raises:
+        Damaged: the offsets do not rise, fields overlap, or *size* does not fit.
+    """
     form, at = "<", 0
     for place, figure in places:
         if place < at:

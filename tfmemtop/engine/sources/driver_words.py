@@ -1,4 +1,4 @@
-"""What it means where NVIDIA's driver does not answer, or leaves a figure out."""
+"""What an error of NVIDIA's driver means: as a notice to the user, or as the reason why a figure is missing."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ from tfmemtop.events import Lacking, Level, NoticeKind, SharesMissing, WhyLackin
 
 
 class Trouble(NamedTuple):
-    """Something the user should know, or with no ``kind`` that it is over; the fields are those of a notice."""
+    """A problem that the user should know, or, with no ``kind``, the end of it. The fields are those of a notice."""
 
     key: str
     kind: NoticeKind | None = None
@@ -20,7 +20,7 @@ NO_GPU = Trouble("nvml", NoticeKind.NO_GPU)
 
 
 def explain(library: Any, error: Exception) -> Trouble:
-    """Why the library could not be opened, by the *error* it gave."""
+    """Return why the library could not be opened, from the *error* that it raised."""
     code = getattr(error, "value", None)
     if code in (library.NVML_ERROR_LIBRARY_NOT_FOUND, library.NVML_ERROR_DRIVER_NOT_LOADED):
         return NO_DRIVER
@@ -32,12 +32,15 @@ def explain(library: Any, error: Exception) -> Trouble:
 
 
 def lost(index: int) -> Trouble:
-    """A card that was there has gone."""
+    """Return the trouble of a card that was there and is there no longer."""
     return Trouble(f"gpu{index}", NoticeKind.GPU_LOST, Level.ERROR, about=index)
 
 
 def refused(library: Any, codes: dict[str, int | None], part: bool) -> list[Lacking]:
-    """Which figures lack and why, by the error code of each; *part* of a divided card."""
+    """Return which figures are missing and why.
+
+    *codes* has the error code of each figure. *part* is true for a slice of a divided card (MIG).
+    """
     by_code = {
         library.NVML_ERROR_NOT_SUPPORTED: WhyLacking.NOT_OF_A_PART if part else WhyLacking.NOT_REPORTED,
         library.NVML_ERROR_NO_PERMISSION: WhyLacking.NOT_FOR_USER,
@@ -51,7 +54,10 @@ def refused(library: Any, codes: dict[str, int | None], part: bool) -> list[Lack
 
 
 def no_shares(library: Any, code: int | None, *, mig: bool, vgpu: bool, wsl: bool) -> SharesMissing:
-    """Why there is no memory by process, by the *code* of the list's error where it failed."""
+    """Return why the memory of each process is not known.
+
+    *code* is the error code of the call that lists the processes, or ``None`` if that call did not fail.
+    """
     if mig:
         return SharesMissing.MIG
     if wsl:

@@ -1,7 +1,7 @@
-"""The map of a pool from its chunks, and the chunks from the dump that TensorFlow writes when a pool runs out.
+"""Reads the dump that TensorFlow writes when a pool runs out of memory, and makes the map of a pool from its chunks.
 
-The dump is a ``tensorflow.MemoryDump``. It is read without TensorFlow and protobuf, by the part of their wire format
-that this message uses.
+The dump is a ``tensorflow.MemoryDump``. It is decoded without TensorFlow and protobuf: the part of protobuf's wire
+format that this message uses is implemented here.
 """
 
 import heapq
@@ -22,7 +22,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class Piece(NamedTuple):
-    """A chunk as it is dumped; addresses and sizes in bytes."""
+    """A chunk as the dump describes it. Addresses and sizes are in bytes."""
 
     address: int
     size: int
@@ -31,10 +31,10 @@ class Piece(NamedTuple):
 
 
 def read_dump(data: bytes) -> tuple[str, list[Piece]]:
-    """The allocator's name and its chunks, in the order of their addresses.
+    """Return the allocator's name and its chunks, in the order of their addresses.
 
     Raises:
-        Damaged: *data* is no whole dump.
+        Damaged: *data* is not a complete dump.
     """
     name = ""
     pieces = []
@@ -61,9 +61,10 @@ def condense(
     pace_s: float | None = None,
     t: float = 0.0,
 ) -> MemoryMap:
-    """The map of a pool; *starts* are addresses known to begin regions. With *only*, of the region that begins there.
+    """Return the map of the pool that has the chunks *pieces*.
 
-    *cost_us* and *pace_s* are passed on.
+    *pieces* are in the order of their addresses. *starts* are addresses where regions are known to begin. With *only*,
+    all cells are of the region that begins at that address. *cost_us* and *pace_s* are copied into the map.
     """
     regions = _regions(pieces, frozenset(starts))
     pool = sum(piece.size for piece in pieces)
@@ -156,7 +157,11 @@ def _regions(pieces: list[Piece], starts: frozenset[int]) -> list[list[Piece]]:
 
 
 def _deal(regions: list[tuple[int, int]], pool: int, only: int | None) -> list[int]:
-    """Cells for each region, by address and size: in proportion and at least one, or all to the one that is wanted."""
+    """Return the number of cells of each region. *regions* are addresses and sizes in bytes, *pool* is the pool's size.
+
+    A region has at least one cell, and more in proportion to its size. With *only*, the region at that address has all
+    cells. In both cases a region has no more cells than its chunks could be, at 256 bytes each.
+    """
     spare = max(0, CELLS - len(regions))
     shares = [
         1 + spare * size // pool if only is None else CELLS if address == only else 0 for address, size in regions
@@ -184,7 +189,7 @@ def _cells(region: list[Piece], count: int) -> bytes:
 
 
 def _share(used: int, size: int) -> int:
-    """As a cell shows it: 0 is nothing and 255 all, exactly."""
+    """Return the value of a cell. It is 0 only if no byte is in use, and 255 only if all bytes are."""
     if used <= 0:
         return 0
     return 255 if used >= size else min(max(1, int(used * 255 / size + 0.5)), 254)

@@ -23,11 +23,11 @@ from tfmemtop.events.damage import Damaged, damage_of
 
 PACE_S = 0.5
 
-_BIGGEST = 64 * 1024 * 1024  # bytes of a file; a dump takes some forty a chunk
-_ATTEMPTS = 10  # to read one that is still being written
+_BIGGEST = 64 * 1024 * 1024  # bytes of a file; a dump takes about 40 bytes for each chunk
+_ATTEMPTS = 10  # to read a dump that is still being written
 
 _OTHERS = {chunk_maps.SUFFIX, window_file.SUFFIX}
-"""What else lies there."""
+"""The endings of other files in the same folder."""
 
 _Starts = Mapping[tuple[int, str], Sequence[int]]
 """Addresses where regions start, by process and device."""
@@ -50,12 +50,12 @@ class Dumps:
         self._folder = folder
         self._attempts: dict[str, int] = {}
         self._starts: dict[tuple[int, str], list[int]] = {}
-        self._looking = threading.Lock()  # the watch looks in a thread of its own, the end of a run does not wait
+        self._looking = threading.Lock()  # _watch() looks in a thread, and drain() may look at the same time
         self._thread = ThreadPoolExecutor(1, "dumps")
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Start watching; needs the running loop."""
+        """Start watching the folder. Call it in the running event loop."""
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
@@ -65,7 +65,7 @@ class Dumps:
         self._task = asyncio.get_running_loop().create_task(self._watch())
 
     def close(self) -> None:
-        """Publish what is there, and stop."""
+        """Publish the dumps that are there, and stop."""
         self._stream.forget(self._take)
         if self._task is not None:
             self._task.cancel()
@@ -73,7 +73,7 @@ class Dumps:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def drain(self) -> None:
-        """Publish what has been written until now, so that the end of a run comes after it."""
+        """Publish the dumps that have been written until now, so that the end of a run is published after them."""
         self._publish(self._look(self._starts))
 
     def _take(self, event: Event) -> None:
@@ -105,10 +105,14 @@ class Dumps:
             names = [path.name for path in self._folder.iterdir() if path.suffix not in _OTHERS]
             return sorted(names, key=_microseconds)
         except OSError:
-            return []  # the session's folder has been cleared away
+            return []  # the session's folder has been deleted
 
     def _look(self, starts: _Starts) -> list[MemoryMap | _Unread]:
-        """The newest dump of each allocator, or why it cannot be read; older ones are deleted unread."""
+        """Return the map of each allocator's newest dump, or why the dump cannot be read.
+
+        Each dump that was read is deleted, and older ones are deleted unread. A dump that cannot be read yet may still
+        be being written: it stays until ten attempts have failed.
+        """
         found: list[MemoryMap | _Unread] = []
         with self._looking:
             names = self._names()
@@ -124,12 +128,12 @@ class Dumps:
                             continue  # still being written
                         found.append(_Unread(name, *damage_of(error)))
                 self._attempts.pop(name, None)
-                with suppress(OSError):  # a folder, say
+                with suppress(OSError):  # as for a folder
                     path.unlink(missing_ok=True)
         return found
 
     def _read(self, path: Path, starts: _Starts) -> MemoryMap:
-        # Not to wait for a writer, should something else than a file lie there.
+        # O_NONBLOCK: if this is not a file but a pipe, the engine must not wait for its writer.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
@@ -148,7 +152,7 @@ def _microseconds(name: str) -> tuple[int, str]:
 
 
 def _device(allocator: str) -> str:
-    """``GPU_0_bfc`` as ``GPU:0``; the names are TensorFlow's own."""
+    """Return the device of an allocator, such as ``GPU:0`` for TensorFlow's name ``GPU_0_bfc``."""
     parts = allocator.split("_")
     if parts[0] == "GPU" and len(parts) > 1 and parts[1].isdecimal():
         return f"GPU:{parts[1]}"

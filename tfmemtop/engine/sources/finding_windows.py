@@ -1,8 +1,8 @@
-"""Has windows of allocations opened for what is found: who grows, and who keeps a pool in pieces.
+"""Requests windows of allocations for findings: they show which holders grow, and which keep a pool in pieces.
 
 It follows the stream as a screen does, so that there are such windows without a screen too. It begins with the first
-window of a session, since there are none for a finding where there is none of the start. All of it happens in a thread
-of its own: the readings must not wait.
+window of a session: where there is no window of the start, there can be none for a finding either. The findings are
+computed in a thread of their own, since the readings must not wait.
 """
 
 import asyncio
@@ -28,7 +28,10 @@ class Sender(Protocol):
 
 
 class FindingWindows:
-    """Asks the hooks of a process for a window where a finding would then say more. Make it in the running loop."""
+    """Requests a window from the hooks of a process where it would make a finding more precise.
+
+    Create it in the running event loop.
+    """
 
     def __init__(self, stream: Stream, hooks: Sender) -> None:
         self._stream = stream
@@ -37,7 +40,7 @@ class FindingWindows:
         self._thread: ThreadPoolExecutor | None = None
         self._events: list[Event] = []
         self._look_at: asyncio.TimerHandle | None = None
-        self._wishes: WindowWishes | None = None  # the thread's own
+        self._wishes: WindowWishes | None = None  # used in the thread only
 
     def begin(self) -> None:
         """Start listening to the stream."""
@@ -84,11 +87,11 @@ class FindingWindows:
             self._hooks.send(pid, {"do": "holders", "finding": True})
         self._look_at = self._loop.call_later(LOOK_S, self._look)
 
-    # In the thread:
+    # This runs in the thread:
 
     def _wanted(self, events: list[Event]) -> list[int]:
         if self._wishes is None:
-            from tfmemtop.rules.asking import WindowWishes  # here, as most sessions need none
+            from tfmemtop.rules.asking import WindowWishes  # imported here, as most sessions do not need it
 
             self._wishes = WindowWishes()
         return self._wishes.due(events)

@@ -1,12 +1,14 @@
-"""Processes on a GPU whose numbers in the driver's lists differ from the numbers here, as in a container.
+"""Finds the processes of this container in the driver's lists, where their numbers (PIDs) may differ from those here.
 
-Some NVIDIA drivers list processes by the machine's numbers, wherever they are asked. Others, such as 580 with open
-kernel modules, list them by the numbers of the asking process's namespace, and leave out processes outside it. So in
-a namespace of its own, a listed number means the process with that number here only if that process has a GPU open.
-Otherwise the memory of a process outside would be given to a process here that happens to have the same number.
+Some NVIDIA drivers list processes by the machine's numbers, also when the call comes from a container. Others, such as
+580 with open kernel modules, list them by the numbers of the calling process's PID namespace, and leave out processes
+outside it. So if tfmemtop runs in a PID namespace of its own, a listed number means the process with that number here
+only if that process has a GPU open. Otherwise the memory of a process outside would be attributed to a process here
+that happens to have the same number.
 
-The other listed processes are outside, or are processes here with a hook that reports memory on that GPU. Each of
-these must be in the list. Where only one listed process is left, or only one is large enough, it is that one.
+Every other listed process is either outside, or it is a process here with a hook that reports memory on that GPU. Each
+of these hooked processes must be in the list. If only one listed process is left, or only one is large enough, it is
+the hooked process.
 """
 
 import os
@@ -21,27 +23,34 @@ from tfmemtop.engine.sources.place import Namespace, pid_namespace, uses_gpu
 from tfmemtop.events import Allocator, Device, DeviceProcess, DeviceReading, Effective, Event, HookEnd, SharesMissing
 
 _LISTED_AFTER_S = 3.0
-"""From this long after TensorFlow has made its devices, the driver lists the process in every reading."""
+"""Seconds after TensorFlow has made its devices. From then on the driver lists the process in every reading."""
 
-_NEGLIGIBLE = 256 * 1024 * 1024  # bytes on a card that no process need account for
+_NEGLIGIBLE = 256 * 1024 * 1024  # bytes in use on a card that need not belong to any process
 
 
 @dataclass
 class _Holder:
-    """A hooked process: where it holds memory and since when, and its pools of the last seconds, by device."""
+    """A process with a hook.
+
+    By device, ``places`` has the GPU's UUID and since when the process holds memory there. ``pools`` has the times and
+    sizes of the pool in the last seconds, in bytes.
+    """
 
     places: dict[str, tuple[str, float]] = field(default_factory=dict)
     pools: dict[str, "deque[tuple[float, int]]"] = field(default_factory=dict)
 
     def read(self, device: str, now: float, size: int) -> None:
-        """A pool has *size* bytes."""
+        """Note that the pool of *device* has *size* bytes at the time *now*."""
         pools = self.pools.setdefault(device, deque())
         pools.append((now, size))
         while pools[0][0] < now - _LISTED_AFTER_S and len(pools) > 1:
             pools.popleft()
 
     def least(self, uuid: str, now: float) -> int | None:
-        """Bytes that it surely holds on the GPU *uuid*; ``None`` if it need not be listed there yet."""
+        """Return the bytes that the process certainly holds on the GPU *uuid*.
+
+        ``None`` if the driver need not list the process there yet.
+        """
         here = [device for device, (where, since) in self.places.items() if where == uuid]
         if not any(now - self.places[device][1] > _LISTED_AFTER_S for device in here):
             return None
@@ -49,10 +58,10 @@ class _Holder:
 
 
 def tell_apart(sizes: dict[int, int | None], holders: dict[int, int]) -> dict[int, int]:
-    """The number here of each listed process for which it is certain, by its listed number.
+    """Return the number here of each listed process for which it is certain, by its listed number.
 
-    *sizes* are what each listed process holds, *holders* what each of ours holds at the least, in bytes. Each of
-    ours is among the listed.
+    *sizes* are the bytes that each listed process holds, ``None`` if unknown. *holders* are the bytes that each hooked
+    process holds at least. Each hooked process is one of the listed processes.
     """
     left, found = dict(sizes), dict[int, int]()
     searched = dict(holders)
@@ -71,9 +80,10 @@ def tell_apart(sizes: dict[int, int | None], holders: dict[int, int]) -> dict[in
 
 
 class Foreign:
-    """Puts the numbers of this namespace into the driver's readings, by what the hooks have reported until then.
+    """Puts the numbers of this namespace into the driver's readings, from what the hooks have reported until then.
 
-    *here* gives the processes of here that may use a GPU without a hook.
+    *here* returns the processes of this namespace that may use a GPU without a hook. *is_local* returns whether a
+    process of this namespace has a GPU open.
     """
 
     def __init__(
@@ -89,11 +99,11 @@ class Foreign:
         self._clock = clock
         self._holders: dict[int, _Holder] = {}
         self._uuids: dict[int, str] = {}  # by NVML index
-        self._known: dict[int, dict[int, int]] = {}  # likewise: numbers of the driver's that are certain to be ours
-        self._placed: dict[int, set[int]] = {}  # likewise: processes of here that are accounted for
+        self._known: dict[int, dict[int, int]] = {}  # by NVML index: a driver's number and the certain number here
+        self._placed: dict[int, set[int]] = {}  # by NVML index: processes here that were found in the driver's list
 
     def take(self, event: Event) -> None:
-        """Follow the stream."""
+        """Update what is known of the hooks' processes from an *event* of the stream."""
         match event:
             case Device():
                 self._uuids[event.index] = event.uuid
@@ -109,7 +119,11 @@ class Foreign:
                 pass
 
     def translate(self, reading: DeviceReading) -> DeviceReading:
-        """*reading* with the numbers of this namespace; ``outside`` is the memory of all processes outside it."""
+        """Return *reading* with the numbers of this namespace.
+
+        Its ``outside`` is the memory of all processes outside the namespace. If this is the machine's first namespace,
+        *reading* is returned unchanged.
+        """
         if self._namespace == "first":
             return reading
         now, uuid = self._clock(), self._uuids.get(reading.index, "")
@@ -134,13 +148,17 @@ class Foreign:
         return _told(reading, rows, untold)
 
     def _unplaced(self) -> bool:
-        """Whether a process here uses a GPU and is not yet found on any: one of the other listed ones may be it."""
+        """Return whether a process here uses a GPU and has not been found on any card.
+
+        It may then be one of the listed processes that have not been matched.
+        """
         placed = set[int]().union(*self._placed.values(), self._holders, {os.getpid()})
         return any(self._is_local(pid) for pid in self._here() if pid not in placed)
 
 
 def _told(reading: DeviceReading, rows: list[DeviceProcess], untold: bool) -> DeviceReading:
-    # Some drivers say 0 of a process whose size they look up under the wrong number; a process here holds a context.
+    # Some drivers report 0 bytes for a process because they look up its size under the wrong number. A process here
+    # that uses the card holds at least a context.
     rows = [msgspec.structs.replace(row, used=None) if row.used == 0 else row for row in rows]
     rows.sort(key=lambda row: (-(row.used or 0), row.pid))
     missing, outside = reading.processes_missing, None

@@ -1,4 +1,4 @@
-"""Makes the event that tells who holds what of one pool during a window, however much there is to tell."""
+"""Makes the event with the holders of one pool during a window. Its size is bounded, whatever the window contains."""
 
 import re
 from collections import defaultdict
@@ -15,7 +15,7 @@ _HOLDINGS = 4096  # in one event
 _BYTES = 2**17  # of each packed field
 _NAMES = 2**21  # bytes of all names of one event
 _STRETCHES = 256
-"""What there is no room for is told as one sum for each stretch of so many of the course."""
+"""Allocations for which the event has no room are added up: the course has about this many stretches, each a sum."""
 
 _SHAPE = re.compile(r"\[(\d{1,18}(?:,\d{1,18})*)?\]")
 _DIMENSIONS = 256
@@ -23,7 +23,7 @@ _DIMENSIONS = 256
 
 @dataclass(slots=True, eq=False)
 class _Lived:
-    """A life in the part of the window that is told of."""
+    """An allocation's life in the part of the window that the event describes."""
 
     alike: Alike
     address: int
@@ -35,7 +35,7 @@ class _Lived:
 
 
 def missing(window: Window, device: str, why: Windowless | Damage, detail: str = "") -> Holders:
-    """An event that says why there is nothing to tell of a window."""
+    """Return an event that reports why nothing is known of a window."""
     return Holders(
         t=0.0,
         pid=window.pid,
@@ -66,10 +66,11 @@ def holders_of(
     clock: Callable[[int], float],
     breathe: Callable[[], None],
 ) -> Holders:
-    """The event for the events of *course* from the first to before the last of *part*.
+    """Return the event for one part of *course*: from the event with *part*'s first number to before its second.
 
-    *began* is the time by CLOCK_REALTIME from which the course counts, *clock* makes session seconds of such a time,
-    *lost* is how many events are known to be lost of all pools.
+    *steps* is the number of whole steps in the part. *lost* is the number of events that are known to be lost, of all
+    pools. *began* is the time from which the course counts, in ns of CLOCK_REALTIME. *clock* converts such a time to
+    session seconds. *breathe* is called now and then, to let other threads run.
     """
     first, last = part
     times, in_use = course.at_ns[first:last], course.in_use[first:last]
@@ -108,7 +109,7 @@ def holders_of(
 
 
 def _cut(course: Course, first: int, last: int) -> list[_Lived]:
-    """What lived from event *first* to before *last*, counted from there."""
+    """Return what lived from event *first* to before event *last*. Their events are counted from *first*."""
     found = []
     for life in course.lives:
         if life.begin >= last:
@@ -120,7 +121,11 @@ def _cut(course: Course, first: int, last: int) -> list[_Lived]:
 
 
 def _no_more_than(peak: int, lived: list[_Lived], peak_at: int) -> int:
-    """Bytes that live at the peak; they are not more than *peak*: any excess was freed without being recorded."""
+    """Return the bytes that are known to live at the peak, at most *peak*.
+
+    If they are more, some were freed without a record. Allocations are then removed from *lived* until the sum fits:
+    the largest that do not exceed the excess first.
+    """
     there = [life for life in lived if life.at(peak_at)]
     total = sum(life.alike.size for life in there)
     if total <= peak:
@@ -142,11 +147,11 @@ def _packed_times(times: list[int], began: int) -> bytes:
         packed = pack([max(0, now - before) for before, now in pairwise([0, *passed])])
         if len(packed) <= _BYTES:
             return packed
-        passed = [at // 1000 * 1000 for at in passed]  # to the millisecond: zeros take little
+        passed = [at // 1000 * 1000 for at in passed]  # to the millisecond: the many zeros take few bytes
 
 
 def _packed(lived: list[_Lived], peak_at: int, events: int, breathe: Callable[[], None]) -> tuple[bytes, bytes, bytes]:
-    """Names, holdings and spans: of everything if there is room for it, else of the largest."""
+    """Return names, holdings and spans, packed: of all allocations if there is room, else of the largest and sums."""
     most_holdings = most_spans = None
     while True:
         told, rest = _largest(lived, peak_at, most_holdings, most_spans)
@@ -181,7 +186,10 @@ def _packed(lived: list[_Lived], peak_at: int, events: int, breathe: Callable[[]
 def _largest(
     lived: list[_Lived], peak_at: int, most_holdings: int | None, most_spans: int | None
 ) -> tuple[list[_Lived], list[_Lived]]:
-    """Those that are told of one by one, in their order, and the rest."""
+    """Return the allocations that the event describes one by one, and the rest. Both are in their order.
+
+    The limits *most_holdings* and *most_spans* are ``None`` where there is none.
+    """
     if most_holdings is None and most_spans is None:
         return lived, []
     chosen = lived
@@ -200,7 +208,10 @@ def _largest(
 
 
 def _sums(rest: list[_Lived], peak_at: int, events: int) -> list[tuple[int, int, int]]:
-    """What the *rest* comes to, as size, begin and end of each stretch: exact at the peak, elsewhere the least."""
+    """Return the sum of the *rest* as size, begin and end of each stretch.
+
+    The size is exact at the peak. Elsewhere it is the smallest sum in the stretch.
+    """
     if not rest:
         return []
     changes = [0] * (events + 2)
@@ -209,7 +220,7 @@ def _sums(rest: list[_Lived], peak_at: int, events: int) -> list[tuple[int, int,
         if life.end != FOREVER:
             changes[life.end + 1] -= life.alike.size
     known = 0
-    course = [known := known + change for change in changes[:-1]]  # at place 0 before the first event
+    course = [known := known + change for change in changes[:-1]]  # at place 0: before the first event
     length = max(1, -(-events // _STRETCHES))
     borders = sorted({-1, *range(0, events, length), events, peak_at, min(peak_at + 1, events)})
     found = []
@@ -233,7 +244,7 @@ def _holding(alike: Alike, names: dict[str, int]) -> Holding:
 
 
 def _dimensions(shape: str) -> list[int] | None:
-    """TensorFlow's ``[32,10]``; ``None`` if it is not known."""
+    """Return the dimensions in TensorFlow's text of a shape, such as ``[32,10]``; ``None`` if they are not known."""
     found = _SHAPE.fullmatch(shape)
     if found is None:
         return None

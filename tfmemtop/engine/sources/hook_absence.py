@@ -1,4 +1,4 @@
-"""Why the hook did not get into a process that has TensorFlow loaded."""
+"""Finds out why the hook is not in a process that has TensorFlow loaded."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ BY_OPTION = {"I": Absence.ISOLATED, "E": Absence.IGNORES_ENVIRONMENT, "S": Absen
 
 
 def has_tensorflow(pid: int) -> bool:
-    """Whether TensorFlow's library is mapped into a process; False if that cannot be read."""
+    """Return whether TensorFlow's library is mapped into a process; False if its mappings cannot be read."""
     try:
         with Path(f"/proc/{pid}/maps").open("rb") as maps:
             return any(b"libtensorflow_framework" in line or b"_pywrap_tensorflow" in line for line in maps)
@@ -21,7 +21,10 @@ def has_tensorflow(pid: int) -> bool:
 
 
 def absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsence:
-    """Why the hook is not inside process *pid*; *inject* is the hook's folder, *mark* our entry in the environment."""
+    """Return why the hook is not inside process *pid*.
+
+    *inject* is the hook's folder. *mark* is the entry that this session puts into the environment, as ``NAME=value``.
+    """
     command = read_command(pid)
     try:
         executable = os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 (a link that may point to no path)
@@ -42,17 +45,17 @@ def absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsence:
 
 
 def is_python(executable: str) -> bool:
-    """Whether a program's path is that of a Python interpreter."""
+    """Return whether a program's path is that of a Python interpreter."""
     return _name(executable).startswith(("python", "pypy"))
 
 
 def _name(executable: str) -> str:
-    """The file's name; bytes that are not UTF-8 are replaced."""
+    """Return the file's name. Bytes that are not UTF-8 are replaced."""
     return os.fsencode(os.path.basename(executable)).decode(errors="replace")  # noqa: PTH119 (it may be no path)
 
 
 def shutting_flag(command: list[str]) -> str | None:
-    """The option of Python's own that keeps the hook out: I, E or S, also combined as in ``-Is``."""
+    """Return Python's own option that keeps the hook out: I, E or S, also combined as in ``-Is``. ``None`` if none."""
     words = iter(command[1:])
     for word in words:
         if word == "--check-hash-based-pycs":

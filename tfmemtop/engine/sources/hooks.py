@@ -1,4 +1,4 @@
-"""Listens to the hooks in the script's processes."""
+"""Receives the messages of the hooks in the script's processes."""
 
 import asyncio
 import errno
@@ -28,15 +28,15 @@ from tfmemtop.tensorflow_text import parse_exhausted
 
 PACKET = 64 * 1024
 DEVICES = 64
-"""Devices that one process may name. No machine has as many GPUs, even if each is divided into three."""
+"""The most devices that one process may report. No machine has as many GPUs, even if each is divided into three."""
 
 _CONNECTIONS = 8  # of one process; a hook needs one
-_DRAINED = 4096  # packets of one connection; the kernel keeps far fewer
+_DRAINED = 4096  # packets that drain() reads of one connection, at most; the kernel keeps far fewer
 _PAUSE_S = 1.0
 _A_SECOND = 1000
-"""Readings that all hooks together are to send: each costs some 25 to 50 µs here, and as much in a screen."""
+"""Readings that all hooks together should send in a second. Each costs 25 to 50 µs here, and as much in a screen."""
 _FULL_PACE = 100
-"""Allocators that are read as often as the user asked for."""
+"""So many allocators are read as often as the user requested. If there are more, they are read less often."""
 
 
 class _Connection:
@@ -49,33 +49,33 @@ class _Connection:
 
 
 class Hooks:
-    """All connected hooks. Each packet becomes an event, and the first bad one of a connection a HookError."""
+    """All connected hooks. Each packet becomes an event. The first invalid one of a connection becomes a HookError."""
 
     def __init__(
         self, stream: Stream, listener: socket.socket, take_file: Callable[[PutDown], None] = lambda _: None
     ) -> None:
-        """*take_file* gets the messages that are for the engine and not for the stream."""
+        """*take_file* receives the messages that are for the engine and not for the stream."""
         self._stream = stream
         self._listener = listener
         self._connections: dict[int, _Connection] = {}  # by file descriptor
-        self._devices: dict[int, set[str]] = {}  # that a process has named
-        self._named = 0  # all of them
-        self._pace_s = 0.0  # told to the hooks: the least time between two readings of an allocator
+        self._devices: dict[int, set[str]] = {}  # by process: the devices that it has reported
+        self._named = 0  # the number of all these devices
+        self._pace_s = 0.0  # the least time between two readings of an allocator, as sent to the hooks
         self.seen: set[int] = set()  # processes whose hook has sent a greeting
         self._take_file = take_file
 
     def begin(self) -> None:
-        """Start to listen. Needs the running loop."""
+        """Start to listen. Call it in the running event loop."""
         self._listen()
 
     def drain(self) -> None:
-        """Publish what has been sent until now, so that the end of the run comes after it."""
+        """Publish what the hooks have sent until now, so that the end of the run is published after it."""
         self._accept()
         for connection in list(self._connections.values()):
             self._readable(connection, _DRAINED)
 
     def send(self, pid: int, command: dict[str, Any]) -> bool:
-        """Send *command* to the hooks of a process. Returns whether one took it."""
+        """Send *command* to the hooks of a process. Return whether at least one connection accepted it."""
         packet = msgspec.json.encode(command)
         taken = False
         for connection in self._connections.values():
@@ -84,11 +84,11 @@ class Hooks:
                     connection.sock.send(packet)
                     taken = True
                 except OSError:
-                    continue  # the buffer is full, or the hook ends: the reading side notices that
+                    continue  # the buffer is full, or the hook ends: _readable() detects that
         return taken
 
     def connected(self) -> set[int]:
-        """Processes whose hook is connected, or whose children still hold its socket."""
+        """Return the processes whose hook is connected, or whose children still hold its socket."""
         return {connection.pid for connection in self._connections.values()}
 
     def forget(self, pid: int) -> None:
@@ -102,7 +102,7 @@ class Hooks:
         self._keep_pace()
 
     def close(self) -> None:
-        """Stop. The hooks notice it, and the scripts go on."""
+        """Close all connections. The hooks detect that, and the scripts go on."""
         asyncio.get_running_loop().remove_reader(self._listener)
         self._listener.close()
         for connection in self._connections.values():
@@ -117,7 +117,7 @@ class Hooks:
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
                     self._wait()
-                return  # no hook waits, or it has given up meanwhile
+                return  # no hook is waiting, or it has given up meanwhile
             sock.setblocking(False)
             pid, uid = peer(sock)
             if uid != os.getuid():
@@ -133,7 +133,10 @@ class Hooks:
             asyncio.get_running_loop().add_reader(sock, self._readable, connection, 64)
 
     def _wait(self) -> None:
-        """No file descriptor is left: try again a little later, so that the loop does not spin."""
+        """Accept connections again only after a pause.
+
+        No file descriptor is left, and without a pause the loop would spin.
+        """
         self._stream.notice("hook_descriptors", NoticeKind.HOOKS_WAIT)
         asyncio.get_running_loop().remove_reader(self._listener)
         asyncio.get_running_loop().call_later(_PAUSE_S, self._listen)
@@ -187,7 +190,7 @@ class Hooks:
         self._stream.publish(event)
 
     def _may_tell(self, pid: int, device: str | None) -> bool:
-        """Whether process *pid* may tell of *device*: it has not named too many others."""
+        """Return whether process *pid* may report *device*: it may if it has not reported too many others."""
         named = self._devices.setdefault(pid, set())
         if device is None or device in named:
             return True
@@ -200,7 +203,10 @@ class Hooks:
         return False
 
     def _keep_pace(self) -> None:
-        """With very many allocators have each read less often. A peak in between is in the next reading's peak."""
+        """If there are very many allocators, have each of them read less often.
+
+        No peak is lost: the next reading's peak includes one that was in between.
+        """
         pace_s = 0.0 if self._named <= _FULL_PACE else 0.25
         while pace_s * _A_SECOND < self._named - _FULL_PACE:
             pace_s *= 2

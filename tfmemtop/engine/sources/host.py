@@ -1,4 +1,4 @@
-"""The run's processes and those on the GPUs, as the host sees them."""
+"""Reads the run's processes, and those on the GPUs, from the host's ``/proc``."""
 
 import os
 import pwd
@@ -18,11 +18,11 @@ _FOREIGN_FOR_S = 60.0
 _ABSENT_AFTER_S = 3.0
 _ABSENT_LOOK_S = 4.0
 _ABSENT_LOOK_MOST_S = 60.0
-_ABSENT_SMALLEST = 60 * 1024 * 1024  # TensorFlow takes more than twice that
+_ABSENT_SMALLEST = 60 * 1024 * 1024  # bytes of host memory; TensorFlow takes more than twice that
 
 
 class Shown(NamedTuple):
-    """A process that is shown: when it started, in seconds since the machine's boot, and its run."""
+    """A process that is shown: when it started, in seconds since the machine's boot, and its run if it has one."""
 
     started: float
     run: int | None
@@ -31,10 +31,10 @@ class Shown(NamedTuple):
 class Sweep(NamedTuple):
     """One look at all processes."""
 
-    processes: list[Process]  # new ones, and those about which more is known
+    processes: list[Process]  # new ones, and those of which something has changed
     readings: ProcessReadings
     gone: list[int]
-    unknown: set[int]  # asked for, but not to be found
+    unknown: set[int]  # requested, but not found
     shown: Mapping[int, Shown]
 
 
@@ -56,15 +56,16 @@ class _Known:
 
 
 class Host:
-    """Remembers processes between looks. Not thread-safe: one look at a time."""
+    """Looks at the processes, and keeps what it found for the next look. Not thread-safe: one look at a time."""
 
     def __init__(
         self, root: int, inject: Path, mark: bytes | None = None, member: int | None = None, helper: int = 0
     ) -> None:
-        """*root*'s descendants are the run's, and orphans of theirs that have *mark* in their environment.
+        """The run's processes are *root*'s descendants, and their orphans that have *mark* in their environment.
 
-        So is *member* with its descendants, a process with the hook that is no child of ours. The process *helper* is
-        not: tfmemtop started it for itself.
+        The process *member* and its descendants belong to the run too. It has the hook, but is not a child of this
+        process. The process *helper* does not belong to the run: tfmemtop started it for itself. *inject* is the hook's
+        folder.
         """
         self._root = root
         self._helper = helper
@@ -91,14 +92,15 @@ class Host:
         t: float = 0.0,
         adopted: int | None = None,
     ) -> Sweep:
-        """Look at the run's processes and at *wanted* ones; *run* is the present run's number, *t* session seconds.
+        """Look at the run's processes and at those in *wanted*.
 
-        *hooked* are the processes with a hook. The sessions *apart* are not the script's, although their processes
-        descend from the root. The process *adopted*, which does not, is the run's too, with its descendants.
+        *run* is the number of the present run, *t* the time in session seconds. *hooked* are the processes with a hook.
+        *apart* are process sessions (``setsid``): their processes descend from the root, but do not belong to the
+        script. The process *adopted* does not descend from the root, but belongs to the run, with its descendants.
         """
         if adopted is not None and adopted != self._adopted:
             self._adopted = adopted
-            self._known, self._foreign = {}, set()  # whose they are is another matter now
+            self._known, self._foreign = {}, set()  # their runs must be found anew
         gone, stats = self._discover(set(wanted), run, apart)
         now = time.monotonic()
         changed: list[Process] = []
@@ -133,7 +135,7 @@ class Host:
         now = time.monotonic()
         pids = all_pids()
         if now - self._foreign_since > _FOREIGN_FOR_S:
-            # A number may have been given to another process since.
+            # The kernel may have given a number to another process since.
             self._foreign, self._foreign_since = set(), now
         self._foreign &= pids
         self._foreign -= wanted
@@ -159,7 +161,7 @@ class Host:
             if of_run is None and self._mark and stat.started >= self._since and carries(pid, self._mark):
                 of_run = run or None
             if of_run is not None and read_command(pid)[:1] == [KEEPER]:
-                of_run = None
+                of_run = None  # another session's keeper, such as that of a kernel under a Jupyter that is watched
             if of_run is None and pid not in wanted:
                 self._foreign.add(pid)
                 continue
@@ -197,7 +199,10 @@ class Host:
         return dropped
 
     def _refresh_command(self, known: _Known, stat: Stat, now: float) -> bool:
-        """Whether the command line is another: between fork and exec a process bears its parent's."""
+        """Read the command line again if it may have changed, and return whether it has.
+
+        Between fork and exec a process has its parent's command line.
+        """
         if known.command and now - known.seen > _YOUNG_S and stat.name == known.stat.name:
             return False
         command = read_command(known.pid) or [f"[{stat.name}]"]
@@ -215,7 +220,7 @@ class Host:
                 known.loaded_since = now
                 known.look_at = now + _ABSENT_AFTER_S
             else:
-                # Reading maps costs the kernel a millisecond: ever more rarely.
+                # Reading /proc/PID/maps costs the kernel a millisecond, so it is done less and less often.
                 known.look_at = now + known.look_every
                 known.look_every = min(known.look_every * 2, _ABSENT_LOOK_MOST_S)
             return False

@@ -1,4 +1,4 @@
-"""Whether the kernel killed a process during a run because host memory ran out."""
+"""Detects that the kernel killed a process during a run because host memory ran out."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from tfmemtop.engine.sources.cgroup import hierarchies
 
 
 class OomCounter:
-    """The kernel's counts of such kills, below *root*, as they stood when this was made."""
+    """The kernel's counts of such kills at the time when this object was created. The files are read below *root*."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         # The script inherits this process's control groups.
@@ -15,7 +15,7 @@ class OomCounter:
         self._before = self._counts()
 
     def rose(self) -> bool:
-        """Whether any count is higher now."""
+        """Return whether any count is higher now."""
         return any(count > self._before.get(path, count) for path, count in self._counts().items())
 
     def _counts(self) -> dict[Path, int]:

@@ -1,4 +1,4 @@
-"""Who wants which memory maps: only those are read."""
+"""Collects which memory maps the readers request. Only those are read."""
 
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -7,15 +7,16 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, MapWanted, Probe
 
 RECORDED_PACE_S, KEPT_PACE_S = 1.0, 10.0
-"""Seconds between two maps for a recording; for one that the user did not ask for."""
+"""Seconds between two maps: for a recording that the user requested, and for one that tfmemtop keeps by itself."""
 
 FASTEST_S = 0.1
 
 
 class Maps:
-    """Collects which maps the readers want, and tells each hook; with *every_s*, all of them so far apart.
+    """Collects which maps the readers request, and sends each hook those of its process.
 
-    *send* takes a command to the hook, or to what reads the process from outside.
+    With *every_s*, all maps are requested, so many seconds apart. *send* passes a command on to the hook of a process,
+    or to the part that reads the process from outside.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class Maps:
         self._stream.listen(self._take)
 
     def want(self, reader: Hashable, wish: MapWanted) -> None:
-        """*reader* wants this map from now on, or no longer."""
+        """Note that *reader* requests this map from now on, or, if *wish* has no ``pace_s``, no longer requests it."""
         wishes = self._wishes.setdefault(reader, {})
         if wish.pace_s is None:
             wishes.pop((wish.pid, wish.device), None)
@@ -40,7 +41,7 @@ class Maps:
         self._tell(wish.pid)
 
     def forget(self, reader: Hashable) -> None:
-        """*reader* has gone, and its wishes with it."""
+        """Drop all requests of *reader*, which has disconnected."""
         for pid in {pid for pid, _ in self._wishes.pop(reader, {})}:
             self._tell(pid)
 

@@ -1,8 +1,8 @@
-"""The GPUs, as NVIDIA's management library sees them: the only place that imports ``pynvml``.
+"""Reads the GPUs from NVIDIA's management library (NVML). Only this module imports ``pynvml``.
 
-Every one of its calls can fail, answer N/A or answer what cannot be, in containers, under WSL, on slices of a
-divided card (MIG) and on cards that have lost their bus; what cannot be known is ``None``, and the reading says
-why. A divided card is reported as its slices, one device each: a process sees one of them, never the whole.
+Every call of the library can fail, return N/A or return an impossible value: in containers, under WSL, on slices of a
+divided card (MIG), and on cards that have lost their bus. A figure that cannot be known is ``None``, and the reading
+reports why. A divided card is reported as its slices, one device each: a process can use one of them, never the whole.
 """
 
 import time
@@ -21,13 +21,13 @@ from tfmemtop.events import Device, DeviceProcess, DeviceReading, Lacking, Share
 T = TypeVar("T")
 
 _DRIVER_FILES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")  # the last is WSL's
-_UNEXPLAINED = 256 * 1024 * 1024
+_UNEXPLAINED = 256 * 1024 * 1024  # bytes that may be in use although the driver lists no process
 
 
 class Reading(NamedTuple):
     """All GPUs at one moment."""
 
-    devices: list[Device]  # those not told before
+    devices: list[Device]  # those not reported before
     readings: list[DeviceReading]
     troubles: list[Trouble]
 
@@ -41,15 +41,15 @@ class _Memory(NamedTuple):
 
 
 class _Card(NamedTuple):
-    """A GPU or, with the GPU's own handle as *whole*, a slice of one."""
+    """A GPU, or a slice of one. Of a slice, ``whole`` is the handle of its GPU."""
 
     handle: Any
     whole: Any = None
-    instance: int | None = None  # which slice, as lists of the whole GPU's processes name it
+    instance: int | None = None  # the slice's number, as in the lists of the whole GPU's processes
 
 
 class _Questions:
-    """What one card is asked for one reading; it keeps which figures were refused, and which cannot be."""
+    """The calls for one reading of one card. It stores which figures were refused, and which are impossible."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -57,20 +57,24 @@ class _Questions:
         self.sieve = Sieve()
 
     def ask(self, name: str, function: str, *arguments: Any, **options: Any) -> Any:
-        """The answer; ``None`` where there is none, or the library does not know the function."""
+        """Call *function* and return its result.
+
+        The result is ``None`` if the call fails or the library does not have the function. The error code is then
+        stored under *name*.
+        """
         try:
             answer = getattr(self._library, function)(*arguments, **options)
         except self._library.NVMLError as error:
             self.codes[name] = getattr(error, "value", None)
             return None
-        except (AttributeError, UnicodeDecodeError, MemoryError):  # the last where it counts billions of something
+        except (AttributeError, UnicodeDecodeError, MemoryError):  # the last if it counts billions of something
             self.codes[name] = self._library.NVML_ERROR_FUNCTION_NOT_FOUND
             return None
         self.codes.pop(name, None)
         return answer
 
     def first(self, name: str, functions: list[str], *arguments: Any) -> Any:
-        """The answer of the newest function that this driver has."""
+        """Call the first of *functions* that this driver has, and return its result. The newest comes first."""
         for function in functions:
             answer = self.ask(name, function, *arguments)
             if self.codes.get(name) != self._library.NVML_ERROR_FUNCTION_NOT_FOUND:
@@ -79,10 +83,10 @@ class _Questions:
 
 
 class Nvml:
-    """The library, opened when first read and again, rarely, after it failed.
+    """The library. The first reading opens it. After a failure it is opened again, every ``RETRY_S`` seconds at most.
 
-    *library* is ``pynvml``, or what behaves like it; *host_memory* gives the host's bytes in all and those to be
-    had. Calls may take as long as the driver likes: use from a thread of its own.
+    *library* is ``pynvml``, or an object that behaves like it. *host_memory* returns the host's bytes in total, and
+    those that are available. A call may take any time in the driver, so use this object in a thread of its own.
     """
 
     RETRY_S = 60.0
@@ -100,7 +104,10 @@ class Nvml:
         self._v2_missing = False
 
     def read(self, t: float = 0.0) -> Reading:
-        """Read every GPU, *t* seconds into the session if there is one; what goes wrong is among the troubles."""
+        """Read every GPU. *t* is the time in session seconds, 0 if there is no session.
+
+        Failures are not raised but returned among the troubles.
+        """
         if self._cards is None:
             if time.monotonic() < self._retry_at:
                 return Reading([], [], [])
@@ -120,13 +127,13 @@ class Nvml:
         return Reading(new, readings, troubles)
 
     def close(self) -> None:
-        """Let go of the library; the next reading opens it again."""
+        """Close the library. The next reading opens it again."""
         if self._cards is not None:
             _Questions(self._library).ask("", "nvmlShutdown")
             self._cards = None
 
     def driver_version(self) -> str | None:
-        """As the opened library says it; ``None`` if it does not."""
+        """Return the driver's version; ``None`` if the library is not open or does not report it."""
         return None if self._cards is None else _text(_Questions(self._library).ask("", "nvmlSystemGetDriverVersion"))
 
     def _open(self, t: float) -> Trouble | None:
@@ -144,14 +151,14 @@ class Nvml:
         except library.NVMLError as error:
             return driver_words.explain(library, error)
         if not wholes:
-            _Questions(library).ask("", "nvmlShutdown")  # the next opening lists them anew
+            _Questions(library).ask("", "nvmlShutdown")  # when it is opened again, it lists the GPUs anew
             return NO_GPU
         cards = [card for whole in wholes for card in self._parts(whole)]
         self._cards = [(card, self._name(index, card, t)) for index, card in enumerate(cards)]
         return None
 
     def _parts(self, whole: Any) -> Iterator[_Card]:
-        """The slices of a divided card that are to be seen here, or the whole card."""
+        """Yield the slices of a divided card that are visible here, or the whole card if there are none."""
         ask = _Questions(self._library).ask
         mode = ask("", "nvmlDeviceGetMigMode", whole)
         most = ask("", "nvmlDeviceGetMaxMigDeviceCount", whole) if mode and mode[0] else None
@@ -181,7 +188,7 @@ class Nvml:
     def _read_device(self, device: Device, card: _Card, t: float) -> tuple[DeviceReading, Trouble]:
         questions = _Questions(self._library)
         ask, figure = questions.ask, questions.sieve.figure
-        # First what changes within milliseconds while a process starts to use the card.
+        # First the figures that change within milliseconds while a process starts to use the card.
         memory = self._memory(card.handle, questions)
         processes, missing = self._processes(device, card, memory, questions.sieve)
         rates = ask("utilisation", "nvmlDeviceGetUtilizationRates", card.handle)
@@ -216,7 +223,7 @@ class Nvml:
         library = self._library
         info = None
         if not self._v2_missing:
-            # Version 2 tells what the driver keeps for itself apart from what is used.
+            # Version 2 reports what the driver keeps for itself separately from what is in use.
             version = library.nvmlMemory_v2
             info = questions.ask("memory", "nvmlDeviceGetMemoryInfo", handle, version=version)
             self._v2_missing = questions.codes.get("memory") in (
@@ -226,7 +233,7 @@ class Nvml:
         reserved = getattr(info, "reserved", None)
         if info is None:
             info = questions.ask("memory", "nvmlDeviceGetMemoryInfo", handle)
-        # Cards that share the host's memory refuse, or tell of no memory at all.
+        # Cards that share the host's memory refuse the call, or report a total of 0.
         if questions.codes.get("memory") == library.NVML_ERROR_NOT_SUPPORTED or (info and info.total == 0):
             whole, left = self._host_memory()
             return _Memory(whole, None, max(0, whole - left), left, unified=True)
@@ -257,8 +264,8 @@ class Nvml:
         if lists == [None, None]:
             return [], why_missing()
         most = LARGEST_MEMORY if device.total is None else device.total
-        # The same memory stands in both lists of a process that computes and draws; a MIG device
-        # lists a process once for each of its instances.
+        # A process that computes and draws has the same memory in both lists. A MIG device lists a
+        # process once for each of its instances.
         held: dict[int, int | None] = {}
         for listed in lists:
             share: dict[int, int | None] = {}
@@ -272,7 +279,7 @@ class Nvml:
                 before = held.get(pid)
                 held[pid] = before if amount is None else max(amount, before or 0)
         load = self._load(device.index, card.handle)
-        # A sample of a process that is not listed may be of a listed one, under the number it has elsewhere.
+        # A sample with a number that is not listed may be of a listed process, with its number in another namespace.
         idle = (0, 0) if load is not None and load.keys() <= held.keys() else (None, None)
         rows = []
         for pid, amount in held.items():
@@ -287,7 +294,7 @@ class Nvml:
         return rows, None
 
     def _listed(self, card: _Card, kind: str, questions: _Questions) -> Any:
-        """The processes on a card, or on a slice; ``None`` if the driver does not tell."""
+        """Return the processes on a card, or on a slice; ``None`` if the driver does not report them."""
         functions = [f"nvmlDeviceGet{kind}RunningProcesses{version}" for version in ("_v3", "_v2", "")]
         rows = questions.first(kind, functions, card.handle)
         if rows is None and card.whole is not None and card.instance is not None:
@@ -297,11 +304,11 @@ class Nvml:
         return rows
 
     def _load(self, index: int, handle: Any) -> dict[int, tuple[int, int]] | None:
-        """SM and bandwidth percent by process since the last reading; ``None`` if not to be had."""
+        """Return SM and bandwidth percent by process since the last reading; ``None`` if they are not available."""
         library, questions = self._library, _Questions(self._library)
         samples = questions.ask("", "nvmlDeviceGetProcessUtilization", handle, self._sampled.get(index, 0))
         if samples is None:
-            # Nothing sampled since: all idle.
+            # Without a sample since the last reading, all processes were idle.
             return {} if questions.codes[""] in (library.NVML_ERROR_NOT_FOUND, library.NVML_SUCCESS) else None
         newest: dict[int, Any] = {}
         for sample in samples:
@@ -316,5 +323,5 @@ def _text(raw: str | bytes | None) -> str | None:
 
 
 def _host_memory() -> tuple[int, int]:
-    """What the machine has, and what of it can be had: bytes."""
+    """Return the machine's memory and the available part of it, in bytes."""
     return machine_memory(), available_memory()

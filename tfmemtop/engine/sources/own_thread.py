@@ -1,4 +1,4 @@
-"""A thread for calls that may never come back, such as those to a driver."""
+"""A thread for calls that may never return, such as those to a driver."""
 
 import threading
 from collections.abc import Callable
@@ -15,9 +15,10 @@ _Job = tuple["Future[Any]", Callable[[], Any]]
 
 
 class OwnThread(Executor):
-    """One thread, started with its first call. Neither Python's end nor :meth:`shutdown` waits for it.
+    """An executor with one thread, which starts with the first call.
 
-    Python's own executors have the process wait at its end for a call that hangs.
+    Neither the exit of Python nor :meth:`shutdown` waits for the thread. Python's own executors are not used because
+    with them, a call that hangs keeps the process from exiting.
     """
 
     def __init__(self, name: str) -> None:
@@ -27,10 +28,10 @@ class OwnThread(Executor):
         self._closed = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
-        """Have *fn* called after what was submitted before.
+        """Have *fn* called in the thread, after all calls that were submitted before.
 
         Raises:
-            RuntimeError: it has been shut down.
+            RuntimeError: the executor has been shut down.
         """
         if self._closed:
             raise RuntimeError("after shutdown")
@@ -42,7 +43,10 @@ class OwnThread(Executor):
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
-        """Take no more calls. The one that goes on is left to itself; with *cancel_futures* no other is begun."""
+        """Refuse further calls. A call that is running goes on to its end.
+
+        With *cancel_futures*, those still waiting are dropped.
+        """
         self._closed = True
         if cancel_futures:
             while not self._jobs.empty():
@@ -53,7 +57,7 @@ class OwnThread(Executor):
 
     @property
     def held(self) -> bool:
-        """Whether the thread is in a call of the kernel's that nothing interrupts. A process ends only after that."""
+        """Whether the thread is in a system call that nothing interrupts. A process can end only after such a call."""
         thread = self._thread
         if thread is None or thread.native_id is None or not thread.is_alive():
             return False

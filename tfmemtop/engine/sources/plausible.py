@@ -1,4 +1,4 @@
-"""Which of the driver's figures are possible. The others are left out, and the reading says so."""
+"""Checks which of the driver's figures are possible. The others are left out, and the reading reports that."""
 
 from typing import Any
 
@@ -12,20 +12,20 @@ MOST_CARDS = 1024
 MOST_PROCESSES = 65_536
 
 NOT_AVAILABLE = (1 << 64) - 1
-"""NVML's value for a process's memory that it does not know (NVML_VALUE_NOT_AVAILABLE)."""
+"""The value by which NVML reports that it does not know a process's memory (NVML_VALUE_NOT_AVAILABLE)."""
 
-_SHOWN = 24  # characters of a figure that cannot be
-_TOLD = 64
+_SHOWN = 24  # characters of an impossible figure
+_TOLD = 64  # impossible figures of one reading
 
 
 class Sieve:
-    """Tells possible figures of one reading from impossible ones, and keeps the names of these."""
+    """Separates the possible figures of one reading from the impossible ones, and keeps the latter by name."""
 
     def __init__(self) -> None:
         self.held_back: dict[str, str] = {}
 
     def figure(self, name: str, value: Any, most: int, least: int = 0) -> int | None:
-        """*value* if it is a whole number from *least* to *most*."""
+        """Return *value* if it is a whole number from *least* to *most*, else ``None``."""
         if value is None:
             return None
         if type(value) is int and least <= value <= most:
@@ -34,6 +34,6 @@ class Sieve:
         return None
 
     def lacking(self) -> list[Lacking]:
-        """What was held back, with the values."""
+        """Return the names of the impossible figures, with their values."""
         told = [f"{name} {value}" for name, value in self.held_back.items()]
         return [Lacking(WhyLacking.IMPOSSIBLE, told[:_TOLD])] if told else []

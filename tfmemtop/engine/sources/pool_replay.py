@@ -1,7 +1,8 @@
-"""What lived in a pool during a window: its allocations, each from its beginning to its end.
+"""Finds what lived in a pool during a window: its allocations, each from its beginning to its end.
 
-The chunks that were in use as the window began, and TensorFlow's records since, are replayed. Each record says what is
-in use after it, so a record that is missing shows: what is in use before the next one is not what it was.
+The chunks that were in use as the window began, and TensorFlow's records since then, are replayed. Each record contains
+the bytes in use after it. So a missing record is detected: the bytes in use before the next record are not those that
+were in use after the last one.
 """
 
 from bisect import bisect_left, insort
@@ -12,16 +13,19 @@ from typing import NamedTuple
 from tfmemtop.engine.sources.window_file import AT_NS, IN_USE, SIZE, Record
 from tfmemtop.events.courses import FOREVER
 
-_AT_ONCE = 1024  # records between two breaths
-_AHEAD = 64  # records that are looked through for the one that follows
-_SAME_NS = 20_000  # apart by no more, two records may be in a wrong order
-_GAPS = 64  # at which it is worked out what must have been freed
+_AT_ONCE = 1024  # records between two calls of ``breathe``
+_AHEAD = 64  # records among which the one that follows is searched for
+_SAME_NS = 20_000  # two records that are no further apart may be in the wrong order
+_GAPS = 64  # gaps, at most, for which missing frees are worked out
 _AGREEING = 32  # records that must agree with the chunks
-_NEAR = 512  # records around the moment of the chunks among which the first after them is looked for
+_NEAR = 512  # records before and after the moment of the chunks, among which the first after the chunks is searched for
 
 
 class Alike(NamedTuple):
-    """What allocations that are alike have in common; ``shape`` as TensorFlow writes it, ``window`` 0 if unknown."""
+    """What allocations that are alike have in common. ``requested`` and ``size`` are bytes.
+
+    ``shape`` is as TensorFlow writes it. ``window`` is the window in which they were recorded, 0 if unknown.
+    """
 
     operation: str
     shape: str
@@ -34,22 +38,22 @@ class Alike(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """An allocation: in use from after event ``begin``, -1 for what was there before, until event ``end``."""
+    """An allocation. It is in use from after event ``begin``, -1 if it was there before, until event ``end``."""
 
     alike: Alike
     address: int
     begin: int
     end: int = FOREVER
     thread: int = 0
-    freed_by: int | None = None  # the thread, where its end was recorded
+    freed_by: int | None = None  # the thread, if the free was recorded
 
 
 @dataclass(slots=True)
 class Course:
-    """The events of one pool in their order: their times, and what was in use after each.
+    """The events of one pool in their order: their times, and the bytes in use after each.
 
-    ``lives`` are in the order of their beginnings. ``before`` was in use as they began. ``gaps`` are the events before
-    which others are missing, ``strays`` frees of what was not known.
+    ``before`` are the bytes in use before the first event. ``lives`` are in the order of their beginnings. ``gaps`` are
+    the numbers of events before which other events are missing. ``strays`` counts frees of unknown allocations.
     """
 
     before: int
@@ -61,14 +65,18 @@ class Course:
 
     @property
     def lost(self) -> int:
-        """Events that are known to be missing; at least so many are."""
+        """The number of events that are known to be missing. More than these may be missing."""
         return len(self.gaps) + self.strays
 
 
 def replay(
     before: int, there: list[Life], records: list[Record], alike: Callable[[Record], Alike], breathe: Callable[[], None]
 ) -> Course:
-    """Replay *records*, which are in order and all later than *there*: what is in use as they begin."""
+    """Replay *records*, which are sorted by time, and return the course of the pool.
+
+    *there* is what is in use as the records begin, *before* are its bytes by TensorFlow's count. *alike* returns what
+    the allocation of a record has in common with others. *breathe* is called now and then, to let other threads run.
+    """
     course = Course(before, there)
     alive = {life.address: life for life in there}
     overlaps: _Overlaps | None = None
@@ -105,10 +113,11 @@ def replay(
 
 
 def after_chunks(records: list[Record], there: list[Life], in_use: int, at_ns: int) -> list[Record]:
-    """Those of *records*, which are sorted by time, that are later than the chunks *there*, *in_use* bytes at *at_ns*.
+    """Return those of *records*, which are sorted by time, that are later than the chunks *there*.
 
-    The clock is read beside the chunks and not with them. So the nearest record decides that follows from *in_use*,
-    and from where the chunks are.
+    The chunks had *in_use* bytes at *at_ns*. That time is not exact, because the clock is not read at the same moment
+    as the chunks. So the result begins with the record nearest to that time that follows from *in_use* and from the
+    addresses of the chunks. If there is none, the time decides.
     """
     first = bisect_left(records, at_ns, key=lambda record: record[AT_NS])
     near = sorted(range(max(0, first - _NEAR), min(len(records), first + _NEAR)), key=lambda at: abs(at - first))
@@ -121,7 +130,10 @@ def after_chunks(records: list[Record], there: list[Life], in_use: int, at_ns: i
 
 
 def _agrees(addresses: set[int], records: list[Record]) -> bool:
-    """Whether these frees are of what is there, and allocations where nothing is."""
+    """Return whether the frees in *records* are of what is there, and the allocations are where nothing is.
+
+    *addresses* is what is there before the records.
+    """
     freed: set[int] = set()
     allocated: set[int] = set()
     for _, address, _, size, *_ in records:
@@ -138,15 +150,16 @@ def _agrees(addresses: set[int], records: list[Record]) -> bool:
 
 
 def _lead_to(addresses: set[int], records: list[Record]) -> bool:
-    """Whether what these records leave alive is there, and what they free is not."""
+    """Return whether *addresses* contains what *records* leave alive, and nothing that they leave freed."""
     alive = {address: size > 0 for _, address, _, size, *_ in records}
     return all((address in addresses) == is_alive for address, is_alive in alive.items())
 
 
 def in_order(in_use: int, records: list[Record]) -> Iterator[Record]:
-    """*records*, sorted by time, in the order in which their figures follow one another.
+    """Yield *records*, which are sorted by time, in the order in which their bytes in use follow one another.
 
-    Two threads may get the same time, and the clocks of two processors may differ a little.
+    This order can differ from that of the times: two threads may read the same time, and the clocks of two processors
+    may differ a little. *in_use* are the bytes in use before the first record.
     """
     waiting: list[Record] = []
     for record in records:
@@ -184,14 +197,20 @@ def _follows(record: Record, in_use: int) -> bool:
 
 
 class _Overlaps:
-    """Ends what must have been freed, because something else lies there now. Needed only where records are missing."""
+    """Ends allocations that must have been freed, because another one has their place now.
+
+    This is needed only where records are missing.
+    """
 
     def __init__(self, alive: dict[int, Life]) -> None:
         self._alive = alive
         self._addresses = sorted(alive)
 
     def end(self, address: int, size: int, number: int) -> None:
-        """Something of *size* bytes begins at *address*, or ends there if *size* is negative."""
+        """Note that event *number* allocates *size* bytes at *address*, or frees that place if *size* is negative.
+
+        Allocations that the new one overlaps end at that event.
+        """
         at = bisect_left(self._addresses, address)
         if at < len(self._addresses) and self._addresses[at] == address:
             del self._addresses[at]
@@ -210,13 +229,13 @@ class _Overlaps:
 
 
 def _end_what_is_too_much(course: Course) -> None:
-    """End, at the gaps, allocations whose free is missing: until no more lives than is in use.
+    """End allocations whose free is missing, at the gaps, until no more bytes live than are in use.
 
-    Which ones were freed is not known. Those whose free was recorded later were not; of the others the largest that
-    fits goes first.
+    Which allocations were freed is not known. Those whose free was recorded later were not freed at a gap. Of the
+    others, the largest that is not larger than the excess is ended first, or the smallest if all are larger.
     """
     count = len(course.in_use)
-    changes = [0] * (count + 2)  # of what is known to live; at place 0 what lived before
+    changes = [0] * (count + 2)  # of the bytes that are known to live; at place 0: what lived before
     doubtful: list[Life] = []
     for life in course.lives:
         changes[life.begin + 1] += life.alike.size

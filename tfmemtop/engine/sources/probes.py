@@ -1,4 +1,4 @@
-"""Builds the probe in a process beside the script, and hands it to the hooks."""
+"""Builds the probe in a process beside the script, and has the hooks load it."""
 
 import asyncio
 import json
@@ -17,15 +17,15 @@ from tfmemtop.events import Event, Hook, HookEnd, Probe, ProbeNote, Run, RunEnd,
 from tfmemtop.probe.build import Built
 from tfmemtop.probe.cache import refuse, whole
 
-_QUICK_S = 0.5  # a library that is there already is handed over before anybody needs to know
+_QUICK_S = 0.5  # a library that exists already is found in this time, so no build is reported
 _BUILD_S = 400.0
 _State = Literal["building", "built", "unavailable", "failed"]
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
-"""What ends a process that runs into a library's fault, or does what it is forbidden."""
+"""The signals that end a process because of a fault in a library, or because it did what it is forbidden to do."""
 
 
 class Probes:
-    """Gives every hooked process the library for its own TensorFlow. Make it in the running loop."""
+    """Gives every hooked process the library for its own TensorFlow. Create it in the running event loop."""
 
     def __init__(self, stream: Stream, hooks: Hooks, *, enabled: bool = True) -> None:
         self._loop = asyncio.get_running_loop()
@@ -35,11 +35,14 @@ class Probes:
         self._builds: dict[tuple[str, str], _Build] = {}
         self._waiting: dict[int, tuple[str, str]] = {}  # by process
         self._loads = _Loads(self._condemn)
-        self._unfit: set[str] = set()  # digests
+        self._unfit: set[str] = set()  # digests of libraries that ended a process
         self._sessions: frozenset[int] = frozenset()
 
     def sessions(self) -> frozenset[int]:
-        """The sessions of all builds: their processes descend from this one, and are not the script's."""
+        """Return the process sessions (``setsid``) of all builds.
+
+        Their processes descend from this one, but do not belong to the script.
+        """
         return self._sessions
 
     def begin(self) -> None:
@@ -47,14 +50,14 @@ class Probes:
         self._stream.listen(self._take)
 
     def close(self) -> None:
-        """Stop; a build under way goes on by itself, for the next time."""
+        """Stop. A build that is running goes on by itself, and its library is used the next time."""
         self._stream.forget(self._take)
         self._loads.close()
         for build in self._builds.values():
             build.let_go()
 
     def _take(self, event: Event) -> None:
-        # Later, since what is published from here would reach some readers before this event.
+        # _provide() is called later: what it publishes would otherwise reach some readers before this event.
         if isinstance(event, Hook) and event.tensorflow and event.tensorflow_path:
             self._loop.call_soon(self._provide, event.pid, (event.tensorflow_path, event.tensorflow))
         elif isinstance(event, HookEnd):
@@ -98,7 +101,7 @@ class Probes:
         self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=state, note=note, detail=detail, count=count))
 
     def _condemn(self, pid: int, built: Built, number: int | None) -> None:
-        """A library has ended the process that loaded it, by the signal *number* if known: it is not used again."""
+        """Stop using a library that ended the process that loaded it. *number* is the signal, if it is known."""
         self._unfit.add(built.digest)
         note, file, detail = ProbeNote.ENDED_PROCESS, "", ""
         try:
@@ -110,27 +113,27 @@ class Probes:
 
 
 class _Loads:
-    """Which process loads which library, to find a library that ends its process.
+    """Records which process loads which library, to find a library that ends its process.
 
-    *condemn* gets the process, what it was handed and the signal that ended it, if that is known. A hook says so before
-    it loads a library and after its first readings, some milliseconds later. How a process ended is known only of a
-    run's first one.
+    *condemn* receives the process, its library, and the signal that ended the process, if that is known. A hook reports
+    when it is about to load a library, and again after its first readings with it, some milliseconds later. How a
+    process ended is known only of a run's first process.
     """
 
     def __init__(self, condemn: Callable[[int, Built, int | None], None]) -> None:
         self._condemn = condemn
         self._handed: dict[int, Built] = {}  # by process
         self._loading: set[int] = set()
-        self._proven: set[str] = set()  # digests of what some process has loaded
+        self._proven: set[str] = set()  # digests of libraries that a process has loaded and used
         self._main = 0
-        self._doubted: Built | None = None  # what the run's first process was loading when it was lost
+        self._doubted: Built | None = None  # what the run's first process was loading as its hook was lost
 
     def handed(self, pid: int, built: Built) -> None:
-        """A process has been handed a library."""
+        """Note that a process is about to receive the path of a library."""
         self._handed[pid] = built
 
     def take(self, event: Event) -> None:
-        """Follow the stream."""
+        """Update what is known of the processes from an *event* of the stream."""
         if isinstance(event, Run):
             self._main = event.pid
         elif isinstance(event, Probe) and event.pid in self._handed:
@@ -151,7 +154,7 @@ class _Loads:
                 self._condemn(self._main, doubted, event.signal)
 
     def close(self) -> None:
-        """Stop: how the process ended will not be known."""
+        """Stop, and condemn a library that is in doubt, since it will not be known how its process ended."""
         if self._doubted:
             self._condemn(self._main, self._doubted, None)
 
@@ -163,7 +166,7 @@ class _Loads:
 
 
 class _Outcome(NamedTuple):
-    """What has come of a build; with a ``note`` where its process has not said it itself."""
+    """The result of a build. It has a ``note`` where the building process has not reported the result itself."""
 
     built: Built
     unbuilt: Unbuilt | None = None
@@ -173,7 +176,7 @@ class _Outcome(NamedTuple):
 
 
 class _Build:
-    """A process that builds, and what has come of it."""
+    """A process that builds a library, and its result."""
 
     def __init__(
         self,
@@ -189,12 +192,12 @@ class _Build:
 
     @property
     def outdated(self) -> bool:
-        """Whether what was built is no longer as it was."""
+        """Whether the library that was built has been deleted or changed since."""
         built = self.outcome.built if self.outcome else None
         return built is not None and built.state == "built" and not whole(Path(built.path), built.digest)
 
     def let_go(self) -> None:
-        """Stop waiting for it; it goes on by itself, for the next time."""
+        """Stop waiting for the process. It goes on by itself, and its library is used the next time."""
         self._process.let_go()
 
     def _finish(self, output: bytes | None) -> None:
@@ -213,7 +216,10 @@ def _parse(output: bytes) -> _Outcome:
 
 
 def _has_gone(pid: int) -> bool:
-    """Whether a process has ended, waited for or not. One that has replaced its program by exec has not."""
+    """Return whether a process has ended, also if its parent has not waited for it yet.
+
+    A process that has replaced its program by ``exec`` has not ended.
+    """
     try:
         Path(f"/proc/{pid}/exe").readlink()
     except PermissionError:

@@ -1,6 +1,6 @@
-"""One process's figures, from a single read of ``/proc/PID/stat``.
+"""Reads a process's figures with a single read of ``/proc/PID/stat``, and other things of ``/proc``.
 
-psutil reads several files a process. With hundreds of processes each second, that would be most of
+psutil reads several files for each process. With hundreds of processes each second, that would be most of
 the engine's cost.
 """
 
@@ -16,7 +16,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Stat(NamedTuple):
-    """``started`` is in seconds since the machine's boot, ``cpu_s`` of all threads, ``rss`` in bytes."""
+    """The figures of a process.
+
+    ``started`` is in seconds since the machine's boot. ``cpu_s`` is the CPU time of all threads. ``rss`` is in bytes.
+    """
 
     name: str
     state: str
@@ -28,12 +31,12 @@ class Stat(NamedTuple):
 
     @property
     def zombie(self) -> bool:
-        """Whether it has ended and only waits for its parent to ask how."""
+        """Whether the process has ended, but its parent has not collected its exit status yet."""
         return self.state in "ZX"
 
 
 def read_stat(pid: int) -> Stat | None:
-    """The figures of a process; ``None`` if it has gone."""
+    """Return the figures of a process; ``None`` if it has ended."""
     try:
         descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -41,10 +44,10 @@ def read_stat(pid: int) -> Stat | None:
     try:
         text = os.read(descriptor, 4096).decode(errors="replace")
     except OSError:
-        return None  # it went between the two calls
+        return None  # the process ended between the two calls
     finally:
         os.close(descriptor)
-    # The name stands in parentheses and may hold any character, parentheses too.
+    # The name is in parentheses and may contain any character, also parentheses.
     head, _, tail = text.rpartition(")")
     fields = tail.split()
     return Stat(
@@ -59,20 +62,20 @@ def read_stat(pid: int) -> Stat | None:
 
 
 def all_pids() -> set[int]:
-    """Every process there is."""
+    """Return the numbers of all processes."""
     return {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 (half the time)
 
 
 def read_command(pid: int) -> list[str]:
-    """The command line; empty for a kernel thread, a zombie, or a process that has gone."""
+    """Return the command line; empty for a kernel thread, a zombie, or a process that has ended."""
     return _read_strings(f"/proc/{pid}/cmdline")
 
 
 def read_environment(pid: int) -> dict[str, str]:
-    """The environment a process was started with.
+    """Return the environment with which a process was started.
 
     Raises:
-        OSError: it has gone, or is somebody else's.
+        OSError: the process has ended, or belongs to another user.
     """
     entries = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
     return dict(entry[:LONGEST_TEXT].split("=", 1) for entry in entries[:MOST_VARIABLES] if "=" in entry)
@@ -88,7 +91,7 @@ def _read_strings(path: str) -> list[str]:
 
 
 def carries(pid: int, entry: bytes) -> bool:
-    """Whether *entry*, as ``NAME=value``, stands in a process's environment; False if that cannot be read."""
+    """Return whether a process's environment contains *entry*, as ``NAME=value``; False if it cannot be read."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 (each second, for many)
             return entry in file.read().split(b"\0")
@@ -97,22 +100,22 @@ def carries(pid: int, entry: bytes) -> bool:
 
 
 def since_boot() -> float:
-    """Now, on the clock of :attr:`Stat.started`."""
+    """Return the present time in seconds since the machine's boot, as in :attr:`Stat.started`."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def descendants(root: int, mark: bytes | None = None, since: float = 0.0) -> set[int]:
-    """Everything that descends from *root* now, zombies left out.
+    """Return all processes that descend from *root* now, except zombies.
 
-    With *mark*, also the processes started *since* then that have it in their environment, and their descendants:
-    orphans belong to another parent.
+    With *mark*, also the processes that have this entry in their environment and started at *since* or later, in
+    seconds since boot, and their descendants. This finds orphans, which have another parent.
     """
     children: dict[int, list[int]] = {}
     young: list[int] = []
     for pid in all_pids():
         stat = read_stat(pid)
         if stat is not None:
-            # A zombie may still have children: kept as a link.
+            # A zombie may still have children, so it is kept as a link to them.
             children.setdefault(stat.ppid, []).append(-pid if stat.zombie else pid)
             if stat.started >= since and not stat.zombie:
                 young.append(pid)

@@ -1,4 +1,4 @@
-"""Once a second: the GPUs and the processes, read in threads, published in order."""
+"""Reads the GPUs and the processes once a second, in threads, and publishes the readings in order."""
 
 import asyncio
 import errno
@@ -23,10 +23,10 @@ _AFTER_FAILURE_S = 5.0
 
 
 class Readings:
-    """The two sources that are polled. A driver that hangs does not hold up the processes.
+    """Polls two sources: the GPUs and the processes. A driver that hangs does not delay the reading of processes.
 
-    NVML is used in a thread of its own, and *host* in another: what either needs is handed to it as a value. *apart*
-    gives the sessions whose processes are not the script's.
+    NVML is used in a thread of its own, and *host* in another. Both receive what they need as values. *apart* returns
+    the process sessions (``setsid``) whose processes do not belong to the script.
     """
 
     def __init__(
@@ -49,17 +49,17 @@ class Readings:
         self._run = 0
         self._adopted: int | None = None
         self._gpus: dict[int, Device] = {}
-        self._answered = asyncio.Event()  # the driver, or its absence
+        self._answered = asyncio.Event()  # set after the first reading, also if there is no driver
         self._shown: Mapping[int, Shown] = {}
         self._on_gpus: set[int] = set()
         self._strange: dict[int, int] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._woken = asyncio.Event()
-        self._made = 0  # how often a process has said that TensorFlow's devices are there
+        self._made = 0  # how often a process has reported that TensorFlow's devices are there
         self._made_some = asyncio.Event()
 
     def begin(self) -> None:
-        """Start both; needs the running loop."""
+        """Start to poll both sources. Call it in the running event loop."""
         self._stream.listen(self._take)
         self._tasks = [
             asyncio.ensure_future(self._keep_on(NoticeKind.GPUS_UNREAD, self._watch_devices)),
@@ -67,24 +67,24 @@ class Readings:
         ]
 
     def hurry(self) -> None:
-        """Look at the processes now: something has changed."""
+        """Look at the processes now, since something has changed."""
         self._woken.set()
 
     def adopt(self, pid: int) -> None:
-        """Take process *pid*, which is not ours, for the run's, with what it starts."""
+        """Treat process *pid* and its descendants as the run's, although this process did not start it."""
         self._adopted = pid
         self.hurry()
 
     def of_runs(self) -> set[int]:
-        """The runs' processes, as of the last look."""
+        """Return the runs' processes, as of the last look."""
         return {pid for pid, shown in self._shown.items() if shown.run is not None}
 
     def signal(self, pid: int, number: int) -> None:
-        """Send a signal to a process that is shown.
+        """Send the signal *number* to a process that is shown.
 
         Raises:
-            ProcessLookupError: it is not shown, or has gone.
-            OSError: the kernel refused.
+            ProcessLookupError: the process is not shown, or has ended.
+            OSError: the kernel refuses the signal.
         """
         shown, stat = self._shown.get(pid), read_stat(pid)
         if shown is None or stat is None or stat.started != shown.started:
@@ -92,16 +92,16 @@ class Readings:
         os.kill(pid, number)
 
     async def gpus(self) -> list[Device]:
-        """The GPUs in NVML's order, as of the last reading, or of the first if there is none yet.
+        """Return the GPUs in NVML's order, as of the last reading. If there is none yet, wait for the first.
 
         Raises:
-            asyncio.TimeoutError: the driver does not answer.
+            asyncio.TimeoutError: the driver does not answer within 10 seconds.
         """
         await asyncio.wait_for(self._answered.wait(), _DRIVER_WAIT_S)
         return [self._gpus[index] for index in sorted(self._gpus)]
 
     def close(self) -> None:
-        """Stop; a call that hangs in the driver is left behind."""
+        """Stop. A call that hangs in the driver is not waited for."""
         self._stream.forget(self._take)
         for task in self._tasks:
             task.cancel()
@@ -123,11 +123,11 @@ class Readings:
             self._made_some.set()
 
     async def devices(self) -> list[DeviceReading]:
-        """Read the GPUs now and publish that."""
+        """Read the GPUs now, publish the readings and return them."""
         made = self._made
         reading = await self._read()
         if made != self._made:
-            # It began before the process's devices were there, and would be published as if it showed them.
+            # The reading began before the process's devices were there, and would be published as if it showed them.
             again = await self._read()
             reading = again._replace(devices=reading.devices + again.devices)
         for trouble in reading.troubles:
@@ -158,7 +158,7 @@ class Readings:
             await asyncio.sleep(_AFTER_FAILURE_S)
 
     async def _attempt(self, what: NoticeKind, watch: Callable[[], Awaitable[None]]) -> None:
-        """An unforeseen failure costs a few seconds of readings, not the session."""
+        """Run *watch* until it fails. An unforeseen failure costs a few seconds of readings, but not the session."""
         try:
             await watch()
         except Exception as error:
@@ -210,7 +210,10 @@ class Readings:
             self._stream.withdraw("namespace")
 
     def _tell_strangers(self, unknown: set[int]) -> None:
-        """Processes on a GPU that cannot be looked at."""
+        """Publish a notice if a process on a GPU cannot be looked at several times in a row.
+
+        *unknown* are these processes of the present look.
+        """
         self._strange = {pid: self._strange.get(pid, 0) + 1 for pid in unknown}
         if any(count >= _STRANGE_AFTER for count in self._strange.values()):
             self._stream.notice("hidden", NoticeKind.PROCESSES_HIDDEN)

@@ -1,4 +1,4 @@
-"""Has the allocations that a process recorded replayed under other settings, in a process beside the script."""
+"""Replays the recorded allocations of a process under other settings, by a worker process beside the script."""
 
 import asyncio
 import tempfile
@@ -28,13 +28,13 @@ from tfmemtop.whatif.asking import request
 from tfmemtop.whatif.settings import present
 from tfmemtop.whatif.worker import Asked
 
-_LONGEST_S = 700.0  # building the program included
-_MOST = 8  # pools of one run
+_LONGEST_S = 700.0  # for one replay, including the build of the program
+_MOST = 8  # pools of one run; also ended processes whose settings are kept
 
 
 @dataclass(frozen=True)
 class _Failed:
-    """Why the worker gave no event."""
+    """Why the worker returned no event."""
 
     why: Unreplayed
     detail: str = ""
@@ -44,7 +44,7 @@ class _Failed:
 class Replays:
     """Publishes :class:`Replayed` for each pool whose trace is complete, one after the other.
 
-    Make it in the running loop. Its worker is of the lowest priority, and ends with this process.
+    Create it in the running event loop. Its worker has the lowest priority, and ends with this process.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -55,18 +55,21 @@ class Replays:
         self._effective: dict[tuple[int, str], Effective] = {}
         self._limits: dict[tuple[int, str], int] = {}
         self._parts: dict[tuple[int, str], list[Trace]] = {}
-        self._ended: deque[int] = deque()  # processes that have ended and are still remembered
+        self._ended: deque[int] = deque()  # ended processes of which something is still kept
         self._waiting: deque[tuple[int, str]] = deque()
         self._begun = 0
         self._worker: Beside | None = None
 
     @property
     def going(self) -> bool:
-        """Whether a trace is being replayed, or waits for it."""
+        """Whether a trace is being replayed, or waits to be replayed."""
         return self._worker is not None or bool(self._waiting)
 
     def sessions(self) -> frozenset[int]:
-        """The session of the worker: its processes descend from this one, and are not the script's."""
+        """Return the process session (``setsid``) of the worker.
+
+        Its processes descend from this one, but do not belong to the script.
+        """
         return frozenset(() if self._worker is None else (self._worker.pid,))
 
     def begin(self) -> None:
@@ -93,7 +96,7 @@ class Replays:
         elif isinstance(event, Initialised):
             self._variables[event.pid] = event.variables
         elif isinstance(event, HookEnd):
-            # What it recorded last may still be read, and comes later.
+            # What the process recorded last may still be being read, and is published later.
             self._ended.append(event.pid)
             if len(self._ended) > _MOST:
                 self._forget(self._ended.popleft())
@@ -102,7 +105,7 @@ class Replays:
 
     def _collect(self, part: Trace) -> None:
         if is_pinned(part.device):
-            return  # no setting of ours reaches that pool
+            return  # no setting of tfmemtop changes that pool
         key = part.pid, part.device
         if part.part == 0:
             self._parts[key] = []
@@ -140,7 +143,10 @@ class Replays:
         self._loop.call_soon(self._next)
 
     def _forget(self, pid: int) -> None:
-        """A process has ended long ago. What it recorded may be replayed still."""
+        """Drop what is kept of a process that ended long ago.
+
+        Its TensorFlow is kept if it has a trace that is still to be replayed.
+        """
         if not any(key[0] == pid for key in (*self._waiting, *self._parts)):
             self._tensorflow.pop(pid, None)
         self._variables.pop(pid, None)
@@ -150,10 +156,10 @@ class Replays:
 
 
 def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed | _Failed], None]) -> Beside:
-    """One replay under way; *done* gets the event, or what went wrong.
+    """Start a worker that replays *asked*. *done* receives the event, or why there is none.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the worker cannot be started.
     """
 
     def answered(output: bytes | None) -> None:

@@ -1,7 +1,8 @@
-"""Whether the script waits for something to be typed: a process in the foreground is blocked in a read of its terminal.
+"""Detects that the script waits for input: a process in the foreground is blocked in a read of its terminal.
 
-The kernel tells in ``/proc/PID/syscall`` in which call a process is blocked, and with which arguments. Other users'
-processes do not show theirs, nor do those of the same user where ``ptrace_scope`` is 2 and more: then nothing is said.
+The kernel shows in ``/proc/PID/syscall`` in which system call a process is blocked, and with which arguments. This file
+cannot be read for processes of other users. Where ``ptrace_scope`` is 2 or more, it cannot be read for those of the
+same user either. Then nothing is published.
 """
 
 import os
@@ -25,7 +26,7 @@ class TerminalReads:
     """Looks once for each reading of the processes, and publishes what has changed."""
 
     def __init__(self, stream: Stream, master: int, slave: int, of_runs: Callable[[], set[int]]) -> None:
-        """*master* and *slave* are the two ends of the script's terminal; *of_runs* gives its processes."""
+        """*master* and *slave* are the two ends of the script's terminal. *of_runs* returns the script's processes."""
         self._stream = stream
         self._master = master
         self._terminal = os.fstat(slave).st_rdev
@@ -34,7 +35,7 @@ class TerminalReads:
         self._told: int | None = None
 
     def begin(self) -> None:
-        """Follow the stream."""
+        """Start listening to the stream."""
         self._stream.listen(self._take)
 
     def close(self) -> None:
@@ -70,13 +71,13 @@ def _group(pid: int) -> int | None:
     try:
         return os.getpgid(pid)
     except OSError:
-        return None  # it has gone
+        return None  # the process has ended
 
 
 def waits_for(pid: int, terminal: int) -> bool:
-    """Whether the main thread of process *pid* is blocked in a read of the device number *terminal*.
+    """Return whether the main thread of process *pid* is blocked in a read of the device number *terminal*.
 
-    ``select`` counts where it waits for descriptor 0 alone, as GNU readline has it.
+    ``select`` counts as a read if it waits for file descriptor 0 alone, as it does in GNU readline.
     """
     known = _CALLS.get(platform.machine())
     if known is None:
@@ -85,7 +86,7 @@ def waits_for(pid: int, terminal: int) -> bool:
     try:
         with open(f"/proc/{pid}/syscall", "rb") as file:  # noqa: PTH123 (each second)
             call, *arguments = file.read(256).split()
-        number = int(call)  # else the process runs
+        number = int(call)  # ValueError if this is no number: the process is running
         if number == read:
             descriptor = int(arguments[0], 16)
         elif number in selects and int(arguments[0], 16) == 1:
@@ -94,4 +95,4 @@ def waits_for(pid: int, terminal: int) -> bool:
             return False
         return os.stat(f"/proc/{pid}/fd/{descriptor}").st_rdev in (terminal, _DEV_TTY)  # noqa: PTH116
     except (OSError, ValueError):
-        return False  # it has gone, does not wait, or may not be looked at
+        return False  # the process has ended, does not wait, or may not be looked at

@@ -1,4 +1,4 @@
-"""Makes the events that tell all allocations of a pool in their order, in parts that are not too large."""
+"""Makes the events that contain all allocations of a pool in their order, in parts of bounded size."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -14,11 +14,11 @@ from tfmemtop.events.device_names import is_gpu
 _EVENTS = 8192  # of one part
 _NAMES, _STEPS = 4096, 4096  # of one part
 _BYTES = 2**17  # of each packed field
-_BEFORE = 0  # the number of the thread that is said to have allocated what was there before
+_BEFORE = 0  # the thread's number for allocations that were there before the first event
 
 
 class _Told(NamedTuple):
-    """An allocation, or the free of the one with a *number*."""
+    """An event of the trace: an allocation, or, if it has a ``number``, the free of the allocation of that number."""
 
     thread: int
     requested: int
@@ -37,10 +37,11 @@ def trace_of(
     whole: bool,
     breathe: Callable[[], None],
 ) -> Iterator[Trace]:
-    """The parts of the trace of *course*; *steps* are its events at which a step began.
+    """Yield the parts of the trace of *course*. *steps* are its events at which a step began.
 
-    A free of something unknown is left out. What must have been freed, though no free was recorded, is freed where
-    something else was allocated in its place.
+    *lost* is the number of events that are known to be lost, of all pools. *breathe* is called now and then, to let
+    other threads run. The free of something unknown is left out. An allocation that must have been freed, although no
+    free was recorded, is freed where something else was allocated in its place.
     """
     told, places = _in_order(course, Scratch(course, steps) if is_gpu(device) else None, breathe)
     begins = [places[step] if step < len(places) else len(told) for step in steps]
@@ -73,7 +74,10 @@ def trace_of(
 
 
 def _scratch(told: list[_Told], allocations: int) -> list[int]:
-    """The numbers of scratch memory in *told*, whose first allocation has the number *allocations*."""
+    """Return the numbers of the allocations in *told* that are scratch memory.
+
+    The first allocation in *told* has the number *allocations*.
+    """
     made = [each for each in told if each.number is None]
     return [number for number, each in enumerate(made, allocations) if each.scratch]
 
@@ -81,7 +85,11 @@ def _scratch(told: list[_Told], allocations: int) -> list[int]:
 def _fitting(
     told: list[_Told], at: int, allocations: int, names: dict[str, int]
 ) -> tuple[int, bytes, bytes, dict[str, int]]:
-    """How many events make the next part, those packed, the names that it names first packed, and those names."""
+    """Return the next part: the count of its events, the packed events, the packed new names, and the new names.
+
+    The part begins at place *at* of *told*. Its first allocation has the number *allocations*. *names* are those that
+    earlier parts contain. New names are those that are in none of them.
+    """
     count = min(_EVENTS, len(told) - at)
     while True:
         new: dict[str, int] = {}
@@ -104,7 +112,7 @@ def _fitting(
 
 
 def _in_order(course: Course, scratch: Scratch | None, breathe: Callable[[], None]) -> tuple[list[_Told], list[int]]:
-    """All that is told, and for each event of the course its place there."""
+    """Return all events of the trace, and for each event of the course its place in the trace."""
     ended: dict[int, list[Life]] = defaultdict(list)
     for life in course.lives:
         if life.end != FOREVER:

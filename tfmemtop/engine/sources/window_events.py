@@ -1,6 +1,6 @@
-"""Makes events of a window file: who holds what of each pool, and of the start window all allocations in their order.
+"""Makes events from a window file: the holders of each pool and, of the start window, all allocations in their order.
 
-An allocation that outlives its window keeps its name in the next one, by :class:`Known`.
+An allocation that outlives its window keeps its name in the next one: :class:`Known` stores the names.
 """
 
 from bisect import bisect_left
@@ -17,35 +17,36 @@ from tfmemtop.events.courses import FOREVER
 from tfmemtop.events.damage import Damaged
 
 KNOWN = 65_536
-"""Allocations of one pool whose names are remembered from one window to the next: the largest."""
+"""The most allocations of one pool whose names are kept from one window to the next. The largest are kept."""
 
 WHOLE_STEPS = 3
-"""A trace with fewer is not whole."""
+"""A trace with fewer steps is not whole."""
 
-_EVENTS = 50_000  # of one window
+_EVENTS = 50_000  # of one window, at most
 
 
 class Known:
-    """The names of what was alive in each pool of a process as its newest window ended.
+    """The names of the allocations that were alive in each pool of a process as its newest window ended.
 
     A chunk that has the same address, size and requested size when the next window begins is taken to be the same
-    allocation. It may be another: freed between the windows, and the same size allocated at the same place, by the
-    same operation in another step or, rarely, by another one. TensorFlow's figures do not tell the two apart, so its
-    name holds surely for what is never freed, such as variables and slots, and for the rest only likely.
+    allocation. It may be another one: the first was freed between the windows, and the same size was allocated at the
+    same place, by the same operation in another step or, rarely, by another operation. TensorFlow's figures do not show
+    the difference. So a name is certain for what is never freed, such as variables and slots. For the rest it is only
+    likely.
     """
 
     def __init__(self) -> None:
         self._pools: dict[str, dict[int, Alike]] = {}
 
     def name(self, device: str, chunk: Held) -> Alike:
-        """What is known of *chunk*."""
+        """Return what is known of *chunk*. Its operation is empty if nothing but its sizes is known."""
         known = self._pools.get(device, {}).get(chunk.address)
         if known is not None and (known.size, known.requested) == (chunk.size, chunk.requested):
             return known
         return Alike("", "", 0, 0, chunk.requested, chunk.size, 0)
 
     def remember(self, device: str, course: Course) -> None:
-        """The window is over: remember what is alive."""
+        """Store what is alive at the end of a window."""
         alive = [life for life in course.lives if life.end == FOREVER and life.alike.window]
         if len(alive) > KNOWN:
             alive.sort(key=lambda life: -life.alike.size)
@@ -55,10 +56,13 @@ class Known:
 def events_of(
     window: Window, file: WindowFile, known: Known, since_start: Callable[[float], float], breathe: Callable[[], None]
 ) -> Iterator[Holders | Trace]:
-    """The events of each pool, one after the other.
+    """Yield the events of each pool, one pool after the other.
 
-    *since_start* gives the session's time for one of the machine's monotonic clock. *breathe* is called every few
-    milliseconds.
+    *since_start* converts seconds of the machine's monotonic clock to session seconds. *breathe* is called every few
+    milliseconds, to let other threads run.
+
+    Raises:
+        Damaged: *file* has more pools than *window* names.
     """
     if len(window.pools) < len(file.pools):
         raise Damaged(Damage.INCOMPLETE)
@@ -94,7 +98,7 @@ def events_of(
 
 
 def _by_pool(records: list[Record], breathe: Callable[[], None]) -> dict[int, list[Record]]:
-    """The records of each pool, by time."""
+    """Return the records of each pool, sorted by time."""
     found: dict[int, list[Record]] = defaultdict(list)
     latest = 0
     in_order = True
@@ -104,7 +108,7 @@ def _by_pool(records: list[Record], breathe: Callable[[], None]) -> dict[int, li
         found[record[POOL]].append(record)
         in_order &= record[AT_NS] >= latest
         latest = record[AT_NS]
-    if not in_order:  # else it need not be done, which would hold Python's lock for a while
+    if not in_order:  # sorting holds Python's lock for a while, so it is done only if needed
         for each in found.values():
             each.sort(key=itemgetter(AT_NS))
             breathe()
@@ -112,12 +116,12 @@ def _by_pool(records: list[Record], breathe: Callable[[], None]) -> dict[int, li
 
 
 def nothing_of(window: Window, why: Windowless | Damage, detail: str = "") -> list[Holders]:
-    """That a window's file cannot be read, or that there is no window, for each of its pools."""
+    """Return an event for each pool of *window* that reports why its file cannot be read, or why there is no window."""
     return [missing(window, device, why, detail) for device in window.pools]
 
 
 class _Namer:
-    """Says what an allocation has in common with others, as one object for all that are alike."""
+    """Returns what an allocation has in common with others. All that are alike get the same object."""
 
     def __init__(self, file: WindowFile, window: int) -> None:
         self._strings = file.strings
@@ -136,10 +140,11 @@ class _Namer:
 
 
 def _part(window: Window, file: WindowFile, course: Course) -> tuple[int, int, int]:
-    """The first event to tell of, the one after the last, and how many whole steps those are.
+    """Return the part of *course* that is described: its first event, the one after its last, and its whole steps.
 
-    It is the last whole step, if there is one: what a step before it left there, and allocated before the window was
-    opened in its midst, has no name.
+    The part is the last whole step, if there is one. A window may open in the middle of a step. What that step
+    allocated before has no name, and may still be there in the step after it. If the part has more than ``_EVENTS``
+    events, it is cut to the last of them, and has no whole step.
     """
     first, last, steps = 0, len(course.at_ns), len(file.steps)
     if window.opened is not Opened.WAITING and file.steps:
@@ -152,7 +157,7 @@ def _part(window: Window, file: WindowFile, course: Course) -> tuple[int, int, i
 
 
 def _began(file: WindowFile, course: Course, first: int, steps: int) -> int:
-    """When that part began, by CLOCK_REALTIME."""
+    """Return when the part from event *first* on began, in ns of CLOCK_REALTIME."""
     before = course.at_ns[first] if first < len(course.at_ns) else file.realtime_ns
     if steps and file.steps and first:
         return min(before, file.steps[-1][0])

@@ -1,6 +1,6 @@
 """Reads a window file: a process's allocations of a short time, as its probe recorded them.
 
-``probe/window.h`` describes the layout. Anything wrong with a file raises :class:`ValueError`.
+``probe/window.h`` describes the layout. An invalid file raises :class:`Damaged`, which is a :class:`ValueError`.
 """
 
 import struct
@@ -17,12 +17,12 @@ from tfmemtop.events.damage import Damaged
 SUFFIX = ".window"
 
 LARGEST = 64 * 2**20
-"""Bytes of a file: the 200 000 events of the longest window take 12 MB."""
+"""The most bytes of a file. The 200 000 events of the longest window take 12 MB."""
 _POOLS, _CHUNKS, _STRINGS, _STEPS = 256, 250_000, 2**18, 2**16  # at most
-_RECORDS = 2**19  # at most: 200,000 allocations, the most of a first window, and their frees
+_RECORDS = 2**19  # at most; a first window has 200,000 allocations at most, and their frees
 _TEXT = 512  # bytes kept of a string
 
-_AT_ONCE = 2048  # records and chunks between two breaths
+_AT_ONCE = 2048  # records or chunks between two calls of ``breathe``
 _MOST = 2**62  # bytes; addresses are below twice that
 _HEADER, _SECTION = struct.Struct("<8sIIIIqq24x"), struct.Struct("<IIQ")
 _MAGIC = b"TFMWIN1\0"
@@ -31,7 +31,7 @@ _RECORD, _STEP = struct.Struct("<qQqqqIIIHBB"), struct.Struct("<qq")
 
 
 class PoolStart(NamedTuple):
-    """A pool as its chunks were read, at ``at_ns`` nanoseconds of CLOCK_REALTIME; bytes."""
+    """A pool when its chunks were read, at ``at_ns`` nanoseconds of CLOCK_REALTIME. The sizes are in bytes."""
 
     in_use: int
     pool: int
@@ -39,7 +39,7 @@ class PoolStart(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A chunk in use as the window began. Its ``size`` may be more than what was ``requested``; bytes."""
+    """A chunk in use as the window began. Its ``size`` may be more than what was ``requested``. Both are in bytes."""
 
     address: int
     size: int
@@ -48,21 +48,22 @@ class Held(NamedTuple):
 
 
 Record: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
-"""An allocation, or a free if its size is negative; all bytes, but for the numbers of the layout and of TensorFlow.
+"""An allocation, or a free if its size is negative.
 
-Its time, address, bytes requested, size, the allocator's in use after it, thread, operation and shape (places in the
-file's strings), pool, region, type. A plain tuple: Python's collector need not look at hundreds of thousands of them.
+The fields: time (ns of CLOCK_REALTIME), address, bytes requested, size in bytes, the allocator's bytes in use after it,
+thread, operation and shape (places in the file's strings), pool, region (a number of the layout), type (a number of
+TensorFlow). It is a plain tuple so that Python's garbage collector need not look at hundreds of thousands of them.
 """
 
 AT_NS, SIZE, IN_USE, POOL = 0, 3, 4, 8
-"""Places in a record."""
+"""The places of these fields in a record."""
 
 
 @dataclass(slots=True)
 class WindowFile:
-    """What a file says. ``records`` are in the order of the file; ``strings`` begin with the empty one.
+    """The content of a file. ``records`` are in the order of the file. The first of ``strings`` is the empty one.
 
-    ``realtime_ns`` and ``monotonic_ns`` are one moment by both clocks; all other times are by CLOCK_REALTIME.
+    ``realtime_ns`` and ``monotonic_ns`` are the same moment by two clocks. All other times are by CLOCK_REALTIME.
     """
 
     realtime_ns: int
@@ -75,21 +76,21 @@ class WindowFile:
     lost: int = 0
 
     def monotonic(self, realtime_ns: int) -> float:
-        """Seconds of the machine's monotonic clock."""
+        """Convert a time of CLOCK_REALTIME to seconds of the machine's monotonic clock."""
         return (realtime_ns - self.realtime_ns + self.monotonic_ns) / 1e9
 
 
 def file_name(pid: int, window: int) -> str:
-    """The name of the file of a process's window."""
+    """Return the name of the file of a process's window."""
     return f"{pid}.{window}{SUFFIX}"
 
 
 def read_window(folder: Path, name: str, size: int, breathe: Callable[[], None] = lambda: None) -> WindowFile:
-    """The window in the first *size* bytes of a file. *breathe* is called every few milliseconds.
+    """Return the window in the first *size* bytes of a file. *breathe* is called every few milliseconds.
 
     Raises:
-        OSError: the file is not there.
-        Damaged: it is damaged, cut short, or larger than any window.
+        OSError: the file is not there, or cannot be read.
+        Damaged: the file is damaged, cut short, or larger than any window.
     """
     if not _HEADER.size <= size <= LARGEST:
         raise Damaged(Damage.TOO_LARGE)
@@ -107,7 +108,7 @@ def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
     if (header, record, chunk) != (_HEADER.size, _RECORD.size, _CHUNK.size):
         raise Damaged(Damage.OTHER_FORM)
     found = WindowFile(realtime_ns, monotonic_ns)
-    named = 0  # the highest number of a string
+    named = 0  # the highest number of a string that a record refers to
     for kind, count, payload in _sections(data[header:]):
         match kind:
             case 1:
@@ -133,7 +134,7 @@ def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
 
 
 def _sections(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
-    """Kind, count and payload of each section."""
+    """Yield kind, count and payload of each section."""
     at = 0
     while at < len(data):
         kind, count, size = _SECTION.unpack_from(data, at)
@@ -153,7 +154,7 @@ def _each(form: struct.Struct, payload: memoryview, count: int, most: int) -> It
 
 
 def _parts(form: struct.Struct, payload: memoryview, count: int, most: int) -> Iterator[list[tuple[int, ...]]]:
-    """What :func:`_each` gives, in parts."""
+    """Yield what :func:`_each` returns, in lists of limited length."""
     _each(form, payload, count, most)
     whole = payload[: count * form.size]
     for at in range(0, len(whole), _AT_ONCE * form.size):
@@ -173,7 +174,11 @@ def _add_strings(strings: list[str], payload: memoryview, count: int) -> None:
 
 
 def _check(records: list[tuple[int, ...]], pools: int) -> int:
-    """The highest number of a string."""
+    """Check that the figures of *records* are possible, and return the highest number of a string in them.
+
+    Raises:
+        Damaged: a figure is out of bounds.
+    """
     at_ns, address, requested, size, in_use, _, operation, shape, pool, *_ = zip(*records, strict=True)
     if max(address) >= 2 * _MOST or max(requested) >= _MOST or min(requested) < 0 or max(pool) >= pools:
         raise Damaged(Damage.OUT_OF_BOUNDS)

@@ -1,8 +1,8 @@
-"""Makes events of windows of allocations, which hooks put into files in the session's folder.
+"""Makes events from the windows of allocations that hooks write into files in the session's folder.
 
-All of it happens in a thread of its own, which pauses every few milliseconds: what must not wait are readings, and
-they need Python's lock too. For the same reason the thread has no lower priority of its own. On a busy machine it
-would hold that lock while it waits for a processor.
+This is done in a thread of its own, which pauses every few milliseconds: the readings need Python's lock too, and must
+not wait for it. For the same reason the thread does not have a lower priority. On a busy machine it would hold the lock
+while it waits for a processor.
 """
 
 import asyncio
@@ -37,11 +37,14 @@ from tfmemtop.events.courses import FOREVER, unpack_holdings, unpack_names, unpa
 from tfmemtop.events.damage import damage_of
 
 LINES_ASKED = 64
-"""Operations whose lines in the script are asked for after a window: the largest that were not asked for before."""
+"""The most operations whose lines in the script are requested after a window.
 
-_ASKED = 4096  # operations of one process whose lines are asked for at most
-_LINES_BYTES = 24 * 1024  # of them in one message
-_WAITING = 16  # windows; a hook makes one a minute
+They are the largest operations whose lines were not requested before.
+"""
+
+_ASKED = 4096  # operations of one process whose lines are requested at most
+_LINES_BYTES = 24 * 1024  # of operations' names in one message
+_WAITING = 16  # windows that wait to be read, at most; a hook makes one a minute
 _WORK_S, _PAUSE_S = 0.002, 0.0005
 
 
@@ -56,11 +59,11 @@ class _Made(NamedTuple):
 
     events: Sequence[Holders | Trace]
     operations: Sequence[str] = ()
-    unread: tuple[Damage, str] | None = None  # why there are none
+    unread: tuple[Damage, str] | None = None  # why there are no events
 
 
 class Windows:
-    """Reads the windows in *folder* and publishes what they tell."""
+    """Reads the windows in *folder* and publishes their events."""
 
     def __init__(self, stream: Stream, hooks: Sender, folder: Path) -> None:
         self._stream = stream
@@ -69,9 +72,9 @@ class Windows:
         self._thread = ThreadPoolExecutor(1, "windows")
         self._loop = asyncio.get_running_loop()
         self._working: deque[tuple[Window | None, Future[_Made]]] = deque()
-        self._open: dict[int, Window] = {}  # by process: one that goes on, whose beginning can be read
+        self._open: dict[int, Window] = {}  # by process: a window that goes on, whose beginning can be read
         self._asked: dict[int, set[str]] = {}  # by process: operations
-        self._known: dict[int, Known] = {}  # by process; the thread's own
+        self._known: dict[int, Known] = {}  # by process; used in the thread only
         self._breath = _Breath()
 
     def begin(self) -> None:
@@ -85,17 +88,21 @@ class Windows:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def drain(self) -> None:
-        """Publish what all windows until now tell, so that the end of a run comes after it."""
+        """Publish the events of all windows until now, so that the end of a run is published after them."""
         self._breath.hurry = True
         try:
             while self._working:
-                self._working[0][1].exception()  # waits for it
+                self._working[0][1].exception()  # waits until the window has been read
                 self._publish_first()
         finally:
             self._breath.hurry = False
 
     def take(self, window: PutDown) -> None:
-        """A hook has put a window into its file."""
+        """Handle a hook's message about a window.
+
+        A complete window is read. One that goes on is stored until it is complete. If none was opened, that is
+        published.
+        """
         if not isinstance(window, Window):
             return
         if window.windowless is not None:
@@ -170,7 +177,7 @@ class Windows:
             return
         window = self._open.pop(event.pid, None)
         if window is not None:
-            # The process has ended within it. What its file has by then is still true.
+            # The process has ended within the window. What the file contains until then is still valid.
             self._read(msgspec.structs.replace(window, closed=Closed.EXIT, last=True))
         self._asked.pop(event.pid, None)
         self._work(None, self._thread.submit(self._clear, event.pid))
@@ -179,12 +186,12 @@ class Windows:
         with suppress(OSError):
             (self._folder / file_name(window.pid, window.window)).unlink(missing_ok=True)
 
-    # In the thread:
+    # These run in the thread:
 
     def _made(self, window: Window) -> _Made:
-        """What the window tells; its file is deleted."""
+        """Read *window*, delete its file, and return its events."""
         name = file_name(window.pid, window.window)
-        # Nothing here makes cycles, and to look for some among so many records would hold up the readings.
+        # Nothing here makes reference cycles. To search so many records for cycles would delay the readings.
         gc.disable()
         try:
             file = read_window(self._folder, name, window.bytes, self._breath)
@@ -206,7 +213,7 @@ class Windows:
 
 
 class _Breath:
-    """Lets others have Python's lock every few milliseconds, unless there is ``hurry``."""
+    """Gives Python's lock to other threads every few milliseconds, unless ``hurry`` is true."""
 
     def __init__(self) -> None:
         self.hurry = False
@@ -219,7 +226,7 @@ class _Breath:
 
 
 def _largest_operations(events: Iterable[Holders | Trace], breathe: Callable[[], None]) -> list[str]:
-    """Names of what holds most at the peaks, the largest first."""
+    """Return the names of the operations that hold most at the peaks, the largest first."""
     sizes: dict[str, int] = {}
     for event in events:
         if isinstance(event, Holders):

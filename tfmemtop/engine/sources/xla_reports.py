@@ -1,7 +1,7 @@
-"""Waits for the reports that XLA writes of the clusters it compiles, publishes what they say, and deletes them.
+"""Waits for the reports that XLA writes about the clusters it compiles, publishes their content, and deletes them.
 
 XLA writes many files for each module, into a folder for each process. Two of them are read: the buffer assignment, and
-the text of the module that it is about. All others are deleted at once. What lies there is bounded.
+the text of the module that it is about. All others are deleted at once. The size of the folders is bounded.
 """
 
 import asyncio
@@ -23,23 +23,26 @@ from tfmemtop.events import Event, Hook, XlaCluster, XlaMissing
 
 PACE_S = 0.5
 MOST_BYTES = 512 * 1024 * 1024
-"""What XLA may have lying in its folders. If there is more, the oldest is deleted unread."""
+"""The most bytes of files in XLA's folders. If there are more, the oldest files are deleted unread."""
 MOST_MODULES = 300
-"""Of a process, that are read; those after them are deleted unread."""
+"""The most modules of a process that are read. Later ones are deleted unread."""
 ALL_TOLD, WORTH_TELLING = 32, 0.01
-"""So many clusters of a process are told, however small; then those that have this share of the largest's bytes."""
+"""How many clusters of a process are published, however small.
+
+A later cluster is published only if it has at least this share of the largest one's bytes, or its report is missing.
+"""
 LARGEST = 128 * 1024 * 1024  # bytes of a file that is read
 
 _BESIDE = ("-buffer-assignment-values.txt", "-live-range.txt")
 """Parts of the buffer assignment that XLA from TensorFlow 2.22 on writes into files of their own."""
 _ASSIGNMENT, _TEXT, _BEFORE = "-buffer-assignment.txt", ".txt", "before_optimizations.txt"
 _SETTLED_S = 1.0  # after which a file that did not change is complete
-_PATIENCE_S = 20.0  # after which one that cannot be read will not be read
+_PATIENCE_S = 20.0  # after which a file that still cannot be read is given up
 _LINGER_S = 120.0  # how long a module's text waits for its buffer assignment
 _LONGEST_S = 30.0  # to read one module
-_LINES, _PAUSE_S = 2000, 0.004  # the thread gives way so often, and so long
+_LINES, _PAUSE_S = 2000, 0.004  # after so many lines the thread pauses, for so long
 _LINE = 256 * 1024  # bytes of a line; the rest of a longer one counts as lines of their own
-_WHOLE = -1  # the number of the module where it is about the process
+_WHOLE = -1  # the number of the module in an event that is about the whole process
 
 
 class _TooLong(Exception):
@@ -50,22 +53,25 @@ class _TooLong(Exception):
 class _File:
     path: Path
     size: int
-    changed: float  # by the clock of the file system, as the processes' own
+    changed: float  # when, by the clock of the file system, which is that of the processes
     pid: int
 
 
 @dataclass(slots=True)
 class _Process:
-    """What is known of one that writes reports."""
+    """What is known of a process that writes reports."""
 
     modules: set[str] = field(default_factory=set)
-    sizes: dict[str, int] = field(default_factory=dict)  # of files, when they were last looked at
-    clusters: int = 0  # that were told
-    largest: int = 0  # bytes of the largest of their buffers
-    told: bool = False  # that it has written too much
+    sizes: dict[str, int] = field(default_factory=dict)  # of files in bytes, when they were last looked at
+    clusters: int = 0  # that were published
+    largest: int = 0  # bytes of the temporary buffers of the largest cluster
+    told: bool = False  # whether it has been published that the process has written too much
 
     def worth_telling(self, cluster: XlaCluster) -> bool:
-        """Whether readers, who keep a certain number of clusters, are to know of *cluster*."""
+        """Return whether *cluster* is to be published, and if so, count it.
+
+        Readers keep a certain number of clusters, so not all are published.
+        """
         if self.clusters >= ALL_TOLD and cluster.temporary < WORTH_TELLING * self.largest and not cluster.missing:
             return False
         self.clusters += 1
@@ -76,7 +82,8 @@ class _Process:
 class XlaReports:
     """Reads, publishes and deletes the reports that appear in *folder*, each in the folder of its process.
 
-    *program* is the process of the run, which counts for those without a folder of their own.
+    *program* returns the process of the run. Reports in a folder that is not named after a process count as reports of
+    that process.
     """
 
     def __init__(self, stream: Stream, folder: Path, program: Callable[[], int | None]) -> None:
@@ -86,18 +93,21 @@ class XlaReports:
         self._newest_program: int | None = None
         self._processes: dict[int, _Process] = {}
         self._refused: tuple[XlaMissing, str] | None = None
-        self._looking = threading.Lock()  # the watch looks in a thread of its own, the end of a run does not wait
+        self._looking = threading.Lock()  # _watch() looks in a thread, and drain() may look at the same time
         self._thread = ThreadPoolExecutor(1, "xla")
         self._asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Start watching; needs the running loop."""
+        """Start watching the folder. Call it in the running event loop."""
         self._stream.listen(self._take)
         self._task = asyncio.get_running_loop().create_task(self._watch())
 
     def run(self, *, asked: bool, refused: tuple[XlaMissing, str] | None) -> None:
-        """A run is about to start, for which reports are *asked* of XLA, or could not be."""
+        """Prepare for a run that is about to start.
+
+        With *asked*, reports are requested from XLA. *refused* is why they could not be requested, ``None`` otherwise.
+        """
         self._refused = refused
         if not asked or refused:
             return
@@ -109,12 +119,12 @@ class XlaReports:
         self._asked.set()
 
     def drain(self) -> None:
-        """Publish what has been written until now, so that the end of a run comes after it."""
+        """Publish the reports that have been written until now, so that the end of a run is published after them."""
         if self._asked.is_set():
             self._publish(self._look(ended=True))
 
     def close(self) -> None:
-        """Publish what is there, stop, and delete the rest."""
+        """Publish the reports that are there, stop, and delete the folder."""
         self._stream.forget(self._take)
         if self._task is not None:
             self._task.cancel()
@@ -123,7 +133,7 @@ class XlaReports:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _take(self, event: Event) -> None:
-        # A fold knows the process only from its hook on.
+        # Readers that fold the stream know a process only from its Hook event on.
         if isinstance(event, Hook) and self._refused and event.tensorflow is None:
             why, detail = self._refused
             self._stream.publish(
@@ -143,7 +153,10 @@ class XlaReports:
             self._stream.publish(one)
 
     def _look(self, *, ended: bool = False) -> list[XlaCluster]:
-        """What the reports say that are complete, and those that cannot be read. With *ended* all are complete."""
+        """Return the clusters of the complete reports, and an event for each report that cannot be read.
+
+        With *ended*, the reports of all processes that have ended count as complete.
+        """
         with self._looking:
             found: list[XlaCluster] = []
             files = self._files()
@@ -154,24 +167,24 @@ class XlaReports:
             return found
 
     def _files(self) -> list[_File]:
-        """All files there, oldest first."""
+        """Return all files in the folders, the oldest first."""
         found = []
         for entry in _entries(self._folder):
             pid = int(entry.name) if entry.name.isdecimal() and len(entry.name) < 10 else 0
             pid = pid or self._program() or self._newest_program or 0
             for file in _entries(Path(entry.path)):
-                with suppress(OSError):  # it has gone
+                with suppress(OSError):  # the file has been deleted
                     status = file.stat(follow_symlinks=False)
                     found.append(_File(Path(file.path), status.st_size, status.st_mtime, pid))
         return sorted(found, key=lambda file: file.changed)
 
     def _consider(self, file: _File, now: float, ended: bool, found: list[XlaCluster]) -> None:
-        from tfmemtop.xla.assignment import Unread  # here, as few sessions have reports
+        from tfmemtop.xla.assignment import Unread  # imported here, as few sessions have reports
 
         name = file.path.name
         process = self._processes.setdefault(file.pid, _Process())
         if name.endswith(_ASSIGNMENT):
-            ended = ended and not Path(f"/proc/{file.pid}").exists()  # else it is a child, which goes on
+            ended = ended and not Path(f"/proc/{file.pid}").exists()  # else it is a child that goes on
             same = process.sizes.get(name) == file.size and now - file.changed >= _SETTLED_S
             process.sizes[name] = file.size
             if not same and not ended:
@@ -194,12 +207,12 @@ class XlaReports:
             _delete(file.path)
 
     def _read(self, file: _File, process: _Process) -> XlaCluster | None:
-        """The cluster of a complete buffer assignment.
+        """Return the cluster of a complete buffer assignment; ``None`` if nothing is to be published.
 
         Raises:
-            OSError: it cannot be read.
-            Unread: its form is not known.
-            _TooLong: it takes too long.
+            OSError: the file cannot be read.
+            Unread: the form of the file is not known.
+            _TooLong: reading takes too long.
         """
         from tfmemtop.xla.cluster import make_cluster
 
@@ -227,14 +240,14 @@ class XlaReports:
         return XlaCluster(t=t, pid=file.pid, name=function_name(name), module=number, missing=why, detail=detail)
 
     def _tell(self, pid: int, process: _Process, why: XlaMissing, most: int) -> XlaCluster | None:
-        """That a process has written more than *most*, the first time."""
+        """Return the event that a process has written more than *most*; ``None`` if that was reported before."""
         if process.told:
             return None
         process.told = True
         return XlaCluster(t=self._stream.now(), pid=pid, name="", module=_WHOLE, missing=why, detail=str(most))
 
     def _bound(self, found: list[XlaCluster]) -> None:
-        """Delete the oldest files, as far as there is too much."""
+        """If there are too many bytes, delete the oldest files until half of what is allowed is left."""
         files = self._files()
         size = sum(file.size for file in files)
         if size <= MOST_BYTES:
@@ -255,16 +268,16 @@ def _entries(folder: Path) -> "list[os.DirEntry[str]]":
         with os.scandir(folder) as entries:
             return list(entries)
     except OSError:
-        return []  # it is no folder, or has gone, or the script has taken away our right to it
+        return []  # it is not a folder, or was deleted, or the script has taken away the right to read it
 
 
 def _delete(path: Path) -> None:
-    with suppress(OSError):  # a folder, say
+    with suppress(OSError):  # as for a folder
         path.unlink(missing_ok=True)
 
 
 def _beside_it(assignment: Path, ending: str) -> Path:
-    """The file that belongs to *assignment* and has that *ending* in its place."""
+    """Return the file that belongs to *assignment*: the same name with another *ending*."""
     return assignment.with_name(assignment.name.removesuffix(_ASSIGNMENT) + ending)
 
 
@@ -273,12 +286,15 @@ def _beside(assignment: Path) -> list[Path]:
 
 
 def _is_read(name: str) -> bool:
-    """Whether a file is read with the buffer assignment, which is to follow."""
+    """Return whether a file is read together with the buffer assignment, which XLA writes after it."""
     return (name.endswith("optimizations.txt") and not name.endswith(_BEFORE)) or name.endswith(_BESIDE)
 
 
 def _module(name: str) -> tuple[int, str]:
-    """XLA's number of the module, and its name, of ``module_0072.a_inference_f_12__.9.cpu_after_optimizations…``."""
+    """Return XLA's number of the module, and its name.
+
+    *name* is a file's, such as ``module_0072.a_inference_f_12__.9.cpu_after_optimizations…``.
+    """
     rest = name.removesuffix(_ASSIGNMENT)
     begin, _, rest = rest[rest.find("module_") :].partition(".")
     digits = begin.removeprefix("module_")
@@ -289,11 +305,15 @@ def _module(name: str) -> tuple[int, str]:
 
 
 def _lines(path: Path, until: float) -> Iterator[str]:
-    """The lines of *path*, with pauses, in which other threads run.
+    """Yield the lines of *path*, with pauses, in which other threads run.
 
-    Not at a lower priority instead: while such a thread waits for a processor, it may hold Python's lock.
+    A lower priority cannot replace the pauses: while such a thread waits for a processor, it may hold Python's lock.
+
+    Raises:
+        OSError: *path* is not a regular file, or cannot be read.
+        _TooLong: the time *until* has passed.
     """
-    # Not to wait for a writer, should something else than a file lie there.
+    # O_NONBLOCK: if this is not a file but a pipe, the engine must not wait for its writer.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
@@ -308,7 +328,7 @@ def _lines(path: Path, until: float) -> Iterator[str]:
 
 
 def _lines_if_any(path: Path, until: float) -> Iterator[str]:
-    """As :func:`_lines`; none if the file is missing or too large."""
+    """Yield the lines of *path* as :func:`_lines` does; none if the file is missing or too large."""
     try:
         if path.stat(follow_symlinks=False).st_size <= LARGEST:
             yield from _lines(path, until)

@@ -1,4 +1,4 @@
-"""On which card each of a process's GPU allocators lies, as far as that shows from outside. Pure."""
+"""Finds the card of each of a process's GPU allocators, as far as that can be seen from outside. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,22 +8,22 @@ _ORDER, _VISIBLE = "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"
 
 
 def cards_of(count: int, cards: Sequence[Device], held: Sequence[int], environment: Mapping[str, str]) -> list[str]:
-    """The UUIDs of the cards of a process's *count* GPU allocators, in their order; empty where it cannot be told.
+    """Return the UUIDs of the cards of a process's *count* GPU allocators, in the allocators' order.
 
-    *cards* are all, in the driver's order, *held* the numbers of those on which the driver lists the process. The
-    *environment* is that of its start.
+    The result is empty where the cards cannot be determined. *cards* are all cards, in the driver's order. *held* are
+    the numbers of the cards on which the driver lists the process. *environment* is that with which it was started.
     """
     uuids = {card.index: card.uuid for card in cards}
     on = [index for index in held if index in uuids]
     if len(on) == 1:
         return [uuids[on[0]]] * count  # several logical devices on one card
     visible = _visible(cards, environment)
-    # Several logical devices on one of several cards cannot be told from one on each.
+    # Several logical devices on one of several cards look the same as one device on each card.
     return [card.uuid for card in visible] if count == len(visible) and (not on or len(on) == count) else []
 
 
 def _visible(cards: Sequence[Device], environment: Mapping[str, str]) -> list[Device]:
-    """The cards that CUDA shows the process, in CUDA's order; empty where that order is not known."""
+    """Return the cards that CUDA shows the process, in CUDA's order; empty where that order is not known."""
     asked = environment.get(_VISIBLE)
     if asked is None:
         return list(cards) if _in_driver_order(cards, environment) else []
@@ -40,5 +40,5 @@ def _visible(cards: Sequence[Device], environment: Mapping[str, str]) -> list[De
 
 
 def _in_driver_order(cards: Sequence[Device], environment: Mapping[str, str]) -> bool:
-    """Whether CUDA numbers the cards as the driver does: by their place, or if all are alike."""
+    """Return whether CUDA numbers the cards as the driver does: by their place on the bus, or because all are alike."""
     return environment.get(_ORDER) == "PCI_BUS_ID" or len({card.name for card in cards}) <= 1

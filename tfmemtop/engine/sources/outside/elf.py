@@ -1,6 +1,7 @@
 """A library as it lies in another process's memory: its exported symbols, its build, its own variables.
 
-Read from memory and not from the file, which may be in another container, or may have been replaced since.
+The library is read from memory and not from its file: the file may be in another container, or may have been replaced
+since.
 """
 
 from struct import Struct
@@ -21,11 +22,11 @@ _MOST_SEGMENTS, _MOST_ENTRIES, _LONGEST_CHAIN = 64, 512, 4096
 
 
 class NotReadable(Damaged):
-    """What lies there is no 64-bit little-endian library as the linker makes them."""
+    """The memory that was read does not contain a 64-bit little-endian library as the linker makes them."""
 
 
 class Zeros(NamedTuple):
-    """Where the library has its variables that begin as zero: address and bytes."""
+    """The place of the library's variables that begin as zero: address, and size in bytes."""
 
     address: int
     size: int
@@ -35,7 +36,7 @@ class Library:
     """The library whose first byte lies at *base*.
 
     Raises:
-        NotReadable: none does.
+        NotReadable: no library lies there, or its segments or its table of symbols cannot be read.
         Gone: the process has no memory any more.
     """
 
@@ -63,10 +64,10 @@ class Library:
         self._dynamic = self._entries(next((s[3] for s in segments if s[0] == _DYNAMIC), 0))
 
     def symbol(self, name: bytes) -> int | None:
-        """The address of the exported symbol *name*; ``None`` if the library exports none of that name.
+        """Return the address of the exported symbol *name*; ``None`` if the library exports none of that name.
 
         Raises:
-            NotReadable: its table of symbols is not as it should be.
+            NotReadable: the library's table of symbols is invalid.
         """
         memory, table = self._memory, self._dynamic[_GNU_HASH]
         head = memory.values(table, _HASH)
@@ -105,7 +106,7 @@ class Library:
             pair = self._memory.values(self._base + address + number * _PAIR.size, _PAIR)
             if pair is None or pair[0] == 0:
                 break
-            # The C library has added where it loaded this, or (musl) left it as in the file.
+            # The C library has added the address where it loaded the library, or (musl) left the value as in the file.
             found[pair[0]] = pair[1] if pair[1] >= self._base else pair[1] + self._base
         if {_STRINGS, _SYMBOLS, _GNU_HASH} - found.keys():
             raise NotReadable(Damage.NO_SYMBOLS)

@@ -1,9 +1,9 @@
 """Finds TensorFlow's allocators in another process, from the objects in which TensorFlow lists them.
 
-``ProcessState`` and ``GPUProcessState`` exist once a process. A variable of the library points to each; it has no
-exported name. But the class of each does: an object of it begins with the address of the class's table of functions.
-So the pointer is the one, among the library's few variables, that leads to such an object. Only where that fails is
-the process's memory searched for allocators, for a short time.
+``ProcessState`` and ``GPUProcessState`` exist once in each process. A variable of the library points to each of them.
+The variable has no exported name, but the class's table of functions has one, and an object of the class begins with
+the address of that table. So the pointer is the one, among the library's few variables, that leads to such an object.
+Only where the library does not export the tables, the process's memory is searched for allocators, for a short time.
 """
 
 import os
@@ -21,7 +21,7 @@ CPU, GPU, PINNED = "CPU:0", "GPU", "HOST:0"
 _CPUS, _GPUS = b"_ZTVN10tensorflow12ProcessStateE", b"_ZTVN10tensorflow15GPUProcessStateE"
 _POOLS = (b"_ZTVN3tsl12BFCAllocatorE", b"_ZTVN10tensorflow15GPUBFCAllocatorE")
 _CLASSES = (b"N3tsl12BFCAllocatorE", b"N10tensorflow15GPUBFCAllocatorE")
-_TABLE = 16  # bytes before the first function
+_TABLE = 16  # bytes of a class's table before its first function
 _POINTER, _VECTOR = Struct("<Q"), Struct("<QQQ")
 _MOST_VARIABLES = 8 << 20
 _MOST_GPUS = 64
@@ -35,7 +35,7 @@ class Lists:
     """TensorFlow's own lists of its allocators, in one process.
 
     Raises:
-        NotReadable: the library has no symbols.
+        NotReadable: the library's table of symbols is missing or invalid.
         Gone: the process has no memory any more.
     """
 
@@ -49,7 +49,7 @@ class Lists:
 
     @property
     def named(self) -> bool:
-        """Whether the library names the classes, so that their objects can be found."""
+        """Whether the library exports the class's table of functions, so that its object can be found."""
         return _CPUS in self._tables
 
     @property
@@ -58,7 +58,7 @@ class Lists:
         return _CPUS in self._states
 
     def look(self, regions: Regions) -> None:
-        """Look for those objects that have not been found yet."""
+        """Search for those two objects, unless they have been found before."""
         missing = {table: name for name, table in self._tables.items() if name not in self._states}
         for zeros in self._zeros if missing else ():
             found = self._memory.block(zeros.address, min(zeros.size, _MOST_VARIABLES) & ~7)
@@ -69,7 +69,7 @@ class Lists:
                         self._states.setdefault(name, pointer)
 
     def allocators(self) -> Iterator[tuple[str, int]]:
-        """Device and address of each allocator that TensorFlow has made, whether or not it keeps a pool."""
+        """Yield device and address of each allocator that TensorFlow has made, whether or not it keeps a pool."""
         layout = self._layout
         if state := self._states.get(_CPUS):
             for address in self._listed(state + layout.cpus, 8, 0)[:1]:
@@ -84,8 +84,8 @@ class Lists:
                 yield PINNED, address
 
     def keeps_pool(self, address: int) -> bool:
-        """Whether the allocator at *address* is one that cuts up a pool, by the name of its class."""
-        # Not by the table's address: each of TensorFlow's libraries may have a copy of it.
+        """Return whether the allocator at *address* divides a pool into chunks. The name of its class shows that."""
+        # The address of the class's table does not show that: each of TensorFlow's libraries may have a copy of it.
         functions = self._pointer(address)
         kind = self._pointer(functions - 8) if functions else 0
         name = self._pointer(kind + 8) if kind else 0
@@ -96,9 +96,10 @@ class Lists:
         return int(found[0]) if found else 0
 
     def search(self, regions: Regions) -> list[int]:
-        """Addresses of objects that may be allocators with a pool, by searching its memory for a bounded time.
+        """Search the process's memory for objects that may be allocators with a pool, and return their addresses.
 
-        In a thread of its own, of lower priority, which the calling one could not give back.
+        The time is bounded. The search runs in a thread of its own with a lower priority: the calling thread could not
+        raise its priority again afterwards.
         """
         with ThreadPoolExecutor(1, initializer=_be_nice) as apart:
             return apart.submit(lambda: list(self._search(regions))).result()
@@ -130,4 +131,4 @@ def _be_nice() -> None:
     try:
         os.setpriority(os.PRIO_PROCESS, get_native_id(), _NICE)
     except OSError:
-        return  # it was lower already
+        return  # the priority was lower already

@@ -1,4 +1,4 @@
-"""Follows one process from outside: publishes what the hook would, as far as it can be seen."""
+"""Follows one process from outside: publishes what a hook would publish, as far as it can be seen from there."""
 
 import asyncio
 import time
@@ -40,17 +40,18 @@ from tfmemtop.events.device_names import is_gpu
 from tfmemtop.settings import Settings
 
 REFRESH_S = 1.0
-"""Between two looks at the process itself, and for allocators that have come."""
+"""Seconds between two looks at the process itself. A look also finds allocators that have been added."""
 
 _LEAST_S, _MOST_S = 0.05, 60.0
 _SHARE = 50
-"""A map is read at most once in so many times of what it takes to read it."""
+"""After a map has been read, the next is read no sooner than after so many times the duration of that reading."""
 
 
 class FromOutside:
-    """Follows one process at a time. A thread of its own reads; nothing is done to the process.
+    """Follows one process at a time. It reads in a thread of its own, and changes nothing in the process.
 
-    What the hook would put down in *folder*, copies of a pool's regions and chunks, is handed to *take_file*.
+    As a hook does, it writes copies of a pool's regions and chunks into *folder*. *take_file* receives the message that
+    describes each copy.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class FromOutside:
         interval_s: float = 0.1,
         told: dict[str, str] | None = None,
     ) -> None:
-        """A hook that is put into the process is *told* so."""
+        """*interval_s* is the time between two readings. *told* are the settings for a hook put into the process."""
         self._stream = stream
         self._folder = folder
         self._take_file = take_file
@@ -90,7 +91,10 @@ class FromOutside:
         return self._look.pid if self._look is not None else None
 
     def follow(self, pid: int) -> bool:
-        """Follow process *pid* from now on; one that was followed before is left. False if there is none."""
+        """Follow process *pid* from now on, and leave the one that was followed before.
+
+        Return ``False``, and leave nothing, if there is no such process.
+        """
         stat = read_stat(pid)
         if stat is None or stat.zombie:
             return False
@@ -122,13 +126,13 @@ class FromOutside:
         return True
 
     def inject(self) -> None:
-        """Ask the process's Python to let the hook in. It is read from outside until the hook has come."""
+        """Ask the process's Python to run the hook. The process is read from outside until the hook has connected."""
         if self._look is not None and self._injection is None:
             self._injection = Injection(self._look.pid, self._told_hook)
             self._asking = asyncio.get_running_loop().create_task(self._ask(self._injection))
 
     def sessions(self) -> frozenset[int]:
-        """The sessions of processes of ours that ask for that."""
+        """Return the process sessions of the helper processes that ask a Python to run the hook."""
         session = self._injection.session if self._injection is not None else None
         return frozenset(() if session is None else {session})
 
@@ -140,7 +144,10 @@ class FromOutside:
         self._stream.publish(InjectionEvent(t=self._stream.now(), pid=injection.pid, state=state, detail=detail))
 
     def send(self, pid: int, command: dict[str, Any]) -> bool:
-        """Take a command that is meant for the hook of process *pid*; whether it is followed."""
+        """Take a command that is meant for the hook of process *pid*.
+
+        Return whether it was taken: the process must be the one that is followed, and have no hook.
+        """
         if self._look is None or pid != self._look.pid or self._hooked:
             return False
         if command["do"] == "maps":
@@ -160,7 +167,7 @@ class FromOutside:
         if self._look is not None:
             if not self._ended and self._told is not None:
                 self._tell(self._look, self._told._replace(state=OutsideState.LEFT, detail=""))
-            # After what the thread is doing now.
+            # The thread closes it after its present call.
             self._thread.submit(self._look.close)
         if self._injection is not None:
             self._injection.close()
@@ -178,18 +185,18 @@ class FromOutside:
             if here != (event.index in self._held):
                 self._held = sorted({*self._held} ^ {event.index})
         elif isinstance(event, Hook | HookEnd) and self._look is not None and event.pid == self._look.pid:
-            # One that has said goodbye ends with its process; of one that was lost the process may go on.
+            # A hook that reported its exit ends with its process. If the hook was lost, its process may go on.
             self._hooked = isinstance(event, Hook) or event.reason == "exit"
         elif isinstance(event, InjectionEvent) and event.state is not InjectionState.ASKED and self._injection:
             self._injection.answered = True
-            self._injection.clear()  # it has been run, or never will be
+            self._injection.clear()  # the file has been run, or never will be
 
     async def _keep_on(self, look: Look) -> None:
         while not self._ended:
             try:
                 await self._follow(look)
             except Exception as error:
-                # An unforeseen error costs a second of readings, not the session. Each kind of error is told once.
+                # An unforeseen error costs a second of readings, but not the session. The same error is published once.
                 complain()
                 damage, detail = damage_of(error)
                 about = (self._told or look.about)._replace(state=OutsideState.NOT_FOUND, detail=detail, damage=damage)
@@ -230,7 +237,7 @@ class FromOutside:
         now = self._stream.now()
         self._stream.publish(outside_event(look.pid, about, now))
         if about.state.inside and not (before and before.state.inside):
-            # Pools are read in place, as the hook does without a compiler: maps can be asked for.
+            # Pools are read in place, as a hook does without a compiler. So maps can be requested.
             self._effective.clear()
             self._last.clear()
             self._stream.publish(Probe(t=now, pid=look.pid, state="direct"))
@@ -251,7 +258,7 @@ class FromOutside:
         self._stream.publish(allocator_event(look.pid, device, name, figures, now, high))
 
     def _settle(self, look: Look, device: str, gpus: int) -> None:
-        """Say what can be seen of how TensorFlow made *device*, whenever more of it shows."""
+        """Publish what can be seen of how TensorFlow made *device*, whenever more of it is known."""
         known = self._effective.get(device)
         if known is not None and known.growth is not None and (known.uuid is not None or not is_gpu(device)):
             return
@@ -311,7 +318,11 @@ class FromOutside:
 def chunks_of(
     pid: int, layout: Layout, device: str, copy: Copy, wishes: list[tuple[int | None, float]], cost_us: int
 ) -> Chunks:
-    """What is said of the *copy* of a pool, for a map to be made of it."""
+    """Return the message that describes the *copy* of a pool, so that maps can be made from it.
+
+    *wishes* are the regions by address, ``None`` for the whole pool, and the seconds until the next map. *cost_us* is
+    the time that the copy took, in µs.
+    """
     return Chunks(
         pid=pid,
         device=device,

@@ -1,9 +1,9 @@
-"""Puts the hook into a process that runs already, where its Python lets others run code in it: from 3.14 on (PEP 768).
+"""Puts the hook into a process that runs already, if its Python lets other processes run code in it.
 
-Python's own call for that, ``sys.remote_exec``, wants a Python of the same version. So the target's own interpreter is
-started for a moment, as a process beside it. It writes the path of a file into the target's memory, whose main thread
-runs that file when it next comes from one instruction of Python's to another. The file starts a thread and returns. No
-debugger is used, and nothing waits for the hook.
+This is possible from Python 3.14 on (PEP 768). Python's own function for it, ``sys.remote_exec``, requires a Python of
+the same version. So the target's own interpreter is started for a moment, as a helper process. The helper writes the
+path of a file into the target's memory. The target's main thread runs that file when it next goes from one instruction
+of Python's to another. The file starts a thread and returns. No debugger is used, and nothing waits for the hook.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from tfmemtop.events import InjectionState
 S = InjectionState
 
 FIRST = (3, 14)
-"""The first Python that lets others run code in it."""
+"""The first Python that lets other processes run code in it."""
 
 _HOOK = Path(__file__).parents[3] / "inject" / "sitecustomize.py"
 _PREFIX = "tfmemtop-inject-"
-_LONGEST = 500  # bytes of a path that Python takes, and some to spare
+_LONGEST = 500  # bytes of a path; Python accepts a few more
 _ASKING_S = 60.0
-_THEIRS = ("PYTHONHOME", "LD_LIBRARY_PATH")  # without which its Python may not start
+_THEIRS = ("PYTHONHOME", "LD_LIBRARY_PATH")  # variables without which the target's Python may not start
 _OFF = "PYTHON_DISABLE_REMOTE_DEBUG"
 
 
@@ -44,7 +44,7 @@ class Unfit(NamedTuple):
 
 
 def unfit(pid: int) -> Unfit | None:
-    """What can be seen to stand in the way; ``None`` if nothing is seen.
+    """Return why the hook cannot be put into process *pid*, as far as that can be seen; ``None`` if nothing is seen.
 
     Raises:
         OSError: there is no such process, or it may not be looked at.
@@ -67,7 +67,7 @@ def unfit(pid: int) -> Unfit | None:
 
 
 def _options(command: list[str]) -> set[str]:
-    """What is given to Python itself as ``-X``."""
+    """Return the ``-X`` options in *command* that are Python's own."""
     found: set[str] = set()
     for before, word in pairwise(command):
         if before == "-X":
@@ -80,7 +80,7 @@ def _options(command: list[str]) -> set[str]:
 
 
 def _sees(pid: int, path: Path) -> bool:
-    """Whether process *pid* finds at *path* what we find there."""
+    """Return whether process *pid* finds the same file at *path* as this process."""
     try:
         ours, theirs = path.stat(), Path(f"/proc/{pid}/root{path}").stat()
     except OSError:
@@ -89,30 +89,33 @@ def _sees(pid: int, path: Path) -> bool:
 
 
 class Injection:
-    """One attempt: the hook is asked into process *pid*, and *told* where the engine is, and how to read."""
+    """One attempt to put the hook into process *pid*.
+
+    *told* are the settings that the hook receives: where the engine is, and how to read.
+    """
 
     def __init__(self, pid: int, told: dict[str, str]) -> None:
         self.pid = pid
         self._told = told
         self.answered = False
-        """The process has told what came of it."""
+        """Whether the process has reported the result."""
         self._script: Path | None = None
         self._helper: Beside | None = None
 
     @property
     def session(self) -> int | None:
-        """The session of the helper, a process of ours; ``None`` before it is started."""
+        """The process session of the helper process; ``None`` before the helper is started."""
         return self._helper.pid if self._helper is not None else None
 
     async def ask(self) -> Unfit | None:
-        """Ask the target's Python to run the hook, when it comes to it. Why that cannot be, if it cannot."""
+        """Ask the target's Python to run the hook as soon as it can. Return why that is not possible, else ``None``."""
         try:
             # In another thread: the folders of the target's Python may be on a disk that does not answer.
             found = await asyncio.to_thread(self._prepare)
             if found is None and self._script is not None:
                 said = await self._answer(self._script)
                 if not said:
-                    self._script = None  # the file stays: the target may have been told of it
+                    self._script = None  # the file stays: the target may have its path
                     return Unfit(S.FAILED, "no answer")
                 found = _read(said)
         except PermissionError:
@@ -124,7 +127,7 @@ class Injection:
         return found
 
     def _prepare(self) -> Unfit | None:
-        """Write the file, unless something is seen to stand in the way."""
+        """Write the file for the target. Return why that is not possible, as far as that can be seen, else ``None``."""
         _tidy()
         found = unfit(self.pid)
         if found is not None:
@@ -134,7 +137,7 @@ class Injection:
         return None if seen else Unfit(S.ELSEWHERE)
 
     def failed(self) -> Unfit | None:
-        """What went wrong when the target ran the file; ``None`` if nothing is known of that."""
+        """Return what went wrong when the target ran the file; ``None`` if no failure is known."""
         if self._script is None:
             return None
         try:
@@ -142,24 +145,27 @@ class Injection:
         except OSError:
             return None
         if not text:
-            return None  # it is being written
+            return None  # the file is being written
         if text.startswith(REPLACED):
             return Unfit(S.REPLACED, text.removeprefix(REPLACED))
         return Unfit(S.FAILED, text)
 
     def clear(self) -> None:
-        """Delete the file: it has been run, or never will be."""
+        """Delete the file. It has been run, or never will be."""
         if self._script is not None:
             shutil.rmtree(self._script.parent, ignore_errors=True)
             self._script = None
 
     def close(self) -> None:
-        """Leave it as it is. If the process runs the file later, it finds no engine and deletes the file."""
+        """Stop waiting for the helper, and leave the file.
+
+        If the target runs the file later, the hook finds no engine, and the file deletes itself.
+        """
         if self._helper is not None:
             self._helper.let_go()
 
     def _written(self) -> Path:
-        # In no folder of the session's, which goes with the session: a file that is missing is told on stderr.
+        # Not in the session's folder, which is deleted with the session: Python reports a missing file on stderr.
         folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{_namespace()}-{self.pid}-", dir="/tmp"))
         script = folder / "hook.py"
         text = SCRIPT.format(pid=self.pid, hook=str(_HOOK), told=self._told, here=str(script), replaced=REPLACED)
@@ -169,7 +175,7 @@ class Injection:
 
     async def _answer(self, script: Path) -> str:
         command = read_command(self.pid)[:1] or ["python"]
-        # argv[0] leads Python to its standard library. A name without a folder would be looked for in PATH.
+        # Python finds its standard library by argv[0]. It would search PATH for a name without a folder.
         program = os.readlink(f"/proc/{self.pid}/exe")  # noqa: PTH115 (it may have been deleted)
         name = command[0] if command[0].startswith("/") else program.removesuffix(" (deleted)")
         theirs = read_environment(self.pid)
@@ -201,12 +207,12 @@ def _read(said: str) -> Unfit | None:
 
 
 def _namespace() -> int:
-    """In which process numbers are what they are here: containers may share a /tmp."""
+    """Return the number of this PID namespace, in which a process number is unique. Containers may share a /tmp."""
     return Path("/proc/self/ns/pid").stat().st_ino
 
 
 def _tidy() -> None:
-    """Delete what an engine that was killed has left for processes that have ended since."""
+    """Delete the files that a killed engine has left behind for processes that have ended since."""
     ours = f"{_PREFIX}{_namespace()}-"
     for folder in Path("/tmp").glob(ours + "*"):
         number = folder.name[len(ours) :].partition("-")[0]

@@ -1,4 +1,4 @@
-"""One allocator's figures and chunks in another process's memory, by the table of TensorFlow's layouts."""
+"""Reads one allocator's figures and chunks in another process's memory, by the table of TensorFlow's layouts."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -21,7 +21,7 @@ class NotSound(Damaged):
 
 
 class Copy(NamedTuple):
-    """A pool's regions and chunks as they lie in memory, of one moment."""
+    """A pool's regions and chunks at one moment, as their bytes in memory, and its figures."""
 
     regions: bytes
     chunks: bytes
@@ -29,10 +29,10 @@ class Copy(NamedTuple):
 
 
 class Pool:
-    """The allocator at *address*: its figures are read again and again, and checked each time.
+    """The allocator at *address*. Its figures are read again and again, and checked each time.
 
     Raises:
-        NotSound: there is no allocator there that cuts up a pool.
+        NotSound: there is no allocator at *address* that divides a pool into chunks.
         Gone: the process has no memory any more.
     """
 
@@ -51,10 +51,10 @@ class Pool:
             raise NotSound(Damage.REGIONS)
 
     def read(self) -> Figures:
-        """Its figures, of one moment: read until they are the same twice.
+        """Return the allocator's figures at one moment. They are read until they are the same twice in a row.
 
         Raises:
-            NotSound: they cannot be those of this allocator.
+            NotSound: the figures do not become the same, or cannot be those of this allocator.
             Gone: the process has no memory any more.
         """
         layout, memory = self._layout, self._memory
@@ -80,10 +80,12 @@ class Pool:
         return figures
 
     def copy(self) -> Copy | None:
-        """Its regions and chunks, copied twice and alike both times; ``None`` if they did not keep still.
+        """Return the pool's regions and chunks, copied twice and the same both times.
+
+        ``None`` if they changed during every attempt.
 
         Raises:
-            NotSound: there are more of them than a map is made of, or what says where they lie cannot be.
+            NotSound: there are too many of them for a map, or the pointers to them are invalid.
             Gone: the process has no memory any more.
         """
         layout, memory = self._layout, self._memory
@@ -104,12 +106,12 @@ class Pool:
         return None
 
     def grows(self) -> bool | None:
-        """Whether the pool grows as needed, by its regions; ``None`` while that does not show."""
+        """Return whether the pool grows as needed, judging by its regions; ``None`` while they do not show that."""
         (regions, end, _), _, stats = self._vectors()
         figures, count = figures_in(stats, self._form), (end - regions) // self._layout.region_size
         if not figures.pool or not figures.limit or figures.limit <= 4 << 20:
             return None
-        # Without growth the whole limit is taken at once, or nine tenths of it if that much is not free.
+        # Without growth TensorFlow takes the whole limit at once, or nine tenths of it if that much is not free.
         whole = figures.pool >= figures.limit - (figures.limit >> 3)
         return None if whole and count != 1 else not whole
 
@@ -132,7 +134,7 @@ class Pool:
         return name
 
     def _adds_up(self) -> bool:
-        """Whether the regions, or the first of many, are what is said of the pool."""
+        """Return whether the regions add up to the size of the pool. Of many regions only the first are checked."""
         layout = self._layout
         (begin, end, _), (chunks, end_of_chunks, _), stats = self._vectors()
         figures = figures_in(stats, self._form)

@@ -1,6 +1,6 @@
-"""One process as it is looked at from outside: which TensorFlow it has, its pools, and what stands in the way.
+"""Looks at one process from outside: which TensorFlow it has, its pools, and what prevents reading them.
 
-All of it is done in a thread of its own: a page of the process that the kernel has put on a disk takes time to read.
+This is done in a thread of its own: a page of the process that the kernel has moved to a disk takes time to read.
 """
 
 from pathlib import Path
@@ -22,11 +22,11 @@ S = OutsideState
 
 _MOST_CHILDREN = 200
 _STRANGE_MOST = 20
-"""Unsound readings in a row after which the pool is looked for anew."""
+"""Unsound readings in a row after which the pool is searched for again."""
 
 
 class About(NamedTuple):
-    """How far the look is, and which TensorFlow it found."""
+    """How far the look has come, and which TensorFlow it found."""
 
     state: OutsideState
     detail: str = ""
@@ -38,7 +38,7 @@ class About(NamedTuple):
 
 
 class Look:
-    """Looks at process *pid*; for one thread."""
+    """Looks at process *pid*. Use it in one thread only."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -53,11 +53,11 @@ class Look:
         self._children: list[int] = []
 
     def close(self) -> None:
-        """Let go of the process."""
+        """Close the process's memory."""
         self._forget()
 
     def refresh(self) -> About:
-        """Look at what may have changed: the process, its TensorFlow, its allocators."""
+        """Look at what may have changed: the process, its TensorFlow, its allocators. Return the new state."""
         stat = read_stat(self.pid)
         if stat is None or stat.zombie or self._first is None or stat.started != self._first.started:
             self._forget()
@@ -68,7 +68,7 @@ class Look:
         try:
             self.about = self._look(stat)
         except Gone:
-            # It ends just now, or has become another program; the next look tells.
+            # The process is just ending, or has become another program. The next look shows which.
             self._forget()
             self.about = About(S.EXECUTED, detail=stat.name)
         except PermissionError:
@@ -86,7 +86,7 @@ class Look:
         return self.about._replace(state=state, detail=error.detail, damage=error.damage)
 
     def read(self) -> dict[str, tuple[str, Figures]]:
-        """The name and the figures of each pool, by device; those that are not sound this time are left out."""
+        """Return the name and the figures of each pool, by device. Pools that are not sound this time are left out."""
         found: dict[str, tuple[str, Figures]] = {}
         for device, pool in list(self._pools.items()):
             try:
@@ -95,17 +95,19 @@ class Look:
             except NotSound as error:
                 self._strange += 1
                 if self._strange >= _STRANGE_MOST:
-                    del self._pools[device]  # it is looked for anew
+                    del self._pools[device]  # refresh() searches for it again
                     self.about = self._damaged(S.NOT_SOUND, error)
             except (Gone, PermissionError):
                 self._forget()
         return found
 
     def copy(self, device: str) -> Copy | None:
-        """How the pool of *device* is cut up; ``None`` where it did not keep still, or is not there.
+        """Return a copy of the regions and chunks of *device*'s pool.
+
+        ``None`` if they changed during every attempt, or there is no such pool.
 
         Raises:
-            NotSound: a map cannot be made of it.
+            NotSound: no map can be made of the pool.
         """
         try:
             return self._pools[device].copy() if device in self._pools else None
@@ -113,9 +115,9 @@ class Look:
             return None
 
     def grows(self, device: str) -> bool | None:
-        """Whether the pool of *device* grows as needed; ``None`` while that does not show."""
+        """Return whether the pool of *device* grows as needed; ``None`` while that is not known."""
         if device == CPU:
-            return True  # TensorFlow lets this pool always grow
+            return True  # TensorFlow always lets this pool grow
         try:
             return self._pools[device].grows() if device in self._pools else None
         except (NotSound, Gone, PermissionError):
@@ -136,7 +138,7 @@ class Look:
         return self.about._replace(state=state, detail="")
 
     def _open(self) -> About:
-        """Find TensorFlow in the process; ``NO_DEVICES`` if it is there and can be read."""
+        """Find TensorFlow in the process. The state is ``NO_DEVICES`` if TensorFlow is there and can be read."""
         found = list(mappings(self.pid))
         memory = RemoteMemory(self.pid)
         try:
@@ -162,7 +164,7 @@ class Look:
             return About(S.NO_TENSORFLOW, _child_with_tensorflow(self.pid), python=python)
         best = About(S.NO_TENSORFLOW, python=python)
         for mapped in libraries:
-            # With several, the one that has made its lists is the one that is used.
+            # If there are several, the process uses the one that has made its lists.
             about, lists = self._open_library(memory, mapped, found, python)
             if lists is not None and (self._lists is None or lists.made):
                 self._lists = lists
@@ -188,7 +190,7 @@ class Look:
         return about, lists
 
     def _find(self, lists: Lists) -> None:
-        """Take in allocators that have come since the last look."""
+        """Add the pools of allocators that TensorFlow has made since the last look."""
         assert self._memory is not None and self.layout is not None
         if not lists.made:
             lists.look(Regions(list(mappings(self.pid))))
@@ -223,14 +225,17 @@ class Look:
 
 
 def _device_called(name: str) -> str | None:
-    """The device whose allocator TensorFlow gives that *name*."""
+    """Return the device whose allocator has that *name* in TensorFlow; ``None`` if there is none."""
     if name.startswith("GPU_") and name.endswith("_bfc") and name[4:-4].isdigit():
         return f"{GPU}:{name[4:-4]}"
     return {"bfc_cpu_allocator_for_gpu": CPU, "gpu_host_bfc": PINNED}.get(name)
 
 
 def _children(pid: int) -> list[int]:
-    """Those of its main thread, which is what forks in Python; none where the kernel does not tell."""
+    """Return the children of the process's main thread, which is the one that forks in Python.
+
+    Empty if the kernel does not list them.
+    """
     try:
         return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -243,7 +248,10 @@ def _lives(pid: int) -> bool:
 
 
 def _child_with_tensorflow(pid: int) -> str:
-    """The number of a process below *pid* that has TensorFlow, as of ``uv run`` or a launcher; empty if none has."""
+    """Return the number of a descendant of *pid* that has TensorFlow; empty if none has.
+
+    There is one if *pid* is ``uv run`` or another launcher.
+    """
     waiting, seen = [pid], {pid}
     while waiting and len(seen) < _MOST_CHILDREN:
         for child in _children(waiting.pop(0)):

@@ -13,10 +13,13 @@ else:
             error = error.__cause__ or error.__context__
         print(type(error).__name__ + ": " + str(error))
 """
-"""What the target's own interpreter is started with."""
+"""The program of the helper, which runs in the target's own interpreter. It asks the target to run a file."""
 
 REPLACED = "replaced "
-"""With this begins what a process has put down that does not start threads as Python does; the function follows."""
+"""The beginning of what a process writes if Python's function that starts threads was replaced in it.
+
+The name of the function follows.
+"""
 
 SCRIPT = """\
 # tfmemtop has put this file here, to be run once by process {pid}; it deletes itself.
@@ -57,4 +60,4 @@ else:
     except Exception as error:
         fail({here!r}, type(error).__name__ + ": " + str(error))
 """
-"""What the process runs itself: it starts a thread, and is over. Filled in by ``format``."""
+"""The file that the target itself runs. It starts a thread, and ends. ``format`` fills it in."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple
 
-_HIGHEST = 1 << 63  # beyond it are the kernel's own addresses
+_HIGHEST = 1 << 63  # higher addresses are the kernel's own
 
 
 class Mapping(NamedTuple):
-    """A piece of a process's address space; ``path`` is empty for memory of no file."""
+    """A piece of a process's address space. ``path`` is empty for memory that belongs to no file."""
 
     start: int
     end: int
@@ -28,10 +28,10 @@ class Gone(Exception):
 
 
 def mappings(pid: int) -> Iterator[Mapping]:
-    """The pieces of a process's address space, in the order of their addresses.
+    """Yield the pieces of a process's address space, in the order of their addresses.
 
     Raises:
-        OSError: the process has gone, or may not be looked at.
+        OSError: the process has ended, or may not be looked at.
     """
     for line in Path(f"/proc/{pid}/maps").read_bytes().splitlines():
         fields = line.split(None, 5)
@@ -42,10 +42,13 @@ def mappings(pid: int) -> Iterator[Mapping]:
 
 
 class RemoteMemory:
-    """The memory that process *pid* has now. What it becomes by ``exec`` has another, so nothing is mixed up.
+    """The memory that process *pid* has now.
+
+    After an ``exec`` the process has another memory, which this object does not read. So the memory of two programs is
+    never mixed up.
 
     Raises:
-        OSError: the process has gone, or its memory may not be read.
+        OSError: the process has ended, or its memory may not be read.
     """
 
     def __init__(self, pid: int) -> None:
@@ -53,17 +56,17 @@ class RemoteMemory:
         self._descriptor: int | None = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the memory."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def block(self, address: int, size: int) -> bytes | None:
-        """*size* bytes at *address*; ``None`` if not all of them are there.
+        """Return *size* bytes at *address*; ``None`` if not all of them are there.
 
         Raises:
             Gone: the process has no memory any more.
-            PermissionError: its memory may no longer be read.
+            PermissionError: the memory may no longer be read.
         """
         if size == 0:
             return b""
@@ -82,13 +85,13 @@ class RemoteMemory:
         return found if len(found) == size else None
 
     def values(self, address: int, form: Struct) -> tuple[Any, ...] | None:
-        """What lies at *address* in that *form*; ``None`` if nothing does."""
+        """Return the values at *address*, unpacked by *form*; ``None`` if not all their bytes are there."""
         found = self.block(address, form.size)
         return None if found is None else form.unpack(found)
 
     def text(self, address: int, most: int = 256) -> bytes:
-        """The text at *address* up to its zero byte; empty if there is none, or it is longer than *most*."""
-        # Not beyond the page, behind which nothing may be mapped.
+        """Return the text at *address* up to its zero byte; empty if there is none, or it is longer than *most*."""
+        # First only to the end of the page: perhaps nothing is mapped after it.
         first = min(most, 4096 - address % 4096)
         found = self.block(address, first) or b""
         if b"\0" not in found and first < most:
@@ -97,7 +100,7 @@ class RemoteMemory:
 
 
 class Regions:
-    """Tells addresses that can be those of an object: inside writable memory that belongs to no file."""
+    """The addresses that an object can have: those inside writable memory that belongs to no file."""
 
     def __init__(self, found: list[Mapping]) -> None:
         pieces = [(m.start, m.end) for m in found if m.writable and (not m.inode or m.path == "[heap]")]

@@ -1,4 +1,4 @@
-"""One reading of the pools of all TensorFlow processes that may be read, in little time."""
+"""Reads the pools of all TensorFlow processes that may be read, once and in little time."""
 
 import time
 from collections.abc import Collection
@@ -10,25 +10,28 @@ from tfmemtop.engine.sources.procfs import all_pids, read_stat
 from tfmemtop.events import Event
 
 MOST = 16
-"""Processes of one sweep."""
+"""The most processes of one sweep."""
 MOST_S, MOST_WAITED_S = 0.2, 1.0
-"""Seconds of this thread's own work and of waiting in one sweep, after which no further process is begun.
+"""Seconds of this thread's CPU time and of wall-clock time in one sweep, after which no further process is begun.
 
-On a machine whose processors are busy the two differ much.
+On a machine whose processors are busy, the two differ a lot.
 """
 
 _SMALLEST = 60 << 20  # bytes of host memory; TensorFlow takes more than twice that
-_LOOKED_AT = 64
+_LOOKED_AT = 64  # processes that are checked for TensorFlow, at most
 
 
 class Sweep:
-    """Remembers the processes between sweeps."""
+    """Reads processes, and keeps them open between sweeps."""
 
     def __init__(self) -> None:
         self._looks: dict[int, Look] = {}
 
     def read(self, first: Collection[int], t: float = 0.0) -> list[Event]:
-        """What is read of the processes, those *first* before all others; their number and the time are bounded."""
+        """Read the processes and return the events, those in *first* before all others.
+
+        The number of processes and the time are bounded. *t* is the time of the events, in session seconds.
+        """
         until, worked = time.monotonic() + MOST_WAITED_S, time.thread_time() + MOST_S
         events: list[Event] = []
         seen = 0
@@ -50,7 +53,7 @@ class Sweep:
         return events
 
     def close(self) -> None:
-        """Let go of the processes."""
+        """Close the memory of the processes."""
         for look in self._looks.values():
             look.close()
         self._looks = {}

@@ -1,4 +1,4 @@
-"""The events that tell of a process that is read from outside."""
+"""Makes the events about a process that is read from outside."""
 
 import os
 
@@ -9,7 +9,7 @@ from tfmemtop.events import Allocator, Outside
 
 
 def outside_event(pid: int, about: About, t: float) -> Outside:
-    """How far the reading of process *pid* is."""
+    """Return the event that reports how far the reading of process *pid* has come."""
     stat = read_stat(pid)
     return Outside(
         t=t,
@@ -28,7 +28,7 @@ def outside_event(pid: int, about: About, t: float) -> Outside:
 
 
 def allocator_event(pid: int, device: str, name: str, figures: Figures, t: float, high: int | None = None) -> Allocator:
-    """A reading of one pool."""
+    """Return the event of one reading of one pool."""
     return Allocator(
         t=t,
         pid=pid,
@@ -45,7 +45,7 @@ def allocator_event(pid: int, device: str, name: str, figures: Figures, t: float
 
 
 def working_folder(pid: int) -> str:
-    """The folder that process *pid* works in; empty where that cannot be seen."""
+    """Return the working folder of process *pid*; empty where it cannot be read."""
     return _link(f"/proc/{pid}/cwd")
 
 
@@ -57,5 +57,5 @@ def _link(path: str) -> str:
 
 
 def _text(path: str) -> str:
-    """*path* as valid UTF-8."""
+    """Return *path* as valid UTF-8."""
     return os.fsencode(path).decode(errors="replace")

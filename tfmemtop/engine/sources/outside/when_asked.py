@@ -1,4 +1,4 @@
-"""Reading a process from outside, loaded when it is first asked for: in most sessions it never is."""
+"""Loads the code that reads a process from outside when it is first needed. In most sessions it never is."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class WhenAsked:
-    """As :class:`FromOutside`, and made with the same."""
+    """Does the same as :class:`FromOutside`, and takes the same arguments."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class WhenAsked:
         self._reading: FromOutside | None = None
 
     def follow(self, pid: int) -> bool:
-        """Follow process *pid* from now on. False if there is none."""
+        """Follow process *pid* from now on. Return ``False`` if there is no such process."""
         if self._reading is None:
             from tfmemtop.engine.sources.outside.following import FromOutside
 
@@ -34,16 +34,16 @@ class WhenAsked:
         return self._reading.follow(pid)
 
     def inject(self) -> None:
-        """Ask the Python of the process that is followed to let the hook in."""
+        """Ask the Python of the process that is followed to run the hook."""
         if self._reading is not None:
             self._reading.inject()
 
     def sessions(self) -> frozenset[int]:
-        """The sessions of processes of ours that ask for that."""
+        """Return the process sessions of the helper processes that ask a Python to run the hook."""
         return self._reading.sessions() if self._reading is not None else frozenset()
 
     def send(self, pid: int, command: dict[str, Any]) -> bool:
-        """Take a command that is meant for the hook of process *pid*; whether it is followed."""
+        """Take a command that is meant for the hook of process *pid*. Return whether it was taken."""
         return self._reading is not None and self._reading.send(pid, command)
 
     def close(self) -> None:

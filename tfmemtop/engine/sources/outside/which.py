@@ -1,4 +1,4 @@
-"""Which TensorFlow a process has: where its library lies, its version, and whether its layout is known."""
+"""Finds the TensorFlow of a process: where its library lies, its version, and whether its layout can be known."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tfmemtop.engine.sources.outside.remote import Mapping
 
 LIBRARY = "libtensorflow_framework.so"
-"""The library that keeps the allocators, in all of TensorFlow's own packages."""
+"""The library that contains the allocators, in all of TensorFlow's own packages."""
 
 _WITHIN_ANOTHER = ("libtensorflow.so", "libtensorflow_cc.so", "_pywrap_tensorflow_internal.so")
 _DELETED = " (deleted)"
@@ -42,7 +42,7 @@ class Named(NamedTuple):
 
 
 def mapped(found: Iterable[Mapping]) -> Iterator[Mapped]:
-    """Each copy of TensorFlow's library; usually there is one."""
+    """Yield each copy of TensorFlow's library; usually there is one."""
     seen = set[tuple[str, int]]()
     for one in found:
         name = one.path.rpartition("/")[2]
@@ -53,14 +53,17 @@ def mapped(found: Iterable[Mapping]) -> Iterator[Mapped]:
 
 
 def built_otherwise(found: Iterable[Mapping]) -> str | None:
-    """The file of a TensorFlow that keeps all in one library, whose layout no table has; ``None`` if there is none."""
+    """Return the file of a TensorFlow that is built as a single library; ``None`` if there is none.
+
+    No table has the layout of such a library.
+    """
     names = (one.path.removesuffix(_DELETED).rpartition("/")[2] for one in found if one.path)
     return next((name for name in names if name.startswith(_WITHIN_ANOTHER)), None)
 
 
 def version_of(pid: int, library: Mapped) -> Named:
-    """The version of the TensorFlow that process *pid* has, by the files beside its library."""
-    root = Path(f"/proc/{pid}/root")  # a container's own, where the process is in one
+    """Return the version of the TensorFlow that process *pid* has, by the files beside its library."""
+    root = Path(f"/proc/{pid}/root")  # the container's own, if the process is in one
     path = Path(str(root) + library.path)
     try:
         status = path.stat()
@@ -74,14 +77,14 @@ def version_of(pid: int, library: Mapped) -> Named:
 
 
 def _by_package(folder: Path) -> str | None:
-    """By the metadata of the package that the folder ``tensorflow`` belongs to."""
+    """Return the version in the metadata of the package to which the folder ``tensorflow`` belongs."""
     try:
         beside = sorted(folder.parent.glob("t*f*.dist-info"))[:_PACKAGES]
     except OSError:
         return None
     named = [name for name in beside if re.match(r"(tensorflow|tf_nightly)(_\w+)?-\d", name.name)]
     for package in named:
-        # With several, the one that brought the library; its list of files is long.
+        # If there are several, the one that installed the library counts. Its list of files is long.
         if len(named) == 1 or f"{folder.name}/{LIBRARY}" in _read(package / "RECORD"):
             version = re.search(r"^Version: (.+)$", _read(package / "METADATA"), re.MULTILINE)
             if version and _VERSION.fullmatch(version[1].strip()):
@@ -90,7 +93,7 @@ def _by_package(folder: Path) -> str | None:
 
 
 def _by_headers(folder: Path) -> str | None:
-    """By TensorFlow's own headers, which lie within the package."""
+    """Return the version in TensorFlow's own headers, which lie within the package."""
     for name in ("release_version.h", "version.h"):
         parts = dict[str, str]()
         suffix = ""
@@ -113,7 +116,7 @@ def _read(path: Path) -> str:
 
 
 def python_of(found: Iterable[Mapping]) -> str:
-    """The Python version by its library or standard library, as ``3.11``; empty where that is not seen."""
+    """Return the Python version by its library or standard library, as ``3.11``; empty where neither is mapped."""
     for one in found:
         if match := re.search(r"python(3\.\d{1,2})(?=[./t-]|$)", one.path.rpartition("/site-packages")[0] or one.path):
             return match[1]
