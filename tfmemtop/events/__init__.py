@@ -1,9 +1,9 @@
-"""The vocabulary: every message and reading, in one ordered stream.
+"""All events and commands. The events of a session form one ordered stream.
 
 An event is one line of JSON whose ``type`` names its class. ``t`` is seconds since the session began, on the engine's
-monotonic clock. Sizes are bytes. ``None`` (JSON ``null``) stands where a value cannot be known. Devices are
-TensorFlow's logical ones, ``GPU:0``; ``index`` is NVML's. The stream runs live from the engine to its readers, into
-recordings, and back out of them. How to add an event: ``tfmemtop/events/base.py``.
+monotonic clock. Sizes are bytes. ``None`` (JSON ``null``) means that a value cannot be known. Devices are
+TensorFlow's logical ones, ``GPU:0``; ``index`` is NVML's. The engine sends the stream to its readers and writes it to
+recordings; a recording is read back as the same stream. How to add an event: ``tfmemtop/events/base.py``.
 """
 
 from tfmemtop.events.attached import *

@@ -1,8 +1,8 @@
-"""What all events have in common, and what the class of an event declares about itself.
+"""The base class of all events, and what each class of events declares about itself.
 
 How to add an event
 -------------------
-Suppose that the hook shall tell how long each garbage collection took. Write one class, in ``inside.py``::
+Suppose that the hook shall report how long each garbage collection took. Write one class, in ``inside.py``::
 
     class Collected(Event, tag="collected", frozen=True):
         \"""Python's garbage collector has run in a process.\"""
@@ -14,7 +14,7 @@ Suppose that the hook shall tell how long each garbage collection took. Write on
         pid: Number
         took_us: Size
 
-and one handler, in ``state/fold.py`` or ``state/fold_memory.py``, that takes it into the state::
+and one handler, in ``state/fold.py`` or ``state/fold_memory.py``, that stores it in the state::
 
     @folds(events.Collected)
     def _collected(state: State, event: events.Collected) -> None:
@@ -25,10 +25,10 @@ No other code lists events:
 
 - ``origin`` lets the hook send it. The hook's listener refuses events that a hook may not send, and fills in ``pid``
   and ``t`` itself.
-- ``keep`` tells the backlog what readers need that connect later: here the newest 50 of each process.
+- ``keep`` defines which events the backlog holds for readers that connect later: here the newest 50 of each process.
 - ``droppable`` lets the server leave the oldest ones out for a reader that is too slow.
-- ``once`` keeps a recording from repeating it at the beginning of each chunk.
-- ``recorded`` would be overridden if the event held something private, such as an environment.
+- With ``once``, a recording does not repeat the event at the beginning of each chunk.
+- Override ``recorded`` if the event contains something private, such as an environment.
 - Decoding, recordings and ``from tfmemtop.events import Collected`` follow from the class.
 
 Every field needs a bounded type from ``tfmemtop/bounds.py``. People who read recordings find each event in
@@ -46,41 +46,50 @@ from tfmemtop.bounds import Seconds
 from tfmemtop.events.keep import Keep
 
 FORMAT = 2
-"""Version of the stream's format. A reader refuses a higher one; `recording` upgrades a lower one as it reads."""
+"""The version of the stream's format. A reader refuses a higher one; `recording` upgrades a lower one as it reads."""
 
 
 class Origin(Enum):
-    """Who may make events of a class."""
+    """Which part of tfmemtop may make events of a class."""
 
     ENGINE = "engine"
-    HOOK = "hook"  # and the engine; such an event always has a `pid`
+    HOOK = "hook"  # the hook and the engine; such an event always has a `pid`
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of all events. The attributes before ``t`` are of the class and are not sent."""
+    """The base of all events. The attributes before ``t`` belong to the class and are not sent."""
 
     origin: ClassVar[Origin] = Origin.ENGINE
     keep: ClassVar[Keep]
-    """What of it late readers need."""
+    """Which events of this class the backlog keeps for readers that connect later."""
     urgent: ClassVar[bool] = False
-    """Whether the screen draws it at once. Other events wait for the next frame."""
+    """Whether the screen draws the event at once. Other events wait for the next frame."""
     droppable: ClassVar[bool] = False
-    """Whether it is one of many readings: it may wait a moment to be sent with others, and slow readers may lose it."""
+    """Whether the event is one of many readings.
+
+    It may wait a moment to be sent with others, and slow readers may not receive it.
+    """
 
     once: ClassVar[bool] = False
-    """Whether it is too large to be repeated in a recording: what repeats others says where it is instead."""
+    """Whether the event is too large to be repeated in a recording.
+
+    Where a recording repeats other events, it only notes the place of this one.
+    """
 
     t: Seconds
 
     def recorded(self) -> "Event":
-        """What a recording keeps of it: everything, unless the class leaves out what is private."""
+        """Return the event as a recording keeps it: whole, unless the class leaves out what is private."""
         return self
 
     def past(self, ours: Callable[[int], bool]) -> "Event":
-        """What a :class:`Curve` keeps of it once a newer one has come; *ours* tells processes of a run by their pid."""
+        """Return the event as a :class:`Curve` keeps it once a newer one has come.
+
+        *ours* takes a pid and returns whether that process belongs to a run.
+        """
         return self
 
 
 def event_types(origin: Origin | None = None) -> tuple[type[Event], ...]:
-    """All classes of events; with *origin*, those only that declare it."""
+    """Return all classes of events; with *origin*, only those that declare it."""
     return tuple(kind for kind in Event.__subclasses__() if origin in (None, kind.origin))

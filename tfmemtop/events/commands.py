@@ -1,4 +1,4 @@
-"""What a reader asks of the engine."""
+"""The commands that a reader sends to the engine."""
 
 from typing import Annotated
 
@@ -9,16 +9,16 @@ from tfmemtop.settings import Settings
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
-    """Base of what a reader asks of the engine. A command is a class here, and a case in ``engine/engine.py``."""
+    """The base of all commands. Each command is a class here, and a case in ``engine/engine.py``."""
 
 
 def command_types() -> tuple[type[Command], ...]:
-    """All classes of commands."""
+    """Return all classes of commands."""
     return tuple(Command.__subclasses__())
 
 
 class Relaunch(Command, tag="relaunch", frozen=True):
-    """End the run if it still goes on, wait until its memory is free, and start the next.
+    """End the run if it still goes on, wait until its memory is free, and start the next run.
 
     With ``trace`` all allocations of the next run are recorded, not only those of its first steps.
     """
@@ -30,13 +30,13 @@ class Relaunch(Command, tag="relaunch", frozen=True):
 
 
 class ForNextStart(Command, tag="for_next_start", frozen=True):
-    """Keep settings for the next start of the session's Jupyter kernel."""
+    """Store settings for the next start of the session's Jupyter kernel."""
 
     settings: Settings
 
 
 class Stop(Command, tag="stop", frozen=True):
-    """End the run: TERM, then KILL after ``grace_s``. With ``quit`` the engine ends after it."""
+    """End the run: send TERM, then KILL after ``grace_s``. With ``quit`` the engine ends afterwards."""
 
     grace_s: Seconds = 10.0
     quit: bool = False
@@ -67,16 +67,16 @@ class Resize(Command, tag="resize", frozen=True):
 
 
 class ReadEnvironment(Command, tag="read_environment", frozen=True):
-    """Ask for an :class:`Environment` event."""
+    """Request an :class:`Environment` event of a process."""
 
     pid: Number
 
 
 class MapWanted(Command, tag="map_wanted", frozen=True):
-    """Ask for :class:`MemoryMap` events of one pool. The latest of a reader's wishes for a pool counts.
+    """Request :class:`MemoryMap` events of one pool. A reader's latest request for a pool replaces its earlier ones.
 
-    ``pace_s`` is the time between two maps; ``None`` takes the wish back. ``region`` is the address of a region that
-    shall have all cells of the map.
+    ``pace_s`` is the time between two maps; ``None`` withdraws the request. With ``region``, the address of a region,
+    all cells of the map show that region.
     """
 
     pid: Number
@@ -86,9 +86,9 @@ class MapWanted(Command, tag="map_wanted", frozen=True):
 
 
 class Attach(Command, tag="attach", frozen=True):
-    """Read a process from outside that tfmemtop did not start. Only a session that runs no script does so.
+    """Read, from outside, a process that tfmemtop did not start. Only a session that runs no script does so.
 
-    With ``if_tensorflow`` nothing is done, or said, where TensorFlow is not seen in it.
+    With ``if_tensorflow``, the engine does nothing and reports nothing if it finds no TensorFlow in the process.
     """
 
     pid: Number
@@ -96,9 +96,9 @@ class Attach(Command, tag="attach", frozen=True):
 
 
 class CensusNow(Command, tag="census_now", frozen=True):
-    """Ask for a :class:`Census` event of a process. Where it costs little, one comes every 30 s anyway.
+    """Request a :class:`Census` event of a process. Where a census costs little, one comes every 30 s anyway.
 
-    With ``tensors``, live tensors are counted too. That stops the script for about a tenth of a second.
+    With ``tensors``, live tensors are counted too. Counting them stops the script for about a tenth of a second.
     """
 
     pid: Number
@@ -106,6 +106,6 @@ class CensusNow(Command, tag="census_now", frozen=True):
 
 
 class HoldersNow(Command, tag="holders_now", frozen=True):
-    """Ask for a window of allocations of a process: a :class:`Holders` event for each of its pools."""
+    """Request a window of allocations of a process: a :class:`Holders` event for each of its pools."""
 
     pid: Number

@@ -1,7 +1,8 @@
-"""Packs the courses of windows and traces: many small whole numbers, each as few bytes as it needs, and lists of names.
+"""Packs and unpacks the courses of windows and traces: many small whole numbers, and lists of names.
 
-A number is written seven bits a byte, the lowest first; the eighth bit says that more follow. All that is packed is
-compressed by zlib; ``b""`` is packed nothing. What is unpacked has bounds too: few bytes cannot fill the memory.
+A number takes as few bytes as it needs: seven bits a byte, the lowest first; the eighth bit is set if more bytes
+follow. All packed data is compressed by zlib; ``b""`` stands for an empty list. The size of unpacked data is limited
+too, so that a few bytes cannot fill the memory.
 """
 
 import zlib
@@ -20,17 +21,17 @@ FOREVER = -1
 """The end of an allocation that is not freed in the window or trace."""
 
 _LARGEST = 2**22  # bytes of what was packed
-_LEVEL = 9  # a window a minute for a day adds up
+_LEVEL = 9  # the best compression: at a window a minute, the windows of a day take much space
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """An allocation of a window: in use from after event ``begin`` until event ``end``.
 
-    ``begin`` is -1 for what was there before. ``end`` is :data:`FOREVER` if it outlives the window.
+    ``begin`` is -1 if it was in use before the window. ``end`` is :data:`FOREVER` if it is not freed in the window.
     """
 
-    holding: int  # its place in the event's list
+    holding: int  # its index in the event's list of holdings
     address: int
     begin: int
     end: int
@@ -38,9 +39,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """An event of a trace: ``thread`` asks for ``requested`` bytes, for the operation at ``operation`` of the names.
+    """An event of a trace: ``thread`` allocates ``requested`` bytes for an operation.
 
-    ``operation`` is ``None`` if TensorFlow gave no name. Allocations are numbered in their order, from 0 on.
+    ``operation`` is the index of the operation's name, ``None`` if TensorFlow gave no name. Allocations are numbered in
+    their order, from 0 on.
     """
 
     thread: int
@@ -50,17 +52,17 @@ class Allocated:
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """An event of a trace: ``thread`` frees the allocation of that number."""
+    """An event of a trace: ``thread`` frees the allocation with the number ``allocation``."""
 
     thread: int
     allocation: int
 
 
 def numbers(packed: bytes) -> Iterator[int]:
-    """The numbers that were packed.
+    """Yield the numbers that :func:`pack` packed.
 
     Raises:
-        Damaged: the last one is cut off, one is larger than 70 bits, or they are too many.
+        Damaged: the last number is cut off, a number is longer than ten bytes (70 bits), or there are too many.
     """
     number = shift = 0
     for byte in _unpacked(packed):
@@ -77,7 +79,7 @@ def numbers(packed: bytes) -> Iterator[int]:
 
 
 def pack(values: Iterable[int]) -> bytes:
-    """*values*, none of them negative, as bytes."""
+    """Return *values*, none of them negative, as bytes."""
     packed = bytearray()
     for value in values:
         while value > 0x7F:
@@ -88,24 +90,25 @@ def pack(values: Iterable[int]) -> bytes:
 
 
 def pack_names(names: list[str]) -> bytes:
-    """*names*, in their order."""
+    """Return *names* as bytes, in their order."""
     return zlib.compress(msgspec.json.encode(names), _LEVEL) if names else b""
 
 
 def unpack_names(packed: bytes) -> list[str]:
-    """What :func:`pack_names` packed.
+    """Return the names that :func:`pack_names` packed.
 
     Raises:
-        Damaged: it is not that.
+        Damaged: *packed* cannot be decompressed, is cut short, or is too large.
+        msgspec.MsgspecError: the decompressed bytes are not a list of names within its bounds.
     """
     return _names.decode(_unpacked(packed)) if packed else []
 
 
 def pack_holdings(holdings: list[Holding]) -> bytes:
-    """*holdings*, in their order: a column for each field, since what is alike stands together so.
+    """Return *holdings* as bytes, in their order: a column for each field, because similar values compress well.
 
-    An operation is packed as its distance from the one before, a size as what it has beyond the requested one rounded
-    up to whole 256 bytes, which is how BFC rounds.
+    An operation is packed as its distance from the one before. A size is packed as the bytes that it has beyond the
+    requested size, rounded up to whole 256 bytes as BFC does.
     """
     if not holdings:
         return b""
@@ -120,10 +123,11 @@ def pack_holdings(holdings: list[Holding]) -> bytes:
 
 
 def unpack_holdings(packed: bytes) -> list[Holding]:
-    """What :func:`pack_holdings` packed.
+    """Return the holdings that :func:`pack_holdings` packed.
 
     Raises:
-        Damaged: it is not that.
+        Damaged: *packed* cannot be decompressed, is cut short, or is too large.
+        ValueError: the columns are not of equal length, or do not contain holdings (``msgspec.MsgspecError``).
     """
     if not packed:
         return []
@@ -173,7 +177,7 @@ def _unpacked(packed: bytes) -> bytes:
 
 
 def pack_spans(spans: list[Span]) -> bytes:
-    """*spans*, in the order of their beginnings: a column for each field, since what is alike stands together so."""
+    """Return *spans*, in the order of their beginnings, as bytes: a column for each field, which compresses well."""
     addresses = sorted({span.address for span in spans})
     place = {address: number for number, address in enumerate(addresses)}
     steps = [now - before for before, now in pairwise([0, *addresses])]
@@ -185,19 +189,19 @@ def pack_spans(spans: list[Span]) -> bytes:
 
 
 def unpack_spans(packed: bytes, holdings: list[Holding]) -> list[Span]:
-    """What :func:`pack_spans` packed.
+    """Return the spans that :func:`pack_spans` packed.
 
     Raises:
-        Damaged: it is not that, or names a holding that is not among *holdings*.
+        Damaged: *packed* was not made by :func:`pack_spans`, or refers to a holding that is not among *holdings*.
     """
     return [Span(*each) for each in zip(*unpack_columns(packed, holdings), strict=True)]
 
 
 def unpack_columns(packed: bytes, holdings: list[Holding]) -> tuple[list[int], list[int], list[int], list[int]]:
-    """What :func:`pack_spans` packed, by columns: the spans' holdings, addresses, beginnings and ends.
+    """Return what :func:`pack_spans` packed as columns: the spans' holdings, addresses, beginnings and ends.
 
     Raises:
-        Damaged: as :func:`unpack_spans`.
+        Damaged: on the same conditions as :func:`unpack_spans`.
     """
     found = _all_numbers(packed)
     first = found[0] + 1 if found else 0
@@ -215,7 +219,7 @@ def unpack_columns(packed: bytes, holdings: list[Holding]) -> tuple[list[int], l
 
 
 def _all_numbers(packed: bytes) -> list[int]:
-    """As :func:`numbers`, in half the time: a window has hundreds of thousands."""
+    """Return the same as :func:`numbers`, as a list, in half the time: a window has hundreds of thousands of them."""
     found: list[int] = []
     number = shift = 0
     for byte in _unpacked(packed):
@@ -233,7 +237,7 @@ def _all_numbers(packed: bytes) -> list[int]:
 
 
 def _unsigned(number: int) -> int:
-    """Small numbers for small ones of either sign: 0, -1, 1, -2, … as 0, 1, 2, 3, …"""
+    """Map a signed number to an unsigned one, small to small: 0, -1, 1, -2, … become 0, 1, 2, 3, …"""
     return ~(number << 1) if number < 0 else number << 1
 
 
@@ -242,7 +246,7 @@ def _signed(number: int) -> int:
 
 
 def pack_trace(events: Iterable[Allocated | Freed], allocations: int = 0) -> bytes:
-    """A part of a trace, *allocations* of which came in the parts before."""
+    """Return one part of a trace as bytes; the parts before it had *allocations* allocations."""
     values: list[int] = []
     for event in events:
         if isinstance(event, Allocated):
@@ -255,10 +259,10 @@ def pack_trace(events: Iterable[Allocated | Freed], allocations: int = 0) -> byt
 
 
 def unpack_trace(packed: bytes, allocations: int = 0) -> list[Allocated | Freed]:
-    """What :func:`pack_trace` packed.
+    """Return the events that :func:`pack_trace` packed.
 
     Raises:
-        Damaged: it is not that.
+        Damaged: *packed* was not made by :func:`pack_trace`, or frees an allocation before the first one.
     """
     found = numbers(packed)
     events: list[Allocated | Freed] = []
@@ -279,14 +283,14 @@ def unpack_trace(packed: bytes, allocations: int = 0) -> list[Allocated | Freed]
 
 
 def pack_scratch(found: list[int], allocations: int = 0) -> bytes:
-    """The numbers of allocations in *found*, in their order, none less than *allocations*: as distances."""
+    """Return *found*, numbers of allocations in their order, none less than *allocations*, packed as distances."""
     return pack([now - before for before, now in pairwise([allocations, *found])])
 
 
 def unpack_scratch(packed: bytes, allocations: int = 0) -> list[int]:
-    """What :func:`pack_scratch` packed.
+    """Return the numbers that :func:`pack_scratch` packed.
 
     Raises:
-        Damaged: it is not that.
+        Damaged: *packed* was not made by :func:`pack_scratch`.
     """
     return [*accumulate(_all_numbers(packed), initial=allocations)][1:]

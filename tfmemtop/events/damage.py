@@ -1,13 +1,13 @@
 """Damage to data of a hook, of TensorFlow, or in another process's memory.
 
-The reader of the data raises it. The publisher turns it into a fact.
+The code that reads the data raises :class:`Damaged`. The code that publishes an event puts the reason into its fields.
 """
 
 from enum import Enum
 
 
 class Damage(Enum):
-    """Why something could not be read; in brackets what the detail beside it holds."""
+    """Why something could not be read; in brackets, what the detail beside it contains."""
 
     SYSTEM = "system"  # (the system's error)
     UNFORESEEN = "unforeseen"  # (the error's type and text)
@@ -16,30 +16,30 @@ class Damage(Enum):
     NOT_A_FILE = "not_a_file"
     CUT_SHORT = "cut_short"
     TOO_LARGE = "too_large"
-    OTHER_FORM = "other_form"  # it is not laid out as its writer does it
+    OTHER_FORM = "other_form"  # it does not have the layout that its writer uses
     OUT_OF_BOUNDS = "out_of_bounds"  # a figure in it cannot be right
     INCOMPLETE = "incomplete"  # it refers to something that is not in it
 
     GAPS = "gaps"  # its chunks do not fill its regions
     IN_USE = "in_use"  # its chunks do not add up to what is in use
-    TOO_MANY = "too_many"  # chunks for a map
+    TOO_MANY = "too_many"  # it has more chunks than a map can show
 
     UNMAPPED = "unmapped"  # no memory is at its address
-    UNSTEADY = "unsteady"  # two readings never agree
+    UNSTEADY = "unsteady"  # its figures changed between any two readings
     REPLACED = "replaced"  # another object is at its address
-    CONTRADICTS = "contradicts"  # an earlier reading of the same allocator
+    CONTRADICTS = "contradicts"  # it contradicts an earlier reading of the same allocator
     REGIONS = "regions"  # they do not add up to the pool
-    LISTS = "lists"  # of regions and chunks are not laid out as expected
-    NO_NAME = "no_name"  # that can be read
-    FIGURES = "figures"  # they contradict one another (they themselves)
+    LISTS = "lists"  # its lists of regions and chunks do not have the expected layout
+    NO_NAME = "no_name"  # its name cannot be read
+    FIGURES = "figures"  # its figures contradict one another (the figures)
 
-    NOT_A_LIBRARY = "not_a_library"  # for 64-bit little-endian processors
-    NO_SEGMENTS = "no_segments"  # its list of them cannot be read
-    NO_SYMBOLS = "no_symbols"  # its table of them cannot be read
+    NOT_A_LIBRARY = "not_a_library"  # it is not a library for 64-bit little-endian processors
+    NO_SEGMENTS = "no_segments"  # its list of segments cannot be read
+    NO_SYMBOLS = "no_symbols"  # its table of symbols cannot be read
 
 
 class Damaged(ValueError):
-    """The data that was read is invalid: ``damage`` says how. Some kinds also have a ``detail``."""
+    """The data that was read is invalid. ``damage`` is the kind of damage; some kinds also have a ``detail``."""
 
     def __init__(self, damage: Damage, detail: str = "") -> None:
         super().__init__(damage.value, detail)
@@ -48,7 +48,7 @@ class Damaged(ValueError):
 
 
 def damage_of(error: BaseException) -> tuple[Damage, str]:
-    """The fact and the detail by which *error* is told."""
+    """Return the kind of damage and the detail that describe *error*."""
     if isinstance(error, Damaged):
         return error.damage, error.detail
     if isinstance(error, OSError):

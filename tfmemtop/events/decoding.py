@@ -1,4 +1,4 @@
-"""Messages as bytes. This is the one place where bytes from elsewhere are decoded and found to be out of bounds."""
+"""Encodes and decodes messages. Only this module decodes bytes from other processes and checks their bounds."""
 
 import functools
 import operator
@@ -15,17 +15,17 @@ from tfmemtop.events.memory_map import Chunks
 encode = msgspec.json.Encoder().encode
 
 PutDown: TypeAlias = Chunks | Window
-"""What a hook says that it has put into a file, for the engine to make events of."""
+"""A hook's message that it has written data into a file. The engine reads the file and makes events of it."""
 
 T = TypeVar("T")
 
 
 class Unreadable(ValueError):
-    """These bytes are not a message: not JSON, of another shape, or out of bounds. The text is one line."""
+    """The bytes are not a message: not JSON, not of the right shape, or out of bounds. The error's text is one line."""
 
 
 def decoder(kind: type[T]) -> Callable[[bytes], T]:
-    """A function that decodes JSON as *kind* and raises :class:`Unreadable` and nothing else."""
+    """Return a function that decodes JSON as *kind*. The only exception that it raises is :class:`Unreadable`."""
     decode = msgspec.json.Decoder(kind).decode
 
     def checked(line: bytes) -> T:
@@ -38,39 +38,41 @@ def decoder(kind: type[T]) -> Callable[[bytes], T]:
 
 
 def union_of(kinds: Iterable[type]) -> Any:
-    """The union of *kinds*, which mypy cannot know as a type."""
+    """Return the union of *kinds*. Its type is ``Any``: mypy cannot derive it."""
     return functools.reduce(operator.or_, kinds)
 
 
 def decode_event(line: bytes) -> Event:
-    """The event on a *line* of the stream.
+    """Return the event on a *line* of the stream.
 
     Raises:
-        Unreadable: it is not an event.
+        Unreadable: *line* is not an event.
     """
     return _event_decoder()(line)
 
 
 def decode_command(line: bytes) -> Command:
-    """The command on a *line* that a reader sent.
+    """Return the command on a *line* that a reader sent.
 
     Raises:
-        Unreadable: it is not a command.
+        Unreadable: *line* is not a command.
     """
     return _command_decoder()(line)
 
 
 def decode_from_hook(packet: bytes, pid: int, t: float) -> Event | PutDown:
-    """What process *pid*, which the kernel vouches for, sent at *t* seconds of the session.
+    """Return the message in *packet*, which process *pid* sent at *t* seconds of the session.
+
+    The kernel reported *pid*, so the packet itself cannot give a false one.
 
     Raises:
-        Unreadable: it is not a message, or not one that a hook may send.
+        Unreadable: *packet* is not a message, or is one that a hook may not send.
     """
     fields = _object_decoder()(packet) | {"t": msgspec.Raw(encode(t)), "pid": msgspec.Raw(encode(pid))}
     return _hook_decoder()(encode(fields))
 
 
-# Made when they are first needed: by then all classes are defined.
+# The decoders are made at their first use: by then all classes of events and commands are defined.
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The spelling of devices in events: ``GPU:0``, ``CPU:0``, and ``HOST:0`` for the pool of pinned host memory."""
+"""Parses the names of devices in events: ``GPU:0``, ``CPU:0``, and ``HOST:0`` for the pool of pinned host memory."""
 
 from enum import Enum
 from functools import lru_cache
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class DeviceKind(Enum):
-    """What a pool takes its memory from."""
+    """The memory that a pool takes its bytes from."""
 
     GPU = "GPU"
     CPU = "CPU"
@@ -16,7 +16,7 @@ class DeviceKind(Enum):
 
 
 class DeviceName(NamedTuple):
-    """A logical device of TensorFlow's; ``number`` is ``None`` where the name has no number."""
+    """A logical device of TensorFlow; ``number`` is ``None`` where the name has no number."""
 
     kind: DeviceKind
     number: int | None
@@ -27,26 +27,26 @@ _KINDS = {kind.value: kind for kind in DeviceKind}
 
 @lru_cache(maxsize=1024)
 def parse_device(name: str) -> DeviceName:
-    """*name* as the hook spells it; of a kind that is not known here ``OTHER``."""
+    """Parse *name*, as the hook spells it. The kind is ``OTHER`` if it is not known here."""
     kind, _, index = name.partition(":")
     return DeviceName(_KINDS.get(kind, DeviceKind.OTHER), int(index) if index.isdecimal() and len(index) < 10 else None)
 
 
 def kind_of(name: str) -> DeviceKind:
-    """The kind of the device *name*."""
+    """Return the kind of the device *name*."""
     return parse_device(name).kind
 
 
 def is_gpu(name: str) -> bool:
-    """Whether *name* is a GPU's."""
+    """Return whether *name* is the name of a GPU."""
     return kind_of(name) is DeviceKind.GPU
 
 
 def is_cpu(name: str) -> bool:
-    """Whether *name* is the CPU device's."""
+    """Return whether *name* is the name of a CPU device."""
     return kind_of(name) is DeviceKind.CPU
 
 
 def is_pinned(name: str) -> bool:
-    """Whether *name* is the pool of pinned host memory."""
+    """Return whether *name* is the name of the pool of pinned host memory."""
     return kind_of(name) is DeviceKind.PINNED

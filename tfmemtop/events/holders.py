@@ -1,4 +1,4 @@
-"""Who allocated what a pool has in use: windows of TensorFlow's own allocation events, and what lies in XLA's buffers.
+"""What holds the memory in use of a pool: windows of TensorFlow's own allocation events, and values in XLA's buffers.
 
 A **window** is a short time in which a process records its allocations. ``events/courses.py`` packs and unpacks the
 fields that are bytes.
@@ -18,45 +18,46 @@ from tfmemtop.events.keep import Latest, Newest
 class Opened(Enum):
     """Why a window was opened."""
 
-    START = "start"  # from the making of the devices on
+    START = "start"  # TensorFlow made its devices
     INTERVAL = "interval"
     PEAK = "peak"  # the peak in use has risen
     FINDING = "finding"
-    ASKED = "asked"
+    ASKED = "asked"  # a reader requested it
     WAITING = "waiting"  # an allocation had failed and TensorFlow waited for room
 
 
 class Closed(Enum):
     """Why a window ended."""
 
-    STEP = "step"  # a step was whole
-    TIME = "time"
-    EVENTS = "events"
+    STEP = "step"  # a whole step was recorded
+    TIME = "time"  # the window reached its time limit
+    EVENTS = "events"  # the window reached its limit of events
     PROFILER = "profiler"  # the script began to profile
-    EXIT = "exit"
+    EXIT = "exit"  # the script ended
     DISK = "disk"  # its file could not be written
-    MEMORY = "memory"  # there was none left for it
+    MEMORY = "memory"  # no memory was left for it
 
 
 class Windowless(Enum):
     """Why no window was opened."""
 
-    NO_PROBE = "no_probe"  # which alone records allocations
-    PROFILER_SERVER = "profiler_server"  # the script has started one, by which it may be profiled at any time
-    SERVER = "server"  # for other machines, likewise
-    PROFILER = "profiler"  # of the script's is on
-    NO_FOLDER = "no_folder"  # of the session is known in the process
-    NO_EVENTS = "no_events"  # of this TensorFlow can be recorded
-    NO_POOL = "no_pool"  # of TensorFlow's BFC allocator
+    NO_PROBE = "no_probe"  # the probe is not in the process, and only the probe records allocations
+    PROFILER_SERVER = "profiler_server"  # the script has started one, so it may be profiled at any time
+    SERVER = "server"  # the script serves other machines, so it may be profiled at any time
+    PROFILER = "profiler"  # a profiler of the script is on
+    NO_FOLDER = "no_folder"  # the session's folder is not known in the process
+    NO_EVENTS = "no_events"  # the probe cannot record the events of this TensorFlow
+    NO_POOL = "no_pool"  # the process has no pool of TensorFlow's BFC allocator
 
 
 class Holding(msgspec.Struct, frozen=True, array_like=True):
     """Allocations that are alike.
 
-    ``operation`` is the place in ``names`` of TensorFlow's name for the operation, ``None`` if it gave none or if the
-    allocation is older than what was recorded. ``shape`` is ``None`` if it is not known. ``region`` is TensorFlow's
-    word for what the memory is for: ``output``, ``temp``, ``persist``, ``dynamic``, or empty. ``requested`` bytes of a
-    chunk of ``size`` were asked for. ``window`` is the one in which it was allocated, 0 if in none.
+    ``operation`` is the index in ``names`` of TensorFlow's name for the operation. It is ``None`` if TensorFlow gave no
+    name, or if the allocation was made before the recording. ``shape`` is ``None`` if it is not known. ``region`` is
+    TensorFlow's word for the purpose of the memory: ``output``, ``temp``, ``persist``, ``dynamic``, or empty.
+    ``requested`` bytes were requested, in a chunk of ``size`` bytes. ``window`` is the number of the window in which
+    the memory was allocated, 0 if in none.
     """
 
     operation: Number | None
@@ -71,11 +72,11 @@ class Holding(msgspec.Struct, frozen=True, array_like=True):
 class Holders(Event, tag="holders", frozen=True):
     """The allocations of one window in one pool, each from its beginning to its end.
 
-    ``began`` and ``ended`` are seconds of the session. ``before`` is in use as the window began, ``peak`` its highest
-    in use, both as TensorFlow's allocator says, and ``peak_at`` the number of the event, from 0 on, that reached it;
-    -1 if none was higher than ``before``.
-    A whole step of ``function`` lies in it if ``steps`` is at least 1. ``unknown`` bytes of the peak are of no span,
-    because ``lost`` events are missing or a chunk was not found.
+    ``began`` and ``ended`` are seconds of the session. ``before`` are the bytes in use as the window began, ``peak``
+    the most bytes in use in the window, both as TensorFlow's allocator reports. ``peak_at`` is the number of the event
+    that reached the peak, counted from 0; -1 if no event went above ``before``.
+    The window contains a whole step of ``function`` if ``steps`` is at least 1. ``unknown`` bytes of the peak belong to
+    no span, because ``lost`` events are missing or a chunk was not found.
 
     ``names`` of operations and ``holdings`` are lists. ``spans`` has for each allocation its holding, its address, and
     the events at which it began and ended. ``times`` has for each event the time since the one before, in µs. All four
@@ -104,21 +105,21 @@ class Holders(Event, tag="holders", frozen=True):
     holdings: Annotated[bytes, Many] = b""
     spans: Annotated[bytes, Many] = b""
     times: Annotated[bytes, Many] = b""
-    cost_us: Size | None = None  # of the window, to the script
-    pace_s: Seconds | None = None  # time to the next one of itself
-    missing: Text | None = None  # in older recordings a sentence instead of the next three
+    cost_us: Size | None = None  # time that the window cost the script
+    pace_s: Seconds | None = None  # time to the next window that opens by itself
+    missing: Text | None = None  # in older recordings: a sentence instead of the next three fields
     windowless: Windowless | None = None
     damage: Damage | None = None  # what is wrong with the window's file
     detail: Text = ""
 
     @property
     def is_missing(self) -> bool:
-        """Whether there are none."""
+        """Whether the event has no allocations, only the reason why."""
         return self.windowless is not None or self.damage is not None or self.missing is not None
 
 
 class OperationLine(msgspec.Struct, frozen=True, array_like=True):
-    """Where the script makes an operation of a graph: the script's own ``file`` and ``line``, and its text."""
+    """Where the script makes an operation of a graph: the script's own ``file`` and ``line``; ``code`` is that line."""
 
     operation: Text
     file: Text
@@ -137,14 +138,15 @@ class OperationLines(Event, tag="operation_lines", frozen=True):
 
 
 class Trace(Event, tag="trace", frozen=True):
-    """A part of all allocations of a process in one pool, in their order, from the making of the devices on.
+    """One part of a trace: all allocations of a process in one pool, in their order, since TensorFlow made its devices.
 
-    ``part`` counts from 0; ``last`` is true of the last one. ``whole`` is false if the trace ended before the process
-    had made three steps. ``packed`` holds ``events`` of them; ``steps`` are the numbers of those events, from 0 on in
-    the whole trace, at which a step began. ``names`` are of operations that this part names first. What lay in the pool
-    before comes first, in the order of its addresses, as allocations of no operation; ``before`` says in the first part
-    how many these are. ``scratch`` holds the numbers of allocations of this part that TensorFlow can do without, packed
-    as well, such as scratch memory on a GPU.
+    ``part`` counts from 0; ``last`` is true for the last part. ``whole`` is false if the trace ended before the process
+    had made three steps. ``packed`` contains ``events`` events. ``steps`` are the numbers of the events at which a step
+    began, counted from 0 over the whole trace. ``names`` are the names of operations that are new in this part.
+
+    Memory that was in use before the trace comes first, in the order of its addresses, as allocations of no operation.
+    In the first part, ``before`` is their number. ``scratch`` contains the numbers of those allocations of this part
+    that TensorFlow can do without, such as scratch memory on a GPU. It is packed as well.
     """
 
     origin = Origin.HOOK
@@ -168,14 +170,14 @@ class Trace(Event, tag="trace", frozen=True):
 class XlaValue(msgspec.Struct, frozen=True, array_like=True):
     """A value in an XLA buffer: ``size`` bytes at ``offset``, needed from moment ``first`` of the schedule to ``last``.
 
-    ``instruction`` is XLA's name for it, ``operation`` TensorFlow's for what it computes, or empty. For an instruction
-    that XLA itself has made, such as a copy, that is the operation that it was made for. ``file`` and ``line`` are
-    where the script makes the operation, as far as XLA knows.
+    ``instruction`` is XLA's name for it. ``operation`` is TensorFlow's name for what the instruction computes, or
+    empty. An instruction that XLA itself has made, such as a copy, has the operation for which XLA made it. ``file``
+    and ``line`` are where the script makes the operation, as far as XLA knows.
     """
 
     instruction: Text
     operation: Text
-    shape: Text  # with the type, as XLA writes it
+    shape: Text  # with the data type, as XLA writes it
     offset: Size
     size: Size
     first: Size
@@ -185,26 +187,27 @@ class XlaValue(msgspec.Struct, frozen=True, array_like=True):
 
 
 class XlaMissing(Enum):
-    """Why there is no report of a cluster, or of any."""
+    """Why there is no report of one cluster, or of all clusters."""
 
-    UNREAD = "unread"  # its text is of a form that is not known; detail: what was missing in it
+    UNREAD = "unread"  # its text has a form that is not known; detail: what was missing in it
     TOO_LARGE = "too_large"
-    USERS_FOLDER = "users_folder"  # the user's own flags have XLA write elsewhere; detail: those flags
+    USERS_FOLDER = "users_folder"  # the user's own flags make XLA write to another folder; detail: those flags
     USERS_FILE = "users_file"  # the user's flags are in a file, which is not changed; detail: its name
-    SCRIPTS_FLAGS = "scripts_flags"  # the script has set XLA_FLAGS anew
-    NO_FOLDER = "no_folder"  # detail: the error
-    TOO_MANY = "too_many"  # modules, of which the first were read; detail: how many
-    TOO_MUCH = "too_much"  # bytes were written before they could be read; detail: how many may be
+    SCRIPTS_FLAGS = "scripts_flags"  # the script has replaced XLA_FLAGS
+    NO_FOLDER = "no_folder"  # there is no folder for the reports; detail: the error
+    TOO_MANY = "too_many"  # there are too many modules, and only the first were read; detail: how many were read
+    TOO_MUCH = "too_much"  # XLA wrote too many bytes before they could be read; detail: how many are allowed
 
 
 class XlaCluster(Event, tag="xla_cluster", frozen=True):
     """What lies in the temporary buffer of one compiled cluster, as XLA itself reports.
 
-    ``module`` is XLA's number for it in its process, -1 where the process as a whole has no report. ``temporary`` is
-    the buffer's size in bytes, ``schedule`` the number of moments, ``peak_at`` the one at which most of the buffer is
-    needed, ``peak`` what then is. ``values`` are the largest at the peak and beside it, in the order of their offsets;
-    ``others`` bytes at the peak are of those left out. ``unshared`` bytes would be needed if no two values ever had
-    the same place. ``course`` has for equal parts of the schedule the most bytes that are needed in each.
+    ``module`` is XLA's number for the cluster in its process, -1 where the process as a whole has no report.
+    ``temporary`` is the buffer's size in bytes. ``schedule`` is the number of moments. ``peak_at`` is the moment at
+    which most of the buffer is needed, and ``peak`` the bytes that are needed then. ``values`` are the largest values
+    at the peak and beside it, in the order of their offsets; the values left out have ``others`` bytes at the peak.
+    ``unshared`` bytes would be needed if no two values ever had the same place. ``course`` divides the schedule into
+    equal parts and has, for each part, the most bytes that are needed in it.
 
     ``parameters``, ``outputs`` and ``constants`` are the bytes of the cluster's other allocations.
     """
@@ -231,12 +234,13 @@ class XlaCluster(Event, tag="xla_cluster", frozen=True):
 
 
 class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_only=True):
-    """A window lies in the session's folder, for the engine to make :class:`Holders` and :class:`Trace` of.
+    """A hook's message: a window's file is in the session's folder.
 
-    Hooks send it, but it is not an event: it is not published. The file is ``{pid}.{window}.window``, its first
-    ``bytes`` are written. ``probe/window.h`` describes its layout. ``pools`` are TensorFlow's logical devices by the
-    number that the file has for them. ``last`` is false while the window goes on and only its beginning is there.
-    With ``windowless``, which says why, no window was opened, and there is no file.
+    The engine makes :class:`Holders` and :class:`Trace` events of the file. The message itself is not an event and is
+    not published. The file is ``{pid}.{window}.window``; its first ``bytes`` bytes are written. ``probe/window.h``
+    describes its layout. ``pools`` are TensorFlow's logical devices, by the number that the file has for them. ``last``
+    is false while the window goes on and the file has only its beginning. ``windowless`` is set if no window was
+    opened: it is the reason, and there is no file.
     """
 
     pid: Number

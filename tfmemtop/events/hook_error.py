@@ -1,4 +1,4 @@
-"""What went wrong with a hook, as facts; ``words/hook_parts.py`` says them."""
+"""Errors of a hook. ``words/hook_parts.py`` has the texts for them."""
 
 from enum import Enum
 
@@ -10,44 +10,44 @@ from tfmemtop.events.keep import Newest
 class HookTrouble(Enum):
     """What is wrong with a hook; in brackets, which fields of :class:`HookError` belong to it."""
 
-    FAILED = "failed"  # a part of it, inside the script (part, of; text: the error)
-    UNREAD = "unread"  # it sent what cannot be read (text: why)
-    NO_WINDOW = "no_window"  # of allocations was opened that somebody asked for (of: the reason)
-    TOO_LONG = "too_long"  # it sent a longer packet than it may (count: bytes of the longest)
+    FAILED = "failed"  # a part of the hook failed inside the script (part, of; text: the error)
+    UNREAD = "unread"  # the hook sent data that cannot be read (text: why)
+    NO_WINDOW = "no_window"  # a window of allocations was requested, and none opened (of: the reason)
+    TOO_LONG = "too_long"  # the hook sent a longer packet than is allowed (count: bytes allowed)
 
 
 class HookPart(Enum):
-    """What a hook was about to do as it failed; in brackets, what ``of`` names."""
+    """What a hook was about to do when it failed; in brackets, what ``of`` names."""
 
-    LOAD = "load"  # the agent
-    HELLO = "hello"  # to the engine
-    JOIN = "join"  # a process that ran already
-    FORK = "fork"  # starting over in a forked child
+    LOAD = "load"  # loading the agent
+    HELLO = "hello"  # sending the engine the first message
+    JOIN = "join"  # starting in a process that ran already
+    FORK = "fork"  # starting again in a forked child
     END = "end"
-    ENVIRONMENT = "environment"  # (its variable)
-    LISTEN = "listen"  # to TensorFlow (what of it)
-    NOTICE = "notice"  # what TensorFlow does (what)
-    COUNT = "count"  # (what)
-    RECORD = "record"  # a call of the script's (its name)
-    SETTLE = "settle"  # TensorFlow's options
-    DEVICES = "devices"  # telling of them
-    READ = "read"  # (what, or a device)
-    SEARCH = "search"  # (what)
+    ENVIRONMENT = "environment"  # reading an environment variable (the variable)
+    LISTEN = "listen"  # patching TensorFlow so that its calls are noticed (the patched part)
+    NOTICE = "notice"  # handling something that TensorFlow did (what)
+    COUNT = "count"  # counting (what)
+    RECORD = "record"  # recording a call of the script (its name)
+    SETTLE = "settle"  # setting TensorFlow's options
+    DEVICES = "devices"  # reporting the devices
+    READ = "read"  # reading figures (which, or a device)
+    SEARCH = "search"  # searching (for what)
     CENSUS = "census"
-    OBEY = "obey"  # the engine
-    WATCH = "watch"  # reading all there is, again and again
-    SAMPLER = "sampler"  # stopping the native one
-    DUMPS = "dumps"  # asking TensorFlow for them
-    XLA = "xla"  # naming a folder for its reports
-    WAITING = "waiting"  # telling where the script waits
-    PROFILER = "profiler"  # making way for one of the script's
-    IN_PLACE = "in_place"  # looking into pools
+    OBEY = "obey"  # doing what the engine requests
+    WATCH = "watch"  # reading all figures again and again
+    SAMPLER = "sampler"  # stopping the native sampler
+    DUMPS = "dumps"  # requesting memory dumps from TensorFlow
+    XLA = "xla"  # naming a folder for XLA's reports
+    WAITING = "waiting"  # reporting where the script waits
+    PROFILER = "profiler"  # closing a window so that a profiler of the script can run
+    IN_PLACE = "in_place"  # reading pools in place
 
 
 class HookError(Event, tag="hook_error", frozen=True):
-    """Something of ours failed inside the script, or on the way from there; the script went on.
+    """A part of tfmemtop failed inside the script, or between the script and the engine; the script went on.
 
-    Without a ``part``, ``text`` says all that is known.
+    Without a ``part``, ``text`` contains all that is known.
     """
 
     origin = Origin.HOOK

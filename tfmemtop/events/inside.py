@@ -1,4 +1,4 @@
-"""What the hooks tell from inside the script's processes."""
+"""Events that the hooks send from inside the script's processes."""
 
 from enum import Enum
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ from tfmemtop.events.secrets import without_secrets
 
 
 class Hook(Event, tag="hook", frozen=True):
-    """The agent inside a process says who it is, as soon as the script imports TensorFlow."""
+    """The agent in a process describes the process, as soon as the script imports TensorFlow."""
 
     origin = Origin.HOOK
     keep = Latest("pid")
@@ -28,7 +28,7 @@ class Hook(Event, tag="hook", frozen=True):
 
 
 class HookEnd(Event, tag="hook_end", frozen=True):
-    """The agent has gone: ``exit`` said goodbye, ``lost`` closed without, ``exec`` became another program."""
+    """The agent's connection has ended: with ``exit`` the agent announced its end, with ``lost`` it did not."""
 
     origin = Origin.HOOK
     keep = Latest("pid")
@@ -39,7 +39,7 @@ class HookEnd(Event, tag="hook_end", frozen=True):
 
 
 class Call(Enum):
-    """A call of TensorFlow's that sets how its devices are made."""
+    """A function of TensorFlow that sets how it makes its devices."""
 
     SET_MEMORY_GROWTH = "set_memory_growth"
     SET_LOGICAL_DEVICE_CONFIGURATION = "set_logical_device_configuration"
@@ -47,20 +47,20 @@ class Call(Enum):
 
 
 class LogicalDevice(msgspec.Struct, frozen=True):
-    """A logical device as the script asked for it; ``None`` leaves the choice to TensorFlow."""
+    """A logical device as the script requested it; ``None`` leaves the choice to TensorFlow."""
 
     limit: Size | None = None  # bytes
     priority: Number | None = None
-    ordinal: Number | None = None  # the place that the script wants it to have among all of them
+    ordinal: Number | None = None  # its requested place among all logical devices
 
 
 class Requested(Event, tag="requested", frozen=True):
-    """What the script asked TensorFlow for, and how that went.
+    """A call by which the script requested something of TensorFlow, and its result.
 
-    ``devices`` are the physical ones that the call names: one, or for ``set_visible_devices`` all that shall be
-    seen. ``growth`` belongs to ``set_memory_growth``, ``logical`` to ``set_logical_device_configuration``,
-    ``device_type`` to ``set_visible_devices``. Each is ``None`` for the other calls, and where the script gave
-    something else; ``other`` then describes those arguments for people, an object of the script's by its class.
+    ``devices`` are the physical devices that the call names: one, or for ``set_visible_devices`` all that shall be
+    visible. ``growth`` belongs to ``set_memory_growth``, ``logical`` to ``set_logical_device_configuration``,
+    ``device_type`` to ``set_visible_devices``. Each is ``None`` for the other calls, and where the script passed an
+    argument of another kind. ``other`` then describes such arguments for people, an object of the script by its class.
     """
 
     origin = Origin.HOOK
@@ -75,14 +75,14 @@ class Requested(Event, tag="requested", frozen=True):
     other: Annotated[list[Text], Few]
     file: Text
     line: Number
-    error: Text | None  # what it raised, as "ValueError: …"
+    error: Text | None  # the exception that the call raised, as "ValueError: …"
 
 
 class Initialised(Event, tag="initialised", frozen=True):
-    """TensorFlow made its devices, or raised ``error`` in their place; once a process, unless it tries again.
+    """TensorFlow made its devices, or raised ``error`` instead: once in a process, unless it tries again.
 
-    ``file`` and ``line`` of the script's own code that had it do so, empty and 0 where there is none,
-    and the text of that line. ``variables`` of the environment as it then was: those that steer GPU memory.
+    ``file`` and ``line`` are where the script's own code caused it, empty and 0 where no such line is known. ``code``
+    is the text of that line. ``variables`` are the environment variables at that time that steer GPU memory.
     """
 
     origin = Origin.HOOK
@@ -100,17 +100,18 @@ class Initialised(Event, tag="initialised", frozen=True):
 
 
 class Setting(Enum):
-    """A setting of a run that tfmemtop puts into TensorFlow's options."""
+    """A setting of a run that tfmemtop writes into TensorFlow's options."""
 
     GROWTH = "growth"
     MEMORY_LIMIT = "memory_limit"
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """A setting that tfmemtop changed, or kept as it was, since the user chose it.
+    """A setting that the user chose for the run: tfmemtop replaced the script's value by it, or found them equal.
 
-    Of ``growth``, ``asked`` (by the script) and ``given`` are whether it is on. Of ``memory_limit``, ``given`` is
-    bytes for each GPU, and ``asked`` the bytes of each logical device that the script gave a limit.
+    ``asked`` is the script's value, ``given`` the value that TensorFlow received. For ``growth``, both are whether it
+    is on. For ``memory_limit``, ``given`` is the bytes for each GPU, and ``asked`` the bytes of each logical device
+    for which the script set a limit.
     """
 
     setting: Setting
@@ -119,7 +120,7 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Effective(Event, tag="effective", frozen=True):
-    """What TensorFlow does for one logical device, once its devices are initialised."""
+    """The options that TensorFlow uses for one logical device, once its devices are initialised."""
 
     origin = Origin.HOOK
     keep = Latest("pid", "device")
@@ -149,17 +150,18 @@ class Allocator(Event, tag="allocator", frozen=True):
     peak: Size | None
     pool: Size | None
     limit: Size | None
-    # Like the pool, from here on known only where pools are read in place, or with the probe.
+    # The fields below, and the pool, are known only where pools are read in place, or with the probe.
     peak_pool: Size | None = None
     allocations: Size | None = None
-    # Highest in use since the reading before: with the probe to the millisecond, else only where it is a new peak.
+    # The most bytes in use since the reading before. The probe samples it every millisecond; without the probe it is
+    # known only where it is a new peak.
     high: Size | None = None
 
 
 class PoolGrowth(Event, tag="pool_growth", frozen=True):
-    """A pool took memory for itself, or gave some back, ``at`` seconds into the session.
+    """A pool took memory, or gave some back, ``at`` seconds into the session.
 
-    With the probe to the millisecond, else when the next reading found it so.
+    With the probe, ``at`` is exact to a millisecond; without it, ``at`` is the time of the next reading.
     """
 
     origin = Origin.HOOK
@@ -173,10 +175,11 @@ class PoolGrowth(Event, tag="pool_growth", frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True, array_like=True):
-    """An argument of a ``tf.function`` that differed between two tracings, as in ``tracings`` of them all.
+    """An argument of a ``tf.function`` that differed between two tracings.
 
-    ``before`` and ``after`` are shape and dtype of a tensor, or a Python value; empty where there was none, and equal
-    where it was another object of the same class. ``argument`` may be a part of one: ``batch['x']``.
+    It differed in ``tracings`` of all tracings. ``before`` and ``after`` are shape and dtype of a tensor, or a Python
+    value. They are empty where there was no value, and equal where the argument was another object of the same class.
+    ``argument`` may be a part of an argument: ``batch['x']``.
     """
 
     argument: Name
@@ -186,16 +189,17 @@ class Changed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Traced(msgspec.Struct, frozen=True, array_like=True):
-    """A ``tf.function`` that the script calls, by TensorFlow's own count; ``file`` and ``line`` of its Python.
+    """A ``tf.function`` that the script calls, with TensorFlow's own counts.
 
-    ``steps`` are those that one call takes, ``None`` if that is not known: Keras may take several. ``anew`` of the
-    tracings were the first of a function that was made anew from the same Python, and ``changed`` are the arguments in
-    which the newest other tracing differed from the one before.
+    ``file`` and ``line`` are those of its Python function. ``steps`` is the number of steps in one call, ``None`` if
+    that is not known: a call of Keras may make several. ``anew`` of the tracings were the first tracing of a function
+    that was made anew from the same Python function. ``changed`` are the arguments in which the newest of the other
+    tracings differed from the tracing before it.
     """
 
     name: Text
     calls: Size
-    traces: Size  # of the calls
+    traces: Size  # how many of the calls traced the function
     file: Text
     line: Number
     steps: Size | None = 1
@@ -207,7 +211,7 @@ class Functions(Event, tag="functions", frozen=True):
     """The busiest functions of a process, at most 20; sent once a second where a count has changed."""
 
     origin = Origin.HOOK
-    keep = Newest(40, "pid", first=True)  # half a minute, for the pace of now; the first tells of the first step
+    keep = Newest(40, "pid", first=True)  # half a minute, for the present pace; the first shows the first step
     droppable = True
 
     pid: Number
@@ -217,7 +221,7 @@ class Functions(Event, tag="functions", frozen=True):
 class Variable(msgspec.Struct, frozen=True, array_like=True):
     """A variable that is alive. ``kind`` is ``variables`` (of the model or script), ``optimizer`` or ``metrics``.
 
-    Or, of kind ``tensors``, another eager tensor; ``name`` is the path by which Python holds it, or empty.
+    With the kind ``tensors`` it is another eager tensor. Its ``name`` is the path by which Python holds it, or empty.
     """
 
     name: Text
@@ -229,11 +233,11 @@ class Variable(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Alike(msgspec.Struct, frozen=True, array_like=True):
-    """So many live tensors, of ``bytes`` in all, that are held alike: by one list, say, or by the rows of one.
+    """A group of live tensors with the same holder, such as one list, or the rows of one list.
 
-    ``holder`` is its path in Python (``trainer.history``, ``rows[*].loss``); where it is empty, they are all that have
-    one shape and are held otherwise.
-    ``shape`` is ``None`` if they have several.
+    There are ``count`` tensors, of ``bytes`` bytes together. ``holder`` is the holder's path in Python
+    (``trainer.history``, ``rows[*].loss``). It is empty for the tensors of no such holder: they are grouped by shape.
+    ``shape`` is ``None`` if the tensors have different shapes.
     """
 
     holder: Text
@@ -245,24 +249,25 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Unseen(Enum):
-    """Why live tensors were not looked for, or where not."""
+    """Why live tensors were not looked for, or which objects were left out."""
 
-    ASYNCHRONOUS = "asynchronous"  # operations of the script: to ask a tensor would wait for them
-    REMOTE = "remote"  # other machines' tensors, likewise
-    NOT_SHOWN = "not_shown"  # by Python's garbage collector
-    FROZEN = "frozen"  # objects that the script has put aside with gc.freeze
+    ASYNCHRONOUS = "asynchronous"  # the script runs operations asynchronously: reading a tensor would wait for them
+    REMOTE = "remote"  # tensors are on other machines: reading one would wait for them
+    NOT_SHOWN = "not_shown"  # Python's garbage collector does not list the tensors
+    FROZEN = "frozen"  # objects that the script has put aside with gc.freeze were left out
 
 
 class Census(Event, tag="census", frozen=True):
-    """What the variables of a process take: bytes by device and kind, and the 20 largest.
+    """The memory of a process's variables: bytes by device and kind, and the 20 largest variables.
 
-    ``others`` are the variables beyond those that have at least 1 KiB each, up to 2 000. ``initial`` are those of which
-    a TF1 session may keep the initial value, such as zeros, beside the variable itself.
+    ``others`` are further variables of at least 1 KiB each, up to 2 000. ``initial`` are variables of which a TF1
+    session may keep the initial value, such as zeros, beside the variable itself.
 
-    Live eager tensors are among them if they were looked for: then ``tensors`` is how many were found, or
-    ``hidden`` says why none could be. With some found, ``hidden`` says where none were looked for, with ``frozen`` how
-    many objects that are, and ``alike`` has the largest groups of them. ``unseen`` is a sentence of recordings made
-    before that was a fact. They are looked for on demand, and while a failing allocation waits for room.
+    The census includes live eager tensors if they were looked for. That is done on request, and while an allocation
+    that failed waits for room. Then ``tensors`` is the number of tensors found, or ``hidden`` is the reason why none
+    could be found. If some were found, ``hidden`` is the reason why some objects were left out, ``frozen`` the number
+    of these objects, and ``alike`` has the largest groups of tensors. ``unseen`` is a sentence of older recordings in
+    place of ``hidden``.
     """
 
     origin = Origin.HOOK
@@ -287,11 +292,12 @@ class Census(Event, tag="census", frozen=True):
 
 
 class Waiting(Event, tag="waiting", frozen=True):
-    """Where the script stands while TensorFlow tries to find room: told when a pool could not satisfy a request.
+    """A pool could not satisfy a request: where the script stands while TensorFlow tries to find room.
 
-    ``operation`` is the one that runs eagerly, ``None`` in a ``tf.function``; ``file``, ``line`` and its text are
-    the script's own, empty and 0 where none is on the stack. ``requested`` are the bytes of the operation's output, of
-    that ``shape`` and ``dtype``, where its arguments leave no doubt: what it waits for, if that does not fit.
+    ``operation`` is the operation that runs eagerly, ``None`` in a ``tf.function``. ``file`` and ``line`` are the
+    script's own, and ``code`` is the text of that line; they are empty and 0 where the stack has no line of the script.
+    ``requested`` are the bytes of the operation's output, of that ``shape`` and ``dtype``. It is set only where the
+    arguments determine it. If that output does not fit, it is what the operation waits for.
     """
 
     origin = Origin.HOOK
@@ -309,9 +315,9 @@ class Waiting(Event, tag="waiting", frozen=True):
 
 
 class OutOfMemory(Event, tag="out_of_memory", frozen=True):
-    """An allocation failed for good; ``message`` is TensorFlow's own, the rest is what it says.
+    """An allocation failed for good. ``message`` is TensorFlow's own; the other fields are read from it.
 
-    ``requested`` is the bytes of the tensor of that ``shape`` and ``dtype``, where it was for a tensor.
+    If the allocation was for a tensor, ``requested`` is the bytes of that tensor, of that ``shape`` and ``dtype``.
     """
 
     origin = Origin.HOOK

@@ -1,8 +1,8 @@
-"""What readers that come late need of the events of a class: each class declares one of these as its ``keep``.
+"""Rules for the events that readers need that connect late: each class of events declares one rule as its ``keep``.
 
 The backlog of the engine holds events by these rules, so its memory stays bounded however long a session is.
 ``by`` names the fields or properties that make the key: ``Latest("pid")`` keeps one event for each process.
-What is kept by ``pid`` first is dropped some time after the process has ended.
+If the first of them is ``pid``, the events of a process are dropped some time after it has ended.
 """
 
 from collections.abc import Callable, Hashable
@@ -10,20 +10,20 @@ from operator import attrgetter
 
 
 class Keep:
-    """Base of the rules. Without ``by`` all events of the class have the same key."""
+    """The base of the rules. Without ``by`` all events of the class have the same key."""
 
     def __init__(self, *by: str) -> None:
         self.by = by
         self.key: Callable[[object], Hashable] = attrgetter(*by) if by else lambda _: None
-        """The key of an event."""
+        """A function that returns the key of an event."""
 
 
 class Nothing(Keep):
-    """Late readers do without these events."""
+    """No event: readers that connect late do not receive these events."""
 
 
 class Latest(Keep):
-    """The latest event of each key. With ``most``, of those keys only that were updated last."""
+    """The latest event of each key. With ``most``, only that number of keys: those that were updated last."""
 
     def __init__(self, *by: str, most: int | None = None) -> None:
         super().__init__(*by)
@@ -43,9 +43,10 @@ class Newest(Keep):
 
 
 class Curve(Keep):
-    """A few hundred events of each key over the whole time, each the highest of its stretch, and the newest.
+    """The newest event of each key, and a few hundred over the whole time, each the highest of its stretch of time.
 
-    An event is as high as the highest of its fields ``highest``. Older events are kept as their ``past`` has them.
+    The height of an event is the highest value of its fields ``highest``. Of older events, the backlog keeps what
+    their method ``past`` returns.
     """
 
     def __init__(self, *by: str, highest: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""What the probe reads of a whole pool: its regions, its chunks, and how they lie."""
+"""The map of a whole pool: its regions, its chunks, and where they lie."""
 
 from enum import Enum
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ from tfmemtop.events.keep import Latest
 
 
 class Region(msgspec.Struct, frozen=True, array_like=True):
-    """A piece of address space that a pool took at once. ``cells`` of the map are its."""
+    """A piece of address space that a pool took at once. It has ``cells`` cells of the map."""
 
     address: Size
     size: Size
@@ -23,7 +23,7 @@ class Region(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Bin(msgspec.Struct, frozen=True, array_like=True):
-    """All chunks from ``size`` bytes up to the next bin's."""
+    """All chunks of at least ``size`` bytes and less than the size of the next bin."""
 
     number: Number
     size: Size
@@ -34,7 +34,7 @@ class Bin(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk in use, and how much of it was asked for."""
+    """A chunk in use, and how many bytes of it were requested."""
 
     address: Size
     size: Size
@@ -42,24 +42,24 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Mapless(Enum):
-    """Why the hook gives no map of a pool; in brackets, which fields of :class:`MemoryMap` belong to it."""
+    """Why the hook sends no map of a pool; in brackets, which fields of :class:`MemoryMap` belong to the reason."""
 
-    ASYNC = "async"  # cuda_malloc_async, CUDA's own pool, does not show it
-    NOT_BFC = "not_bfc"
-    NO_FOLDER = "no_folder"  # of the session is known in the process
-    TOO_MANY = "too_many"  # chunks, without the probe (count: how many may be)
-    NO_ROOM = "no_room"  # to put it down (detail: the error)
+    ASYNC = "async"  # cuda_malloc_async, CUDA's own pool, does not show how it is divided
+    NOT_BFC = "not_bfc"  # the allocator is not BFC
+    NO_FOLDER = "no_folder"  # the session's folder is not known in the process
+    TOO_MANY = "too_many"  # there are too many chunks to read without the probe (count: how many are allowed)
+    NO_ROOM = "no_room"  # there is no room to write it to a file (detail: the error)
 
 
 class MemoryMap(Event, tag="memory_map", frozen=True):
     """How a pool's address space is used.
 
-    ``cells`` holds a byte for each cell, region after region: the share in use, 0 nothing, 255 all.
-    With ``region``, its address, all cells are of that one. ``sizes[i]`` counts chunks in use of
-    2**i bytes up to twice that. ``moment`` is ``out_of_memory`` for what TensorFlow wrote down when
-    an allocation failed. ``mapless``, with ``count`` and
-    ``detail``, is why the hook gives no map; ``damage``, with ``detail``, is what was wrong with one; ``missing`` is
-    a sentence of an older recording. With ``of_copy`` the pool was read without the probe.
+    ``cells`` has one byte for each cell, region after region: the share in use, from 0 (nothing) to 255 (all).
+    With ``region``, a region's address, all cells show that region. ``sizes[i]`` is the number of chunks in use that
+    have at least 2**i bytes and less than twice that. ``moment`` is ``out_of_memory`` for a map that TensorFlow wrote
+    when an allocation failed. ``mapless``, with ``count`` and ``detail``, is the reason why the hook sends no map.
+    ``damage``, with ``detail``, is what was wrong with a map. ``missing`` is a sentence of an older recording. With
+    ``of_copy`` the pool was read without the probe.
     """
 
     origin = Origin.HOOK
@@ -76,14 +76,14 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
     chunks_in_use: Size = 0
     largest_free: Size = 0
     fragmentation: Share = 0.0  # share of the free bytes that lie outside the largest free chunk
-    regions_found: Size = 0  # of which at most 512 are listed
+    regions_found: Size = 0  # the number of all regions; at most 512 are listed
     cells: Annotated[bytes, Many] = b""
     regions: Annotated[list[Region], Some] = msgspec.field(default_factory=list)
     bins: Annotated[list[Bin], Few] = msgspec.field(default_factory=list)
     sizes: Annotated[list[Size], Few] = msgspec.field(default_factory=list)
     biggest: Annotated[list[Chunk], Few] = msgspec.field(default_factory=list)
-    cost_us: Size | None = None  # of reading it, in the script's process
-    pace_s: Seconds | None = None  # time to the next one, stretched where reading costs much
+    cost_us: Size | None = None  # time that reading it took in the script's process
+    pace_s: Seconds | None = None  # time to the next map, longer where reading costs much
     missing: Text | None = None
     of_copy: bool = False
     mapless: Mapless | None = None
@@ -98,19 +98,20 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
 
     @property
     def of_one_region(self) -> bool:
-        """Whether all cells are of one region."""
+        """Whether all cells show one region."""
         return self.region is not None
 
 
 class Chunks(msgspec.Struct, tag_field="type", tag="chunks", frozen=True, kw_only=True):
-    """How a pool is cut up lies in the session's folder, for the engine to make maps of.
+    """A hook's message: a file in the session's folder lists the regions and chunks of a pool.
 
-    Hooks send it, but it is not an event: it is not published.
+    The engine makes maps of the file. The message itself is not an event and is not published.
 
-    ``regions`` and ``chunks``, which lie there one after the other, are each described by count, bytes of one, and
-    where in it address and size are; ``chunk`` is where a chunk has the bytes asked for, number and bin.
-    ``wanted`` are regions by address, ``None`` for all, and the seconds until the next map. ``moment`` is that of
-    :class:`MemoryMap`; each has a file of its own.
+    The file contains all regions, then all chunks. ``regions`` and ``chunks`` describe these records, each by four
+    numbers: how many records there are, the bytes of one record, and the offsets of address and size in it. ``chunk``
+    are the offsets of the requested bytes, the number and the bin in the record of a chunk. ``wanted`` are the
+    requested maps: each is a region's address, or ``None`` for all regions, with the seconds until the next map.
+    ``moment`` is that of :class:`MemoryMap`; each moment has a file of its own.
     """
 
     pid: Number

@@ -1,4 +1,4 @@
-"""What the user should know about the watching itself."""
+"""Notices for the user about tfmemtop's own work."""
 
 from enum import Enum
 
@@ -18,7 +18,7 @@ class Level(Enum):
 
 
 class NoticeKind(Enum):
-    """What a notice says. Its words, and what helps, are in ``words/notices.py``."""
+    """What a notice is about. Its text, and what helps, are in ``words/notices.py``."""
 
     NO_DRIVER = "no_driver"
     NO_GPU = "no_gpu"  # the driver lists none
@@ -30,41 +30,41 @@ class NoticeKind(Enum):
     GPUS_UNREAD = "gpus_unread"  # detail: the error
     PROCESSES_UNREAD = "processes_unread"  # detail: the error
     PROCESSES_RENUMBERED = "processes_renumbered"  # the driver's numbers are not those of this container
-    PROCESSES_HIDDEN = "processes_hidden"
+    PROCESSES_HIDDEN = "processes_hidden"  # the driver lists processes that cannot be read here
 
     OUTPUT_FILE_MISSING = "output_file_missing"  # no file could be made for the script's output
     OUTPUT_FILE_FAILED = "output_file_failed"  # detail: the error
-    INPUT_LOST = "input_lost"
+    INPUT_LOST = "input_lost"  # the script does not read what was typed
     RECORDING_ENDED = "recording_ended"  # detail: the file and the error
-    # Nothing more is recorded of a session for which nobody asked for a recording.
+    # The next four: the recording ends that tfmemtop makes of each session without a request.
     SESSION_UNRECORDED = "session_unrecorded"  # detail: the file and the error
     SESSION_TOO_LARGE = "session_too_large"  # detail: the file; count: MiB that it may have
-    SESSION_DISK_FULL = "session_disk_full"  # detail: the file; count: MiB of the disk that are left to others
-    SESSION_FILE_TAKEN = "session_file_taken"  # detail: the file, which is another's, or none
+    SESSION_DISK_FULL = "session_disk_full"  # detail: the file; count: MiB of the disk that tfmemtop leaves free
+    SESSION_FILE_TAKEN = "session_file_taken"  # detail: the file, to which tfmemtop cannot write now
     LAST_READINGS_LOST = "last_readings_lost"  # detail: the error
     ATTACH_NO_PROCESS = "attach_no_process"  # about: its number
     ATTACH_BESIDE_SCRIPT = "attach_beside_script"  # about: the process
-    KERNEL_IS_JUPYTERS = "kernel_is_jupyters"  # to restart
-    NOT_CHOSEN = "not_chosen"  # for a kernel's next start; detail: why
+    KERNEL_IS_JUPYTERS = "kernel_is_jupyters"  # only Jupyter can restart a kernel
+    NOT_CHOSEN = "not_chosen"  # the settings of a kernel's next start are not changed; detail: why
     NOT_RELAUNCHED = "not_relaunched"  # detail: why
     ENDING_FAILED = "ending_failed"  # detail: the error
     SIGNAL_FAILED = "signal_failed"  # detail: the processes, and why
 
     HOOK_OF_OTHER_USER = "hook_of_other_user"  # about: the user's id
-    HOOK_TOO_OFTEN = "hook_too_often"  # about: the process
+    HOOK_TOO_OFTEN = "hook_too_often"  # a process connects too often as a hook; about: the process
     HOOKS_WAIT = "hooks_wait"  # no file descriptor is left
-    HOOK_FAILED = "hook_failed"  # about: the process; part, of; detail: the error
-    HOOK_UNREAD = "hook_unread"  # it sent what cannot be read; about: the process; detail: why
-    HOOK_TOO_LONG = "hook_too_long"  # it sent too long a packet; about: the process; count: bytes of the longest
-    NO_WINDOW = "no_window"  # of allocations, for somebody who asked; about: the process; of: the reason
-    DUMPS_OFF = "dumps_off"  # detail: why TensorFlow cannot write down a pool that runs out
+    HOOK_FAILED = "hook_failed"  # about: the process; part, of: what it was doing; detail: the error
+    HOOK_UNREAD = "hook_unread"  # the hook sent data that cannot be read; about: the process; detail: why
+    HOOK_TOO_LONG = "hook_too_long"  # the hook sent too long a packet; about: the process; count: bytes allowed
+    NO_WINDOW = "no_window"  # a window of allocations was requested, and none opened; about: the process; of: why
+    DUMPS_OFF = "dumps_off"  # detail: why TensorFlow cannot write the state of a pool that runs out
     DUMP_UNREAD = "dump_unread"  # detail: the file and the error
-    FINDINGS_WITHOUT_WINDOWS = "findings_without_windows"  # none is opened for them any more; detail: the error
+    FINDINGS_WITHOUT_WINDOWS = "findings_without_windows"  # no window is opened for findings now; detail: the error
 
     READER_OF_OTHER_USER = "reader_of_other_user"
     COMMAND_UNREAD = "command_unread"  # detail: the error
     READER_SLOW = "reader_slow"  # count: readings left out
-    EVENTS_UNREAD = "events_unread"  # count: how many
+    EVENTS_UNREAD = "events_unread"  # count: how many events could not be read
     EVENT_LEFT_OUT = "event_left_out"  # detail: the error
     DEVICES_LEFT_OUT = "devices_left_out"  # about: the process; count: how many are kept
     PROCESSES_LEFT_OUT = "processes_left_out"  # count: how many are kept
@@ -73,7 +73,7 @@ class NoticeKind(Enum):
     ALERT_FAILED = "alert_failed"  # about: its exit code; detail: the command
     ALERT_NOT_STARTED = "alert_not_started"  # detail: the error
 
-    EXPORTER_ENDED = "exporter_ended"  # detail: how
+    EXPORTER_ENDED = "exporter_ended"  # detail: how it ended
     EXPORTER_SILENT = "exporter_silent"
     METRICS_FILE_FAILED = "metrics_file_failed"  # detail: the error
 
@@ -83,11 +83,11 @@ class NoticeKind(Enum):
 
 
 class Notice(Event, tag="notice", frozen=True):
-    """Something the user should know about the watching itself. Without a ``kind`` it takes back the one before.
+    """A message for the user about tfmemtop's own work. Without a ``kind`` it withdraws the notice of its ``key``.
 
-    ``key`` names what it is about: a newer notice replaces an older one of the same key. ``about`` is a number that
-    belongs to the kind, ``count`` how many, ``detail`` text from outside, such as an error's, and ``damage`` why
-    something could not be read.
+    ``key`` names the subject: a newer notice replaces an older one of the same key. ``about`` and ``count`` are
+    numbers whose meaning depends on the kind. ``detail`` is text from outside, such as that of an error. ``damage`` is
+    the reason why something could not be read.
     """
 
     keep = Latest("key", most=64)
@@ -100,6 +100,6 @@ class Notice(Event, tag="notice", frozen=True):
     about: Number | None = None
     count: Size | None = None
     remedy: Text = ""  # only with the kind ``TEXT``
-    part: HookPart | None = None  # of these two, ``of`` belongs to the kind ``NO_WINDOW`` too
-    of: Name = ""
+    part: HookPart | None = None  # only with the kind ``HOOK_FAILED``
+    of: Name = ""  # with the kinds ``HOOK_FAILED`` and ``NO_WINDOW``
     damage: Damage | None = None

@@ -1,4 +1,4 @@
-"""What the engine sees from outside: the session, its runs, the GPUs, processes, the script's output."""
+"""Events of what the engine reads from outside: the session, its runs, the GPUs, processes, the script's output."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -30,7 +30,7 @@ from tfmemtop.settings import Settings
 
 
 class Session(Event, tag="session", frozen=True):
-    """The first event: who watches, where, since when."""
+    """The first event: which user's session this is, on which machine, and since when."""
 
     keep = Latest()
     urgent = True
@@ -41,18 +41,18 @@ class Session(Event, tag="session", frozen=True):
     started: Epoch  # seconds since the epoch, UTC
     host: Name
     user: Name
-    host_memory: Size  # the least of what the machine has and what cgroups leave this user's processes
+    host_memory: Size  # the memory of the machine, or what cgroups allow this user's processes if that is less
     cores: Number
-    interval_s: Seconds  # the hook's pace
+    interval_s: Seconds  # between two readings of the hook
     command: Words  # empty when only watching
-    output_path: Text | None = None  # where the script's output is kept
-    host_memory_of: Literal["machine", "container", "job", "cgroup"] = "machine"  # whose `host_memory` is
-    holders_interval_s: Seconds | None = None  # between two windows of allocations; 0: none that nobody asks for
-    placement: Placement | None = None  # in a job of several processes
+    output_path: Text | None = None  # the file that keeps the script's output
+    host_memory_of: Literal["machine", "container", "job", "cgroup"] = "machine"  # what sets `host_memory`
+    holders_interval_s: Seconds | None = None  # between two windows of allocations; 0: only windows on request
+    placement: Placement | None = None  # the place in a job of several processes
 
 
 class CaughtUp(Event, tag="caught_up", frozen=True):
-    """Tells a reader that it has what happened before it came. Each reader gets its own; no recording has it."""
+    """The reader has received all earlier events. Each reader gets an event of its own; no recording contains it."""
 
     keep = Nothing()
 
@@ -60,9 +60,9 @@ class CaughtUp(Event, tag="caught_up", frozen=True):
 class Run(Event, tag="run", frozen=True):
     """A start of the script. With ``outside``, a process that tfmemtop did not start is read from now on.
 
-    ``kernel`` is the connection file of a Jupyter kernel, which Jupyter starts and ends: the next start is a session of
-    its own, with the next number. ``notebook`` is its notebook's file, if known, ``earlier`` the sessions of those
-    starts that came before, oldest first. ``traced``: all allocations are recorded from the start on.
+    ``kernel`` is the connection file of a Jupyter kernel. Jupyter starts and ends the kernel. Its next start is a
+    session of its own, with the next run number. ``notebook`` is the file of its notebook, if known. ``earlier`` are
+    the sessions of its earlier starts, oldest first. ``traced``: all allocations are recorded from the start on.
     """
 
     keep = Latest("run", most=200)
@@ -87,7 +87,7 @@ class Run(Event, tag="run", frozen=True):
 
 
 class Upcoming(Event, tag="upcoming", frozen=True):
-    """The settings that were chosen for the next start of a Jupyter kernel. They hold until others are chosen."""
+    """The settings that were chosen for the next start of a Jupyter kernel. They are valid until others are chosen."""
 
     keep = Latest()
     urgent = True
@@ -100,7 +100,7 @@ class Upcoming(Event, tag="upcoming", frozen=True):
 
 
 class RunEnd(Event, tag="run_end", frozen=True):
-    """The end of a run: ``exit_code``, or ``signal`` if one ended it."""
+    """The end of a run: its ``exit_code``, or the ``signal`` that ended it."""
 
     keep = Latest("run", most=200)
     urgent = True
@@ -108,16 +108,16 @@ class RunEnd(Event, tag="run_end", frozen=True):
     run: Number
     exit_code: Number | None
     signal: Number | None
-    oom_killed: bool = False  # by the kernel, for host memory
+    oom_killed: bool = False  # the kernel killed it because host memory ran out
 
     @property
     def ending(self) -> Ending:
-        """How the run ended."""
+        """How the run ended, as one value."""
         return how_ended(self.exit_code, self.signal, self.oom_killed)
 
 
 class TerminalRead(Event, tag="terminal_read", frozen=True):
-    """A process of the run waits for something to be typed into the run's terminal; ``pid`` is null once none does."""
+    """A process of the run waits for input from the run's terminal; ``pid`` is null once no process waits."""
 
     keep = Latest()
     urgent = True
@@ -129,10 +129,10 @@ class TerminalRead(Event, tag="terminal_read", frozen=True):
 class Leftover(Enum):
     """What a run leaves behind that keeps memory from becoming free."""
 
-    LISTED = "listed"  # the driver still lists a process of it
-    MORE_USED = "more_used"  # a GPU holds more than before the run
+    LISTED = "listed"  # the driver still lists a process of the run
+    MORE_USED = "more_used"  # more of a GPU's memory is used than before the run
     PROCESSES = "processes"  # the kernel does not end its processes
-    DRIVER_SILENT = "driver_silent"  # nobody can tell: the driver does not answer
+    DRIVER_SILENT = "driver_silent"  # not known: the driver does not answer
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -147,9 +147,11 @@ class Held(msgspec.Struct, frozen=True):
 class Stopping(Event, tag="stopping", frozen=True):
     """How far the ending of a run has come.
 
-    ``term``: asked to end, killed at ``deadline`` (in session seconds); ``kill``: killed;
-    ``releasing``: gone, its GPU memory not yet; ``released``: all is free again;
-    ``held``: given up waiting while ``held`` was not free.
+    ``term``: the run received SIGTERM, and will be killed at ``deadline`` (in session seconds).
+    ``kill``: the run was killed.
+    ``releasing``: the run has ended, and its GPU memory is not yet free.
+    ``released``: all memory is free again.
+    ``held``: the engine no longer waits, although ``held`` is not free.
     """
 
     keep = Latest()
@@ -171,13 +173,13 @@ class Device(Event, tag="device", frozen=True):
     uuid: Name
     name: Name
     total: Size | None
-    reserved: Size | None  # by the driver, never available
-    mig: bool = False  # divided into slices, or one of them
-    unified: bool = False  # its memory is the host's
+    reserved: Size | None  # the driver keeps these bytes; they are never available
+    mig: bool = False  # the GPU is divided into slices (MIG), or is such a slice
+    unified: bool = False  # the GPU uses the host's memory
 
 
 class DeviceProcess(msgspec.Struct, frozen=True, array_like=True):
-    """One process's share of one GPU: bytes held, percent of SMs and of memory bandwidth."""
+    """One process's share of one GPU: bytes used, percent of SMs and of memory bandwidth."""
 
     pid: Number
     used: Size | None
@@ -186,40 +188,40 @@ class DeviceProcess(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SharesMissing(Enum):
-    """Why the memory of a GPU is not known by process."""
+    """Why it is not known how much of a GPU's memory each process uses."""
 
-    NOT_TOLD = "not_told"
+    NOT_TOLD = "not_told"  # the driver does not report it
     NAMES_NONE = "names_none"  # memory is in use, and the driver lists no process
     MIG = "mig"  # the card is divided
     WSL = "wsl"
     VGPU = "vgpu"
     DRIVER_TOO_OLD = "driver_too_old"
     USER_FORBIDDEN = "user_forbidden"
-    NOT_TOLD_IN_CONTAINER = "not_told_in_container"
+    NOT_TOLD_IN_CONTAINER = "not_told_in_container"  # the driver does not report it in this container
     NUMBERED_OTHERWISE = "numbered_otherwise"  # the driver's process numbers are not those of this container
 
 
 class WhyLacking(Enum):
-    """Why figures of a GPU are not to be had."""
+    """Why figures of a GPU are not available."""
 
     NOT_REPORTED = "not_reported"
-    NOT_OF_A_PART = "not_of_a_part"  # of a divided card (MIG)
-    NOT_FOR_USER = "not_for_user"
+    NOT_OF_A_PART = "not_of_a_part"  # the driver does not report it for a part of a divided card (MIG)
+    NOT_FOR_USER = "not_for_user"  # the driver does not report it to this user
     OLD_DRIVER = "old_driver"
     CARD_LOST = "card_lost"
     FAILED = "failed"
-    IMPOSSIBLE = "impossible"  # the driver's figure cannot be
+    IMPOSSIBLE = "impossible"  # the driver's figure cannot be right
 
 
 class Lacking(msgspec.Struct, frozen=True, array_like=True):
-    """The ``figures`` that are not to be had for one reason; impossible ones with their value, as ``power 1e9``."""
+    """The ``figures`` that are not available for one reason; impossible ones with their value, as ``power 1e9``."""
 
     why: WhyLacking
     figures: Annotated[list[Name], Few]
 
 
 class DeviceReading(Event, tag="device_reading", frozen=True):
-    """What NVML says of a GPU now."""
+    """NVML's figures of a GPU at one moment."""
 
     keep = Curve("index", highest=("used",))
     droppable = True
@@ -227,25 +229,25 @@ class DeviceReading(Event, tag="device_reading", frozen=True):
     index: Index
     used: Size | None  # without `reserved`
     free: Size | None
-    utilisation: Number | None  # percent of time a kernel ran
-    bandwidth: Number | None  # percent of time memory was read or written
+    utilisation: Number | None  # percent of the time in which a kernel ran
+    bandwidth: Number | None  # percent of the time in which memory was read or written
     power_w: Change | None
     temperature_c: Number | None
     processes: Annotated[list[DeviceProcess], Many]
     processes_missing: SharesMissing | None = None
-    outside: Size | None = None  # of `used`: held by processes outside this container, where that is much
-    lacking: Annotated[list[Lacking], Few] = msgspec.field(default_factory=list)  # other figures
+    outside: Size | None = None  # bytes of `used` that processes outside this container have, where that is much
+    lacking: Annotated[list[Lacking], Few] = msgspec.field(default_factory=list)  # other figures that are missing
     of_host: bool = False  # `used` and `free` are the host's: the GPU has no memory of its own
-    remark: Text | None = None  # the same as text, in older recordings
+    remark: Text | None = None  # in older recordings: what is missing, as a sentence
 
     def past(self, ours: Callable[[int], bool]) -> "DeviceReading":
-        """Without other people's processes: of those only the newest reading matters."""
+        """Return the reading without processes that belong to no run: of those only the newest reading matters."""
         processes = [process for process in self.processes if ours(process.pid)]
         return self if len(processes) == len(self.processes) else msgspec.structs.replace(self, processes=processes)
 
 
 class Absence(Enum):
-    """Why the hook is not inside a process that uses TensorFlow."""
+    """Why the hook is not in a process that uses TensorFlow."""
 
     ISOLATED = "isolated"  # Python's option -I
     IGNORES_ENVIRONMENT = "ignores_environment"  # -E
@@ -253,12 +255,12 @@ class Absence(Enum):
     OTHER_PROGRAM = "other_program"  # the process is not a Python interpreter
     ENVIRONMENT_CLEANED = "environment_cleaned"  # PYTHONPATH does not lead to the hook
     UNREADABLE = "unreadable"  # the process is another user's
-    OTHER_SESSION = "other_session"  # the hook is there, and reports to another session
+    OTHER_SESSION = "other_session"  # the hook is in it, and reports to another session
     UNEXPLAINED = "unexplained"
 
 
 class HookAbsence(msgspec.Struct, frozen=True):
-    """The hook's absence: ``program`` or ``session`` is the name of what is why."""
+    """Why the hook is not in a process. ``program`` or ``session`` is the name of the cause, if the reason has one."""
 
     reason: Absence
     program: Name = ""
@@ -266,7 +268,7 @@ class HookAbsence(msgspec.Struct, frozen=True):
 
 
 class Process(Event, tag="process", frozen=True):
-    """A process seen for the first time: one on a GPU, or of the run."""
+    """A process that was found for the first time, on a GPU or among those of the run."""
 
     keep = Latest("pid")
 
@@ -275,8 +277,8 @@ class Process(Event, tag="process", frozen=True):
     user: Name
     command: Words
     started: Epoch  # seconds since the epoch
-    run: Number | None  # the run it belongs to
-    hook_absence: HookAbsence | None = None  # once it is known that the hook could not get in
+    run: Number | None  # the run that the process belongs to
+    hook_absence: HookAbsence | None = None  # set once it is known that the hook could not be loaded into it
 
 
 class ProcessReading(msgspec.Struct, frozen=True, array_like=True):
@@ -288,18 +290,18 @@ class ProcessReading(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ProcessReadings(Event, tag="process_readings", frozen=True):
-    """All processes alive now; one that is missing here has gone."""
+    """The readings of all processes that run now. A process that is missing here has ended."""
 
     keep = Latest()
     droppable = True
 
     processes: Annotated[list[ProcessReading], Many]
-    host_used: Size | None = None  # of the session's `host_memory`: what is not to be had
+    host_used: Size | None = None  # bytes of the session's `host_memory` that are not available
     host_cpu: Change | None = None  # percent of all cores
 
 
 class Environment(Event, tag="environment", frozen=True):
-    """A process's environment, read on request; recordings keep only what steers TensorFlow."""
+    """A process's environment, read on request. Recordings keep only the variables that steer TensorFlow."""
 
     keep = Nothing()
     urgent = True
@@ -313,7 +315,7 @@ class Environment(Event, tag="environment", frozen=True):
 
 
 class Output(Event, tag="output", frozen=True):
-    """What the script wrote to its terminal. ``skipped`` bytes before it were left out, to keep pace."""
+    """What the script wrote to its terminal. ``skipped`` bytes before it were left out: they came too fast."""
 
     keep = Tail(64 * 1024)
 

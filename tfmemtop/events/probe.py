@@ -1,6 +1,6 @@
-"""By which way the pools of a process are looked into, and what stands in the way, as facts.
+"""How the pools of a process are read, and what prevents it.
 
-The hook and the build send these values. ``words/probe.py`` says them.
+The hook and the build send these values. ``words/probe.py`` has the texts for them.
 """
 
 from enum import Enum
@@ -14,37 +14,37 @@ from tfmemtop.events.keep import Latest
 
 
 class Fault(Enum):
-    """Why figures, or a library, are not trusted; in brackets, what else of :class:`Distrust` belongs to it."""
+    """Why figures, or a library, are not trusted; in brackets, which other fields of :class:`Distrust` belong to it."""
 
     FILE_CHANGED = "file_changed"  # the library's file is not the one that was checked
-    NO_LIBRARY = "no_library"  # the file is none
-    WRITABLE = "writable"  # by others
-    NO_MEMFD = "no_memfd"  # the C library has none, through which it would be loaded
-    NO_MEMORY_FILE = "no_memory_file"  # the kernel gives none
-    VERSION = "version"  # of the library (figures: its own, and the one that is needed)
-    NO_THREAD = "no_thread"  # for the library to watch from
+    NO_LIBRARY = "no_library"  # the file is not a library
+    WRITABLE = "writable"  # other users may write to the file
+    NO_MEMFD = "no_memfd"  # the C library has no memfd_create, which is needed to load the library
+    NO_MEMORY_FILE = "no_memory_file"  # the kernel gives no file in memory, from which the library would be loaded
+    VERSION = "version"  # the library has the wrong version (figures: its own, and the one that is needed)
+    NO_THREAD = "no_thread"  # the library cannot start the thread that reads the pools
     SYSTEM = "system"  # (detail: the error)
 
-    TENSORFLOW_UNKNOWN = "tensorflow_unknown"  # its version
-    LAYOUT_UNKNOWN = "layout_unknown"  # of this TensorFlow (detail: its version)
-    NOT_64_BIT = "not_64_bit"  # little-endian, which the layout is known for
-    MEMORY_CLOSED = "memory_closed"  # the kernel does not let the process read its own
-    REGIONS = "regions"  # they do not add up to the pool
-    NAME = "name"  # the allocator has none
+    TENSORFLOW_UNKNOWN = "tensorflow_unknown"  # TensorFlow's version is not known
+    LAYOUT_UNKNOWN = "layout_unknown"  # the memory layout of this TensorFlow is not known (detail: its version)
+    NOT_64_BIT = "not_64_bit"  # the layout is known only for 64-bit little-endian systems
+    MEMORY_CLOSED = "memory_closed"  # the kernel does not let the process read its own memory
+    REGIONS = "regions"  # the regions do not add up to the pool
+    NAME = "name"  # the allocator has no name
 
-    DISAGREES = "disagrees"  # with TensorFlow (figures: in use and peak as read, and as TensorFlow says)
+    DISAGREES = "disagrees"  # TensorFlow reports other figures (figures: in use and peak as read; TensorFlow's)
     IMPLAUSIBLE = "implausible"  # (figures: in use, peak, pool, peak pool, limit)
 
-    FOUND_GPUS = "found_gpus"  # in a trial that has none
-    FOUND_NONE = "found_none"  # no allocator of TensorFlow's, in a trial
-    MISCOUNTED = "miscounted"  # in a trial (figures: bytes in use, as read, as in the map)
-    WINDOW = "window"  # in a trial (figures: allocations made; detail: what the window tells)
-    ANSWERS = "answers"  # of the replay, in a trial (detail: what it answered)
-    REPLAY = "replay"  # gave no answer in a trial (detail: why)
+    FOUND_GPUS = "found_gpus"  # in a trial: it found GPU allocators where there are none
+    FOUND_NONE = "found_none"  # in a trial: it did not find TensorFlow's allocator
+    MISCOUNTED = "miscounted"  # in a trial: wrong bytes in use (figures: the right number, as read, as in the map)
+    WINDOW = "window"  # in a trial: a wrong window (figures: allocations made; detail: what the window contains)
+    ANSWERS = "answers"  # in a trial: wrong answers of the replay (detail: the answers)
+    REPLAY = "replay"  # in a trial: no answer of the replay (detail: why)
 
 
 class Distrust(msgspec.Struct, frozen=True):
-    """What is wrong with the figures of *device*, or with the library as a whole."""
+    """What is wrong with the figures of ``device``, or, if that is empty, with the library as a whole."""
 
     fault: Fault
     detail: Text = ""
@@ -53,28 +53,31 @@ class Distrust(msgspec.Struct, frozen=True):
 
 
 class Unbuildable(Enum):
-    """Why there is no library, or no program for replays; in brackets, what of :class:`Unbuilt` belongs to it."""
+    """Why there is no library, or no program for replays.
 
-    NO_FRAMEWORK = "no_framework"  # TensorFlow's library, which it is linked with (file: its name)
-    NO_HEADERS = "no_headers"  # of TensorFlow
+    In brackets, which fields of :class:`Unbuilt` belong to the reason.
+    """
+
+    NO_FRAMEWORK = "no_framework"  # TensorFlow's library is missing, which the build is linked with (file: its name)
+    NO_HEADERS = "no_headers"  # TensorFlow's C++ headers are missing
     NO_COMPILER = "no_compiler"  # (detail: the command that installs one)
     COMPILER_SLOW = "compiler_slow"  # (count: seconds)
-    COMPILER_FAILED = "compiler_failed"  # to start (detail: the error)
-    DOES_NOT_COMPILE = "does_not_compile"  # (detail: what the compiler says)
+    COMPILER_FAILED = "compiler_failed"  # the compiler cannot be started (detail: the error)
+    DOES_NOT_COMPILE = "does_not_compile"  # (detail: the compiler's message)
     NO_ROOM = "no_room"  # (file: the folder)
-    NOT_KEPT = "not_kept"  # (file: the folder; detail: the error)
-    NOT_OURS = "not_ours"  # the folder belongs to another user (file)
-    REFUSED = "refused"  # it has ended a process (detail: the signal, if known; file: what says so)
+    NOT_KEPT = "not_kept"  # the result cannot be stored (file: the folder; detail: the error)
+    NOT_OURS = "not_ours"  # the folder belongs to another user (file: the folder)
+    REFUSED = "refused"  # a process ended as it loaded it (detail: the signal, if known; file: the mark of that)
     TRIAL_SLOW = "trial_slow"  # (count: seconds)
     CUT_SHORT = "cut_short"  # the linker has not written all of it
     TRIAL_KILLED = "trial_killed"  # (count: the signal)
     TRIAL_ENDED = "trial_ended"  # (count: its exit status; detail: its last line)
-    DISTRUSTED = "distrusted"  # in a trial (trial)
+    DISTRUSTED = "distrusted"  # its figures were wrong in a trial (trial)
     SYSTEM = "system"  # (detail: the error)
 
 
 class Unbuilt(msgspec.Struct, frozen=True):
-    """A build that failed."""
+    """The reason why a build failed, with its details."""
 
     why: Unbuildable
     detail: Text = ""
@@ -84,27 +87,28 @@ class Unbuilt(msgspec.Struct, frozen=True):
 
 
 class ProbeNote(Enum):
-    """What the engine tells of a probe; in brackets, which fields of :class:`Probe` belong to it."""
+    """What the engine reports of a probe; in brackets, which fields of :class:`Probe` belong to it."""
 
-    LEFT_OUT = "left_out"  # the user wishes none
+    LEFT_OUT = "left_out"  # the user chose to use no probe
     BEING_BUILT = "being_built"  # (detail: TensorFlow's version)
-    NOT_AGAIN = "not_again"  # it has ended another process
-    TO_BE_LOADED = "to_be_loaded"  # once TensorFlow has made its devices
-    ENDED_PROCESS = "ended_process"  # that loaded it (signal, if known; file: what says that it is not used again)
+    NOT_AGAIN = "not_again"  # it is not used, because another process ended as it loaded it
+    TO_BE_LOADED = "to_be_loaded"  # it is loaded once TensorFlow has made its devices
+    ENDED_PROCESS = "ended_process"  # a process ended as it loaded it (signal, if known; file: the mark of that)
     ENDED_PROCESS_UNMARKED = "ended_process_unmarked"  # likewise (signal; detail: why there is no such file)
-    NOT_IN_TIME = "not_in_time"  # not built (count: seconds)
-    NOT_BUILT = "not_built"  # (detail: the last thing that was said, if anything was)
+    NOT_IN_TIME = "not_in_time"  # it was not built in time (count: seconds)
+    NOT_BUILT = "not_built"  # (detail: the last line that the build printed, if any)
 
 
 class Probe(Event, tag="probe", frozen=True):
-    """By which way the pools of one process are looked into.
+    """How the pools of one process are read.
 
-    How far the probe is, the native library for that: ``building``, ``built`` (it waits for TensorFlow's devices),
-    ``loading`` (a process that ends now was ended by it), ``loaded`` (checked, and in use), ``unavailable`` (something
-    is missing that could be installed), ``failed``. Apart from it, what there is without the probe: ``direct`` (pools
-    are read in place) or ``public`` (only in use and peak are known, which TensorFlow's public API tells).
-    What else is known is a ``note`` of the engine's, why it could not be built, or what of it the hook does not trust.
-    ``text`` and ``remedy`` are sentences of recordings made before these were facts.
+    These states are of the probe, the native library that reads pools: ``building``, ``built`` (it waits for
+    TensorFlow's devices), ``loading`` (if the process ends now, the probe ended it), ``loaded`` (checked, and in use),
+    ``unavailable`` (something is missing that could be installed), ``failed``.
+    Two further states, in events of their own, are of the reading without the probe: ``direct`` (pools are read in
+    place) and ``public`` (only in use and peak are known, from TensorFlow's public API).
+    ``note`` is the engine's remark, ``unbuilt`` the reason why the probe could not be built, and ``distrust`` what of
+    it the hook does not trust. ``text`` and ``remedy`` are sentences of older recordings in place of these three.
     """
 
     origin = Origin.HOOK
@@ -124,5 +128,5 @@ class Probe(Event, tag="probe", frozen=True):
 
     @property
     def of_library(self) -> bool:
-        """Whether it tells of the native library."""
+        """Whether the event is about the native library."""
         return self.state not in ("direct", "public")

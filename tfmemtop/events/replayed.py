@@ -1,4 +1,4 @@
-"""What settings would do to a process's pool, as TensorFlow's own allocator says of the recorded allocations."""
+"""What other settings would do to a process's pool: results of replays of its allocations in TensorFlow's allocator."""
 
 from enum import Enum
 from typing import Annotated
@@ -11,14 +11,15 @@ from tfmemtop.events.keep import Latest
 from tfmemtop.events.probe import Unbuilt
 
 HIGHER_LATER = 1.05
-"""A pool whose peak has risen by more since its allocations were recorded needs what the replay does not know of."""
+"""A factor. If a pool's peak has since risen above this times the replayed peak, the run has outgrown the replay."""
 
 
 class Outcome(msgspec.Struct, frozen=True, array_like=True):
-    """How one replay went. Figures are those of its end, which is where it failed if it did not fit.
+    """The result of one replay. Its figures are those at its end; a replay that does not fit ends where it fails.
 
-    ``failed`` is the number of the event, an allocation of ``asked`` bytes for ``operation``, for which ``lacking``
-    bytes were missing. ``growths`` is how often the pool took memory, ``waits`` how many allocations waited for room.
+    ``failed`` is the number of the event that failed: an allocation of ``asked`` bytes for ``operation``, for which
+    ``lacking`` bytes were missing. ``growths`` is how often the pool took memory, ``waits`` how many allocations
+    waited for room.
     """
 
     fits: bool
@@ -37,11 +38,11 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SettingReplayed(msgspec.Struct, frozen=True, array_like=True):
-    """What happens with growth on or off under a limit (``None``: without one). ``collects`` is garbage collection.
+    """The results with growth on or off under a limit (``None``: without one). ``collects`` is garbage collection.
 
-    ``in_order``: one allocation after the other, as they came, or the order near that in which it fails. ``waiting``:
-    one that finds no room waits, while other threads go on and free; ``None`` where it fits in all of these orders.
-    Where the two differ, it fits in some runs.
+    ``in_order``: the allocations come one after the other in the recorded order, or in a similar order in which the
+    replay fails. ``waiting``: an allocation that finds no room waits, while other threads go on and free memory;
+    ``None`` where the replay fits in all of these orders. Where the two differ, the setting fits in some runs only.
     """
 
     growth: bool
@@ -52,21 +53,22 @@ class SettingReplayed(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def fits(self) -> bool | None:
-        """Whether it fits; ``None`` where that depends on the order in which threads take turns."""
+        """Whether the setting fits; ``None`` where that depends on the order in which threads take turns."""
         if self.in_order.fits:
             return True
         return None if self.waiting is not None and self.waiting.fits else False
 
     @property
     def outcome(self) -> Outcome:
-        """The one to show: in order, unless it fits only by waiting, or fails later with it."""
+        """The outcome to show: ``waiting`` if there is one and ``in_order`` does not fit, else ``in_order``."""
         return self.in_order if self.waiting is None or self.in_order.fits else self.waiting
 
 
 class SmallestLimits(msgspec.Struct, frozen=True, array_like=True):
     """The smallest limits in bytes, whole MiB.
 
-    Under ``surely`` all fits in the recorded order, and in others near it. Below ``at_least`` it fits in no run.
+    With the limit ``surely``, the run fits in the recorded order and in similar orders. Below ``at_least`` it fits in
+    no order.
     """
 
     growth: bool
@@ -76,29 +78,29 @@ class SmallestLimits(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Unreplayed(Enum):
-    """Why a replay gave no table; in brackets, which fields of :class:`Replayed` belong to it."""
+    """Why a replay gave no table; in brackets, which fields of :class:`Replayed` belong to the reason."""
 
-    UNBUILT = "unbuilt"  # the program for it (unbuilt)
+    UNBUILT = "unbuilt"  # the program for replays could not be built (unbuilt)
     NOT_STARTED = "not_started"  # (detail: the error)
-    SLOW = "slow"  # not done in time (count: seconds)
-    NO_MEMORY = "no_memory"  # too little was free
-    REFUSED = "refused"  # the program does not take what it was given
-    ENDED = "ended"  # early (count: its exit status)
-    TOO_FEW = "too_few"  # answers (count: how many)
-    NOT_UNDERSTOOD = "not_understood"  # its answer (detail: why)
-    NO_ANSWER = "no_answer"  # (detail: the last thing that was said, if anything was)
+    SLOW = "slow"  # it was not done in time (count: seconds)
+    NO_MEMORY = "no_memory"  # too little memory was free
+    REFUSED = "refused"  # the program did not accept the recorded allocations
+    ENDED = "ended"  # the program ended early (count: its exit status)
+    TOO_FEW = "too_few"  # the program gave too few answers (count: how many)
+    NOT_UNDERSTOOD = "not_understood"  # its answer cannot be read (detail: why)
+    NO_ANSWER = "no_answer"  # (detail: the last line that it printed, if any)
 
 
 class Replayed(Event, tag="replayed", frozen=True):
     """The trace of one pool, replayed under many settings in TensorFlow's own BFC allocator.
 
-    ``present`` is the setting that the process has. The trace has ``events``, of them ``allocations``, in ``steps``;
-    ``whole`` and ``lost`` are the trace's. ``requested`` is the most that was asked for at once, without any rounding;
-    ``kept`` what was in use of that as the last step began, ``None`` without steps; ``before`` what was in use as the
-    trace began, if that was not with the pool's first allocation. ``scratch`` of the allocations are
-    such as TensorFlow can do without.
-    ``unreplayed``, with ``detail``, ``count`` and ``unbuilt``, is why there are no rows. ``missing`` and ``remedy`` are
-    sentences of recordings made before that was a fact.
+    ``present`` is the setting that the process has. The trace has ``events`` events and ``steps`` steps. Of the events,
+    ``allocations`` are allocations, and TensorFlow can do without ``scratch`` of these. ``whole`` and ``lost`` are the
+    trace's. ``requested`` is the highest sum of requested bytes at one time, without any rounding. ``kept`` is that
+    sum as the last step began, ``None`` without steps. ``before`` are the bytes in use as the trace began, if it did
+    not begin with the pool's first allocation.
+    ``unreplayed``, with ``detail``, ``count`` and ``unbuilt``, is the reason why there are no rows. ``missing`` and
+    ``remedy`` are sentences of older recordings in place of ``unreplayed``.
     """
 
     origin = Origin.HOOK
@@ -132,11 +134,11 @@ class Replayed(Event, tag="replayed", frozen=True):
         return self.unreplayed is not None or self.missing is not None
 
     def least(self, growth: bool) -> SmallestLimits | None:
-        """The smallest limits with growth on, or off, and garbage collection as TensorFlow has it there."""
+        """Return the smallest limits with growth on, or off, and garbage collection as TensorFlow sets it there."""
         return next((limits for limits in self.smallest if limits.growth is growth), None)
 
     def outgrown(self, peak: int, pool: int | None) -> bool:
-        """Whether a run with that highest *peak* in use and largest *pool*, in bytes, needed more than was replayed."""
+        """Return whether a run with this *peak* in use and largest *pool*, in bytes, needed more than was replayed."""
         present = self.present
         if present is None or not present.in_order.fits:
             return False
