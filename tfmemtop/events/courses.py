@@ -99,7 +99,8 @@ def unpack_names(packed: bytes) -> list[str]:
 
     Raises:
         Damaged: *packed* cannot be decompressed, is cut short, or is too large.
-        msgspec.MsgspecError: the decompressed bytes are not a list of names within its bounds.
+        msgspec.MsgspecError: the decompressed bytes are not a JSON list of names within its bounds.
+        UnicodeDecodeError: the decompressed bytes are not UTF-8.
     """
     return _names.decode(_unpacked(packed)) if packed else []
 
@@ -127,7 +128,8 @@ def unpack_holdings(packed: bytes) -> list[Holding]:
 
     Raises:
         Damaged: *packed* cannot be decompressed, is cut short, or is too large.
-        ValueError: the columns are not of equal length, or do not contain holdings (``msgspec.MsgspecError``).
+        msgspec.MsgspecError: the decompressed bytes are not columns of holdings within their bounds, as JSON.
+        ValueError: the columns are not of equal length, or the decompressed bytes are not UTF-8.
     """
     if not packed:
         return []

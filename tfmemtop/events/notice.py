@@ -36,7 +36,7 @@ class NoticeKind(Enum):
     OUTPUT_FILE_FAILED = "output_file_failed"  # detail: the error
     INPUT_LOST = "input_lost"  # the script does not read what was typed
     RECORDING_ENDED = "recording_ended"  # detail: the file and the error
-    # The next four: the recording ends that tfmemtop makes of each session without a request.
+    # The next four are about the recording that tfmemtop makes of each session without a request: it has ended.
     SESSION_UNRECORDED = "session_unrecorded"  # detail: the file and the error
     SESSION_TOO_LARGE = "session_too_large"  # detail: the file; count: MiB that it may have
     SESSION_DISK_FULL = "session_disk_full"  # detail: the file; count: MiB of the disk that tfmemtop leaves free
