@@ -1,11 +1,11 @@
-"""A process's memory on one GPU, split without remainder into what is known of it.
+"""A process's memory on one GPU, divided without remainder into context, in use, cached and outside.
 
-Exact are NVML's total, as of its last reading (once a second, and right after TensorFlow has made its
-devices), and what is in use of a pool; a pool's size too, with the probe. The context is exact, to the
-2 MiB that NVML counts in, where NVML was read between the making of the devices and the script's first
-operation. Nobody waits for that reading: of a script that goes on at once, the context is the least
-that was ever seen beside its pools, or the usual figure if that is less. Outside is what is left over:
-as exact as the others, and wrong for a moment where a pool has grown since NVML's reading.
+These figures are exact: NVML's total at its last reading (once a second, and right after TensorFlow has
+made its devices), the memory in use of a pool, and, with the probe, the size of a pool. The context is
+exact to 2 MiB, NVML's unit, if NVML was read after TensorFlow made its devices and before the script's
+first operation. The script does not wait for that reading. If it goes on at once, the context is the
+least that was ever found beside its pools, or the usual figure if that is less. Outside is the rest: it
+is as exact as the others, and wrong for a moment if a pool has grown since NVML's reading.
 """
 
 from collections.abc import Iterator
@@ -19,15 +19,15 @@ USUAL_CONTEXT = 520 * MIB
 """A CUDA context with TensorFlow's kernels, measured on an H200 (driver 580, TensorFlow 2.21)."""
 
 USUAL_LIBRARIES = 90 * MIB
-"""Workspaces of cuBLAS and cuDNN and late kernels, outside context and pool; measured likewise."""
+"""Workspaces of cuBLAS and cuDNN, and kernels that are loaded late: outside context and pool; measured likewise."""
 
 _LARGEST_CONTEXT = 2 * USUAL_CONTEXT
-"""What is more is no context alone: something else took memory before TensorFlow did."""
+"""More than this is not a context alone: something else allocated memory before TensorFlow did."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolPart:
-    """One logical device's pool; bytes. ``cached`` is ``None`` where the pool's size is not known."""
+    """One logical device's pool, in bytes. ``cached`` is ``None`` where the pool's size is not known."""
 
     device: str
     in_use: int
@@ -39,12 +39,12 @@ class PoolPart:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What process ``pid`` holds on GPU ``gpu``, in bytes.
+    """The memory of process ``pid`` on GPU ``gpu``, in bytes.
 
-    ``total`` is NVML's, ``None`` where it says nothing of single processes. Where ``outside`` is
-    known, context, in use, cached and outside add up to it. Where a pool's size is not known,
-    ``outside`` is ``None`` and ``rest`` holds cached and outside together. ``context_exact`` tells
-    whether the context was measured or is the usual figure. ``device_used`` is the whole card's.
+    ``total`` is NVML's figure, ``None`` where NVML does not report single processes. Where ``outside`` is known,
+    context, in use, cached and outside add up to ``total``. Where a pool's size is not known, ``outside`` is ``None``
+    and ``rest`` is cached and outside together. ``context_exact`` is true if the context was measured, false if it is
+    an estimate. ``device_used`` is the used memory of the whole card.
     """
 
     pid: int
@@ -68,7 +68,7 @@ class Account:
 
 
 def accounts(state: State, pid: int) -> Iterator[Account]:
-    """The account of process *pid* on each GPU it holds memory on, or has an allocator on."""
+    """Yield the account of process *pid* on each GPU on which it has memory or an allocator."""
     process = state.processes.get(pid)
     hooked = process.hooked if process else None
     for index, device in state.devices.items():
@@ -97,7 +97,7 @@ def _balance(
     if total is None or not pools:
         return Account(pid, index, total, None, False, pools, None, None, used)
     held = sum(pool.in_use + (pool.cached or 0) for pool in pools)
-    # NVML is read less often than the allocators: a pool that has just grown is in no total yet.
+    # NVML is read less often than the allocators: its total may not yet contain the latest growth of a pool.
     total = max(total, held)
     context, exact = _context(hooked, index)
     context = min(context, total - held)

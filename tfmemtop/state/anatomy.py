@@ -1,4 +1,4 @@
-"""An allocation that failed: what was asked for, and how things stood when it did."""
+"""An allocation that failed: what was requested, and the state of the pool and the device at that time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,22 +14,23 @@ from tfmemtop.state.step_course import unpacked
 from tfmemtop.state.trend import Trend
 
 RETRIED_S = 15.0
-"""TensorFlow tries for 10 s before it gives up; what it wrote down and said on the way belongs to the failure."""
+"""TensorFlow tries for 10 s before it raises an error. Its dumps and lines of this time belong to the failure."""
 
-_HOLDERS = 3  # are told
-_UNTOLD = 0.5  # of what is in use; where more than that has no name, a window tells too little
-_LATER_S = 3.0  # that the script's output and files take to get here
-_COUNTED_S = 2.0  # after a step, in which it is surely counted
+_HOLDERS = 3  # the number of holders shown
+_UNTOLD = 0.5  # the share of memory in use without a name above which a window shows too little
+_LATER_S = 3.0  # the time that the script's output and files take to arrive here
+_COUNTED_S = 2.0  # the time after a step within which it is surely counted
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Who held most of ``total`` bytes, the largest first, ``age_s`` before the failure.
+    """The holders of most of ``total`` bytes, the largest first, ``age_s`` seconds before the failure.
 
-    It is of the peak of a window, or, of one that was opened while an allocation waited for room, of its end. Where
-    little is known of that one, it is of a step before, and ``nameless`` tells how many of how many bytes in use had no
-    name while the allocation waited. With a ``scale``, some holders are likely by a step before, whose allocations were
-    made again, so many times as large.
+    They are those at the peak of a window. With ``waiting``, the window was opened while an allocation waited for room,
+    and they are those at its end. If too little is known of that window, they are those of an earlier step; then
+    ``nameless`` has the bytes without a name and the bytes in use while the allocation waited. With a ``scale``, the
+    names of some holders are likely, not recorded: a step before made the same allocations, and these are ``scale``
+    times as large.
     """
 
     holders: tuple[Holder, ...]
@@ -44,9 +45,10 @@ class Held:
 class Anatomy:
     """A failed allocation on ``device`` (``None`` where that is not known). Sizes in bytes, unknown ones ``None``.
 
-    ``card_free``, ``card_total`` and ``others`` are the GPU's, or for the CPU pool the host's.
-    ``map_age_s`` and ``reading_age_s`` say how much older than the failure those figures are.
-    ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow says it can do without.
+    ``times`` is how many allocations of the process have failed. ``card_free``, ``card_total`` and ``others`` are the
+    GPU's, or for the CPU pool the host's; ``others`` are the bytes of other processes. ``map_age_s`` and
+    ``reading_age_s`` are the seconds by which the map and the reading are older than the failure. ``line`` is the
+    script's own, as ``train.py:12``. ``scratch`` if TensorFlow reports that it can do without this memory.
     """
 
     pid: int
@@ -86,10 +88,10 @@ class Anatomy:
 
     @property
     def more_than(self) -> int | None:
-        """What must have been asked for at the least, for it not to fit.
+        """The bytes that the request must have exceeded, as it did not fit; ``None`` if not known.
 
-        BFC neither found as large a free chunk nor could take as much anew, as it would have within the
-        limit and what is free.
+        BFC found no free chunk that is large enough, and could not take that much new memory, which it does
+        within the limit and the free memory of the device.
         """
         if self.largest_free is None:
             return None
@@ -98,7 +100,7 @@ class Anatomy:
 
 
 def anatomies(state: State) -> Iterator[Anatomy]:
-    """The newest failure of each process of the newest run."""
+    """Yield the newest failure of each process of the newest run."""
     for pid, process in state.processes.items():
         if process.hooked and process.hooked.failure and of_run(state, pid):
             failure = process.hooked.failure
@@ -106,7 +108,7 @@ def anatomies(state: State) -> Iterator[Anatomy]:
 
 
 def trying(state: State) -> Iterator[Anatomy]:
-    """Pools for which TensorFlow has found no room in the last seconds, though no error has come of it so far."""
+    """Yield pools in which TensorFlow has found no room in the last 15 seconds, without an error so far."""
     for pid, process in state.processes.items():
         hooked = process.hooked
         if not hooked or hooked.ended or not of_run(state, pid):
@@ -119,10 +121,10 @@ def trying(state: State) -> Iterator[Anatomy]:
 
 
 def _no_room_at(state: State, hooked: Hooked, device: str) -> float | None:
-    """When TensorFlow last found no room in a pool.
+    """Return the session second at which TensorFlow last found no room in a pool, ``None`` if it always did.
 
-    There is a map of that moment, unless it was scratch memory: for that, TensorFlow does not wait. It only writes a
-    line to the terminal.
+    There is a map of that moment, unless the request was for scratch memory: for that, TensorFlow does not wait. It
+    only writes a line to the terminal.
     """
     pool = hooked.pools.get(device)
     times = [pool.exhausted.t] if pool and pool.exhausted else []
@@ -163,7 +165,7 @@ def _anatomy(
         pid=pid,
         device=device,
         times=len(hooked.out_of_memory),
-        # What the allocator itself was asked for, where its line is there; else the tensor's bytes.
+        # The size of the allocator's own request, if its line was found; else the tensor's bytes.
         asked=complaint.size if complaint else error.requested if error else None,
         operation=next((operation for operation in operations if operation), None),
         shape=error.shape if error else None,
@@ -187,9 +189,9 @@ def _anatomy(
 
 
 def _with_output(a: Anatomy, waiting: events.Waiting) -> Anatomy:
-    """With what the operation that waits has for its output, where nobody has said yet what was asked for.
+    """Return *a*, completed with the output of the operation that waits, where the request itself is not known.
 
-    If that had fitted, it is something else that waits.
+    If that output would have fitted, the operation waits for something else, and *a* is returned unchanged.
     """
     size = waiting.requested
     if size is None or a.scratch or a.operation != waiting.operation or (a.asked is not None and a.asked < size):
@@ -201,7 +203,7 @@ def _with_output(a: Anatomy, waiting: events.Waiting) -> Anatomy:
 
 
 def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
-    """Who held most by the newest window until the failure that tells enough."""
+    """Return the largest holders in the newest window up to the failure, or an earlier one if it shows too little."""
     windows = hooked.windows.get(device)
     known = [one for one in told(windows) if one.began <= failed + _LATER_S] if windows else []
     if not known:
@@ -213,7 +215,7 @@ def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
     nameless = scale = None
     steps = [one for one in known if one.steps]
     if waiting and steps and found.without_name > _UNTOLD * found.total:
-        # Most was allocated since the window before, in a step that is another one than those that were recorded.
+        # Most of the memory was allocated after the window before, in a step that was not recorded.
         nameless, window, waiting = (found.without_name, found.total), steps[-1], False
         found = standing(window, hooked, By.LAYER)
     named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE][:_HOLDERS]
@@ -223,9 +225,10 @@ def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
 
 
 def waited(hooked: Hooked, failed: float) -> events.Waiting | None:
-    """Where the script stood while it waited for room, until an allocation *failed* at that time.
+    """Return where the script stood while it waited for room, before an allocation failed at session second *failed*.
 
-    Operations of one function may wait one after another, for 10 s each. No step is counted meanwhile.
+    Operations of one function may wait one after another, for 10 s each. No step is counted meanwhile, so an earlier
+    wait counts if no step has been counted since.
     """
     waiting = hooked.waiting
     if waiting is None or _belongs(waiting.t, failed):
@@ -240,7 +243,7 @@ def _belongs(t: float, failed: float) -> bool:
 
 
 def _may_be_of(hooked: Hooked, device: str | None, complaint: Complaint) -> bool:
-    """Whether *complaint* is of *device*, where that is known already."""
+    """Return whether *complaint* may be about *device*: its allocator, or *device*, may not be known."""
     return device is None or _of_allocator(hooked, complaint.allocator) in (device, None)
 
 
@@ -249,7 +252,7 @@ def _of_allocator(hooked: Hooked, name: str | None) -> str | None:
 
 
 def _only(hooked: Hooked, failed: float) -> str | None:
-    """The one pool that can be meant: the one that TensorFlow wrote down, or the only one there is."""
+    """Return the only pool that can have failed: the one of which TensorFlow wrote a dump, or the only pool."""
     written = [d for d, pool in hooked.pools.items() if pool.exhausted and _belongs(pool.exhausted.t, failed)]
     known = written or [device for device in hooked.allocators if not is_pinned(device)]
     return known[0] if len(known) == 1 else None
@@ -263,7 +266,7 @@ def _limit(hooked: Hooked, device: str | None, reading: events.Allocator | None)
 def _card(
     state: State, pid: int, device: str | None, around: Surroundings
 ) -> tuple[int | None, int | None, int | None]:
-    """Total and free bytes of what the pool takes from, and what processes other than *pid* hold of it."""
+    """Return total and free bytes of the memory that the pool takes from, and the bytes of other processes in it."""
     if device is None:
         return None, None, None
     if is_cpu(device):
@@ -281,10 +284,10 @@ def _card(
 
 @dataclass(frozen=True, slots=True)
 class Closeness:
-    """How close the CPU pool of a process came to its limit: bytes.
+    """How close the CPU pool of a process came to its limit. Sizes are bytes.
 
-    ``still_s`` is how long its use had not changed at the end. ``line`` is where the script stood when it waited for
-    room at the end; ``None`` if it is not known to have. ``held`` is who held most of the pool then.
+    ``still_s`` is the seconds at the end in which its use did not change. ``line`` is where the script stood when it
+    waited for room at the end; ``None`` if it is not known that it waited. ``held`` has the largest holders then.
     """
 
     pid: int
@@ -298,12 +301,12 @@ class Closeness:
 
     @property
     def share(self) -> float:
-        """Of the limit, at most."""
+        """The highest use or the pool, whichever is more, as a share of the limit."""
         return max(self.pool or 0, self.highest) / self.limit
 
 
 def closest_to_limit(state: State) -> Closeness | None:
-    """The CPU pool of the newest run that came closest to its limit; ``None`` if there is none with a limit."""
+    """Return the CPU pool of the newest run that came closest to its limit; ``None`` if none has a limit."""
     if state.run is None:
         return None
     end = state.now if state.run.ended is None else state.run.ended

@@ -1,4 +1,4 @@
-"""Whose each allocation of a window is: by the operation's name, by the census of variables, by XLA's report. Pure."""
+"""Finds the owner of each allocation of a window: by operation name, census of variables, and XLA's report. Pure."""
 
 import re
 from collections.abc import Callable, Hashable, Iterator
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Attribution:
-    """The owner of each span of a window, by its place."""
+    """The owner of each span of a window: ``of`` has them in the order of the spans."""
 
     def __init__(self, window: events.Holders, hooked: Hooked) -> None:
         self._hooked = hooked
@@ -65,7 +65,7 @@ class Attribution:
                 )
 
     def once(self, key: Hashable, view: Callable[[], T]) -> T:
-        """What *view* answers, kept under *key* for as long as the owners are."""
+        """Return the result of *view*, cached under *key* in this object; at most 16 results are cached."""
         if key not in self._answers:
             while len(self._answers) >= _ANSWERS:
                 del self._answers[next(iter(self._answers))]
@@ -74,7 +74,7 @@ class Attribution:
         return answer
 
     def kinds_of(self, place: int) -> Iterator[tuple[Kind, int]]:
-        """The bytes of a span, by kind."""
+        """Yield the bytes of the span at *place*, by kind."""
         owner, holding = self.of[place], self._course.kinds[self._course.holdings[place]]
         if owner.cluster is not None:
             yield from ((opened.kind, size) for opened, size, _, _ in self.opened(owner, holding, 1))
@@ -82,7 +82,10 @@ class Attribution:
             yield owner.kind, holding.size
 
     def opened(self, owner: Owner, holding: events.Holding, count: int) -> Iterator[tuple[Owner, int, int, int]]:
-        """*count* chunks of *owner* as owner, bytes, requested, count: several where XLA says what lies in them."""
+        """Yield *count* chunks of *owner* as owner, bytes, requested, count.
+
+        There are several owners where XLA's report shows the values in the chunks.
+        """
         if owner.cluster is None:
             yield owner, holding.size * count, holding.requested * count, count
             return
@@ -100,10 +103,10 @@ class Attribution:
             yield chunk, rounding * count, 0, count
 
     def _before(self, course: Course) -> None:
-        """What was there before the window, and of which no name is known.
+        """Set the owners of allocations that are older than the window and have no name.
 
-        If it was recorded, and TensorFlow named no operation, it is a tensor of which a copy was made outside of any:
-        of a number, a list or an array, as by ``tf.constant``. Who has kept it until now is Python.
+        If such an allocation was recorded and TensorFlow named no operation, it is a tensor that was copied outside of
+        any operation: from a number, a list or an array, as by ``tf.constant``. Python has kept it until now.
         """
         known: dict[int, Owner] = {}
         for place, (owner, begin) in enumerate(zip(self.of, course.begins, strict=True)):
@@ -114,7 +117,7 @@ class Attribution:
                 self.of[place] = known.setdefault(id(owner), replace(owner, kind=kind))
 
     def _values(self, cluster: events.XlaCluster) -> Iterator[tuple[Owner, int]]:
-        """What lies in a cluster's buffer at its own peak, the largest first."""
+        """Yield the values in a cluster's buffer at the buffer's own peak, as owner and bytes, the largest first."""
         for value in sorted(cluster.values, key=lambda value: -value.size):
             if value.size and value.first <= cluster.peak_at <= value.last:
                 match = _XLA_SHAPE.match(value.shape)
@@ -138,7 +141,7 @@ class Attribution:
         return Owner(kind, layer, operation, shape, holding.dtype, holding.region, False, name, line)
 
     def _kind(self, operation: str, region: str) -> tuple[Kind, str]:
-        """What an operation's memory is for, and the layer."""
+        """Return the purpose of an operation's memory, and its layer."""
         one = named(operation)
         if one.phase is Phase.INPUT:
             return Kind.INPUT, ""
@@ -180,7 +183,7 @@ class Attribution:
         )
 
     def _file(self, file: str) -> str:
-        """*file* as XLA names it; a notebook's cell as the agent tells of it where it makes a function."""
+        """Return *file*, which XLA names; for a notebook's cell, return the agent's name of the cell if it is known."""
         if "/ipykernel_" not in file:
             return file
         cell = f"-{PurePath(file).stem}>"
@@ -189,7 +192,7 @@ class Attribution:
         return next((name for name in chain(functions, lines) if name.endswith(cell)), file)
 
     def _line(self, operation: str) -> events.OperationLine | None:
-        """The line of the script that makes an operation, or that of which it is the gradient."""
+        """Return the line of the script that makes an operation; for a gradient, the line of the forward operation."""
         lines = self._hooked.lines
         if not lines or not operation:
             return None
@@ -206,14 +209,20 @@ class Attribution:
 
 
 def _names_before(window: events.Holders, hooked: Hooked) -> Iterator[str]:
-    """Operations that are not in a window of a wait, as the step had begun before it, by which layers are known."""
+    """Yield names of operations of earlier windows, for a window that was opened by a wait.
+
+    Such a window lacks the operations of the step before the wait. The layers are found by their names.
+    """
     windows = hooked.windows.get(window.device)
     if window.opened is events.Opened.WAITING and windows is not None:
         yield from chain.from_iterable(unpacked(one).names for one in told(windows) if one.steps)
 
 
 def _kept(owner: Owner) -> Owner:
-    """The owner of what outlives its operation's pass: no operation keeps its workspace."""
+    """Return the owner of memory that outlives the pass of its operation.
+
+    It cannot be workspace, because no operation keeps its workspace: that of a forward operation is activations.
+    """
     if owner.kind is Kind.WORKSPACE and named(owner.operation).phase is Phase.FORWARD:
         return replace(owner, kind=Kind.ACTIVATIONS, kept=True)
     return replace(owner, kept=True) if owner.kind is Kind.ACTIVATIONS else owner
@@ -223,7 +232,7 @@ _last: list[tuple[tuple[object, ...], Attribution]] = []
 
 
 def attribution(window: events.Holders, hooked: Hooked) -> Attribution:
-    """The window's owners, remembered for as long as what they rest on is the same."""
+    """Return the window's owners, cached for as long as the data that they are computed from is the same."""
     basis = window, hooked, hooked.census, hooked.look, *hooked.clusters.values(), *hooked.lines.values()
     for place, (known, answer) in enumerate(_last):
         if len(known) == len(basis) and all(map(lambda a, b: a is b, known, basis)):

@@ -1,4 +1,4 @@
-"""A process's memory on one device as slices that add up: the account, with what is in use divided by kind. Pure."""
+"""A process's memory on one device as slices that add up: its account, with the memory in use by kind. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from tfmemtop.state.model import State
 
 
 class Part(Enum):
-    """What a slice is. Those of a census have its names."""
+    """What a slice contains. The parts that a census counts have the names that it uses."""
 
     CONTEXT = "context"
     VARIABLES = "variables"
     OPTIMIZER = "optimizer"
     METRICS = "metrics"
     TENSORS = "tensors"
-    OTHER_IN_USE = "rest"  # beyond the kinds that were counted
-    IN_USE = "in use"  # where it is not divided by kind
+    OTHER_IN_USE = "rest"  # in use, beyond the kinds that were counted
+    IN_USE = "in use"  # all that is in use, where it is not divided by kind
     CACHED = "cached"
     OUTSIDE = "outside"
     CACHED_AND_OUTSIDE = "cached+outside"  # where the size of the pool is not known
-    UNREAD = "unread"  # where no allocator was read
+    UNREAD = "unread"  # all memory, where no allocator was read
 
 
 KINDS = (Part.VARIABLES, Part.OPTIMIZER, Part.METRICS, Part.TENSORS)
@@ -31,7 +31,7 @@ KINDS = (Part.VARIABLES, Part.OPTIMIZER, Part.METRICS, Part.TENSORS)
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """``size`` bytes of a ``part``; not ``exact`` where it rests on a usual figure."""
+    """``size`` bytes of a ``part``; not ``exact`` where the size is based on a usual figure, not a measured one."""
 
     part: Part
     size: int
@@ -40,9 +40,9 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """What a process holds on GPU ``gpu``, or in its pool on the CPU (``gpu`` is ``None``): the slices add up to it.
+    """A process's memory on GPU ``gpu``, or in its pool on the CPU (``gpu`` is ``None``): the slices add up to it.
 
-    ``account`` is that of a GPU; ``held`` are the logical devices' kinds.
+    ``account`` is the account on that GPU, ``None`` for the CPU. ``held`` has the kinds on each logical device.
     """
 
     gpu: int | None
@@ -58,11 +58,11 @@ class Breakdown:
 
 
 def breakdowns(state: State, pid: int) -> Iterator[Breakdown]:
-    """One for each GPU that process *pid* has a pool on, then one for its pool on the CPU."""
+    """Yield a breakdown for each GPU on which process *pid* has a pool, then one for each of its pools on the CPU."""
     found = {held.device: held for held in holdings(state, pid)}
     for account in accounts(state, pid):
         if not account.pools:
-            continue  # its total is told elsewhere; what it is for is not known
+            continue  # other views show its total; its purpose is not known
         held = tuple(found[pool.device] for pool in account.pools if pool.device in found)
         peaks = [pool.peak for pool in account.pools]
         limits = [pool.limit for pool in account.pools]
@@ -83,7 +83,7 @@ def _slices(account: Account, held: Sequence[Holdings]) -> Iterator[Slice]:
 
 
 def in_use_slices(in_use: int, held: Sequence[Holdings]) -> Iterator[Slice]:
-    """*in_use* bytes divided by kind where the kinds fit in, else undivided."""
+    """Yield slices of *in_use* bytes: one for each kind if the kinds do not exceed them, else one slice."""
     sizes = {part: sum(dict(one.kinds).get(part.value, 0) for one in held) for part in KINDS}
     rest = in_use - sum(sizes.values())
     if not held or rest < 0:

@@ -1,4 +1,4 @@
-"""Which chunks are the variables and tensors of a census: by requested bytes, as far as there are of both. Pure."""
+"""Matches chunks with the variables and tensors of a census, by the requested bytes. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from tfmemtop.state.step_course import Course
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """``count`` variables or tensors of ``bytes`` each; ``kind`` is the census's word."""
+    """``count`` variables or tensors of ``bytes`` each; ``kind`` is the census's word for them."""
 
     name: str
     kind: str
@@ -26,7 +26,7 @@ class Known:
 
 
 def known_variables(hooked: Hooked, device: str) -> list[Known]:
-    """The variables on *device*, by the newest census, and last the initial values that sessions may keep of them."""
+    """Return the variables on *device* of the newest census, then initial values that sessions may keep of them."""
     census = hooked.census
     if census is None:
         return []
@@ -35,7 +35,7 @@ def known_variables(hooked: Hooked, device: str) -> list[Known]:
 
 
 def known_tensors(hooked: Hooked, device: str) -> list[Known]:
-    """The tensors that Python holds on *device*, by the newest look for them: each one once."""
+    """Return the tensors that Python holds on *device*, of the newest census that looked for them: each one once."""
     if hooked.look is None:
         return []
     groups = [
@@ -49,9 +49,10 @@ def known_tensors(hooked: Hooked, device: str) -> list[Known]:
 
 
 def matched(course: Course, known: Iterable[Known], succeed: bool) -> Iterator[tuple[int, Known]]:
-    """Pairs of a span's place and what it is: those of *known* that have a span of their size that lives on.
+    """Yield pairs of a span's index and the one of *known* that the span holds.
 
-    With *succeed*, one that was allocated within the window has a predecessor too, that was freed in it.
+    The span has the size of that one and outlives the window. With *succeed*, a variable whose chunk was allocated
+    within the window has a second pair: its predecessor, the chunk with the old value, which was freed in the window.
     """
     by_size: dict[int, list[Known]] = defaultdict(list)
     for one in known:
@@ -80,7 +81,10 @@ def matched(course: Course, known: Iterable[Known], succeed: bool) -> Iterator[t
 
 
 def _tier(course: Course, ranks: list[int], place: int) -> int:
-    """The likeliest are what was there before; then what is allocated to be a variable; then other results."""
+    """Return the tier of a span, the likeliest first.
+
+    0: older than the window; 1: allocated to be a variable; 2: another result; 3: unlikely to be a variable.
+    """
     rank = ranks[course.holdings[place]]
     if rank >= _NEVER:
         return _TIERS
@@ -88,7 +92,7 @@ def _tier(course: Course, ranks: list[int], place: int) -> int:
 
 
 def _fitting(course: Course, places: list[int], wanting: list[Known]) -> tuple[list[tuple[int, Known]], list[Known]]:
-    """Pairs of *places* and what is *wanting*, of one shape or, where it is not known, of any; and the rest."""
+    """Pair *places* with *wanting*, by shape and type, or with places whose shape is not known; return the rest too."""
     exact: dict[tuple[tuple[int, ...] | None, str], list[int]] = defaultdict(list)
     nameless = []
     for place in reversed(places):
@@ -108,7 +112,10 @@ def _fitting(course: Course, places: list[int], wanting: list[Known]) -> tuple[l
 
 
 def _predecessors(course: Course, leaving: list[int], pairs: list[tuple[int, Known]]) -> Iterator[tuple[int, Known]]:
-    """What was freed soonest after a chunk had been allocated in its place, with a new value of the variable."""
+    """Yield the predecessors of *pairs*: each is the chunk that was freed soonest after its successor was allocated.
+
+    The successor is a chunk of *pairs* with a new value of the variable. *leaving* are the chunks that were freed.
+    """
     left = sorted(leaving, key=lambda place: course.ends[place])
     for place, one in sorted(pairs, key=lambda pair: -course.begins[pair[0]]):
         if (begin := course.begins[place]) >= 0:
@@ -122,7 +129,7 @@ _NEVER, _TIERS = 3, 3
 
 
 def _rank(operation: str) -> int:
-    """How likely it is that a chunk is a variable's, the likeliest first."""
+    """Return how likely a chunk of *operation* is to be a variable: 1 most likely, then 2; ``_NEVER`` if unlikely."""
     one = named(operation)
     if not operation or one.phase is Phase.FUNCTION or not one.scopes or "Initializer" in one.scopes:
         return 1
@@ -132,7 +139,7 @@ def _rank(operation: str) -> int:
 
 
 def _lies_in(device: str, pool: str) -> bool:
-    """Whether what is on *device* lies in the pool of another: all of TensorFlow's logical CPUs share one."""
+    """Return whether memory on *device* lies in the pool of *pool*: all logical CPUs of TensorFlow share one pool."""
     return device == pool or (is_cpu(device) and is_cpu(pool))
 
 

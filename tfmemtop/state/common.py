@@ -1,4 +1,4 @@
-"""What two runs have in common, so that they can be compared: as many steps, or as many seconds. Pure."""
+"""The parts of two runs that can be compared: the same number of steps, or of seconds. Pure."""
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -7,26 +7,30 @@ from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.overlay import Measure
 
 ENOUGH_STEPS, ENOUGH_S = 10, 3.0
-"""A pace over less than that says little: the first steps are slower. As many seconds are the least to be compared."""
+"""A pace over fewer steps or seconds is not meaningful: the first steps are slower.
+
+``ENOUGH_S`` is also the least number of seconds of two runs that are compared.
+"""
 
 _EQUAL = 0.02
 
 
 class Basis(Enum):
-    """What of two runs is compared."""
+    """Which parts of two runs are compared."""
 
-    WHOLE = auto()  # both did all of their work
-    STEPS = auto()  # as many steps, or calls, of the same function
-    SECONDS = auto()  # as many seconds since memory was first held
-    TOO_SHORT = auto()  # all of each, since one held memory for a moment only
-    NOTHING = auto()
+    WHOLE = auto()  # both whole runs: both did all of their work
+    STEPS = auto()  # the same number of steps, or calls, of the same function
+    SECONDS = auto()  # the same number of seconds since memory was first held
+    TOO_SHORT = auto()  # both whole runs, because one of them held memory only for a moment
+    NOTHING = auto()  # no part: one of the runs never held memory, as far as is known
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One run as far as it is compared. Sizes are bytes, ``None`` where not known; ``span_s`` is its length.
+    """The part of one run that is compared. Sizes are bytes, ``None`` where not known.
 
-    For a part in steps that is from the first step on, else from the first reading on.
+    ``span_s`` is the length in seconds: for a part in steps since the first step, for one in seconds since memory was
+    first held, else of the whole run.
     """
 
     span_s: float
@@ -38,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """Both runs as far as they are compared; ``steps`` in ``unit`` if these are what they have in common."""
+    """The compared parts of both runs. If they are compared by steps, ``steps`` is their number, in ``unit``."""
 
     basis: Basis
     first: Part
@@ -48,14 +52,17 @@ class Common:
 
 
 def common(first: RunFigures, second: RunFigures) -> Common:
-    """What can be compared of the two."""
+    """Return the parts of the two runs that can be compared."""
     if first.whole and second.whole and not _unequal_steps(first, second):
         return Common(Basis.WHOLE, _whole(first), _whole(second))
     return _same_steps(first, second) or _same_seconds(first, second)
 
 
 def _unequal_steps(first: RunFigures, second: RunFigures) -> bool:
-    """Whether the same command has made more steps in one of them: it stopped early, or went on for a given time."""
+    """Return whether the same command made more steps in one run than in the other, by more than 2 %.
+
+    Then it stopped early in one of them, or it runs for a given time, not for a given number of steps.
+    """
     a, b = first.steps, second.steps
     return first.argv == second.argv and a is not None and b is not None and abs(a - b) > max(a, b) * _EQUAL
 
@@ -69,7 +76,7 @@ def _without_pace(run: RunFigures) -> Part:
 
 
 def _same_steps(first: RunFigures, second: RunFigures) -> Common | None:
-    """As many steps as the one has made that made fewer; ``None`` where they do not do the same ones."""
+    """Compare as many steps as the run with fewer steps made; ``None`` where the runs' steps are not the same."""
     a, b = first.past.course, second.past.course
     if a is None or b is None or first.argv != second.argv:
         return None
@@ -94,7 +101,10 @@ def _until_calls(run: RunFigures, calls: int) -> Part | None:
 
 
 def _same_seconds(first: RunFigures, second: RunFigures) -> Common:
-    """As many seconds since memory was first held as the shorter one lasted; all of each where these are too few."""
+    """Compare the first seconds since memory was first held, as many as the shorter run has.
+
+    If these are too few, compare the whole runs.
+    """
     begins = [run.past.curve.begin for run in (first, second)]
     spans = [run.duration_s - begin for run, begin in zip((first, second), begins, strict=True) if begin is not None]
     span_s = min(spans) if len(spans) == len(begins) else 0.0
@@ -108,7 +118,10 @@ def _same_seconds(first: RunFigures, second: RunFigures) -> Common:
 
 
 def _part(run: RunFigures, span_s: float, until: float, pace: float | None) -> Part:
-    """The part of *run* up to *until* seconds after its start; a figure is not known of it that is not of the whole."""
+    """Return the part of *run* up to *until* seconds after its start.
+
+    A figure that is not known of the whole run is not known of the part either.
+    """
 
     def highest(measure: Measure, of_whole: int | None) -> int | None:
         return None if of_whole is None else run.past.curve.highest(measure.value, until)

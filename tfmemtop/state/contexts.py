@@ -9,22 +9,23 @@ from tfmemtop import events
 from tfmemtop.state.model import Context, Hooked
 
 NOTHING_COMPUTED = 4096
-"""TensorFlow's own scratch, 1792 bytes on an H200, there once its devices are: a higher peak tells of an operation.
+"""Bytes: a peak above this means that an operation has run.
 
-The smallest ones load kernels and give cuBLAS its workspace, which are outside the pool as the context is.
+Once TensorFlow has made its devices, its own scratch is in use: 1792 bytes on an H200. Even the smallest operations
+load kernels and make cuBLAS allocate its workspace. Both are outside the pool, as the context is.
 """
 
 FIRST_REGION = 2 * 2**20
-"""What a growing pool of BFC's takes first, for that scratch: known without the probe."""
+"""Bytes that a growing pool of BFC takes first, for that scratch. They are known without the probe."""
 
 
 def total_read(hooked: Hooked, gpu: int, reading: events.DeviceReading, used: int, pool: int | None) -> None:
-    """NVML's *reading* says that the process holds *used* bytes on *gpu*, where its pools last had *pool*, if known."""
+    """Store NVML's *reading*: the process has *used* bytes on *gpu*, of them *pool* in its pools, if that is known."""
     context = hooked.contexts.setdefault(gpu, Context())
     context.unconfirmed = used, reading.t
     if pool is None or pool > used:
         return
-    # The pools were read a little earlier and mostly grow: what is left is rarely too little.
+    # The pools were read a little earlier, and pools mostly grow: the rest is rarely too small.
     rest = used - pool
     if not context.exact:
         context.size = rest if context.size is None else min(rest, context.size)
@@ -32,7 +33,10 @@ def total_read(hooked: Hooked, gpu: int, reading: events.DeviceReading, used: in
 
 
 def pools_read(hooked: Hooked, gpu: int, readings: list[events.Allocator]) -> None:
-    """An allocator on *gpu* has been read; *readings* are the newest of all that the process has there."""
+    """Confirm NVML's last total by *readings*, the newest of all allocators of the process on *gpu*.
+
+    The context becomes exact if all readings are newer than the total and show that nothing was computed.
+    """
     context = hooked.contexts.get(gpu)
     if context is None or context.unconfirmed is None:
         return

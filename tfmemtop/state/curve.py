@@ -1,7 +1,7 @@
-"""One run's memory from its start to its end, to be laid over another's.
+"""One run's memory from its start to its end, to be drawn together with other runs.
 
-A curve takes the same room however long the run: its cells of time double in width whenever they
-no longer reach, each keeping the highest of what it holds, so that no peak is lost.
+The size of a curve is bounded however long the run is. Whenever its cells of time are used up, they
+double in width. Each cell keeps the highest values of its time, so that no peak is lost.
 """
 
 from array import array
@@ -9,10 +9,10 @@ from array import array
 from tfmemtop.state.history import Sample
 
 CELLS = 1024
-"""Of which at least half are in use once a run has lasted :data:`FIRST_WIDTH_S` times as many seconds."""
+"""The number of cells. At least half are in use once a run has lasted ``CELLS * FIRST_WIDTH_S`` seconds."""
 FIRST_WIDTH_S = 0.1
 BOUNDARIES = 3
-"""Of a sample: in use, pool, process total; bytes, rising."""
+"""The number of values in a sample: in use, pool, process total; in bytes, rising."""
 
 _NOTHING = -1
 _MOST_BYTES = 2**63 - 1
@@ -25,12 +25,12 @@ class Curve:
 
     def __init__(self) -> None:
         self.width_s = FIRST_WIDTH_S
-        self._cells = array("q")  # up to the newest that has been read in
+        self._cells = array("q")  # the cells up to the newest reading
         self._latest: Sample | None = None
         self.end = 0.0
 
     def add(self, t: float, sample: Sample) -> None:
-        """Take in what was read *t* seconds after the start; a time before the newest counts as the newest."""
+        """Add a sample that was read *t* seconds after the start; a time before the newest counts as the newest."""
         t = self.end = max(self.end, t)
         sample = tuple(min(max(size, 0), _MOST_BYTES) for size in sample)
         while t >= self.width_s * CELLS:
@@ -46,9 +46,9 @@ class Curve:
         self._latest = sample
 
     def columns(self, width_s: float, count: int, boundary: int) -> list[int | None]:
-        """The highest of a *boundary* in each of *count* columns of *width_s* seconds, from the start on.
+        """Return the highest value of a *boundary* in each of *count* columns of *width_s* seconds, from the start on.
 
-        ``None`` before the first reading and after the last.
+        It is ``None`` before the first reading and after the last.
         """
         cells = self._cells[boundary::BOUNDARIES]
         found: list[int | None] = []
@@ -60,16 +60,16 @@ class Curve:
         return found
 
     def highest(self, boundary: int, until: float | None = None) -> int | None:
-        """The highest of a *boundary* before *until* seconds, over all the time without; ``None`` if nothing was read.
+        """Return the highest value of a *boundary* before *until* seconds, or of the whole run without *until*.
 
-        The cell in which *until* lies is not counted.
+        The cell that contains *until* does not count. Return ``None`` if nothing was read.
         """
         cells = self._cells[boundary::BOUNDARIES]
         known = cells if until is None else cells[: int(until / self.width_s)]
         return max((size for size in known if size != _NOTHING), default=None)
 
     def between(self, begin: float, end: float, boundary: int) -> int | None:
-        """The highest of a *boundary* from *begin* to *end* seconds; ``None`` if nothing was read there."""
+        """Return the highest value of a *boundary* from *begin* to *end* seconds; ``None`` if nothing was read."""
         first = int(max(0.0, begin) / self.width_s)
         last = max(first + 1, int(end / self.width_s))
         cells = self._cells[first * BOUNDARIES + boundary : last * BOUNDARIES : BOUNDARIES]
@@ -77,7 +77,7 @@ class Curve:
 
     @property
     def begin(self) -> float | None:
-        """Seconds from the start until memory was held; ``None`` if there is none."""
+        """Seconds from the start until the run first had memory; ``None`` if it never had any."""
         first = next((cell for cell, size in enumerate(self._cells[BOUNDARIES - 1 :: BOUNDARIES]) if size > 0), None)
         return None if first is None else first * self.width_s
 

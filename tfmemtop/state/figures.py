@@ -1,4 +1,4 @@
-"""One run in figures, to be shown beside others. Pure."""
+"""The figures of one run, to be compared with those of other runs. Pure."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from tfmemtop.state.steps import Course, pace
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """How a run went: its memory over the seconds since it ``started``, and the calls of its busiest function."""
+    """The course of a run: its memory over the seconds since it ``started``, and the calls of its busiest function."""
 
     started: float
     curve: Curve
@@ -24,10 +24,10 @@ class RunFigures:
     """One run's figures. Sizes are bytes, ``None`` where not known; peaks are over the whole run.
 
     ``name`` is that of the recording, empty for a run of this session. Peaks are of the GPU that had most, all its
-    logical devices together. ``fragmentation`` is the share of the pool's free
-    bytes outside its largest free piece, at the newest map before the end. ``first_step_s`` is from the run's start
-    to the end of the first call of a ``tf.function``; steps are those of the busiest one, and ``calls`` of it
-    (``unit``) where that may take several. ``ending`` is ``None`` while the run goes. ``past`` is how it went.
+    logical devices together. ``fragmentation`` is the share of the pool's free bytes outside its largest free chunk,
+    at the newest map before the end. ``first_step_s`` is the time from the run's start to the end of the first call of
+    a ``tf.function``. ``steps`` are those of the busiest function; they are its calls (``unit``) if the number of steps
+    in a call is not known. ``ending`` is ``None`` while the run goes on. ``past`` is the course of the run.
     """
 
     name: str
@@ -49,17 +49,17 @@ class RunFigures:
 
     @property
     def whole(self) -> bool:
-        """Whether it ended with exit code 0."""
+        """Whether the run ended with exit code 0."""
         return self.ending is not None and self.ending.good
 
     @property
     def good(self) -> bool:
-        """Whether it ended with exit code 0, or still goes."""
+        """Whether the run ended with exit code 0, or still goes on."""
         return self.ending is None or self.ending.good
 
 
 def figures(run: RunState, now: float, name: str = "") -> RunFigures:
-    """The figures of *run*; *now* is the last moment known, in session seconds."""
+    """Return the figures of *run*; *now* is the last moment known, in session seconds."""
     last = run.ended if run.ended is not None else now
     steps = pace(run.steps, last) if run.steps else None
     first = run.steps.first_step if run.steps else None

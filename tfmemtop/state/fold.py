@@ -1,11 +1,11 @@
-"""The fold: one event after another into the state. No I/O, no clock of its own."""
+"""The fold: it applies one event after another to the state. It does no I/O and has no clock of its own."""
 
 from typing import Literal
 
 from tfmemtop import events
 from tfmemtop.events import HookTrouble, Level, NoticeKind
 from tfmemtop.events.device_names import is_cpu
-from tfmemtop.state import fold_holders as fold_holders  # which has handlers too
+from tfmemtop.state import fold_holders as fold_holders  # imported because it registers handlers
 from tfmemtop.state import fold_memory as fold_memory  # likewise
 from tfmemtop.state.handlers import HANDLERS, folds
 from tfmemtop.state.left_out import device_told_by, room_for, tell
@@ -36,7 +36,7 @@ from tfmemtop.state.whereabouts import forget_process, note_all, note_device
 from tfmemtop.tensorflow_text import lines_of_exhaustion
 from tfmemtop.words.failure import describe
 
-# They come all the time, and leave processes, devices and runs as they are, or say so themselves.
+# Frequent events that do not change which processes, devices and runs there are; if one does, its handler counts it.
 _READINGS = {
     *(events.Allocator, events.DeviceReading, events.ProcessReadings, events.MemoryMap, events.PoolGrowth),
     *(events.Output, events.Functions, events.Census, events.Notice),
@@ -44,7 +44,7 @@ _READINGS = {
 
 
 def apply(state: State, event: events.Event) -> None:
-    """Take *event* into *state*. Never raises: one that cannot be taken in becomes a notice."""
+    """Apply *event* to *state*. Raises nothing: an event that cannot be applied becomes a notice."""
     state.now = max(state.now, event.t)
     state.revision += 1
     if type(event) not in _READINGS:
@@ -62,18 +62,18 @@ def _session(state: State, event: events.Session) -> None:
 
 @folds(events.CaughtUp)
 def _caught_up(state: State, event: events.CaughtUp) -> None:
-    """Nothing changes."""
+    """Change nothing."""
 
 
 @folds(events.Run)
 def _run(state: State, event: events.Run) -> None:
-    # The last picture of the run before stays only until the next begins.
+    # The ended processes of the run before are kept only until the next run begins.
     for pid in [pid for pid, process in state.processes.items() if process.gone]:
         forget_process(state, pid)
     state.environments.clear()
     if before := state.run:
         if before.going:
-            before.ended = event.t  # its end has not been told
+            before.ended = event.t  # no event of its end has come
         if before.steps:
             before.steps = before.steps.summary()
     del state.runs[: 1 - RUNS_KEPT]
@@ -113,10 +113,12 @@ def _run_end(state: State, event: events.RunEnd) -> None:
             for place in places + ([state.cpu_pool] if state.cpu_pool else []):
                 place.kept = place.history.last(event.t - run.started)
             if state.cpu_pool:
-                state.cpu_pool.history.add(event.t, (0, 0))  # nobody else tells so: of a GPU the driver does
+                # No reading will show that the memory is free now; for a GPU, the driver's readings do.
+                state.cpu_pool.history.add(event.t, (0, 0))
         script = state.processes.get(run.pid)
         if script and script.hooked:
-            script.gone = script.hooked.ended = True  # the next sweep would say so, but a recording may end before it
+            # The next reading of all processes would show this, but a recording may end before it.
+            script.gone = script.hooked.ended = True
 
 
 @folds(events.TerminalRead)
@@ -152,7 +154,7 @@ def _process(state: State, event: events.Process) -> None:
     if known and known.seen.started == event.started:
         known.seen, known.gone = event, False
     elif known:
-        # The hook's greeting may have come before the process was first seen.
+        # The hook's first message may have come before the process was first found.
         state.processes[event.pid] = ProcessState(event, hooked=known.hooked if not known.seen.started else None)
     else:
         state.processes[event.pid] = ProcessState(event)
@@ -173,7 +175,7 @@ def _process_readings(state: State, event: events.ProcessReadings) -> None:
     for pid in [pid for pid in state.processes if pid not in alive]:
         process = state.processes[pid]
         if not process.seen.started:
-            continue  # known only through its hook so far
+            continue  # so far only its hook has reported it
         if not of_run(state, pid) or not (process.hooked or _alone(state, pid)):
             forget_process(state, pid)
             continue
@@ -185,7 +187,7 @@ def _process_readings(state: State, event: events.ProcessReadings) -> None:
 
 
 def _forget_oldest(state: State) -> None:
-    """Of ended processes only the newest are kept: a run may start a child every few minutes, for weeks."""
+    """Drop all but the newest ended processes: a run may start a child every few minutes, for weeks."""
     first = state.run.pid if state.run else None
     gone = [pid for pid, process in state.processes.items() if process.gone and pid != first]
     for pid in gone[:-GONE_KEPT]:
@@ -193,7 +195,10 @@ def _forget_oldest(state: State) -> None:
 
 
 def _alone(state: State, pid: int) -> bool:
-    """Whether *pid* is the run's own first process, and TensorFlow was in none of it: else nothing would be left."""
+    """Return whether *pid* is the run's first process, and no process of the run had TensorFlow.
+
+    Such a process is kept after its end: otherwise the state would have no process of the run.
+    """
     first = state.run is not None and pid == state.run.pid
     return first and not any(other.hooked and of_run(state, number) for number, other in state.processes.items())
 
@@ -215,7 +220,7 @@ def _hook(state: State, event: events.Hook) -> None:
         )
         process = state.processes[event.pid] = ProcessState(seen)
     if process.hooked and process.hooked.hello.tensorflow is None and not process.hooked.ended:
-        process.hooked.hello = event  # the second greeting, with TensorFlow's version
+        process.hooked.hello = event  # the hook's second message, with TensorFlow's version
     else:
         process.hooked = Hooked(event)
     if (newest := state.run) and newest.outside and newest.pid == event.pid and newest.hooked is None:
@@ -266,7 +271,7 @@ def _hook_end(state: State, event: events.HookEnd) -> None:
         hooked.ended, hooked.dropped = True, max(hooked.dropped, event.dropped)
         if state.run and of_run(state, event.pid):
             state.run.dropped += event.dropped
-            # Only a goodbye comes with a last reading.
+            # Only a hook that announces its end sends a last reading.
             state.run.unread = state.run.unread or (event.reason == "lost" and bool(hooked.allocators))
 
 

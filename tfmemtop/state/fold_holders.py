@@ -1,4 +1,4 @@
-"""The fold of who allocated what: windows, traces, the script's lines, and XLA's reports."""
+"""The fold of recorded allocations: windows, traces, the script's lines, and XLA's reports."""
 
 from tfmemtop import events
 from tfmemtop.state.handlers import folds
@@ -30,7 +30,7 @@ def _replayed(state: State, event: events.Replayed) -> None:
     if hooked := device_told_by(state, event.pid, event.device):
         hooked.windows.setdefault(event.device, Windows()).replayed = event
         if state.run and of_run(state, event.pid):
-            state.run.replayed[event.device] = event  # what later runs of the command fail under is compared with it
+            state.run.replayed[event.device] = event  # kept to be compared with failures of later runs of the command
 
 
 @folds(events.OperationLines)

@@ -1,4 +1,4 @@
-"""The fold of memory figures: the driver's readings, the allocators', and maps of pools, with their histories."""
+"""The fold of memory figures: readings of the driver and of allocators, maps of pools, and their histories."""
 
 from collections.abc import Callable
 
@@ -41,14 +41,14 @@ def _device_reading(state: State, event: events.DeviceReading) -> None:
             if total == 0:
                 run.before[event.index] = event.used, event.free
             elif total is None:
-                # Whose memory it is cannot be told: only the first reading is surely before the run's own.
+                # The owners of the memory are not known: only the first reading is surely from before the run's own.
                 run.before.setdefault(event.index, (event.used, event.free))
         if total is not None:
-            # Over all GPUs, as the limit of a card concerns each alone: the highest on any one.
+            # The highest on any single GPU, not the sum: each card has a limit of its own.
             run.peak_process_total = max(run.peak_process_total or 0, total)
             run.totals[event.index] = max(run.totals.get(event.index, 0), total)
         elif run.peak_process_total == 0:
-            run.peak_process_total = None  # nothing was held because nothing was seen
+            run.peak_process_total = None  # the 0 only meant that no process had been found
 
 
 @folds(events.Allocator)
@@ -64,7 +64,7 @@ def _allocator(state: State, event: events.Allocator) -> None:
         return
     if before is None or hooked.ended:
         state.shape += 1
-    # What the native sampler saw between two readings: in the history just before the reading itself.
+    # A peak that the native sampler found between two readings goes into the history just before the reading itself.
     spike = max(0, (event.high or 0) - (event.in_use or 0))
     if is_cpu(event.device):
         if state.cpu_pool is None:
@@ -129,7 +129,7 @@ def _remember_contexts(state: State, device: DeviceState, reading: events.Device
         hooked = hooked_of(state, pid)
         if hooked is None or hooked.ended or share.used is None:
             continue
-        # While TensorFlow makes its devices the context is still growing.
+        # While TensorFlow makes its devices, the context still grows, so it is not read.
         if hooked.effective or (hooked.initialised and not hooked.initialised.error):
             readings = allocators_of(state, pid, hooked, device)
             pool = pool_use(readings)[1] if readings else None
@@ -140,7 +140,7 @@ def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:
     sums = _device_sums(state, device)
     in_use = sums.all.in_use + spike
     pool_end = max(in_use, sums.all.pool or 0)
-    # NVML is read less often than the allocators: an older total never undercuts a newer pool.
+    # NVML is read less often than the allocators: an older total must not be below a newer pool.
     mine_end = max(pool_end, sums.total)
     used = device.reading.used if device.reading else None
     device.history.add(state.now, (in_use, pool_end, mine_end, max(mine_end, used or 0)))
@@ -150,7 +150,7 @@ def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:
 def _replace(
     state: State, place: DeviceState | CpuPool, before: events.Allocator | None, now: events.Allocator
 ) -> None:
-    """Bring the sums of *place* up to date, if nobody has come or gone."""
+    """Update the sums of *place* by the new reading, if no process has come or gone."""
     if before is not None and place.sums is not None and place.sums.shape == state.shape:
         ours = of_run(state, now.pid)
         place.sums.add(before, ours, -1)
@@ -158,7 +158,7 @@ def _replace(
 
 
 def _sums(state: State, kept: Sums | None, readings: Callable[[], list[events.Allocator]]) -> Sums:
-    """*kept* if they still hold, else those of *readings*."""
+    """Return *kept* if these sums are still valid, else the sums of *readings*."""
     if kept is not None and kept.shape == state.shape:
         return kept
     return Sums.of(state.shape, ((reading, of_run(state, reading.pid)) for reading in readings()))
@@ -178,7 +178,7 @@ def _device_sums(state: State, device: DeviceState) -> Sums:
 
 
 def _remember_run(state: State, place: str, sums: Sums, spike: int) -> None:
-    """The newest run's own part of the *sums* of one GPU or the CPU pool."""
+    """Store the newest run's own part of the *sums* of one GPU or the CPU pool, and add it to the run's curve."""
     if (run := state.run) and run.going:
         in_use, pool = sums.run.in_use + spike, sums.run.pool
         run.held[place] = in_use, max(in_use, pool or 0), max(in_use, pool or 0, sums.total)

@@ -1,7 +1,7 @@
-"""What is allocated and not freed, more from window to window: who a leak's tensors are. Pure.
+"""Allocations that are not freed and grow from window to window: the tensors of a leak. Pure.
 
-Most of them were allocated between two windows and have no name. Those of their size that a window saw being made, and
-that outlived it, tell what they are.
+Most of them were allocated between two windows and have no name. They are identified by allocations of the same size
+that were made within a window and outlived it.
 """
 
 from dataclasses import dataclass
@@ -18,11 +18,12 @@ _STAY = (Kind.VARIABLES, Kind.OPTIMIZER)
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """Of allocations of one size ``count`` more, ``bytes`` of chunks, stand as the last window ends than the first.
+    """Allocations of one size whose number has grown over the last windows.
 
-    There are ``windows`` of them, ``span_s`` apart, and each has more than the one before. ``each`` bytes were asked
-    for; ``shape`` is ``None`` if it is not known. Empty are an ``operation`` that is not known, the ``layer`` where
-    there is none, and ``python_name`` where nothing in Python was found to hold them.
+    At the end of the last window there are ``count`` more than at the end of the first, with ``bytes`` bytes of chunks.
+    There are ``windows`` windows, over ``span_s`` seconds, and each has more than the one before. Each allocation
+    requested ``each`` bytes. ``shape`` is ``None`` if it is not known. ``operation`` is empty if it is not known,
+    ``layer`` if there is none, and ``python_name`` if no holder in Python was found.
     """
 
     operation: str
@@ -39,14 +40,14 @@ class Grown:
 
     @property
     def rate(self) -> float:
-        """Bytes a second."""
+        """The growth in bytes a second."""
         return self.bytes / self.span_s if self.span_s > 0 else 0.0
 
 
 def growing(hooked: Hooked, device: str) -> list[Grown]:
-    """What grows from window to window in a pool up to the newest window, the most bytes first."""
+    """Return what has grown from window to window in a pool up to the newest window, the most bytes first."""
     windows = hooked.windows.get(device)
-    # As a step ends there is nothing of it left but what it keeps.
+    # Only windows with a whole step: at the end of a step, only the memory that it keeps is left.
     known = [window for window in told(windows) if window.steps] if windows else []
     if len(known) < 2:
         return []
@@ -89,7 +90,7 @@ def _count(counts: dict[int, tuple[int, int]], requested: int) -> int:
 
 @once_per_window
 def _remaining(window: Holders) -> dict[int, tuple[int, int]]:
-    """How many allocations stand as the window ends, and their bytes, by what was asked for."""
+    """Return, by requested bytes, how many allocations outlive the window, and their bytes of chunks."""
     course = unpacked(window)
     found: dict[int, tuple[int, int]] = {}
     for holding, end in zip(course.holdings, course.ends, strict=True):
@@ -101,7 +102,7 @@ def _remaining(window: Holders) -> dict[int, tuple[int, int]]:
 
 
 def _whose(windows: list[Holders], hooked: Hooked, sizes: set[int]) -> dict[int, tuple[Owner, str]]:
-    """Who best tells what the allocations of each size are, and what Python holds one by."""
+    """Return, for each size, the owner that describes its allocations best, and the Python name of one of them."""
     best: dict[int, tuple[tuple[bool, bool, bool], Owner]] = {}
     names: dict[int, str] = {}
     for window in windows:

@@ -11,7 +11,7 @@ HANDLERS: dict[type[events.Event], Callable[[State, Any], None]] = {}
 
 
 def folds(kind: type[E]) -> Callable[[Callable[[State, E], None]], Callable[[State, E], None]]:
-    """Makes a function the handler of a class of events: it takes each event of the class into the state."""
+    """Make a function the handler of a class of events: it stores each event of the class in the state."""
 
     def register(handler: Callable[[State, E], None]) -> Callable[[State, E], None]:
         HANDLERS[kind] = handler

@@ -1,9 +1,10 @@
 """Histories that stay bounded however long a session runs, and lose no peak.
 
 A history holds samples: tuples of byte counts that rise from left to right, the boundaries of the
-layers of a stacked bar. It keeps them at several resolutions; at each, a bucket of time holds the
-highest of every boundary (so a spike of one reading survives any downsampling, and the layers of a
-downsampled column still never exceed one another) and the sample that held when it began.
+layers of a stacked bar. It keeps them at several resolutions. At each, a bucket of time has the
+highest value of every boundary, so a spike of one reading survives any downsampling, and the layers
+of a downsampled column still never exceed one another. It also has the sample that was valid when
+the bucket began.
 """
 
 import math
@@ -14,7 +15,7 @@ from copy import deepcopy
 Sample = tuple[int, ...]
 
 BUCKETS = 2048
-"""Per resolution. With widths four times apart a bucket is never wider than 1/500 of the span asked for."""
+"""Buckets at each resolution. As widths are four times apart, a bucket is at most 1/500 of the requested span."""
 WIDTHS_S = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
 """Bucket widths of the resolutions, in seconds: together they span 8 minutes to 97 days."""
 
@@ -27,7 +28,7 @@ _FIRST_BUCKETS = 64
 class _Level:
     """One resolution: a ring of buckets, in arrays, since as tuples a history would take megabytes.
 
-    The ring is as long as the buckets in use need it, so that a short session takes little.
+    The ring grows with the number of buckets in use, so that a short session takes little memory.
     """
 
     __slots__ = ("before", "highest", "ids", "layers", "newest", "width_s")
@@ -38,7 +39,7 @@ class _Level:
         self.newest = -1  # number of the newest bucket
         self.ids = array("q")
         self.highest = array("q")
-        self.before = array("q")  # what held as the bucket began
+        self.before = array("q")  # the sample that was valid as the bucket began
 
     def _grow(self, slot: int) -> None:
         """Make room for *slot*."""
@@ -48,7 +49,7 @@ class _Level:
         self.before.extend(array("q", [_NOTHING]) * (missing * self.layers))
 
     def add(self, t: float, sample: Sample, before: Sample | None) -> bool:
-        """Take in *sample*; whether that changed anything."""
+        """Store *sample* and return whether that changed the level."""
         bucket = int(t / self.width_s)
         slot = bucket % BUCKETS
         at = slot * self.layers
@@ -68,7 +69,7 @@ class _Level:
 
 
 class History:
-    """Samples over time, all with the same number of boundaries; memory is fixed, adding is constant in time."""
+    """Samples over time, all with the same number of boundaries. Memory is bounded; adding takes constant time."""
 
     __slots__ = ("_latest", "_levels", "end")
 
@@ -78,10 +79,10 @@ class History:
         self.end: float | None = None
 
     def add(self, t: float, sample: Sample) -> None:
-        """Take in the sample read at *t* seconds; a time before the newest counts as the newest.
+        """Store the sample that was read at *t* seconds; a time before the newest counts as the newest.
 
         Raises:
-            ValueError: *sample* has another number of boundaries than those before.
+            ValueError: *sample* has another number of boundaries than the samples before.
         """
         if not self._levels:
             self._levels = [_Level(width, len(sample)) for width in WIDTHS_S]
@@ -92,13 +93,13 @@ class History:
         t = self.end = min(max(t, self.end or 0.0), _LATEST_S)
         for level in self._levels:
             if not level.add(t, sample, self._latest):
-                break  # what is not higher in a bucket is not higher in the wider ones, in which it lies
+                break  # a sample that is not higher in this bucket is not higher in the wider ones that contain it
         self._latest = sample
 
     def last(self, span_s: float) -> "History":
-        """A copy of the last *span_s* seconds, at the finest resolution that reaches back so far.
+        """Return a copy of the last *span_s* seconds, at the finest resolution that reaches back so far.
 
-        What is read later no longer makes it coarser or drops it: so it keeps a run that has ended.
+        Later samples do not make the copy coarser and drop nothing of it. It serves to keep a run that has ended.
         """
         kept = History()
         kept._latest, kept.end = self._latest, self.end
@@ -106,11 +107,11 @@ class History:
         return kept
 
     def columns(self, span_s: float, count: int, end: float) -> list[Sample | None]:
-        """The last *span_s* seconds before *end* as *count* columns, oldest first.
+        """Return the last *span_s* seconds before *end* as *count* columns, oldest first.
 
-        A column holds the highest of each boundary in its time, or, where nothing was read in it,
-        the last sample before; ``None`` before the first. Column borders are multiples of the
-        column's width, so that a column once complete stays as it is while the graph moves on.
+        A column has the highest value of each boundary in its time. Where nothing was read in that time, it
+        has the last sample before, ``None`` before the first sample. Column borders are multiples of the
+        column's width, so that a complete column no longer changes while the graph moves on.
         """
         if count <= 0:
             return []
@@ -119,24 +120,24 @@ class History:
 
     @staticmethod
     def newest_column(width_s: float, end: float) -> int:
-        """Number of the column of *width_s* seconds that the time *end* lies in; column 0 begins at 0."""
+        """Return the number of the column of *width_s* seconds that contains the time *end*; column 0 begins at 0."""
         return int(min(end, _LATEST_S) / width_s)
 
     def _level(self, span_s: float) -> _Level:
-        """The finest resolution that reaches back *span_s* seconds, with a bucket to spare at either end."""
+        """Return the finest resolution that reaches back *span_s* seconds, with a spare bucket at either end."""
         found = (level for level in self._levels if level.width_s * (BUCKETS - 2) >= span_s)
         return next(found, self._levels[-1])
 
     def complete_before(self, span_s: float, width_s: float, end: float) -> int:
-        """Columns with a number below this no longer change once the time is *end*."""
+        """Return a number: columns with a lower number no longer change once the time is *end*."""
         bucket_s = self._level(span_s + width_s).width_s if self._levels else WIDTHS_S[-1]
         return int(int(min(end, _LATEST_S) / bucket_s) * bucket_s / width_s)
 
     def read(self, span_s: float, width_s: float, first: int, stop: int, since: float = 0.0) -> list[Sample | None]:
-        """Columns number *first* to *stop* (excluded) of *width_s* seconds, of a graph that spans *span_s*.
+        """Return columns number *first* to *stop* (excluded) of *width_s* seconds, of a graph that spans *span_s*.
 
-        A bucket of time that lies over several columns counts in each of them; what was read before the time
-        *since* counts in none.
+        A bucket of time that overlaps several columns counts in each of them. Samples before the time *since* count in
+        none.
         """
         columns: list[Sample | None] = [None] * max(0, stop - first)
         if not self._levels:
@@ -146,7 +147,7 @@ class History:
         oldest = max(level.newest - BUCKETS + 1, int(first * width_s / bucket_s) - 1, math.ceil(since / bucket_s), 0)
         filled = max(
             0, math.ceil(since / width_s) - first
-        )  # columns before this index have their value, or are what `columns` began with
+        )  # columns before this index are final: they have a value, or stay ``None``
         for bucket in range(oldest, level.newest + 1):
             slot = bucket % BUCKETS
             if slot >= len(ids) or ids[slot] != bucket:

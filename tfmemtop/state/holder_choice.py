@@ -1,4 +1,4 @@
-"""Which window tells best what a run's memory was for: of each pool, and of the fullest. Pure."""
+"""Chooses for each pool the window that shows best what its memory was for. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Chosen:
 
 
 def chosen(state: State) -> list[Chosen]:
-    """Of each pool of the newest run the window with the highest peak, that of the fullest pool first."""
+    """Return, for each pool of the newest run, its best window (see :func:`_fullest`), the highest peak first."""
     found = [
         Chosen(pid, device, window, process.hooked)
         for pid, process in state.processes.items()
@@ -33,10 +33,10 @@ def chosen(state: State) -> list[Chosen]:
 
 
 def _fullest(windows: list[Holders]) -> Holders | None:
-    """The window with the highest peak; of those that nearly reach it a whole step, and of these the newest.
+    """Return the newest of the windows whose peak is the highest or nearly so, windows with a whole step first.
 
-    Much of what a window holds that was opened within a step is older than the window, and has no name. So whole steps
-    come first, unless their peaks are far lower.
+    If a window was opened within a step, much of its memory is older than the window and has no name. So windows with
+    a whole step are preferred, unless their peaks are below half of the highest.
     """
     highest = max((window.peak for window in windows), default=0)
     steps = [window for window in windows if window.steps and window.peak >= _HALF * highest]
@@ -46,13 +46,13 @@ def _fullest(windows: list[Holders]) -> Holders | None:
 
 
 def told(windows: Windows) -> Iterator[Holders]:
-    """The windows of a pool that tell who holds it, the oldest first."""
+    """Yield the windows of a pool that have allocations and a peak, the oldest first."""
     first = [windows.first] if windows.first and all(windows.first is not one for one in windows.newest) else []
     yield from (window for window in (*first, *windows.newest) if not window.is_missing and window.peak)
 
 
 def missing(state: State) -> Holders | None:
-    """The event by which a process of the newest run says that it has no window; ``None`` if none says so."""
+    """Return an event of the newest run that reports that a process has no window; ``None`` if there is none."""
     for pid, process in state.processes.items():
         if process.hooked and of_run(state, pid):
             for windows in process.hooked.windows.values():

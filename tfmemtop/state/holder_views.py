@@ -1,4 +1,4 @@
-"""Views of who holds a pool: which windows there are, their rows with shares, and how two of them differ."""
+"""Views of a pool's holders: the windows that there are, their rows with shares, and how two of them differ."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -17,10 +17,10 @@ from tfmemtop.state.step_slices import ORDER, Slice, slices
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A holder with its share of all that stands there, 0 to 1; ``kind`` is that of most of its bytes.
+    """A holder with its share of all memory in use, 0 to 1; ``kind`` is that of most of its bytes.
 
-    ``kinds`` are all of its kinds with their bytes, the largest first. ``mix`` are the same as they are stacked, each
-    with its upper end, of which the last is 1.
+    ``kinds`` are all of its kinds with their bytes, the largest first. ``mix`` has the same kinds in the order of a
+    stack, each with its upper end as a share; the last end is 1.
     """
 
     name: str
@@ -34,12 +34,12 @@ class Row:
 
     @property
     def likely(self) -> bool:
-        """As of :class:`~tfmemtop.state.holders.Holder`."""
+        """Whether not all names in the row were recorded."""
         return self.guess is not None
 
     @property
     def guess(self) -> Guess | None:
-        """As of :class:`~tfmemtop.state.holders.Holder`."""
+        """The basis of the name of its largest part whose name was not recorded."""
         return next((part.guess for part in self.parts if part.guess), None)
 
 
@@ -48,7 +48,10 @@ _NOBODY = Row("", Kind.UNKNOWN, 0, 0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Who stands there after event ``at``: the bytes of ``rows`` and of ``unknown``, if any, are ``total``."""
+    """The holders after event ``at``, ``at_us`` µs into the window.
+
+    The bytes of ``rows``, which are ``named``, and of ``unknown``, if any, add up to ``total``.
+    """
 
     at: int
     at_us: int | None
@@ -59,15 +62,16 @@ class Listed:
 
     @property
     def largest_share(self) -> float:
-        """Of the largest row."""
+        """The share of the largest row."""
         return max((row.share for row in (*self.rows, *([self.unknown] if self.unknown else []))), default=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row of two windows; bytes and allocations, 0 where it is in one of them only.
+    """How a row differs between two windows.
 
-    ``part`` is the change without its sign, of the largest one, 0 to 1.
+    ``before`` and ``after`` are its bytes, 0 where a window does not have it. ``change`` is the difference in bytes,
+    ``count`` the difference in allocations. ``part`` is the size of the change as a share of the largest one, 0 to 1.
     """
 
     name: str
@@ -81,20 +85,20 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """What an event did: ``operation`` took ``change`` bytes, or gave them back if that is below 0."""
+    """What an event did: ``operation`` allocated ``change`` bytes, or freed them if ``change`` is below 0."""
 
     operation: str | None
     change: int
 
 
 def hooked_at(state: State, key: PoolKey | None) -> Hooked | None:
-    """The process of the pool *key*, as our agent tells of it."""
+    """Return the agent's data of the process of the pool *key*; ``None`` if there is none."""
     process = state.processes.get(key[0]) if key else None
     return process.hooked if process else None
 
 
 def pools_with_holders(state: State) -> list[PoolKey]:
-    """Every pool, those first of which a window is known."""
+    """Return the keys of all pools, first of those that have a window."""
     known = pools(state)
     for pid, process in state.processes.items():
         if process.hooked:
@@ -103,7 +107,10 @@ def pools_with_holders(state: State) -> list[PoolKey]:
 
 
 def windows(state: State, key: PoolKey | None) -> list[events.Holders]:
-    """The windows of a pool that hold something, the first one first; those between it and the newest are gone."""
+    """Return the windows of a pool that have allocations, in their order: the first one and the newest ones.
+
+    Those in between are no longer kept.
+    """
     hooked = hooked_at(state, key)
     known = hooked.windows.get(key[1]) if hooked and key else None
     if known is None:
@@ -114,7 +121,7 @@ def windows(state: State, key: PoolKey | None) -> list[events.Holders]:
 
 
 def missing(state: State, key: PoolKey | None) -> events.Holders | None:
-    """The newest event of the pool, if it says that there is no window."""
+    """Return the newest event of the pool if it reports that there is no window, else ``None``."""
     hooked = hooked_at(state, key)
     known = hooked.windows.get(key[1]) if hooked and key else None
     newest = known.newest[-1] if known and known.newest else None
@@ -122,24 +129,24 @@ def missing(state: State, key: PoolKey | None) -> events.Holders | None:
 
 
 def age_s(state: State, window: events.Holders) -> float:
-    """Seconds since *window* ended."""
+    """Return the seconds since *window* ended."""
     return max(0.0, state.now - window.ended)
 
 
 def since_run_s(state: State, pid: int, t: float) -> float:
-    """Session second *t* as seconds since the run of process *pid* began."""
+    """Convert the session second *t* to seconds since the run of process *pid* began."""
     process = state.processes.get(pid)
     number = process.seen.run if process else None
     return t - next((run.started for run in reversed(state.runs) if run.run == number), 0.0)
 
 
 def older_s(state: State, pid: int, window: events.Holders, at_s: float) -> float:
-    """By how many seconds *window* is older than what was at *at_s*, seconds since the run of process *pid* began."""
+    """Return the seconds from the end of *window* to *at_s*, which counts from the start of the run of *pid*."""
     return max(0.0, at_s - since_run_s(state, pid, window.ended))
 
 
 def listed(window: events.Holders, hooked: Hooked, by: By, at: int | None = None) -> Listed:
-    """Who stands there at the peak, or after event *at*."""
+    """Return the holders at the peak of *window*, or after event *at*."""
     stands = standing(window, hooked, by, at)
     total = max(1, stands.total)
     rows = tuple(_row(one, total) for one in stands.holders)
@@ -164,7 +171,7 @@ def _row(holder: Holder, total: int) -> Row:
 
 
 def changes(first: Listed, second: Listed) -> list[Change]:
-    """What differs between them, the largest difference first."""
+    """Return the changes from *first* to *second*, the largest first; rows that are equal are listed too."""
     before = {_identity(row): row for row in _all(first)}
     after = {_identity(row): row for row in _all(second)}
     found = []
@@ -179,7 +186,7 @@ def changes(first: Listed, second: Listed) -> list[Change]:
 
 
 def change_of(first: Listed, second: Listed) -> int:
-    """Bytes by which all of *second* is more than all of *first*."""
+    """Return the bytes that *second* has more than *first* in all."""
     return second.total - first.total
 
 
@@ -188,12 +195,12 @@ def _all(of: Listed) -> list[Row]:
 
 
 def _identity(row: Row) -> Hashable:
-    """What a row is told again by in another window: its name, and where it has none its kind."""
+    """Return the key by which a row is found in another window: its name, or its kind if it has no name."""
     return row.name or row.kind
 
 
 def at_us(window: events.Holders, at: int) -> int | None:
-    """When event *at* was, in µs since the window began; ``None`` where that is not known."""
+    """Return the time of event *at*, in µs since the window began; ``None`` where that is not known."""
     if at < 0:
         return 0
     times = times_us(window)
@@ -214,10 +221,10 @@ def _events(window: events.Holders) -> dict[int, Happened]:
 
 
 def happened(window: events.Holders, at: int) -> Happened | None:
-    """What event *at* did; ``None`` if no span tells."""
+    """Return what event *at* did; ``None`` if no span begins or ends at it."""
     return _events(window).get(at)
 
 
 def course_slices(window: events.Holders, hooked: Hooked, count: int) -> tuple[Slice, ...]:
-    """The course of *window* in *count* slices of equal time."""
+    """Return the course of *window* in *count* slices of equal time."""
     return slices(course(window, hooked), count)

@@ -1,4 +1,4 @@
-"""Who holds what a pool has in use, at a moment of a window: rows that add up to the byte. Pure."""
+"""The holders of a pool's memory in use at a moment of a window: rows that add up to the byte. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from tfmemtop.state.step_course import times_us, unpacked
 
 
 class By(Enum):
-    """What rows are grouped by."""
+    """The property by which rows are grouped."""
 
     LAYER = "layer"
     OPERATION = "op"
@@ -29,12 +29,12 @@ class By(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``count`` allocations that are alike, ``bytes`` of chunks in all, of which ``requested`` were asked for.
+    """``count`` allocations that are alike: ``bytes`` of chunks in all, of which ``requested`` were requested.
 
     ``operation`` is TensorFlow's whole name, empty if there is none. ``shape`` is ``None`` if it is not known.
-    ``kept`` if it outlives the beginning of the backward pass that follows. ``python_name`` is that of the variable,
-    or what Python holds the tensor by; empty if it is neither. ``guess`` is what its name rests on if that
-    was not recorded.
+    ``kept`` if the memory outlives the beginning of the backward pass that follows. ``python_name`` is the name of the
+    variable, or the path by which Python holds the tensor; empty for other memory. ``guess`` is the basis of its name
+    if that was not recorded.
     """
 
     operation: str
@@ -53,13 +53,13 @@ class Part:
 
     @property
     def likely(self) -> bool:
-        """Whether its name was not recorded."""
+        """Whether the name was not recorded but inferred."""
         return self.guess is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A row. ``name`` is empty where all that is known is the kind, which is that of most of its bytes."""
+    """A row. ``kind`` is that of most of its bytes; ``name`` is empty where only the kind is known."""
 
     name: str
     kind: Kind
@@ -69,21 +69,21 @@ class Holder:
 
     @property
     def likely(self) -> bool:
-        """Whether the names of what stands in it were not all recorded."""
+        """Whether not all names in the row were recorded."""
         return self.guess is not None
 
     @property
     def guess(self) -> Guess | None:
-        """What the name of its largest part rests on whose name was not recorded."""
+        """The basis of the name of its largest part whose name was not recorded."""
         return next((part.guess for part in self.parts if part.guess), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is in use after event ``at``: ``total`` bytes, those of the ``holders`` and ``unknown`` ones.
+    """What is in use after event ``at``: ``total`` bytes, which are those of the ``holders`` and the ``unknown`` ones.
 
-    Of the unknown bytes ``nameless`` has those for which TensorFlow gave no name; the rest was allocated in events that
-    are lost.
+    ``nameless`` has those of the unknown bytes for which TensorFlow gave no name. The others were allocated in events
+    that are lost.
     """
 
     at: int
@@ -94,17 +94,17 @@ class Standing:
 
     @property
     def before(self) -> int:
-        """Bytes of what is older than all that was recorded, and has no name."""
+        """Bytes of memory without a name that is older than all recorded allocations."""
         return sum(part.bytes for row in self.holders for part in row.parts if part.kind is Kind.BEFORE)
 
     @property
     def without_name(self) -> int:
-        """Bytes of which nothing but the size is known."""
+        """Bytes of which only the size is known."""
         return self.unknown + self.before
 
 
 class Moment(NamedTuple):
-    """After ``event``, ``at_us`` µs into the window: ``total`` bytes are in use, by kind."""
+    """The memory in use after ``event``, ``at_us`` µs into the window: ``total`` bytes, and the bytes of each kind."""
 
     event: int
     at_us: int
@@ -113,9 +113,9 @@ class Moment(NamedTuple):
 
 
 def standing(window: Holders, hooked: Hooked, by: By, at: int | None = None) -> Standing:
-    """Who holds what after event *at* of *window*, by default at its peak.
+    """Return the holders after event *at* of *window*, by default at its peak.
 
-    The rows' bytes and ``unknown`` add up to ``total``; at the peak that is what TensorFlow's allocator said.
+    The rows' bytes and ``unknown`` add up to ``total``. At the peak that is the figure of TensorFlow's allocator.
     """
     owners, event, guess = attribution(window, hooked), window.peak_at if at is None else at, likely(window, hooked)
     key = "standing", by, event, guess and guess.basis
@@ -142,7 +142,7 @@ def _standing(window: Holders, owners: Attribution, by: By, at: int, guess: Like
 
 
 def course(window: Holders, hooked: Hooked) -> list[Moment]:
-    """What is in use, by kind, before the first event (``event`` -1) and after each one."""
+    """Return what is in use, by kind, before the first event (``event`` -1) and after each event."""
     course, owners, guess = unpacked(window), attribution(window, hooked), likely(window, hooked)
     parts = [list(owners.kinds_of(place)) for place in range(len(course.begins))]
     for place, owner in guess.owners.items() if guess else ():
@@ -210,7 +210,7 @@ def _holder(name: str, parts: Iterable[Part]) -> Holder:
 
 
 def _row(part: Part, by: By) -> str:
-    """The row's name, or a zero and the kind where there is none."""
+    """Return the name of the row for *part*, or a zero character and the kind where it has no name."""
     nameless = f"\0{part.kind.value}"
     if by is By.KIND:
         return nameless

@@ -1,4 +1,4 @@
-"""What is in use in a process's pools, by what it is for: variables by their makers, live tensors, and all else."""
+"""The memory in use in a process's pools by kind: variables of model, optimizer and metrics, live tensors, the rest."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from tfmemtop.state.model import Hooked, State
 TENSORS = "tensors"
 OPTIMIZER = "optimizer"
 KINDS = ("variables", OPTIMIZER, "metrics", TENSORS)
-"""Kinds of a census, in the order in which they are shown."""
+"""The kinds of a census, in the order in which they are shown."""
 
 SHOWN = 20
-"""Of the largest variables and tensors."""
+"""How many of the largest variables and tensors are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """On one logical device, in bytes. ``kinds`` are pairs of a census's kind and size.
+    """The memory in use on one logical device, in bytes. ``kinds`` are pairs of a census's kind and size.
 
-    ``rest`` is what is in use beyond those: activations, temporaries, and all tensors if none were
-    looked for; at the peak there was ``rest_at_peak`` beyond what there is of them now. Both are ``None``
-    where that is not known, and where ``excess`` more was counted than there is: the censuses are older than
-    the reading, and may count what has been freed since. ``looked_s`` ago live tensors were looked for,
-    ``None`` if they were not.
+    ``rest`` is the memory in use beyond those: activations, temporaries, and all tensors if none were looked for.
+    ``rest_at_peak`` is the peak less the present size of those. Both are ``None`` where they are not known, and where
+    the kinds are larger than the memory in use, by ``excess`` bytes. That is possible because the censuses are older
+    than the reading, and may count memory that has been freed since. Live tensors were looked for ``looked_s`` seconds
+    ago, ``None`` if they were not.
     """
 
     device: str
@@ -35,7 +35,7 @@ class Holdings:
 
 
 def holdings(state: State, pid: int) -> Iterator[Holdings]:
-    """One for each device that has variables of process *pid*, or tensors in a pool, by the newest censuses."""
+    """Yield one for each device with variables of process *pid*, or tensors in a pool, by the newest censuses."""
     process = state.processes.get(pid)
     hooked = process.hooked if process else None
     if hooked is None or hooked.census is None:
@@ -46,7 +46,7 @@ def holdings(state: State, pid: int) -> Iterator[Holdings]:
     if look is not None and look.tensors is not None:
         looked_s = state.now - look.t
         for device, kinds in look.kinds.items():
-            # Where there is no pool to account for, as on the CPU beside a GPU, tensors alone say little.
+            # Without a pool to compare with, as on the CPU beside a GPU, the size of tensors alone is of little use.
             if TENSORS in kinds and (device in found or device in hooked.allocators):
                 found.setdefault(device, {})[TENSORS] = kinds[TENSORS]
     for device, kinds in sorted(found.items()):
@@ -64,7 +64,10 @@ def holdings(state: State, pid: int) -> Iterator[Holdings]:
 
 
 def largest(hooked: Hooked) -> list[events.Variable]:
-    """The largest variables by the newest census, and the largest tensors by the newest in which those were."""
+    """Return the largest variables of the newest census and tensors of the newest census that looked for them.
+
+    They are sorted together by size.
+    """
     if hooked.census is None:
         return []
     found = [one for one in hooked.census.largest if one.kind != TENSORS]
@@ -74,7 +77,10 @@ def largest(hooked: Hooked) -> list[events.Variable]:
 
 
 def alike_on(hooked: Hooked, device: str) -> list[events.Alike]:
-    """The groups of live tensors on logical device *device*, the largest first, by the newest look at tensors."""
+    """Return the groups of live tensors on logical device *device*, the largest first.
+
+    They are those of the newest census that looked for tensors.
+    """
     return [group for group in hooked.look.alike if group.device == device] if hooked.look else []
 
 

@@ -1,4 +1,4 @@
-"""The host's memory as a device: what a run without a pool takes. Pure."""
+"""The host's memory shown as a device, for a run without a pool. Pure."""
 
 from tfmemtop.state.history import History
 from tfmemtop.state.model import State
@@ -6,10 +6,10 @@ from tfmemtop.state.views import DevicePanel, Layer, LayerKind, Share, host_memo
 
 
 def host_panel(state: State) -> DevicePanel | None:
-    """The run's processes, others and what is free of the host's memory; ``None`` without a run, or a reading.
+    """Return a panel of the host's memory: the run's processes, others, and free; ``None`` without a run or a reading.
 
-    What processes share is counted for each of them: of several processes the script's layer may be too large. It is
-    never more than what the host uses.
+    Memory that processes share is counted for each of them. So with several processes the script's layer may be too
+    large. It is never more than the used memory of the host.
     """
     host = host_memory(state)
     run = state.run.run if state.run else None

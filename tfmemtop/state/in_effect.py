@@ -1,4 +1,4 @@
-"""Which settings a run has in effect. Pure."""
+"""The settings that are in effect in a run. Pure."""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,10 @@ from tfmemtop.state.model import RunState
 
 @dataclass(frozen=True, slots=True)
 class InEffect:
-    """What TensorFlow does in a run: on its GPUs, or without any on the CPU.
+    """The settings that TensorFlow uses in a run: on its GPUs, or on the CPU if there are none.
 
     ``chosen`` is what the user chose. Until TensorFlow has made its devices, ``settled`` is false and nothing else is
-    known. ``growths`` holds two values where devices differ; ``limits`` are bytes, one a device that has a limit.
+    known. ``growths`` has two values where devices differ. ``limits`` are bytes, one for each device with a limit.
     """
 
     chosen: Settings
@@ -26,16 +26,16 @@ class InEffect:
 
     @property
     def chosen_beside(self) -> Settings:
-        """What the user chose and the other fields do not tell, once these are known."""
-        # A pool on the CPU that the user chose is told beside GPUs only: without them it is the limit.
+        """The settings that the user chose and that the other fields do not show."""
+        # The CPU pool that the user chose is kept only if there are GPUs: without them, ``limits`` has it.
         cpu_pool = self.chosen.cpu_pool if self.on_gpu else None
         return msgspec.structs.replace(self.chosen, growth=None, memory_limit=None, allocator=None, cpu_pool=cpu_pool)
 
 
 def in_effect(run: RunState) -> InEffect:
-    """The settings of *run*, as TensorFlow told them last."""
+    """Return the settings of *run*, as TensorFlow's devices last had them."""
     gpus = [device for name, device in run.effective.items() if is_gpu(name)]
-    # Beside GPUs the pool on the CPU, which always grows up to a limit of its own, is another matter.
+    # If there are GPUs, the pool on the CPU is left out: it always grows, and has a limit of its own.
     devices = gpus or list(run.effective.values())
     return InEffect(
         chosen=run.settings,

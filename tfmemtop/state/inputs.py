@@ -1,11 +1,12 @@
-"""Which chunks without a name are likely the input of a step: batches, and data sets. Pure.
+"""Finds chunks without a name that are likely the input of a step: batches, and data sets. Pure.
 
-What stands in the pool as a whole step begins is no result of that step, and TensorFlow gives no name for it. But a
-layer tells what it has read: if its kernel is *k* × *n* and its result is *rows* × *n*, it has read *rows* × *k*. If
-nothing of that size was made in the step before, it is older than the step. Chunks of just these bytes are then its
-input, unless something else of that size lives on from step to step: a variable, a result that is kept, or a constant.
+Memory that is in use as a whole step begins is no result of that step, and TensorFlow gives no name for it. But what a
+layer has read follows from its shapes: if its kernel is *k* × *n* and its result is *rows* × *n*, it has read
+*rows* × *k*. If nothing of that size was made earlier in the step, what it has read is older than the step. Then chunks
+of exactly these bytes are its input, unless something else of that size lasts from step to step: a variable, a result
+that is kept, or a constant.
 
-Data sets come in pairs: a chunk of so many times an example's bytes, and one of as many labels.
+A data set is a pair of chunks: one with a number of examples, and one with as many labels.
 """
 
 from collections import Counter, defaultdict
@@ -21,27 +22,27 @@ from tfmemtop.state.owners import Kind, Owner
 from tfmemtop.state.step_course import Course
 from tfmemtop.state.what_was_read import Shape, cast, images, read_by_product, swapped, tokens
 
-_LEAST = 1024  # bytes of a chunk that is looked at, and
-_EXAMPLE = 128  # of an example in a data set
-_LABELS = 1, 4, 8  # bytes of a label that is one number
+_LEAST = 1024  # the least bytes of a chunk that is considered
+_EXAMPLE = 128  # the least bytes of an example in a data set
+_LABELS = 1, 4, 8  # possible bytes of a label that is one number
 _PRODUCTS = frozenset({"MatMul", "_MklMatMul", "_FusedMatMul", "_MklFusedMatMul"})
 _LOOKED_UP = frozenset({"GatherV2", "ResourceGather", "Gather", "embedding_lookup"})
 _CALL = "PartitionedCall/"
 _LOOP = "/while/body/"
 
 Nameless = dict[int, list[int]]
-"""Places of spans, by the bytes that were asked for."""
+"""Indices of spans, by their requested bytes."""
 
 
 class Input(NamedTuple):
-    """What a chunk likely holds; ``shape`` is ``None`` and ``dtype`` empty where they are not sure."""
+    """What a chunk likely contains; ``shape`` is ``None`` and ``dtype`` empty where they are not sure."""
 
     shape: Shape | None
     dtype: str
 
 
 class _Made(NamedTuple):
-    """A result of the step: allocated at event ``begin``, for operation ``one`` of ``layer``, maybe ``looped``."""
+    """A result of the step: allocated at event ``begin``, for operation ``one`` of ``layer``; ``looped`` in a loop."""
 
     begin: int
     end: int
@@ -67,14 +68,14 @@ class _Read(NamedTuple):
 
     @classmethod
     def of(cls, shape: Shape, dtype: str, item: int) -> "_Read":
-        """One of *shape*, with *item* bytes a number."""
+        """Return what has this *shape*, with *item* bytes for each number; its first dimension are the rows."""
         return cls(shape[0], prod(shape[1:]) * item, shape, dtype)
 
 
 def inputs(
     course: Course, owners: Sequence[Owner], variables: Sequence[tuple[Known, str]]
 ) -> Iterator[tuple[int, Input]]:
-    """Places of spans of a whole step that are likely its input. *variables* come with their layers."""
+    """Yield the indices of spans of a whole step that are likely its input. *variables* are given with their layers."""
     nameless: Nameless = defaultdict(list)
     for place, owner in enumerate(owners):
         requested = course.kinds[course.holdings[place]].requested
@@ -107,7 +108,7 @@ def inputs(
 
 
 def _made(course: Course, owners: Sequence[Owner]) -> Iterator[_Made]:
-    """The step's results, without those of data sets, whose operations run beside the step."""
+    """Yield the step's results, without those of data sets, whose operations run beside the step."""
     called = Counter(_CALL in course.name(course.kinds[holding]) for holding in set(course.holdings))
     for place, (holding, begin, end) in enumerate(zip(course.holdings, course.begins, course.ends, strict=True)):
         kind = course.kinds[holding]
@@ -123,12 +124,15 @@ def _made(course: Course, owners: Sequence[Owner]) -> Iterator[_Made]:
 
 
 def _living_on(made: list[_Made]) -> Iterator[int]:
-    """Bytes of results that outlive the step: there may be some of the step before."""
+    """Yield the bytes of results that outlive the step: chunks of that size may be results of the step before."""
     yield from (one.requested for one in made if one.end == FOREVER)
 
 
 def _of_loss(made: list[_Made]) -> Iterator[int]:
-    """Bytes of what the loss is computed from, and of its gradient: TensorFlow may keep constants of that size."""
+    """Yield the bytes of what the loss is computed from, of the loss, and of its gradient.
+
+    TensorFlow may keep constants of these sizes.
+    """
     forward: _Made | None = None
     for one in made:
         if one.one.phase is Phase.BACKWARD:
@@ -142,7 +146,7 @@ def _of_loss(made: list[_Made]) -> Iterator[int]:
 
 
 def _reads(made: list[_Made], variables: Sequence[tuple[Known, str]], nameless: Nameless) -> Iterator[_Read]:
-    """What layers have read that was not made in the step."""
+    """Yield what layers have read that was not made in the step."""
     kernels = _Kernels(made, variables)
     of_size: dict[int, list[_Made]] = defaultdict(list)
     for one in made:
@@ -162,7 +166,7 @@ def _reads(made: list[_Made], variables: Sequence[tuple[Known, str]], nameless: 
 def _choices(
     one: _Made, shape: Shape, kernels: list[Shape], nameless: Nameless, before: Container[int]
 ) -> Iterator[list[_Read]]:
-    """What *one* may be the result of: by its operation alone, and by each kernel of its layer."""
+    """Yield what *one* may be computed from: by its operation alone, and by each kernel of its layer."""
     if one.one.base == "Cast":
         yield [_Read.of(*read) for read in cast(shape, one.dtype)]
     elif one.one.base == "transpose":
@@ -178,7 +182,10 @@ def _choices(
 
 
 class _Before:
-    """Sizes that were made in the step before *one*; by other layers: a layer may first copy what it has read."""
+    """The sizes of results that other layers made in the step before *one*.
+
+    Results of its own layer do not count: a layer may first copy what it has read.
+    """
 
     def __init__(self, one: _Made, of_size: dict[int, list[_Made]]) -> None:
         self._one, self._of_size = one, of_size
@@ -191,7 +198,7 @@ class _Before:
 
 
 class _Kernels:
-    """The kernels of layers, as far as results of the step tell of which layer they are."""
+    """The kernels of layers: the variables of each layer, and shapes of gradients that identify a kernel."""
 
     def __init__(self, made: list[_Made], variables: Sequence[tuple[Known, str]]) -> None:
         self._shapes = {variable.shape for variable, _ in variables if variable.shape}
@@ -206,9 +213,9 @@ class _Kernels:
                 self._of_layers["/".join(path[: depth + 1])].add(variable.shape or ())
 
     def of(self, one: _Made) -> list[Shape]:
-        """Those of its layer and of layers within, and the one of which there is a gradient by *one*.
+        """Return the kernels of the layer of *one* and of layers within it, and those that its gradients show.
 
-        A product outside of all layers is that with the only variable that fits.
+        For a product outside of all layers, return the only variable that fits.
         """
         found = self._of_operations.get((*one.one.scopes, one.one.operation), set())
         found = found | (self._of_layers.get(one.layer, set()) if one.layer else set())
@@ -221,7 +228,7 @@ class _Kernels:
 def _data(
     reads: list[_Read], made: list[_Made], nameless: Nameless, constants: set[int]
 ) -> Iterator[tuple[int, Input]]:
-    """Examples and labels: two sizes that are as many of each, no fewer than there are in a batch."""
+    """Yield sizes of examples and labels of data sets: two sizes for the same count, at least that of a batch."""
     losses = {
         one.requested // one.shape[0] for one in made if one.one.phase is Phase.LOSS and one.shape and one.shape[0]
     }

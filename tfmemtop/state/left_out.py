@@ -1,4 +1,4 @@
-"""What is beyond bounds: it is left out of the state, and a notice says so."""
+"""Bounds of the state: what exceeds them is left out, and a notice reports it."""
 
 from tfmemtop import events
 from tfmemtop.events import Level, NoticeKind
@@ -16,7 +16,7 @@ def tell(
     about: int | None = None,
     count: int | None = None,
 ) -> None:
-    """Add a notice, of which only the newest are kept."""
+    """Add a notice to the state, unless the state has too many and none with this *key*."""
     if key not in state.notices and len(state.notices) > NOTICES_KEPT:
         return
     notice = events.Notice(t=state.now, key=key, level=level, kind=kind, detail=detail, about=about, count=count)
@@ -24,7 +24,11 @@ def tell(
 
 
 def device_told_by(state: State, pid: int, device: str) -> Hooked | None:
-    """What our agent told of process *pid*, if it may tell of *device*: nobody has devices without end."""
+    """Return the agent's data of process *pid* and note *device* in it.
+
+    The number of devices of a process is bounded. Return ``None`` if *device* would exceed it, or if no agent is in
+    the process.
+    """
     hooked = hooked_of(state, pid)
     if hooked is None or device in hooked.devices:
         return hooked

@@ -1,7 +1,8 @@
-"""Who the nameless allocations of a failing step likely are, by the newest recorded step that fits. Pure.
+"""Finds likely owners of the nameless allocations of a failing step, by the newest recorded step that fits. Pure.
 
-A step that fails with a larger batch, or in a function that was traced anew, began before its window. But it does what
-the step before did: up to where it failed it has made the same allocations, those of the batch so many times as large.
+A step that fails with a larger batch, or in a function that was traced anew, began before its window. But it does the
+same as the step before. Up to the failure it has made the same allocations; those that depend on the batch are larger,
+all by the same factor.
 """
 
 from collections import Counter, defaultdict
@@ -19,21 +20,21 @@ from tfmemtop.state.model import Hooked
 from tfmemtop.state.owners import Guess
 from tfmemtop.state.step_course import unpacked
 
-_LEAST = 1024  # bytes of an allocation that is looked for
-_LARGEST = 4  # sizes of the nameless, and
-_TRIED = 64  # of the step, by which it may have grown
-_FOLLOWED = 8  # of those scales
-_ENOUGH = 0.8  # of the nameless bytes, more than which must fit
-_NOTEWORTHY = 0.1  # of what is in use; where less has no name, none is looked for
-_FAILS_S = 15.0  # after the window: TensorFlow tries for 10 s
-_PIECES = 2  # in which they do at the least: any one size is some step's, so many times as large
+_LEAST = 1024  # the least bytes of an allocation that is considered
+_LARGEST = 4  # how many sizes of nameless allocations are compared, the largest first
+_TRIED = 64  # with how many sizes of the step they are compared; each pair gives a scale
+_FOLLOWED = 8  # how many of these scales are tried over the whole step
+_ENOUGH = 0.8  # the share of the nameless bytes that must fit
+_NOTEWORTHY = 0.1  # the share of memory in use; if less than this has no name, no owners are searched
+_FAILS_S = 15.0  # the time after the window within which the step fails: TensorFlow tries for 10 s
+_PIECES = 2  # the least number of allocations that must fit: a single size fits some step at some scale
 
 
 @dataclass(frozen=True, slots=True)
 class Likely:
-    """Owners of a window's nameless spans, by their places: those of a step, ``scale`` times as large.
+    """Owners of a window's nameless spans, by the spans' indices: those of a step, ``scale`` times as large.
 
-    Two of one window that are alike have the same ``basis``.
+    ``basis`` identifies the result: two results for one window with the same ``basis`` are equal.
     """
 
     owners: dict[int, Owner]
@@ -42,7 +43,7 @@ class Likely:
 
 
 class _Made(NamedTuple):
-    """An allocation of the step: the bytes that were asked for, and whether a larger batch makes it larger."""
+    """An allocation of the step: its requested bytes, and whether a larger batch makes it larger (``grows``)."""
 
     begin: int
     end: int
@@ -55,7 +56,10 @@ class _Made(NamedTuple):
 
 
 def likely(window: Holders, hooked: Hooked) -> Likely | None:
-    """Whose the nameless allocations at the end of a *window* of a wait likely are; ``None`` where none can be told."""
+    """Return likely owners of the nameless allocations at the end of a *window* that a wait opened.
+
+    Return ``None`` for other windows, and if no recorded step fits.
+    """
     windows = hooked.windows.get(window.device)
     if window.opened is not Opened.WAITING or windows is None:
         return None
@@ -73,7 +77,7 @@ def _all_likely(window: Holders, steps: list[Holders], hooked: Hooked, asked: in
 
 
 def _asked(window: Holders, hooked: Hooked) -> int | None:
-    """Bytes of the tensor that the waiting step failed at, if that is known."""
+    """Return the bytes of the tensor for which the waiting step failed, if that is known."""
     error = hooked.failure.error if hooked.failure else None
     of_it = error is not None and error.device == window.device and window.began <= error.t <= window.ended + _FAILS_S
     return error.requested if error is not None and of_it else None
@@ -123,9 +127,12 @@ def _made(step: Holders, hooked: Hooked) -> Iterator[_Made]:
 
 
 def _scales(have: Counter[int], made: list[_Made]) -> list[Fraction]:
-    """By what the step's allocations may have grown: those for which most of the nameless sizes are in it."""
+    """Return the factors by which the step's allocations may have grown.
+
+    The best is first: with it, most nameless bytes have a size that occurs in the step.
+    """
     largest = sorted(have, key=lambda size: -size * have[size])[:_LARGEST]
-    firsts: dict[int, int] = {}  # of a shape, by what was asked for
+    firsts: dict[int, int] = {}  # the first dimension of a shape, by requested bytes
     for one in made:
         if one.grows and one.owner.shape:
             firsts.setdefault(one.requested, one.owner.shape[0])
@@ -137,12 +144,16 @@ def _scales(have: Counter[int], made: list[_Made]) -> list[Fraction]:
     for scale in scales:
         sizes = {one.size(scale) for one in alike}
         covered[scale] = sum(size * count for size, count in have.items() if size in sizes)
-    # Of two that cover as much, the batch has grown by the lesser.
+    # Of two scales that cover the same bytes, the one closer to 1 is more likely.
     return sorted(scales, key=lambda scale: (-covered[scale], abs(scale - 1)))[:_FOLLOWED]
 
 
 def _furthest(have: Counter[int], changes: list[tuple[int, int, _Made]], scale: Fraction) -> tuple[int, int]:
-    """The first event of the step at which most of what stands is nameless, and the bytes that are, less the others."""
+    """Return the best match of the step's allocations in use with the nameless ones, and the event where it is reached.
+
+    The match is the bytes in use that fit the nameless allocations, less those that do not. Of several events with the
+    best match, it is the first.
+    """
     stands: Counter[int] = Counter()
     fits, best, at = 0, 0, -1
     for event, sign, one in changes:
@@ -156,7 +167,7 @@ def _furthest(have: Counter[int], changes: list[tuple[int, int, _Made]], scale: 
 
 
 def _grown(one: _Made, scale: Fraction) -> tuple[int, ...] | None:
-    """Its shape in the failing step, if the batch comes first in it; ``None`` if that is not sure."""
+    """Return the shape of *one* in the failing step, if its first dimension is the batch; ``None`` if not sure."""
     shape = one.owner.shape
     if not one.grows or not shape or (scale * shape[0]).denominator != 1:
         return None if one.grows else shape

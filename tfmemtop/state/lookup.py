@@ -8,14 +8,14 @@ from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.state.model import DeviceState, Hooked, State, Surroundings
 
 DEFAULT_CPU_LIMIT = 2**36
-"""Bytes; TensorFlow's own for its CPU pool, where nothing else is said."""
+"""TensorFlow's default limit of its CPU pool, in bytes."""
 
 _LISTED_S = 3.0
-"""So long after TensorFlow has made its devices the driver lists the process, whose context is there then."""
+"""Seconds after TensorFlow has made its devices. By then the process has its context, and the driver lists it."""
 
 
 class LimitBy(Enum):
-    """Who set an allocator's limit."""
+    """What set an allocator's limit."""
 
     TFMEMTOP = "tfmemtop"
     SCRIPT = "script"
@@ -24,13 +24,13 @@ class LimitBy(Enum):
 
 
 def hooked_of(state: State, pid: int) -> Hooked | None:
-    """What our agent told of process *pid*; ``None`` if there is none inside."""
+    """Return the agent's data of process *pid*; ``None`` if no agent is in it."""
     process = state.processes.get(pid)
     return process.hooked if process else None
 
 
 def device_of(state: State, pid: int, logical: str) -> DeviceState | None:
-    """The physical GPU behind a process's logical device; ``None`` where that is not known."""
+    """Return the physical GPU behind a process's logical device; ``None`` where that is not known."""
     if not is_gpu(logical):
         return None
     hooked = hooked_of(state, pid)
@@ -41,20 +41,20 @@ def device_of(state: State, pid: int, logical: str) -> DeviceState | None:
 
 
 def of_run(state: State, pid: int) -> bool:
-    """Whether *pid* belongs to the newest run."""
+    """Return whether *pid* belongs to the newest run."""
     process, run = state.processes.get(pid), state.run
     return bool(process and run and process.seen.run == run.run)
 
 
 def hook_put_in(state: State) -> bool:
-    """Whether the newest run is a process that tfmemtop did not start, and that has the hook by now."""
+    """Return whether the newest run is a process that tfmemtop did not start and that now has the hook."""
     run = state.run
     process = state.processes.get(run.pid) if run and run.outside else None
     return process is not None and process.hooked is not None and not process.hooked.outside
 
 
 def limit_by(state: State, hooked: Hooked, device: str, limit: int | None) -> LimitBy:
-    """Who set the *limit* that logical device *device* of a process of the newest run has; bytes."""
+    """Return what set the *limit*, in bytes, of logical device *device* of a process of the newest run."""
     settings, effective = state.run.settings if state.run else None, hooked.effective.get(device)
     if limit is None:
         return LimitBy.TENSORFLOW
@@ -63,24 +63,24 @@ def limit_by(state: State, hooked: Hooked, device: str, limit: int | None) -> Li
         return LimitBy.TFMEMTOP if ours else LimitBy.TENSORFLOW if limit == DEFAULT_CPU_LIMIT else LimitBy.ENVIRONMENT
     if effective and any(one.setting is events.Setting.MEMORY_LIMIT for one in effective.settled):
         return LimitBy.TFMEMTOP
-    # A limit that nobody asked for is TensorFlow's own choice, which the hook tells of a TF1 session.
+    # A limit that the script did not request is TensorFlow's own choice: the hook reports it for a TF1 session.
     asked = effective is not None and effective.limit is not None and any(map(limits_a_gpu, hooked.requested))
     return LimitBy.SCRIPT if asked else LimitBy.TENSORFLOW
 
 
 def limits_a_gpu(request: events.Requested) -> bool:
-    """Whether the call divided a GPU into logical devices, or limited it, and TensorFlow took that."""
+    """Return whether the call divided a GPU into logical devices, or limited it, and TensorFlow accepted that."""
     of_gpu = any(is_gpu(name) for name in request.devices or ())
     return request.call is events.Call.SET_LOGICAL_DEVICE_CONFIGURATION and of_gpu and request.error is None
 
 
 def living(state: State) -> list[Hooked]:
-    """The newest run's processes that have our agent inside and have not ended."""
+    """Return the newest run's processes that have our agent and have not ended."""
     return [p.hooked for pid, p in state.processes.items() if p.hooked and of_run(state, pid) and not p.hooked.ended]
 
 
 def process_total(state: State, device: DeviceState) -> int | None:
-    """Bytes the run's processes hold on *device* by NVML; ``None`` where NVML does not say."""
+    """Return the bytes of the run's processes on *device* by NVML; ``None`` where NVML does not report them."""
     reading = device.reading
     if reading is None or reading.processes_missing:
         return None
@@ -94,7 +94,10 @@ def process_total(state: State, device: DeviceState) -> int | None:
 
 
 def _called_otherwise(state: State, device: DeviceState, reading: events.DeviceReading) -> bool:
-    """Whether a process of the run must be on *device*, and is not listed: a container's numbers are not the host's."""
+    """Return whether a process of the run must be on *device* but is not listed.
+
+    Then the driver lists it by another number, since process numbers in a container are not the host's.
+    """
     for pid, hooked in _living_on(state, device):
         if pid not in device.by_pid and of_run(state, pid):
             for name in device.logical[pid]:
@@ -105,7 +108,7 @@ def _called_otherwise(state: State, device: DeviceState, reading: events.DeviceR
 
 
 def allocators_on(state: State, device: DeviceState) -> list[events.Allocator]:
-    """The newest readings of all allocators of living processes on *device*."""
+    """Return the newest readings of all allocators of living processes on *device*."""
     return [
         reading
         for pid, hooked in _living_on(state, device)
@@ -115,7 +118,7 @@ def allocators_on(state: State, device: DeviceState) -> list[events.Allocator]:
 
 
 def _living_on(state: State, device: DeviceState) -> Iterator[tuple[int, Hooked]]:
-    """The living processes that have, or had, a logical device on *device*."""
+    """Yield the living processes that have, or had, a logical device on *device*."""
     for pid in device.logical:
         process = state.processes.get(pid)
         if process and process.hooked and not process.hooked.ended:
@@ -123,19 +126,19 @@ def _living_on(state: State, device: DeviceState) -> Iterator[tuple[int, Hooked]
 
 
 def allocators_of(state: State, pid: int, hooked: Hooked, device: DeviceState) -> list[events.Allocator]:
-    """The newest readings of process *pid*'s allocators on *device*."""
+    """Return the newest readings of process *pid*'s allocators on *device*."""
     return [reading for name, reading in hooked.allocators.items() if device_of(state, pid, name) is device]
 
 
 def pool_use(readings: list[events.Allocator]) -> tuple[int, int | None]:
-    """Sums over *readings*: bytes in use, and bytes of the pools or ``None`` if any is not known."""
+    """Return sums over *readings*: bytes in use, and bytes of the pools, ``None`` if any pool's size is not known."""
     in_use = sum(reading.in_use or 0 for reading in readings)
     pools = [reading.pool for reading in readings]
     return in_use, None if None in pools else sum(pool for pool in pools if pool is not None)
 
 
 def cpu_pool_readings(state: State) -> list[events.Allocator]:
-    """The newest readings of the CPU pools of all living processes; when none lives, the last picture."""
+    """Return the newest readings of the CPU pools of all living processes; if there are none, of all that ended."""
     readings = [
         (reading, process.hooked.ended)
         for process in state.processes.values()
@@ -147,7 +150,7 @@ def cpu_pool_readings(state: State) -> list[events.Allocator]:
 
 
 def surroundings(state: State, hooked: Hooked) -> Surroundings:
-    """What is known now that bears on an allocation of this process."""
+    """Return the newest readings that matter for an allocation of this process."""
     return Surroundings(
         readings=dict(hooked.allocators),
         maps={name: pool.map for name, pool in hooked.pools.items() if pool.map},

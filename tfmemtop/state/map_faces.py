@@ -1,7 +1,7 @@
-"""The map of a pool with faces: which kind of holder lies in each cell, and who lies at an address.
+"""The map of a pool with faces: the kind of holder in each cell, and the allocation at an address.
 
-The map is newer than the window. What outlives the window is taken to lie where it lay as the window ended. Where the
-map has more in use, that is what the window's step had there last: a step takes the same places again and again.
+The map is newer than the window. An allocation that outlives the window is assumed to be still at its address. Where
+the map has more in use, it is assumed to be what the window's step last had there: each step uses the same places.
 """
 
 from bisect import bisect_right
@@ -17,22 +17,22 @@ from tfmemtop.state.step_course import times_us, unpacked
 from tfmemtop.state.step_slices import ORDER
 
 FREE = 0
-"""The face of a cell in which nothing is in use; others are 1 + the place of a kind in ``ORDER``."""
+"""The face of a cell in which nothing is in use. Other faces are 1 + the index of a kind in ``ORDER``."""
 _FULL = 255
 _CODE = {kind: 1 + place for place, kind in enumerate(ORDER)}
 
 
 def kind_of(face: int) -> Kind:
-    """The kind of a cell that is not free."""
+    """Return the kind that *face* stands for; *face* is not :data:`FREE`."""
     return ORDER[face - 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Lies:
-    """What lies at ``address``, ``size`` bytes of it; since session second ``since``, ``None`` if before the window.
+    """An allocation of ``size`` bytes at ``address``, made at session second ``since``, ``None`` if before the window.
 
-    ``window`` is the one in which it was allocated, 0 if in none that is known.
-    ``stays`` if it outlived the window, else the window's step had it there last.
+    ``window`` is the number of the window in which it was allocated, 0 if in none that is known. ``stays`` if it
+    outlived the window; else it is the last that the window's step had there.
     """
 
     owner: Owner
@@ -44,7 +44,7 @@ class Lies:
 
 
 class Faces:
-    """Who lies where, by one window."""
+    """The allocations of one window by their addresses."""
 
     def __init__(self, window: events.Holders, hooked: Hooked) -> None:
         self.window = window
@@ -62,7 +62,7 @@ class Faces:
         self._addresses = [[address for address, _ in group] for group in (stays, went)]
 
     def cells(self, region: RegionView) -> bytes:
-        """A face for each cell of *region*: that of most of what is in use there."""
+        """Return a face for each cell of *region*: that of the kind with most bytes in use there."""
         count = len(region.cells)
         if not count:
             return b""
@@ -86,7 +86,7 @@ class Faces:
         return bytes(faces)
 
     def at(self, address: int) -> Lies | None:
-        """Who lies at *address*, as far as the window tells."""
+        """Return the allocation at *address*; ``None`` if the window has none there."""
         for group in (0, 1):
             before = bisect_right(self._addresses[group], address)
             if before:
@@ -96,7 +96,7 @@ class Faces:
         return None
 
     def in_cell(self, region: RegionView, cell: int) -> Lies | None:
-        """The largest of what lies in a cell of *region*."""
+        """Return the largest allocation in a cell of *region*, first of those that outlived the window."""
         count = len(region.cells)
         low = region.address + region.size * cell // count
         high = region.address + region.size * (cell + 1) // count
@@ -108,7 +108,7 @@ class Faces:
         return max(found, key=within, default=None)
 
     def neighbours(self, region: RegionView, address: int) -> tuple[Lies | None, Lies | None]:
-        """Who lies next below and next above a free *address* of *region* and stays there."""
+        """Return the allocations next below and next above a free *address* of *region* that outlived the window."""
         at = bisect_right(self._addresses[0], address)
         below = self._lies(0, at - 1) if at else None
         above = self._lies(0, at) if at < len(self._addresses[0]) else None
@@ -119,7 +119,7 @@ class Faces:
         )
 
     def _numbers(self, group: int, low: int, high: int) -> range:
-        """Which of a group's spans reach into the addresses from *low* to *high*."""
+        """Return the numbers of a group's spans that overlap the addresses from *low* to *high*."""
         addresses = self._addresses[group]
         first = max(0, bisect_right(addresses, low) - 1)
         if first < len(addresses):
@@ -142,12 +142,12 @@ class Faces:
 
 
 def _later(end: int, other: int) -> bool:
-    """Whether an end is later than *other*."""
+    """Return whether *end* is later than *other*."""
     return other != FOREVER and (end == FOREVER or end > other)
 
 
 def _most(used: int, stays: dict[Kind, int], went: dict[Kind, int]) -> Kind:
-    """The kind of most of the *used* bytes of a cell; what nobody is known to hold is unknown."""
+    """Return the kind of most of the *used* bytes of a cell; bytes without a known holder are ``UNKNOWN``."""
     sizes = dict(stays)
     left = max(0, used - sum(stays.values()))
     of_step = sum(went.values())
@@ -162,5 +162,5 @@ def _most(used: int, stays: dict[Kind, int], went: dict[Kind, int]) -> Kind:
 
 
 def faces_of(view: PoolMap, faces: Faces) -> dict[int, bytes]:
-    """The faces of all cells, by the region's address."""
+    """Return the faces of all cells, by the region's address."""
     return {region.address: faces.cells(region) for region in view.regions if region.cells}

@@ -1,4 +1,4 @@
-"""Views that several panels ask for in one frame are worked out once."""
+"""A cache for views: a view that several panels need in one frame is computed once."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def once_per_revision(view: Callable[[State], T]) -> Callable[[State], T]:
-    """*view*, keeping its last answer for as long as the state has taken in no further event."""
+    """Return *view* with a cache of its last result, which is valid until the next event is applied to the state."""
     last: list[tuple[State, int, T]] = []
 
     def remembered(state: State) -> T:

@@ -1,4 +1,4 @@
-"""What the fold keeps: plain data, changed only by :mod:`tfmemtop.state.fold`."""
+"""The state as plain data. Only :mod:`tfmemtop.state.fold` changes it."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -25,30 +25,30 @@ LINES_KEPT = 4096
 """Operations whose line in the script is known."""
 CLUSTERS_KEPT = 64
 RUNS_KEPT = 64
-"""The newest: a run takes some 30 kB."""
+"""The newest runs: one run takes about 30 kB."""
 PROCESSES_KEPT = 20_000
 GONE_KEPT = 64
-"""Processes of the newest run that have ended, as many as a reader that comes late is told of."""
+"""Processes of the newest run that have ended: as many as a reader that connects late receives."""
 DEVICES_KEPT = 64
-"""Logical devices of one process: sixteen GPUs, each cut in three, the CPU and the pinned pools."""
+"""Logical devices of one process: enough for sixteen GPUs, each divided in three, the CPU and the pinned pools."""
 NOTICES_KEPT = 64
 RECENT_KEPT = 60
-"""Readings of how busy a GPU and the script were: a minute at NVML's pace."""
+"""Readings of how busy a GPU and the script were: those of a minute, at NVML's rate."""
 
 
 @dataclass(slots=True)
 class Pool:
-    """What is known of the inside of one allocator, by the probe."""
+    """What the probe has read of the inside of one allocator."""
 
     map: events.MemoryMap | None = None  # the newest of the whole pool
-    zoom: events.MemoryMap | None = None  # the newest of one region alone
-    exhausted: events.MemoryMap | None = None  # as it was when an allocation failed
+    zoom: events.MemoryMap | None = None  # the newest of a single region
+    exhausted: events.MemoryMap | None = None  # the map at the time when an allocation failed
     growths: deque[events.PoolGrowth] = field(default_factory=lambda: deque(maxlen=GROWTHS_KEPT))
 
 
 @dataclass(slots=True)
 class Windows:
-    """Who allocated what in one pool: the first window of it, the newest ones, and all allocations from the start."""
+    """The recorded allocations of one pool: its first window, its newest windows, and the trace from the start."""
 
     first: events.Holders | None = None
     newest: deque[events.Holders] = field(default_factory=lambda: deque(maxlen=WINDOWS_KEPT))
@@ -58,12 +58,12 @@ class Windows:
 
 @dataclass(slots=True)
 class Context:
-    """The least that a process was seen to hold on a GPU beside its pools: its CUDA context is at most that.
+    """The fewest bytes that a process was found to have on a GPU beside its pools: its CUDA context is at most that.
 
-    ``exact`` if TensorFlow had not computed anything by then, so that there was nothing else.
-    ``unconfirmed`` is NVML's newest total and its time, until the allocators tell what it was made of.
-    ``recent`` is the rest at each of NVML's last readings: one of them alone may have been taken
-    while a pool grew.
+    ``exact`` if TensorFlow had not computed anything at that time, so that there was nothing else.
+    ``unconfirmed`` is NVML's newest total and its time, until the next readings of the allocators show the pools' part.
+    ``recent`` has the total less the pools at each of NVML's last readings: a single one may have been taken while a
+    pool grew.
     """
 
     size: int | None = None
@@ -77,14 +77,14 @@ class Surroundings:
     """The newest readings at one moment."""
 
     readings: dict[str, events.Allocator]  # by logical device
-    maps: dict[str, events.MemoryMap]  # likewise
+    maps: dict[str, events.MemoryMap]  # by logical device
     cards: dict[int, events.DeviceReading]  # by NVML index
     host_used: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The newest allocation that failed for good; ``trends`` are those until then, by logical device."""
+    """The newest allocation that failed for good; ``trends`` are those up to that time, by logical device."""
 
     error: events.OutOfMemory
     around: Surroundings
@@ -93,9 +93,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class RanOut:
-    """An allocation failed for good at ``t`` seconds of the session, on a GPU's NVML index, or on the CPU.
+    """An allocation failed for good at ``t`` seconds of the session.
 
-    ``place`` is ``None`` where that is not known.
+    ``place`` is the NVML index of the GPU, or ``cpu``; ``None`` where it is not known.
     """
 
     t: float
@@ -106,7 +106,8 @@ class RanOut:
 class Complaint:
     """TensorFlow's own line about an allocator that ran out, in the script's output.
 
-    ``harmless`` if that was scratch memory, which TensorFlow can do without; it does not name the operation then.
+    ``harmless`` if the request was for scratch memory, which TensorFlow can do without; then the line does not name the
+    operation.
     """
 
     t: float
@@ -118,11 +119,11 @@ class Complaint:
 
 @dataclass(slots=True)
 class Hooked:
-    """A process with our agent inside, or read from outside: what TensorFlow was asked for there, and what it does."""
+    """A process that our agent is in, or that is read from outside: what TensorFlow was requested to do, and does."""
 
     hello: events.Hook
-    outside: bool = False  # no agent is inside: what is known was read from outside
-    devices: set[str] = field(default_factory=set)  # the logical ones it has named
+    outside: bool = False  # no agent is in it: all that is known was read from outside
+    devices: set[str] = field(default_factory=set)  # the logical devices that it has named
     allocators: dict[str, events.Allocator] = field(default_factory=dict)  # by logical device
     effective: dict[str, events.Effective] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
@@ -133,7 +134,7 @@ class Hooked:
     host: Course = field(default_factory=Course)  # of the process's host memory
     contexts: dict[int, Context] = field(default_factory=dict)  # by NVML index
     probe: events.Probe | None = None  # of the native library
-    without_probe: events.Probe | None = None  # what there is without it
+    without_probe: events.Probe | None = None  # how the pools are read without it
     steps: Steps = field(default_factory=Steps)
     census: events.Census | None = None
     look: events.Census | None = None  # the last census in which live tensors were looked for
@@ -148,24 +149,24 @@ class Hooked:
 
 @dataclass(slots=True)
 class ProcessState:
-    """A process on a GPU or of a run. ``gone`` ones are kept only while they belong to the last run."""
+    """A process on a GPU or of a run. One that is ``gone`` is kept only while it belongs to the last run."""
 
     seen: events.Process
     cpu: float | None = None
     rss: int | None = None
     gone: bool = False
     hooked: Hooked | None = None
-    outside: events.Outside | None = None  # if it is, or was, read from outside
-    injection: events.Injection | None = None  # how far it is with a hook that was to be put into it
-    words: tuple[events.Process, str, str] | None = None  # of what was seen: its command line, its program
+    outside: events.Outside | None = None  # set if it is, or was, read from outside
+    injection: events.Injection | None = None  # how far the injection of a hook into it has come
+    words: tuple[events.Process, str, str] | None = None  # cache for a value of `seen`: its command line, its program
 
 
 @dataclass(slots=True)
 class DeviceState:
-    """A GPU. The history's samples are the ends of: in use, pool, the run's processes, all used.
+    """A GPU. A sample of its history has four upper ends: in use, pool, the run's processes, all used.
 
-    ``logical`` has, by pid, the logical devices that were said to lie on it: where to look, so that nobody has to look
-    through all processes. :func:`tfmemtop.state.lookup.device_of` says whether they still do.
+    ``logical`` has, by pid, the logical devices that were reported to lie on it. It is an index that saves a search
+    through all processes. :func:`tfmemtop.state.lookup.device_of` shows whether they still lie on it.
     ``kept`` is the history of the newest run, once it has ended.
     """
 
@@ -181,7 +182,10 @@ class DeviceState:
 
 @dataclass(slots=True)
 class CpuPool:
-    """TensorFlow's BFC allocator for the CPU, where a process uses it. Samples: in use, pool. ``kept``: see above."""
+    """TensorFlow's BFC allocator for the CPU, where a process uses it. A sample of its history has: in use, pool.
+
+    ``kept`` is the history of the newest run, once it has ended.
+    """
 
     history: History = field(default_factory=History)
     kept: History | None = None
@@ -190,14 +194,14 @@ class CpuPool:
 
 @dataclass(slots=True)
 class RunState:
-    """A start of the script; ``ended`` is in session seconds, peaks are over the whole run, in bytes.
+    """A start of the script. ``ended`` is in session seconds; peaks are over the whole run, in bytes.
 
-    ``effective`` is what TensorFlow did, by logical device, of the process that said so last;
-    ``before``, by NVML index, what was used and free on a GPU when the run had nothing there yet;
-    ``fragmentation`` that of the newest map of its largest pool; ``busy`` time and percent of a core;
-    ``steps`` those of the process that has made most; ``reads_terminal`` the one that waits for input.
-    ``curve`` is of the fullest GPU, from what ``held`` has of each (or of the CPU pool) as it was read last: in
-    use, pool, process total.
+    ``effective`` has, by logical device, the options that TensorFlow uses, of the process that reported them last.
+    ``before`` has, by NVML index, the used and free bytes of a GPU when the run had no memory there yet.
+    ``fragmentation`` is that of the newest map of its largest pool. ``busy`` has time and percent of a core.
+    ``steps`` are those of the process that has made most. ``reads_terminal`` is the process that waits for input.
+    ``curve`` is the curve of the fullest GPU: in use, pool, process total. It is computed from ``held``, which has the
+    newest figures of each GPU and of the CPU pool.
     """
 
     run: int
@@ -206,24 +210,24 @@ class RunState:
     cwd: str
     settings: Settings
     started: float
-    outside: bool = False  # the process was not started by tfmemtop, which reads it from then on
+    outside: bool = False  # tfmemtop did not start the process, and reads it since `started`
     hooked: float | None = None  # when the hook was put into that process, in session seconds
-    kernel: str | None = None  # the connection file of the Jupyter kernel that it is
+    kernel: str | None = None  # the connection file, if the process is a Jupyter kernel
     notebook: str | None = None  # the file of that kernel's notebook
     earlier: tuple[str, ...] = ()  # the sessions of that kernel's earlier starts
     traced: bool = False  # all its allocations are recorded, from the start on
-    left: bool = False  # tfmemtop has left it, and it went on
+    left: bool = False  # tfmemtop no longer reads it, and it went on
     ended: float | None = None
     exit_code: int | None = None
     signal: int | None = None
     oom_killed: bool = False
     stopping: events.Stopping | None = None
-    stopped: bool = False  # whether it was asked to end, or killed, by tfmemtop
+    stopped: bool = False  # whether tfmemtop ended or killed it
     peak_process_total: int | None = None
     fragmentation: float | None = None
     steps: Steps | None = None
     out_of_memory: int = 0
-    ran_out: deque[RanOut] = field(default_factory=lambda: deque(maxlen=FAILURES_KEPT))  # the newest of these
+    ran_out: deque[RanOut] = field(default_factory=lambda: deque(maxlen=FAILURES_KEPT))  # the newest failures
     reads_terminal: int | None = None
     complaints: deque[Complaint] = field(default_factory=lambda: deque(maxlen=COMPLAINTS_KEPT))
     effective: dict[str, events.Effective] = field(default_factory=dict)
@@ -241,12 +245,15 @@ class RunState:
 
     @property
     def peak_in_use(self) -> int | None:
-        """Of the GPU that had most, all its logical devices together; bytes."""
+        """The peak in use, in bytes, of the GPU that had most: all its logical devices together."""
         return max((*self.peaks.values(), self.curve.highest(0) or 0)) if self.peaks else None
 
     @property
     def peak_pool(self) -> int | None:
-        """Likewise; ``None`` where not all pools are known."""
+        """The largest pool, in bytes, of the GPU that had most; ``None`` if no pool's size is known.
+
+        Where only some pools' sizes are known, it is the largest of a single logical device.
+        """
         if not self.pools or self.peaks.keys() - self.pools.keys():
             return max(self.pools.values(), default=None)
         return max((*self.pools.values(), self.curve.highest(1) or 0))
@@ -257,12 +264,12 @@ class RunState:
 
     @property
     def ending(self) -> Ending | None:
-        """How it ended; ``None`` while it runs."""
+        """How the run ended; ``None`` while it goes on."""
         return None if self.going else how_ended(self.exit_code, self.signal, self.oom_killed)
 
     @property
     def failed(self) -> bool:
-        """Whether it came to a bad end that nobody asked for."""
+        """Whether the run ended badly, and neither tfmemtop nor a signal that people send to end a program ended it."""
         ending = self.ending
         return ending is not None and not (ending.good or self.stopped or ending.by_somebody)
 
@@ -280,8 +287,8 @@ class State:
     """All that is known, as of ``now`` seconds into the session."""
 
     now: float = 0.0
-    revision: int = 0  # events taken in
-    shape: int = 0  # events that may have changed which processes there are, and what is whose
+    revision: int = 0  # the number of events applied
+    shape: int = 0  # the number of events that may have changed which processes there are, and what belongs to which
     session: events.Session | None = None
     upcoming: Settings | None = None  # chosen for the next start of a kernel
     devices: dict[int, DeviceState] = field(default_factory=dict)  # by NVML index
@@ -290,10 +297,10 @@ class State:
     processes: dict[int, ProcessState] = field(default_factory=dict)
     runs: list[RunState] = field(default_factory=list)
     notices: dict[str, events.Notice] = field(default_factory=dict)
-    environments: dict[int, events.Environment] = field(default_factory=dict)  # those asked for
+    environments: dict[int, events.Environment] = field(default_factory=dict)  # those that were requested
     output: deque[OutputChunk] = field(default_factory=deque)
     output_characters: int = 0
-    output_count: int = 0  # chunks ever
+    output_count: int = 0  # the number of chunks so far, with those that were dropped
     terminal: events.Terminal | None = None
     host_used: int | None = None
     host_cpu: float | None = None

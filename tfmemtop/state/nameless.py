@@ -1,4 +1,4 @@
-"""Large allocations of no operation that TensorFlow names: under XLA, the temporary buffers of clusters. Pure."""
+"""Large allocations for which TensorFlow names no operation: under XLA, the temporary buffers of clusters. Pure."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ from tfmemtop.state.operation_names import Phase, named
 from tfmemtop.state.step_course import once_per_window
 
 SHARE = 0.5
-"""Of the peak, from which on it is worth a report."""
+"""The share of the peak above which a buffer is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamelessBuffer:
-    """``bytes`` that were asked for at once on ``device`` of process ``pid``, of ``peak`` bytes in use."""
+    """``bytes`` that were requested at once on ``device`` of process ``pid``, of ``peak`` bytes in use."""
 
     pid: int
     device: str
@@ -28,7 +28,7 @@ class NamelessBuffer:
 
 @once_per_revision
 def nameless_buffers(state: State) -> list[NamelessBuffer]:
-    """Those of the newest run that hold more than half of a window's peak, and of which XLA may tell more."""
+    """Return the newest run's buffers of more than half of a window's peak that XLA's report may explain."""
     found = []
     for pid, process in state.processes.items():
         hooked = process.hooked
@@ -42,19 +42,19 @@ def nameless_buffers(state: State) -> list[NamelessBuffer]:
 
 
 def _told(hooked: Hooked) -> bool:
-    """Whether a report was asked for, and there is none for a known reason: to ask again would not help."""
+    """Return whether a report was requested and is missing for a known reason: a second request would not help."""
     return any(cluster.missing is not None for cluster in hooked.clusters.values())
 
 
 def _largest(window: Holders, hooked: Hooked) -> int:
-    """The largest nameless allocation of *window* that is not in a report."""
+    """Return the bytes of the largest nameless allocation of *window* that is not in a report; 0 if there is none."""
     reported = {cluster.temporary for cluster in hooked.clusters.values()}
     return max((size for size in _nameless_sizes(window) if size not in reported), default=0)
 
 
 @once_per_window
 def _nameless_sizes(window: Holders) -> list[int]:
-    """Bytes of the allocations in *window* that have no name, or that of a whole function."""
+    """Return the bytes of each allocation in *window* that has no name, or the name of a whole function."""
     try:
         names, holdings = unpack_names(window.names), unpack_holdings(window.holdings)
     except (ValueError, msgspec.MsgspecError):
@@ -62,7 +62,7 @@ def _nameless_sizes(window: Holders) -> list[int]:
     return [
         holding.requested
         for holding in holdings
-        if holding.window == window.window  # of one that is older, nobody ever knew the name
+        if holding.window == window.window  # the names of older allocations were never recorded
         and _nameless(names, holding.operation)
     ]
 

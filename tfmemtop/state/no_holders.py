@@ -1,4 +1,4 @@
-"""Why it is not known who holds a pool."""
+"""The reason why the holders of a pool's memory are not known."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -16,21 +16,21 @@ class Lacking(Enum):
     """Why a pool has no window."""
 
     NO_POOL = auto()
-    FORGOTTEN = auto()
-    REFUSED = auto()  # as ``told`` says
+    FORGOTTEN = auto()  # the state no longer has the process
+    REFUSED = auto()  # the process reported the reason: ``told``
     NOT_BFC = auto()
-    NO_PROBE = auto()  # ``probe`` is what is known of that
+    NO_PROBE = auto()  # ``probe`` is what is known of the probe
     PROBE_COMING = auto()
     PROFILER = auto()
-    NOT_ASKED = auto()  # windows open only when somebody asks for one
+    NOT_ASKED = auto()  # windows open only on request
     ENDED = auto()
-    ENDED_NOT_ASKED = auto()
+    ENDED_NOT_ASKED = auto()  # the process has ended, and windows open only on request
     NOT_YET = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class NoHolders:
-    """Why a pool has no window; ``told`` is by what the process itself says so, ``probe`` what is told of the probe."""
+    """Why a pool has no window; ``told`` is the process's own event with the reason, ``probe`` that of the probe."""
 
     reason: Lacking
     told: Holders | None = None
@@ -38,7 +38,7 @@ class NoHolders:
 
 
 def why_none(state: State, key: PoolKey | None) -> NoHolders:
-    """What is missing for a window of this pool, as far as that is known."""
+    """Return the reason why this pool has no window, as far as it is known."""
     if key is None:
         return NoHolders(Lacking.NO_POOL)
     hooked = hooked_at(state, key)
@@ -61,13 +61,13 @@ def why_none(state: State, key: PoolKey | None) -> NoHolders:
 
 
 def unused_probe(state: State) -> Probe | None:
-    """What is known of a probe that a process had to do without: that of the first such process."""
+    """Return what is known of the probe of the first process that could not use it; ``None`` if there is none."""
     known = (process.hooked.probe for process in state.processes.values() if process.hooked is not None)
     return next((one for one in known if one is not None and one.state in _UNUSED), None)
 
 
 def only_asked(state: State) -> bool:
-    """Whether no window opens of itself, as the user wishes."""
+    """Return whether the user has chosen that windows open only on request."""
     return state.session is not None and state.session.holders_interval_s == 0
 
 

@@ -1,8 +1,8 @@
-"""What TensorFlow's name of an operation says: which layer it belongs to, and in which part of a step it runs.
+"""Parses TensorFlow's names of operations: an operation's layer, and the part of a step in which it runs.
 
-A name is a path of scopes and ends with the operation itself. Keras numbers every scope of a layer once more as it
-traces it: ``sequential_1/dense_1_2/MatMul`` is the product of layer ``dense_1``. The gradient of an operation has the
-whole name of that operation as its scope.
+A name is a path of scopes and ends with the operation itself. Keras adds another number to every scope of a layer when
+it traces the layer: ``sequential_1/dense_1_2/MatMul`` is the product of layer ``dense_1``. The gradient of an operation
+has the whole name of that operation as its scope.
 """
 
 import re
@@ -20,12 +20,15 @@ class Phase(Enum):
     OPTIMIZER = "optimizer"
     LOSS = "loss"
     INPUT = "input"
-    FUNCTION = "function"  # it is the call of a whole function
+    FUNCTION = "function"  # the operation is the call of a whole function
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """``scopes`` are the outermost first, as TensorFlow numbers them; those of calls and phases are left out."""
+    """A parsed name. ``scopes`` has the outermost first, with TensorFlow's numbers.
+
+    Scopes of calls and of gradients are left out.
+    """
 
     phase: Phase
     scopes: tuple[str, ...]
@@ -38,7 +41,7 @@ class Named:
 
     @property
     def forward(self) -> str:
-        """The operation without its number, or that of which it is the gradient."""
+        """The operation without its number; for a gradient, the forward operation without its number."""
         of_gradient = self.phase is Phase.BACKWARD and self.scopes
         return (unnumbered(self.scopes[-1]) or self.scopes[-1]) if of_gradient else self.base
 
@@ -62,7 +65,7 @@ _INPUT = re.compile(
 _SLOT = re.compile(r"(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*")
 _NUMBER = re.compile(r"(.+)_\d+")
 _REPLICA = re.compile(r"/replica_\d+$")
-"""At the end of a variable's name: MirroredStrategy's copy of it on another device."""
+"""The end of a variable's name if it is a copy that MirroredStrategy made on another device."""
 _OPERATIONS = re.compile(
     r"abs|add|add_n|argmax|assign|attention|batchnorm|bias_add|cast|clip_by_value|concat|convolution|cond|"
     r"cumsum|depthwise|div|div_no_nan|divide|dot|einsum|equal|exp|expand_dims|flatten|floordiv|floormod|gather|"
@@ -73,12 +76,12 @@ _OPERATIONS = re.compile(
     r"stateless_random_normal|stateless_random_uniform|stop_gradient|strided_slice|sub|subtract|sum|swish|tanh|"
     r"tensordot|tile|top_k|transpose|truediv|unstack|where|while|zeros|zeros_like"
 )
-"""Scopes that functions of TensorFlow open for themselves, and operations that gradients have as their scope."""
+"""Scopes that TensorFlow's own functions open, and operations that gradients have as their scope."""
 
 
 @lru_cache(maxsize=16384)
 def named(operation: str) -> Named:
-    """What *operation*, TensorFlow's name of it, says."""
+    """Parse *operation*, TensorFlow's name of an operation."""
     *around, own = operation.split("/")
     phase = Phase.FORWARD
     kept: list[str] = []
@@ -107,26 +110,26 @@ def named(operation: str) -> Named:
 
 @lru_cache(maxsize=16384)
 def unnumbered(scope: str) -> str | None:
-    """*scope* without the number at its end; ``None`` if there is none."""
+    """Return *scope* without the number at its end; ``None`` if it has no number."""
     match = _NUMBER.fullmatch(scope)
     return match[1] if match else None
 
 
 @lru_cache(maxsize=4096)
 def _of_tensorflow(scope: str) -> bool:
-    """Whether TensorFlow itself, and not a layer, opens the scope of this name, its number left out."""
+    """Return whether TensorFlow itself, and not a layer, opens *scope*, which is given without its number."""
     return _OPERATIONS.fullmatch(scope) is not None or scope.endswith("_grad")
 
 
 def _of_all_replicas(variable: str) -> str:
-    """The name that all copies of a *variable* or slot have in common."""
+    """Return the name that all copies of a *variable* or slot have in common."""
     return _REPLICA.sub("", variable)
 
 
 class Layers:
-    """The layers of one program: how TensorFlow's scopes, the names of variables and those of slots lead to them.
+    """The layers of one program: finds them by TensorFlow's scopes and by the names of variables and slots.
 
-    A layer is called as its model calls it, ``block3/conv2``, without the model if there is only one.
+    A layer has the name that its model gives it, ``block3/conv2``; the model's name is left out if there is only one.
     """
 
     def __init__(self, operations: Iterable[str], variables: Iterable[str]) -> None:
@@ -138,7 +141,7 @@ class Layers:
             root
             for one in found
             if one.phase in (Phase.FORWARD, Phase.BACKWARD) and len(one.scopes) > 1
-            # Keras has numbered a layer of it, too.
+            # A scope is a model's only if Keras has numbered a layer in it, too.
             if (root := unnumbered(one.scopes[0])) and unnumbered(one.scopes[1]) and not _LOSS.fullmatch(one.scopes[0])
         }
         self._root = next(iter(roots)) if len(roots) == 1 else None
@@ -148,26 +151,26 @@ class Layers:
         self._flat = sorted(((path.replace("/", "_") + "_", path) for path in paths if path), key=lambda p: -len(p[0]))
 
     def of(self, one: Named) -> str:
-        """The layer of an operation; empty if its name has none."""
+        """Return the layer of an operation; empty if its name has none."""
         if one.phase not in (Phase.FORWARD, Phase.BACKWARD, Phase.LOSS):
             return ""
         scopes = one.scopes
         if one.phase is Phase.BACKWARD and len(scopes) > 1 and scopes[-1][0].isupper():
-            scopes = scopes[:-1]  # the last one is the operation of which it is the gradient
+            scopes = scopes[:-1]  # the last one is the forward operation of this gradient
         layer = self._layers.get(scopes)
         if layer is None:
             layer = self._layers[scopes] = self._shown(self._path(scopes))
         return layer
 
     def of_variable(self, name: str) -> str:
-        """The layer of a variable of this *name*: the scope it is in, or itself if it is in none."""
+        """Return the layer of a variable of this *name*: its scope, or its own name if it has no scope."""
         *scopes, own = _of_all_replicas(name).split("/")
         return self._shown(scopes) if scopes else own
 
     def of_slot(self, name: str) -> str:
-        """The layer of an optimizer's slot; empty if it is of none.
+        """Return the layer of an optimizer's slot; empty if no layer is found.
 
-        Keras calls it ``adam/sequential_c1_kernel_momentum``, TF 1 ``encoder/w/Adam_1``.
+        Keras names a slot ``adam/sequential_c1_kernel_momentum``, TF 1 names it ``encoder/w/Adam_1``.
         """
         name = _of_all_replicas(name)
         variable, _, slot = name.rpartition("/")
@@ -196,14 +199,14 @@ class Layers:
         return path
 
     def _is_layer(self, scopes: tuple[str, ...], depth: int, scope: str, base: str | None, path: list[str]) -> bool:
-        """Whether a scope within a model that Keras has numbered is a layer's."""
+        """Return whether *scope*, in a model that Keras has numbered, is the scope of a layer."""
         if base is None:
             return False
         if (*path, base) in self._variables or (*path[1:], base) in self._variables:
             return True
         if _of_tensorflow(base):
-            return depth == 1 and scopes[:2] in self._opened  # a layer Add is called like the function add
-        return not base[0].isupper()  # as TensorFlow calls its operations
+            return depth == 1 and scopes[:2] in self._opened  # a layer Add has the same name as the function add
+        return not base[0].isupper()  # TensorFlow's names of operations begin with a capital
 
     def _shown(self, path: list[str]) -> str:
         return "/".join(path[1:] if len(path) > 1 and path[0] == self._root else path)

@@ -1,4 +1,4 @@
-"""What became of a session, of which only the end is looked at: for the list of sessions. Pure."""
+"""The outcome of a session, for the list of sessions. The end of the session's events is enough for it. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ TOLD_BY = (events.Run, events.RunEnd, events.Allocator, events.Outside)
 class Outcome:
     """The last run of a session: its number and how it ended.
 
-    ``peak_in_use`` is the highest of all runs on one device in bytes, where known. ``kernel``: it is a Jupyter
-    kernel, each start of which is a session of its own; ``notebook`` is the file of its notebook, where known.
+    ``peak_in_use`` is the highest of all runs on one device, in bytes, where known. ``kernel`` is true for a Jupyter
+    kernel. Each start of a kernel is a session of its own. ``notebook`` is the file of its notebook, where known.
     """
 
     run: int | None = None
@@ -25,7 +25,7 @@ class Outcome:
     peak_in_use: int | None = None
     kernel: bool = False
     notebook: str | None = None
-    left: bool = False  # tfmemtop, which had not started it, has left it, and it went on
+    left: bool = False  # tfmemtop had not started it and no longer reads it, and it went on
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class SessionFigures:
 
 
 def outcome(stream: Iterable[events.Event]) -> Outcome:
-    """What came of the session in *stream*, of which the events in :data:`TOLD_BY` are enough."""
+    """Return the outcome of the session in *stream*. Only its events of the classes in :data:`TOLD_BY` are needed."""
     run: int | None = None
     ending: Ending | None = None
     peak: int | None = None

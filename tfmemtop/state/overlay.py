@@ -1,4 +1,4 @@
-"""Runs laid over one another: the memory of each against the seconds since its own start."""
+"""Runs in one graph: the memory of each over the seconds since its own start."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _LONGEST_STEP_S = 7 * 86_400.0
 
 
 class Measure(Enum):
-    """What of a run is laid over: the number of its boundary in a run's curve."""
+    """The figure of a run that is drawn. The value is the number of its boundary in a run's curve."""
 
     IN_USE = 0
     POOL = 1
@@ -22,17 +22,21 @@ class Measure(Enum):
 
     @property
     def words(self) -> str:
-        """As people call it."""
+        """The name of the measure for people."""
         return ("in use", "pool", "process total")[self.value]
 
     def peak(self, run: RunState) -> int | None:
-        """The highest of it in *run*, bytes; ``None`` where it is not known."""
+        """Return the highest value of this measure in *run*, in bytes; ``None`` where it is not known."""
         return (run.peak_in_use, run.peak_pool, run.peak_process_total)[self.value]
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run in the overlay: bytes by column, ``None`` where nothing was read; its end in seconds, if it has ended."""
+    """One run in the overlay.
+
+    ``heights`` are bytes by column, ``None`` where nothing was read. ``ended_s`` is the run's end in seconds after its
+    start, if it has ended.
+    """
 
     run: int
     heights: tuple[int | None, ...]
@@ -50,13 +54,13 @@ class Overlay:
 
 
 def measures(runs: Sequence[RunState]) -> list[Measure]:
-    """What is known of all *runs* that hold anything yet, the widest first."""
+    """Return the measures that are known of all *runs* with any memory so far, the widest measure first."""
     begun = [run for run in runs if any(measure.peak(run) for measure in Measure)]
     return [measure for measure in reversed(Measure) if begun and all(measure.peak(run) is not None for run in begun)]
 
 
 def overlay(runs: Sequence[RunState], measure: Measure, now: float, columns: int) -> Overlay:
-    """*runs* laid over one another in so many columns; *now* is in session seconds."""
+    """Return *runs* in one graph of *columns* columns; *now* is in session seconds."""
     ends = [(run.ended if run.ended is not None else now) - run.started for run in runs]
     span_s = span(max(ends, default=0.0))
     traces = tuple(
@@ -72,6 +76,6 @@ def overlay(runs: Sequence[RunState], measure: Measure, now: float, columns: int
 
 
 def span(longest_s: float) -> float:
-    """A round number of seconds that reaches *longest_s*: a scale that seldom changes while a run goes on."""
+    """Return a round number of seconds, at least *longest_s*: as a scale it seldom changes while a run goes on."""
     steps = -(-longest_s // _LONGEST_STEP_S)
     return next((float(step) for step in _SPANS_S if step >= longest_s), steps * _LONGEST_STEP_S)

@@ -1,4 +1,4 @@
-"""Whose memory is: what it is for, by which name, and whether that was recorded."""
+"""Owners of memory: what the memory is for, the owner's names, and whether these were recorded."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,32 +7,32 @@ from tfmemtop import events
 
 
 class Kind(Enum):
-    """What memory is for."""
+    """The purpose of memory."""
 
     VARIABLES = "variables"
     GRADIENTS = "gradients"
-    OPTIMIZER = "optimizer"  # its slots and its temporaries
+    OPTIMIZER = "optimizer"  # the optimizer's slots and temporaries
     ACTIVATIONS = "activations"
     LOSS = "loss"
     INPUT = "input"
     WORKSPACE = "workspace"
-    TENSORS = "tensors"  # eager ones that Python holds
+    TENSORS = "tensors"  # eager tensors that Python holds
     XLA = "xla"
-    ROUNDING = "rounding"  # of the chunk in which an opened XLA buffer lies, beyond that buffer
+    ROUNDING = "rounding"  # the rest of a chunk beyond the XLA buffer in it, where the buffer's values are shown
     BEFORE = "before"  # allocated before the window
     UNKNOWN = "unknown"
 
 
 class Guess(Enum):
-    """What a name rests on that was not recorded."""
+    """The reason for a name that was not recorded but inferred."""
 
-    STEP = "step"  # the step before, which has allocated as much, or so many times less
-    SIZE = "size"  # a layer of the step has read as much
+    STEP = "step"  # the step before allocated as many bytes, or a whole fraction of them
+    SIZE = "size"  # a layer of the step has read as many bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose an allocation is; the fields are those of :class:`tfmemtop.state.holders.Part`."""
+    """The owner of an allocation; the fields are those of :class:`tfmemtop.state.holders.Part`."""
 
     kind: Kind
     layer: str
@@ -43,5 +43,5 @@ class Owner:
     kept: bool = False
     python_name: str = ""
     line: events.OperationLine | None = None
-    cluster: int | None = None  # the module whose temporary buffer it is
+    cluster: int | None = None  # the XLA module, if the allocation is its temporary buffer
     guess: Guess | None = None

@@ -1,4 +1,4 @@
-"""Views of the inside of one pool: its map, joined with what is known of its growth."""
+"""Views of the inside of one pool: its map, together with what is known of its growth."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,15 +10,16 @@ from tfmemtop.state.lookup import device_of
 from tfmemtop.state.model import Hooked, Pool, State
 
 PoolKey = tuple[int, str]
-"""A process and one of its logical devices."""
+"""The pid of a process and the name of one of its logical devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionView:
     """A region: ``number`` counts from 1 in the order of addresses, ``offset`` is bytes of the pool before it.
 
-    ``cells`` are bytes, the share in use of each slice, 0 to 255. ``taken_s`` is seconds since the
-    run began, ``None`` where not seen; ``sure`` is false where another region may have come then.
+    ``cells`` has one byte for each slice of the region: its share in use, 0 to 255. ``taken_s`` is when the pool took
+    the region, in seconds since the run began; ``None`` if that was not recorded. ``sure`` is false if the pool may
+    have taken another region at that time.
     """
 
     number: int
@@ -46,12 +47,12 @@ class SizeRow:
     in_use: int
     free: int
     free_bytes: int
-    free_above: bool = False  # its free ones may be of any larger size too
+    free_above: bool = False  # its free chunks may also have any larger size
 
 
 @dataclass(frozen=True, slots=True)
 class BigChunk:
-    """One of the biggest chunks in use; ``region`` is the number of its region, ``waste`` bytes nobody asked for."""
+    """One of the biggest chunks in use; ``region`` is the number of its region, ``waste`` are bytes not requested."""
 
     size: int
     requested: int
@@ -79,10 +80,10 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class PoolMap:
-    """A pool from inside, as of ``at_s`` seconds after the run began. Sizes in bytes."""
+    """The inside of a pool, ``at_s`` seconds after the run began. Sizes in bytes."""
 
     at_s: float
-    exhausted: bool  # as it was when an allocation failed
+    exhausted: bool  # the map was made when an allocation failed
     pool: int
     in_use: int
     largest_free: int
@@ -105,12 +106,12 @@ class PoolMap:
 class Missing(Enum):
     """Why a pool has no map."""
 
-    PROCESS_FORGOTTEN = auto()
-    MAP_REFUSED = auto()  # the map that came says why it is none
+    PROCESS_FORGOTTEN = auto()  # the state no longer has the process
+    MAP_REFUSED = auto()  # the hook sent a reason instead of a map
     NO_LIBRARY = auto()  # the native library is not in use, or not yet
-    PUBLIC_FIGURES_ONLY = auto()
-    NOT_STARTED = auto()  # nothing has been said of how the pools are read
-    ENDED = auto()  # the process, before a map was read
+    PUBLIC_FIGURES_ONLY = auto()  # the pools are read only by TensorFlow's public API
+    NOT_STARTED = auto()  # nothing is known yet of how the pools are read
+    ENDED = auto()  # the process ended before a map was read
     NOT_READ_YET = auto()
 
 
@@ -118,8 +119,8 @@ class Missing(Enum):
 class NoMap:
     """Why process ``pid`` has no map of a pool.
 
-    ``refusal`` is what stands in the place of a map. ``library`` and ``without`` are the newest that is known of the
-    native library, and of the way that does without it.
+    ``refusal`` is the event that came instead of a map. ``library`` is the newest event of the native library,
+    ``without`` the newest of the reading without it.
     """
 
     reason: Missing
@@ -130,14 +131,14 @@ class NoMap:
 
 
 def percent(part: int, whole: int) -> int:
-    """*part* of *whole* in percent, rounded; 0 and 100 only where it is nothing and all."""
+    """Return *part* of *whole* in percent, rounded; 0 and 100 only for nothing and all."""
     if whole <= 0 or part <= 0:
         return 0
     return 100 if part >= whole else min(99, max(1, round(100 * part / whole)))
 
 
 def pools(state: State) -> list[PoolKey]:
-    """Every allocator of hooked processes that has been read: living processes first, GPUs before the rest."""
+    """Return every allocator of hooked processes that was read: living processes first, GPUs before the rest."""
     order = {DeviceKind.GPU: 0, DeviceKind.CPU: 1}
     found = [
         (process.hooked.ended, pid, order.get(kind_of(device), 2), device)
@@ -149,28 +150,28 @@ def pools(state: State) -> list[PoolKey]:
 
 
 def choose(state: State, pid: int | None = None) -> PoolKey | None:
-    """The pool to look at: the first of process *pid*, else the first of all."""
+    """Return the pool to show: the first of process *pid*, else the first of all."""
     found = pools(state)
     return next((key for key in found if key[0] == pid), found[0] if found else None)
 
 
 def living(state: State, key: PoolKey) -> bool:
-    """Whether that pool can still be read."""
+    """Return whether the pool can still be read."""
     process = state.processes.get(key[0])
     return process is not None and process.hooked is not None and not process.hooked.ended
 
 
 def exhausted(state: State, key: PoolKey) -> events.MemoryMap | None:
-    """The map that TensorFlow wrote when an allocation failed, the newest."""
+    """Return the newest map that TensorFlow wrote when an allocation failed."""
     pool = _pool(state, key)
     return pool.exhausted if pool else None
 
 
 def pool_map(state: State, key: PoolKey, *, zoom: int | None = None, out_of_memory: bool = False) -> PoolMap | None:
-    """The newest map of a pool; ``None`` if there is none yet.
+    """Return the newest map of a pool; ``None`` if there is none yet.
 
-    With *zoom*, a region's address, all regions but that one come without cells, and it with as
-    fine ones as there are. With *out_of_memory* the map is of the moment when an allocation failed.
+    With *zoom*, a region's address, only that region has cells, the finest that are known. With
+    *out_of_memory* the map shows the moment when an allocation failed.
     """
     pool = _pool(state, key)
     if pool is None:
@@ -209,7 +210,7 @@ def pool_map(state: State, key: PoolKey, *, zoom: int | None = None, out_of_memo
 
 
 def why_no_map(state: State, key: PoolKey) -> NoMap:
-    """What is missing for a map of this pool, as far as that is known."""
+    """Return the reason why this pool has no map, as far as it is known."""
     pid, device = key
     process = state.processes.get(pid)
     hooked = process.hooked if process else None
@@ -223,7 +224,7 @@ def why_no_map(state: State, key: PoolKey) -> NoMap:
 
 
 def _not_read(hooked: Hooked) -> Missing:
-    """Why there is no map where nothing stands in its way."""
+    """Return why there is no map although nothing prevents it."""
     if hooked.ended:
         return Missing.ENDED
     if hooked.probe is not None:
@@ -234,7 +235,7 @@ def _not_read(hooked: Hooked) -> Missing:
 
 
 def without_library(pid: int, hooked: Hooked) -> NoMap | None:
-    """Why pools cannot be looked into in this process; ``None`` where nothing stands in the way."""
+    """Return why the pools of this process cannot be read; ``None`` if nothing prevents it."""
     library, without = hooked.probe, hooked.without_probe
     if library is None or library.state == "loaded" or (without is not None and without.state == "direct"):
         return None
@@ -242,7 +243,7 @@ def without_library(pid: int, hooked: Hooked) -> NoMap | None:
 
 
 def place(state: State, key: PoolKey) -> str:
-    """``GPU:0``, with the physical GPU where that is another: ``GPU:0 on GPU 3``."""
+    """Return the device's name, and the physical GPU if its number is another: ``GPU:0``, ``GPU:0 on GPU 3``."""
     device = device_of(state, *key)
     if device is None or key[1] == f"GPU:{device.info.index}":
         return key[1]
@@ -286,7 +287,7 @@ def _regions(newest: events.MemoryMap, taken: "dict[int, tuple[float, bool]]", b
 def _zoomed(
     regions: list[RegionView], newest: events.MemoryMap, whole: events.MemoryMap | None, zoom: int
 ) -> list[RegionView]:
-    """*regions* with cells only for the one at address *zoom*, until finer ones come those of the *whole* map."""
+    """Return *regions* with cells only for the one at *zoom*: cells of the *whole* map until finer ones come."""
     coarse: dict[int, bytes] = {}
     if newest.region != zoom:
         coarse = {region.address: region.cells for region in regions if region.cells}
@@ -315,9 +316,9 @@ def _zoomed(
 
 
 def _taken(regions: Iterable[events.Region], growths: Iterable[events.PoolGrowth]) -> "dict[int, tuple[float, bool]]":
-    """When each region was taken, in session seconds, and whether that is sure, by address.
+    """Return, by address, when the pool took each region, in session seconds, and whether that is sure.
 
-    A growth tells its size, not its address: of regions that are alike any may be meant.
+    A growth has a size, but no address: of regions of the same size, it may be any.
     """
     steps: dict[int, list[float]] = {}
     for growth in growths:
@@ -357,7 +358,7 @@ def _growths(growths: Iterable[events.PoolGrowth], regions: list[RegionView], be
 
 
 def _sizes(newest: events.MemoryMap) -> list[SizeRow]:
-    """Chunks by powers of two: those in use counted one by one, free ones by bin."""
+    """Return the chunks by powers of two: those in use are counted one by one, free ones by bin."""
     in_use = {1 << power: count for power, count in enumerate(newest.sizes) if count}
     free = {one.size: one for one in newest.bins if one.chunks > one.chunks_in_use}
     last_bin = max((one.size for one in newest.bins if one.number == _LAST_BIN), default=None)
@@ -377,7 +378,7 @@ def _sizes(newest: events.MemoryMap) -> list[SizeRow]:
 
 
 _LAST_BIN = 20
-"""BFC's last bin takes all larger chunks."""
+"""The number of BFC's last bin, which has all larger chunks too."""
 
 
 def _biggest(biggest: Iterable[events.Chunk], regions: list[RegionView]) -> list[BigChunk]:

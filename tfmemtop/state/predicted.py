@@ -1,4 +1,4 @@
-"""Views of what other settings would do to a pool, beside what was measured of it."""
+"""Views of what other settings would do to a pool, together with what was measured of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from tfmemtop.units import MIB
 class Later(Enum):
     """What is known of a run beyond its allocations that were replayed."""
 
-    NO_MORE = "no_more"  # it needed no more, as far as is known
-    MORE = "more"  # it needed more
+    NO_MORE = "no_more"  # it needed no more memory, as far as is known
+    MORE = "more"  # it needed more memory
     RAN_OUT = "ran_out"  # it ran out of memory
-    FAILED = "failed"  # it came to a bad end, perhaps for want of memory
+    FAILED = "failed"  # it failed, perhaps because memory was missing
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What is known of the smallest limit, in bytes, whole MiB: below ``at_least`` no run passes.
+    """What is known of the smallest limit, in bytes, whole MiB: below ``at_least`` no run fits.
 
-    ``surely`` is predicted to be enough; ``None`` for a run that needed more than was replayed, or failed. Of a run
-    that needed more, ``worked`` is the pool that it reached, with which it passed, or went on; ``None`` if it had
-    another growth.
+    ``surely`` is predicted to be enough; ``None`` for a run that needed more than was replayed, or failed. For a run
+    that needed more, ``worked`` is the pool that it reached: with it the run passed, or went on. It is ``None`` if the
+    run had the other setting of growth.
     """
 
     at_least: int
@@ -39,10 +39,10 @@ class Ends:
 class Predicted:
     """The replays of one pool; ``measured`` is the newest reading of its allocator.
 
-    ``beside`` bytes of the process's memory on that GPU are no pool: its context and what lies outside, as they were
-    read, or without ``measured_beside`` as they are usually. ``None`` for the CPU. ``whole_card`` is the GPU's memory,
-    ``gpu`` its NVML index. ``failed`` says in which way the run failed, if it did. ``traced`` if all of its allocations
-    were to be recorded.
+    ``beside`` bytes of the process's memory on that GPU do not belong to a pool: its context and outside, ``None`` for
+    the CPU. They are measured figures with ``measured_beside``, else the usual ones. ``whole_card`` is the GPU's memory
+    in bytes, ``gpu`` its NVML index. ``failed`` is the way in which the run failed, if it did. ``traced`` if all of its
+    allocations were to be recorded.
     """
 
     pid: int
@@ -61,13 +61,13 @@ class Predicted:
 
     @property
     def share(self) -> float | None:
-        """Of all allocations of the pool so far, those that were replayed; ``None`` where that is not known."""
+        """The share, from 0 to 1, of all allocations of the pool so far that were replayed; ``None`` if not known."""
         all_of_them = self.measured.allocations if self.measured else None
         return min(1.0, self.replayed.allocations / all_of_them) if all_of_them else None
 
     @property
     def later(self) -> Later:
-        """How the run came on after what was replayed."""
+        """What became of the run after the allocations that were replayed."""
         now = self.measured
         if self.failed is Later.NO_MORE and now is not None and self.replayed.outgrown(now.peak or 0, self.pool):
             return Later.MORE
@@ -75,20 +75,20 @@ class Predicted:
 
     @property
     def outgrown(self) -> bool:
-        """Whether the replay cannot tell what is enough: the run has needed more since, or has failed."""
+        """Whether the replay does not show which limit is enough: the run has needed more since, or has failed."""
         return self.later is not Later.NO_MORE
 
     @property
     def pool(self) -> int | None:
-        """The largest that was measured, in bytes."""
+        """The largest size of the pool that was measured, in bytes."""
         now = self.measured
         return None if now is None else now.pool if now.peak_pool is None else now.peak_pool
 
     @property
     def rows(self) -> list[SettingReplayed]:
-        """The present setting first, then those with growth on, then off, each from the smallest limit upward.
+        """The settings: the present one first, then those with growth on, then off, each from the smallest limit up.
 
-        Of a run that was outgrown only those of which :meth:`fits` is known, and the present one.
+        If the run has outgrown the replay, only those for which :meth:`fits` is known, and the present one.
         """
         present = self.replayed.present
         others = [row for row in self.replayed.rows if present is None or not _alike(row, present)]
@@ -97,7 +97,7 @@ class Predicted:
         return others if present is None else [present, *others]
 
     def fits(self, row: SettingReplayed) -> bool | None:
-        """Whether the run fits with the setting of *row*; ``None`` where some runs would fail, or it is not known."""
+        """Return whether the run fits with the setting of *row*; ``None`` if some runs would fail, or if not known."""
         if row.fits is False or not self.outgrown:
             return row.fits
         if row is self.replayed.present and self.later is Later.RAN_OUT:
@@ -105,7 +105,10 @@ class Predicted:
         return True if self.is_as_measured(row) else None
 
     def is_as_measured(self, row: SettingReplayed) -> bool:
-        """Whether the run, which was outgrown, passed with the setting of *row*, or takes the same memory with it."""
+        """Return whether the run passed with the setting of *row*, or takes the same memory with it.
+
+        This is for a run that needed more than was replayed; for others the result is false.
+        """
         present = self.replayed.present
         if present is None or self.later is not Later.MORE or row.fits is False:
             return False
@@ -118,11 +121,11 @@ class Predicted:
         return self.replayed.present.collects if self.replayed.present else is_gpu(self.device)
 
     def total(self, pool: int) -> int | None:
-        """What the process would have in all with that pool, in bytes."""
+        """Return the whole memory of the process with a pool of *pool* bytes, in bytes; ``None`` for the CPU."""
         return None if self.beside is None else pool + self.beside
 
     def ends(self, growth: bool) -> Ends | None:
-        """What is known of the smallest limit with that growth."""
+        """Return what is known of the smallest limit with growth on, or off; ``None`` if it was not replayed."""
         least, present = self.replayed.least(growth), self.replayed.present
         if least is None or not self.outgrown:
             return None if least is None else Ends(least.at_least, least.surely)
@@ -131,7 +134,7 @@ class Predicted:
 
 
 def predicted(state: State, device: str | None = None) -> list[Predicted]:
-    """Of the pools of the newest run that were replayed, or of *device* alone; that with the highest peak first."""
+    """Return a view of each pool that was replayed, or only of *device*, the highest requested peak first."""
     found = [
         _view(state, pid, process.hooked, windows.replayed)
         for pid, process in state.processes.items()
@@ -146,8 +149,9 @@ def predicted(state: State, device: str | None = None) -> list[Predicted]:
 class Together:
     """All logical devices of a process on one GPU, each under a limit of its own; ``limit`` and ``pool`` are the sums.
 
-    It ``fits`` only if all do; ``None`` where that depends on how threads take turns. ``limit`` is ``None`` if a device
-    has none, ``total`` if the process's other memory is not known. ``present`` if it is the setting that they have.
+    ``fits`` is true only if all fit, and ``None`` where that is not known or depends on the order in which threads take
+    turns. ``limit`` is ``None`` if a device has none. ``total`` is ``None`` if the process's other memory is not known.
+    ``present`` if it is the setting that they have.
     """
 
     devices: tuple[str, ...]
@@ -160,7 +164,7 @@ class Together:
 
 
 def together(views: Sequence[Predicted]) -> list[Together]:
-    """For each GPU with several logical devices of a process: the present setting, and the limits that are enough."""
+    """For each GPU with several logical devices of a process, return the present setting and limits that are enough."""
     shared: dict[tuple[int, int], list[Predicted]] = {}
     for view in views:
         if view.gpu is not None:
@@ -180,7 +184,7 @@ def together(views: Sequence[Predicted]) -> list[Together]:
 
 
 def _surely(view: Predicted, growth: bool) -> SettingReplayed | None:
-    """The row of the limit that is surely enough."""
+    """Return the row of the limit that is surely enough, if there is one."""
     ends = view.ends(growth)
     if ends is None or ends.surely is None:
         return None
@@ -232,7 +236,7 @@ def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Predict
 
 
 def _failed(state: State, pid: int, hooked: Hooked, device: str) -> Later:
-    """In which way the run failed, as far as that may be for want of memory of *device*."""
+    """Return the way in which the run failed, if missing memory of *device* may be the cause."""
     ran_out = {event.device for event in hooked.out_of_memory}
     if device in ran_out:
         return Later.RAN_OUT
@@ -241,7 +245,7 @@ def _failed(state: State, pid: int, hooked: Hooked, device: str) -> Later:
 
 
 def _beside(state: State, pid: int, index: int | None) -> int | None:
-    """Context and outside of a process on a GPU: as it stands, or at the highest total of a run that has ended."""
+    """Return context and outside of a process on a GPU: the present sum, or that at the run's highest total."""
     if index is None:
         return None
     for account in accounts(state, pid):

@@ -1,6 +1,6 @@
-"""A row for every process and GPU: its figures are worked out when they are asked for.
+"""Rows, one for every process and GPU. A row computes a figure only when it is read.
 
-Of thousands of processes a screen shows some thirty. The others are only counted, and sorted by one figure.
+A screen shows about thirty rows of thousands of processes. The others are only counted, and sorted by one figure.
 """
 
 import re
@@ -13,13 +13,13 @@ from tfmemtop.state.model import ProcessState, State
 from tfmemtop.state.program import command_and_program
 
 _KERNEL = re.compile(r"ipykernel(_launcher)?")
-"""The module that a kernel's Python runs."""
+"""The module that the Python process of a Jupyter kernel runs."""
 
 
 class ProcessRow:
     """A process on one GPU (or on none); unknown figures are ``None``. Sizes in bytes, shares in percent.
 
-    It shows the state as it is now: to be asked before the next event.
+    It reads the present state. It must not be used after the next event.
     """
 
     __slots__ = ("_process", "_share", "_state", "gpu", "pid")
@@ -73,7 +73,7 @@ class ProcessRow:
 
     @property
     def elapsed_s(self) -> float | None:
-        """Since its start."""
+        """Seconds since the process started."""
         began, session = self._process.seen.started, self._state.session
         return (session.started if session else 0.0) + self._state.now - began if began else None
 
@@ -83,12 +83,12 @@ class ProcessRow:
 
     @property
     def program(self) -> str:
-        """What tells it from others: the command without its folders and Python."""
+        """The part of the command that identifies the process: without folders and without Python."""
         return command_and_program(self._process)[1]
 
     @property
     def of_run(self) -> bool:
-        """Whether it belongs to the newest run."""
+        """Whether the process belongs to the newest run."""
         run = self._state.run
         return run is not None and self._process.seen.run == run.run
 
@@ -105,7 +105,7 @@ class ProcessRow:
         return self._process.seen.hook_absence
 
     def _readings(self) -> list[events.Allocator]:
-        """On a GPU's row those on that GPU; on a row without one all that the process's devices have."""
+        """Return the newest readings of the process's allocators: on a GPU's row those on that GPU, else all."""
         hooked = self._process.hooked
         return [
             reading
@@ -120,7 +120,7 @@ class ProcessRow:
 
 @once_per_revision
 def processes(state: State) -> list[ProcessRow]:
-    """A row for every process and GPU it holds memory on; for those of the run also without a GPU."""
+    """Return a row for each process and each GPU on which it has memory; a process without a GPU has one row."""
     on_gpu: dict[int, list[int | None]] = {}
     for index, device in state.devices.items():
         for pid in device.by_pid:
@@ -134,7 +134,7 @@ def processes(state: State) -> list[ProcessRow]:
 
 
 def kernels(state: State) -> int:
-    """How many of the newest run's processes are Jupyter kernels that it has started."""
+    """Return how many Jupyter kernels the newest run has started that have not ended."""
     run = state.run
     return sum(
         run is not None

@@ -1,7 +1,7 @@
-"""The ranks of a job laid side by side: memory over the same steps, or over the same seconds. Pure.
+"""The ranks of a job side by side: their memory over the same steps, or over the same seconds. Pure.
 
-Clocks of different hosts are not compared: ranks that count the same steps are laid over these, others over the seconds
-since each first held memory.
+Clocks of different hosts are not compared. Ranks that count the same steps are shown over these steps, others over the
+seconds since each first held memory.
 """
 
 from collections import Counter
@@ -16,11 +16,11 @@ from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.overlay import Measure
 
 STRETCHES = 100
-"""At most: parts of a run, of at least a step, of which the highest counts."""
+"""The most stretches into which a run is divided. Each is at least a step long, and its highest figure counts."""
 
 
 class Along(Enum):
-    """What the ranks are laid over."""
+    """The common axis of the ranks."""
 
     STEPS = auto()
     SECONDS = auto()  # since memory was first held
@@ -31,7 +31,7 @@ class Along(Enum):
 class Rank:
     """One rank's run. ``started`` is seconds since 1970 by its host's clock."""
 
-    name: str  # of the recording
+    name: str  # the name of the recording
     placement: Placement | None
     host: str
     started: float
@@ -40,7 +40,7 @@ class Rank:
 
     @property
     def number(self) -> int | None:
-        """The rank itself, where it is known."""
+        """The number of the rank, where it is known."""
         return self.placement.rank if self.placement else None
 
 
@@ -48,8 +48,8 @@ class Rank:
 class Laid:
     """*ranks* side by side. Stretch *i* goes from ``marks[i]`` to ``marks[i + 1]``, in steps or in seconds.
 
-    ``sizes`` has for each measure and rank the highest in each stretch, ``None`` where the rank was not there or
-    nothing is known. ``apart`` are the ranks that could not be laid with the others.
+    ``sizes`` has for each measure and rank the highest bytes in each stretch, ``None`` where the rank did not run or
+    nothing is known. ``apart`` are the indices of the ranks that do not have the others' axis.
     """
 
     ranks: tuple[Rank, ...]
@@ -60,12 +60,12 @@ class Laid:
     apart: frozenset[int] = frozenset()
 
     def of(self, measure: Measure) -> tuple[tuple[int | None, ...], ...]:
-        """``sizes`` of *measure*, by rank."""
+        """Return ``sizes`` of *measure*, by rank."""
         return self.sizes[measure.value] if self.sizes else ((),) * len(self.ranks)
 
 
 def lay(ranks: Sequence[Rank]) -> Laid:
-    """*ranks* over the steps of the function that most of them call, or over seconds where fewer than two do."""
+    """Return *ranks* over the steps of the function that most of them call; over seconds if fewer than two call it."""
     return _over_steps(tuple(ranks)) or _over_seconds(tuple(ranks))
 
 

@@ -1,4 +1,4 @@
-"""The course of a window: which allocations live at which of its events, and what is in use then."""
+"""The course of a window: the allocations that are in use after each of its events."""
 
 from collections.abc import Callable
 from itertools import accumulate
@@ -12,11 +12,11 @@ from tfmemtop.state.operation_names import Phase, named
 
 T = TypeVar("T")
 _REMEMBERED = 8
-"""Windows whose course is kept."""
+"""The number of windows whose results are cached."""
 
 
 def once_per_window(view: Callable[[Holders], T]) -> Callable[[Holders], T]:
-    """*view*, keeping its answers for the windows that were asked for last."""
+    """Return *view* with a cache of its results for the windows that were used last."""
     last: list[tuple[Holders, T]] = []
 
     def remembered(window: Holders) -> T:
@@ -37,8 +37,8 @@ class Course:
     """A window's allocations, unpacked.
 
     ``holdings``, ``addresses``, ``begins`` and ``ends`` have an entry for each; see :class:`events.courses.Span`.
-    ``kinds`` are what ``holdings`` has the places of, and ``names`` those of their operations.
-    ``events`` is the number of events. ``kept`` is true of what outlives the beginning of the next backward pass.
+    The entries of ``holdings`` are indices of ``kinds``. ``names`` are the names of their operations. ``events`` is the
+    number of events. ``kept`` is true for allocations that outlive the beginning of the next backward pass.
     """
 
     def __init__(self, window: Holders) -> None:
@@ -52,16 +52,16 @@ class Course:
         self.events = max(1 + max(self.begins, default=-1), 1 + max(self.ends, default=-1), window.peak_at + 1)
         self.sizes = [self.kinds[holding].size for holding in self.holdings]
         self.nobodys = max(0, window.peak - self.held(window.peak_at))
-        """Bytes of the peak that are in no span."""
+        """Bytes of the peak that belong to no span."""
         self.kept = self._kept()
 
     def name(self, kind: Holding) -> str:
-        """TensorFlow's name of its operation; empty if it has none."""
+        """Return TensorFlow's name of the operation of *kind*; empty if it has none."""
         number = kind.operation
         return self.names[number] if number is not None and 0 <= number < len(self.names) else ""
 
     def alive(self, at: int) -> list[int]:
-        """The places of the spans that are in use after event *at*."""
+        """Return the indices of the spans that are in use after event *at*."""
         return [
             place
             for place, (begin, end) in enumerate(zip(self.begins, self.ends, strict=True))
@@ -69,7 +69,7 @@ class Course:
         ]
 
     def held(self, at: int) -> int:
-        """Bytes of all spans that are in use after event *at*."""
+        """Return the bytes of all spans that are in use after event *at*."""
         return sum(
             size
             for size, begin, end in zip(self.sizes, self.begins, self.ends, strict=True)
@@ -77,10 +77,11 @@ class Course:
         )
 
     def _kept(self) -> list[bool]:
-        """Whether each span outlives the beginning of the next backward pass after its own."""
+        """Return, for each span, whether it outlives the beginning of the first backward pass after its own begin."""
         of_gradients = [named(self.name(kind)).phase is Phase.BACKWARD for kind in self.kinds]
         kept: list[bool] = []
-        later = following = None  # the next event at which gradients are allocated, from this one on and after it
+        # The next event at which gradients are allocated: `later` counts the present event, `following` does not.
+        later = following = None
         at = None
         for holding, begin, end in zip(
             reversed(self.holdings), reversed(self.begins), reversed(self.ends), strict=True
@@ -96,12 +97,12 @@ class Course:
 
 @once_per_window
 def unpacked(window: Holders) -> Course:
-    """The window's course; without spans if they are damaged."""
+    """Return the window's course. It has no spans if the packed fields are damaged."""
     return Course(window)
 
 
 def times_us(window: Holders) -> list[int]:
-    """When each event was, in µs since the window began; empty if that is not known."""
+    """Return the time of each event, in µs since the window began; an empty list if the times are not known."""
     try:
         return list(accumulate(numbers(window.times)))
     except ValueError:

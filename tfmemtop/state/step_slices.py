@@ -1,4 +1,4 @@
-"""The course of a step in as many slices as a graph has columns; each tells its highest moment, so no peak is lost."""
+"""The course of a step in as many slices as a graph has columns. Each shows its highest moment, so no peak is lost."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -22,14 +22,15 @@ ORDER = (
     Kind.ROUNDING,
     Kind.UNKNOWN,
 )
-"""As the kinds are stacked, bottom up: what stays is below, what comes and goes above."""
+"""The order of the kinds in a stack, from the bottom: kinds that stay are below, kinds that change are above."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A stretch of a step, from its event ``first`` to ``last``, as it was at its highest moment, after ``event``.
+    """A stretch of a step, from its event ``first`` to ``last``, with the figures at its highest moment.
 
-    ``ends`` are bytes: the upper end of each kind of :data:`ORDER` in a stack.
+    That moment is after ``event``, ``at_us`` µs into the window, with ``total`` bytes in use. ``ends`` are bytes: the
+    upper end of each kind of :data:`ORDER` in a stack.
     """
 
     first: int
@@ -41,7 +42,10 @@ class Slice:
 
 
 def slices(moments: Sequence[Moment], count: int) -> tuple[Slice, ...]:
-    """*moments* in *count* slices of equal time; a slice in which nothing happened is as the one before was left."""
+    """Divide *moments* into *count* slices of equal time.
+
+    A slice without an event shows the last moment before it.
+    """
     if not moments or count < 1:
         return ()
     times = [moment.at_us for moment in moments]
@@ -50,7 +54,7 @@ def slices(moments: Sequence[Moment], count: int) -> tuple[Slice, ...]:
     start = 0
     for number in range(count):
         stop = len(moments) if number == count - 1 else bisect_right(times, begin + whole * (number + 1) / count)
-        # What stood as the slice began is seen in it too, unless that is already the peak of the slice before.
+        # A slice without a moment of its own shows the last one before it.
         highest = max(moments[start:stop] or moments[max(0, start - 1) : start], key=lambda moment: moment.total)
         ends = tuple(accumulate(highest.by_kind.get(kind, 0) for kind in ORDER))
         first = moments[start].event if start < stop else highest.event

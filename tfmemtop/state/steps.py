@@ -1,4 +1,4 @@
-"""How a process gets on: its functions' calls and tracings over time, and the steps of the busiest."""
+"""The progress of a process: the calls and tracings of its functions over time, and the steps of the busiest one."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from tfmemtop import events
 
 RECENT_S = 30.0
-"""The stretch of time over which the present pace is taken."""
+"""The stretch of time over which the present pace is computed."""
 TRACES_S = 60.0
-"""For how long a tracing counts as recent."""
+"""The time for which a tracing counts as recent."""
 _STALLED_S = 3.0
 _SHORTEST_S = 0.9
 _KEPT = 64
@@ -20,7 +20,7 @@ Key = tuple[str, str, int]
 
 @dataclass(slots=True)
 class Count:
-    """Of one function at ``t`` seconds: calls and tracings so far."""
+    """The calls and tracings of one function up to ``t`` seconds."""
 
     t: float
     calls: int
@@ -29,18 +29,18 @@ class Count:
 
 @dataclass(slots=True)
 class Course:
-    """How one function was called. ``first`` is the first count there was, ``last`` the newest that changed."""
+    """The counts of one function over time. ``first`` is the first count, ``last`` the newest one that changed."""
 
     function: events.Traced
     first: Count
     last: Count
-    recent: deque[Count] = field(default_factory=lambda: deque(maxlen=_KEPT))  # a minute, and one from before
-    whole: list[Count] = field(default_factory=list)  # from the first on, ever further apart
+    recent: deque[Count] = field(default_factory=lambda: deque(maxlen=_KEPT))  # those of a minute, and one before
+    whole: list[Count] = field(default_factory=list)  # those of the whole time, further and further apart
     _apart: int = 1
     _skipped: int = 0
 
     def add(self, t: float, function: events.Traced) -> None:
-        """Take in the counts read at *t* seconds."""
+        """Add the counts that were read at *t* seconds."""
         self.function = function
         if (function.calls, function.traces) != (self.last.calls, self.last.traces):
             self.last = Count(t, function.calls, function.traces)
@@ -50,7 +50,7 @@ class Course:
             self.recent.popleft()
 
     def _remember(self) -> None:
-        """Keep each so many counts of the whole time, and fewer of them whenever there are too many."""
+        """Store every ``_apart``-th count of the whole time; whenever there are too many, drop every second one."""
         self._skipped += 1
         if self._skipped >= self._apart:
             self._skipped = 0
@@ -60,7 +60,7 @@ class Course:
             self._apart *= 2
 
     def calls_at(self, t: float) -> float:
-        """Calls so far at *t* seconds, between two counts as if they were made evenly."""
+        """Return the calls made up to *t* seconds, interpolated evenly between two counts."""
         counts = [self.first, *self.whole, self.last]
         after = next((count for count in counts if count.t >= t), self.last)
         before = next((count for count in reversed(counts) if count.t <= t), self.first)
@@ -69,7 +69,7 @@ class Course:
         return before.calls + (after.calls - before.calls) * (t - before.t) / (after.t - before.t)
 
     def time_of(self, calls: float) -> float:
-        """When so many calls had been made, likewise; the time of the first or of the last count beyond those."""
+        """Return the time at which *calls* calls had been made, interpolated between the first and the last count."""
         counts = [self.first, *self.whole, self.last]
         after = next((count for count in counts if count.calls >= calls), self.last)
         before = next((count for count in reversed(counts) if count.calls <= calls), self.first)
@@ -78,19 +78,22 @@ class Course:
         return before.t + (after.t - before.t) * (calls - before.calls) / (after.calls - before.calls)
 
     def before(self, t: float) -> Count:
-        """The newest kept count that is no later than *t* seconds, else the oldest."""
+        """Return the newest recent count that is not later than *t* seconds, else the oldest one."""
         return next((count for count in reversed(self.recent) if count.t <= t), self.recent[0])
 
 
 @dataclass(slots=True)
 class Steps:
-    """All functions of one process by name, file and line; ``first_step`` is when one had first been called through."""
+    """All functions of one process by name, file and line.
+
+    ``first_step`` is the time at which the first call of a function was found to be complete.
+    """
 
     courses: dict[Key, Course] = field(default_factory=dict)
     first_step: float | None = None
 
     def add(self, event: events.Functions) -> None:
-        """Take in an event."""
+        """Add the counts of an event."""
         for function in event.functions:
             key = function.name, function.file, function.line
             course = self.courses.get(key)
@@ -103,13 +106,13 @@ class Steps:
             self.first_step = event.t
 
     def summary(self) -> "Steps":
-        """Only what a run that is over still needs: its busiest function's counts, for the pace of the whole."""
+        """Return what a run that has ended still needs: the counts of its busiest function, for the pace of the run."""
         key = max(self.courses, key=lambda key: self.courses[key].last.calls, default=None)
         return Steps({} if key is None else {key: self.courses[key]}, self.first_step)
 
     @property
     def busiest(self) -> Course | None:
-        """The function called most often: what it does once is taken for a step."""
+        """The function that was called most often: one call of it is taken for a step."""
         return max(self.courses.values(), key=lambda course: course.last.calls, default=None)
 
     @property
@@ -121,10 +124,10 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Steps of the busiest function, or its calls where their steps are not known (``unit``).
+    """Steps of the busiest function, or its calls where the steps of a call are not known (``unit``).
 
-    ``recent`` and ``whole`` are a second, over the last 30 s and from the first to the newest; ``None`` if too
-    few have been counted to tell.
+    ``recent`` and ``whole`` are steps a second, over the last 30 s and from the first count to the newest. They are
+    ``None`` if the counted time is too short.
     """
 
     unit: str
@@ -134,14 +137,14 @@ class Pace:
 
 
 def pace(steps: Steps, now: float) -> Pace | None:
-    """How fast it goes at *now* seconds; ``None`` before the first call."""
+    """Return the pace at *now* seconds; ``None`` before the first call."""
     course = steps.busiest
     if course is None or not course.last.calls:
         return None
     each = course.function.steps
     factor = each or 1
     since = course.before(max(course.first.t, now - RECENT_S))
-    # While calls go on, up to the newest count; once they have stopped, the pace falls with the time that goes by.
+    # While calls go on, the pace is up to the newest count. Once they have stopped, it falls as time passes.
     until = course.last.t if now - course.last.t < _STALLED_S else now
     return Pace(
         "calls" if each is None else "steps",

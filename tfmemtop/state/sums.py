@@ -1,7 +1,7 @@
 """Sums over the newest readings of one place, a GPU or the CPU's pools, kept from reading to reading.
 
-With a thousand processes nobody adds up a thousand readings for each that comes. While nobody comes or goes
-(``State.shape``), a new reading changes the sums by what it differs from the one before it.
+With a thousand processes, adding up a thousand readings at each new reading would cost too much. While no process
+comes or goes (``State.shape`` is the same), a new reading changes the sums by its difference from the one before.
 """
 
 from collections.abc import Iterable
@@ -12,19 +12,19 @@ from tfmemtop.events import Allocator, DeviceReading
 
 @dataclass(slots=True)
 class Sum:
-    """Bytes in use, and of the pools, ``unknown`` of which do not tell their size."""
+    """A sum over allocators, in bytes."""
 
     in_use: int = 0
-    known: int = 0
-    unknown: int = 0
+    known: int = 0  # bytes of the pools whose size is known
+    unknown: int = 0  # the number of pools whose size is not known
 
     @property
     def pool(self) -> int | None:
-        """Bytes of all pools; ``None`` if any is not known."""
+        """Bytes of all pools; ``None`` if the size of any pool is not known."""
         return None if self.unknown else self.known
 
     def add(self, reading: Allocator, sign: int = 1) -> None:
-        """Count *reading*; with a *sign* of -1 no longer."""
+        """Add *reading*; with a *sign* of -1, subtract it."""
         self.in_use += sign * (reading.in_use or 0)
         if reading.pool is None:
             self.unknown += sign
@@ -34,9 +34,9 @@ class Sum:
 
 @dataclass(slots=True)
 class Sums:
-    """Of all living processes, and of the newest run's; true for that ``shape`` of the state.
+    """The sums over all living processes, and over those of the newest run; valid for one ``shape`` of the state.
 
-    ``total`` is what the run's processes hold by the driver's ``reading``.
+    ``total`` is the bytes of the run's processes according to the driver's ``reading``.
     """
 
     shape: int
@@ -47,14 +47,14 @@ class Sums:
 
     @classmethod
     def of(cls, shape: int, readings: Iterable[tuple[Allocator, bool]]) -> "Sums":
-        """Of *readings*, each with whether it is of the newest run."""
+        """Return the sums of *readings*, each given with whether it belongs to the newest run."""
         made = cls(shape)
         for reading, of_run in readings:
             made.add(reading, of_run)
         return made
 
     def add(self, reading: Allocator, of_run: bool, sign: int = 1) -> None:
-        """Count *reading*; with a *sign* of -1 no longer."""
+        """Add *reading*; with a *sign* of -1, subtract it."""
         self.all.add(reading, sign)
         if of_run:
             self.run.add(reading, sign)

@@ -1,4 +1,4 @@
-"""How the use of one allocator, or of the host's memory, went: its lowest and highest in windows of time."""
+"""The use of one allocator, or of the host's memory, over time: lowest and highest in windows of time."""
 
 from collections import deque
 from dataclasses import dataclass, field, replace
@@ -7,10 +7,10 @@ SHORT_S = 1
 LONG_S = 10
 SHORT_KEPT = 64
 LONG_KEPT = 180
-"""Ten-second windows of half an hour: enough to tell a leak from a phase."""
+"""Ten-second windows of half an hour: enough to distinguish a leak from a phase."""
 
 FINEST_S = 0.125
-"""A power of two, whose multiples are exact: no window slips into the one before when the width doubles."""
+"""A power of two, so that its multiples are exact: no window falls into the one before when the width doubles."""
 
 WHOLE_KEPT = 128
 
@@ -26,13 +26,13 @@ class Window:
 
 @dataclass(slots=True)
 class Course:
-    """Windows of ``width_s`` seconds for all the time; the width doubles whenever there are too many."""
+    """Windows of ``width_s`` seconds over the whole time; the width doubles whenever there are too many."""
 
     windows: list[Window] = field(default_factory=list)
     width_s: float = FINEST_S
 
     def add(self, t: float, low: int, high: int) -> None:
-        """Take in the lowest and the highest use at *t* seconds."""
+        """Add the lowest and the highest use, in bytes, at *t* seconds."""
         _add(self.windows, self.width_s, t, low, high)
         while len(self.windows) > WHOLE_KEPT:
             fine, self.windows = self.windows, []
@@ -41,7 +41,7 @@ class Course:
                 _add(self.windows, self.width_s, window.start, window.low, window.high)
 
     def copy(self) -> "Course":
-        """As it is now, whatever is added later."""
+        """Return a copy, which later additions do not change."""
         return Course(list(map(replace, self.windows)), self.width_s)
 
 
@@ -49,8 +49,8 @@ class Course:
 class Trend:
     """Windows of one second for the last minute, of ten for the last half hour, and those of the ``whole`` time.
 
-    ``end`` is the last reading's time, ``peak`` the highest ever: a script may have TensorFlow forget its own peak
-    (``reset_memory_stats``).
+    ``end`` is the time of the last reading. ``peak`` is the highest ever; it is kept here because a script may reset
+    TensorFlow's own peak (``reset_memory_stats``).
     """
 
     short: deque[Window] = field(default_factory=lambda: deque(maxlen=SHORT_KEPT))
@@ -60,7 +60,7 @@ class Trend:
     peak: int = 0
 
     def add(self, t: float, in_use: int, high: int, peak: int | None = None) -> None:
-        """Take in a reading at *t* seconds; *high* is the highest since the one before, *peak* TensorFlow's own."""
+        """Add a reading at *t* seconds: *high* is the highest since the reading before, *peak* TensorFlow's own."""
         self.end = t
         self.peak = max(self.peak, in_use, high, peak or 0)
         _add(self.short, SHORT_S, t, in_use, high)
@@ -68,13 +68,13 @@ class Trend:
         self.whole.add(t, in_use, high)
 
     def highest(self, span_s: float) -> int | None:
-        """The most in use in the last *span_s* seconds of readings, a minute at most; ``None`` if there are fewer."""
+        """Return the most bytes in use in the last *span_s* seconds, 60 at most; ``None`` if readings are too few."""
         if not self.short or self.short[0].start > self.end - span_s:
             return None
         return max(window.high for window in self.short if window.start > self.end - span_s - SHORT_S)
 
     def copy(self) -> "Trend":
-        """As it is now, whatever is added later."""
+        """Return a copy, which later additions do not change."""
         return replace(
             self,
             short=deque(map(replace, self.short), SHORT_KEPT),

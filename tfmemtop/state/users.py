@@ -8,14 +8,17 @@ from tfmemtop.state.process_rows import ProcessRow
 
 @dataclass(slots=True)
 class Sum:
-    """A sum of figures of which some may be unknown: ``total`` is ``None`` if all are, ``partial`` if only some are."""
+    """A sum of figures, some of which may be unknown.
+
+    ``total`` is ``None`` if all are unknown. ``partial`` is true if only some are.
+    """
 
     total: float | None = None
     partial: bool = False
     _any_unknown: bool = False
 
     def add(self, value: float | None) -> None:
-        """Take one more figure in."""
+        """Add one more figure."""
         if value is None:
             self._any_unknown = True
         else:
@@ -25,9 +28,9 @@ class Sum:
 
 @dataclass(slots=True)
 class UserRow:
-    """What all processes of ``user`` hold: sums over them; bytes, percent of an SM and of one core.
+    """Sums over all processes of ``user``: bytes, percent of the SMs, and percent of one core.
 
-    ``ended`` more have ended and hold nothing.
+    ``processes`` is the number of living processes. ``ended`` processes have ended and have no memory.
     """
 
     user: str
@@ -42,7 +45,7 @@ class UserRow:
 
 
 def users(rows: Iterable[ProcessRow]) -> list[UserRow]:
-    """The users of *rows*, who holds most GPU memory first; processes that have ended hold nothing."""
+    """Return the users of *rows*, the one with most GPU memory first. Processes that have ended have no memory."""
     found: dict[str, UserRow] = {}
     seen: set[int] = set()
     for row in rows:

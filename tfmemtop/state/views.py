@@ -1,4 +1,4 @@
-"""Views of the state: what each panel shows, worked out, so that the screen does no arithmetic."""
+"""Views of the state: they compute the figures that each panel shows, so that the screen does no arithmetic."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -16,7 +16,7 @@ from tfmemtop.state.steps import Pace, pace
 
 
 class LayerKind(str, Enum):
-    """What a layer of a bar or a graph is drawn as."""
+    """How a layer of a bar or a graph is drawn."""
 
     IN_USE = "in_use"
     CACHED = "cached"
@@ -26,22 +26,22 @@ class LayerKind(str, Enum):
 
 
 class Share(Enum):
-    """Whose memory a layer holds."""
+    """The memory that a layer stands for."""
 
     IN_USE = "in_use"
     CACHED = "cached"
     CONTEXT_AND_OUTSIDE = "context_and_outside"
     REST_OF_PROCESS = "rest_of_process"  # context, outside and what is cached, where the pool's size is not known
     SCRIPT = "script"  # the run's processes, where none of their allocators is read
-    OTHERS = "others"  # other processes than the run's
-    REST_AND_OTHERS = "rest_and_others"  # where the driver does not tell processes apart
-    PROCESSES = "processes"  # all of them, without a run
+    OTHERS = "others"  # processes that are not the run's
+    REST_AND_OTHERS = "rest_and_others"  # both together, where the driver does not report single processes
+    PROCESSES = "processes"  # all processes, if there is no run
     FREE = "free"
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer of a stacked bar; bytes. With ``host`` it holds what the host uses too."""
+    """One layer of a stacked bar, in bytes. With ``host`` it includes the memory that the host uses."""
 
     kind: LayerKind
     share: Share
@@ -51,7 +51,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class HostMemory:
-    """The host's memory, or what ``owner`` leaves of it: bytes; ``cpu`` is percent of all cores."""
+    """The host's memory in bytes, or the part of it that ``owner`` allows; ``cpu`` is percent of all cores."""
 
     cpu: float | None
     used: int | None
@@ -61,9 +61,9 @@ class HostMemory:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The newest run on a device, from its start to its end, or ``None`` while it goes on; in session seconds.
+    """The newest run on a device, from its start to its end, in session seconds.
 
-    Before the first run it is the session, and ``run`` is ``None``.
+    ``ended`` is ``None`` while it goes on. Before the first run it is the whole session, and ``run`` is ``None``.
     """
 
     run: int | None
@@ -73,7 +73,7 @@ class Whole:
 
 
 NEARLY_FULL_PERCENT = 90
-"""Of an allocator's limit, from which on its memory in use is drawn as nearly all."""
+"""Percent of an allocator's limit, from which on its memory in use is drawn as nearly full."""
 
 GPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED, LayerKind.REST, LayerKind.OTHERS)
 CPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED)
@@ -81,12 +81,13 @@ CPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED)
 
 @dataclass(frozen=True, slots=True)
 class DevicePanel:
-    """A GPU, or TensorFlow's CPU pool, as its panel shows it.
+    """The panel of a GPU, or of TensorFlow's CPU pool.
 
-    ``gpu`` and ``reading`` are the driver's words on a GPU, ``host`` goes with the CPU pool. ``capacity`` is the scale
-    of bar and graph, in bytes; ``history`` has one boundary for each of ``kinds``, bottom up. ``limit`` is that of
-    the allocators on it, where known; ``last_limit`` also that of those which have ended. ``ended`` if all the
-    processes of the CPU pool have ended. ``ran_out`` are the moments when an allocation failed for good on it.
+    ``gpu`` and ``reading`` are the driver's data of a GPU; ``host`` is set for the CPU pool. ``capacity`` is the scale
+    of bar and graph, in bytes. ``history`` has one boundary for each of ``kinds``, bottom up. ``limit`` is the sum of
+    the limits of the living processes' allocators on it, where known; ``last_limit`` may also be that of processes that
+    have ended. ``ended`` if all processes of the CPU pool have ended. ``ran_out`` are the times, in session seconds, at
+    which an allocation failed for good on it.
     """
 
     key: str
@@ -107,12 +108,12 @@ class DevicePanel:
 
     @property
     def nearly_full(self) -> int | None:
-        """Bytes in use from which on the limit is nearly reached; ``None`` where it is not known."""
+        """The bytes in use from which on the limit is nearly reached; ``None`` where the limit is not known."""
         return None if self.last_limit is None else self.last_limit * NEARLY_FULL_PERCENT // 100
 
     @property
     def percent_of_limit(self) -> int | None:
-        """How much of the limit is in use, rounded down; ``None`` where either is not known."""
+        """Percent of the limit that is in use, rounded down; ``None`` where either is not known."""
         if not self.limit or not self.layers or self.layers[0].kind is not LayerKind.IN_USE:
             return None
         return self.layers[0].size * 100 // self.limit
@@ -123,13 +124,13 @@ class RunPhase(str, Enum):
 
     RUNNING = "running"
     STOPPING = "stopping"
-    RELEASING = "releasing"  # gone, and its GPU memory is not free yet
+    RELEASING = "releasing"  # it has ended, and its GPU memory is not free yet
     ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """The newest run in the header; ``kill_in_s`` while it is being stopped."""
+    """The newest run as the header shows it; ``kill_in_s`` is set while it is being stopped."""
 
     program: str
     run: int
@@ -160,7 +161,7 @@ class AllocatorRow:
 
 @once_per_revision
 def panels(state: State) -> list[DevicePanel]:
-    """One panel for each GPU, then one for the CPU pool where TensorFlow uses it."""
+    """Return one panel for each GPU, then one for the CPU pool where TensorFlow uses it."""
     rows = allocators(state)
     on_gpu: dict[int | None, list[AllocatorRow]] = {}
     for row in rows:
@@ -221,7 +222,10 @@ def _sum_limits(rows: list[AllocatorRow]) -> int | None:
 
 
 def _last_limit(rows: list[AllocatorRow]) -> int | None:
-    """The limit of the living; of those that have ended, if it was one process: several were not there together."""
+    """Return the sum of the limits of living processes, or, if there are none, that of the one that has ended.
+
+    For several processes that have ended it is ``None``: they did not run at the same time.
+    """
     living = [row for row in rows if not row.ended]
     return _sum_limits(living or rows) if living or len({row.pid for row in rows}) == 1 else None
 
@@ -235,8 +239,10 @@ def _whole(state: State, place: DeviceState | CpuPool) -> Whole:
 
 
 def _ran_out(state: State, place: int | str, rows: list[AllocatorRow]) -> tuple[float, ...]:
-    """When allocations failed on *place*, whose allocators are *rows*, by the hook; where it could not tell, as the
-    script crashed with that, by TensorFlow's own words in the output."""
+    """Return when allocations failed on *place*, whose allocators are *rows*, as the hook reported.
+
+    If the script crashed by the failure, the hook could not report it. Then TensorFlow's lines in the output count.
+    """
     told = [one.t for run in state.runs for one in run.ran_out if one.place in (place, None)]
     if (run := state.run) and not run.ran_out:
         names = {row.allocator for row in rows}
@@ -278,7 +284,7 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
 
 
 def host_memory(state: State) -> HostMemory:
-    """The host's memory as the session knows it."""
+    """Return the host's memory by the session's event and the newest reading."""
     session = state.session
     return HostMemory(
         cpu=state.host_cpu,
@@ -290,7 +296,7 @@ def host_memory(state: State) -> HostMemory:
 
 @once_per_revision
 def allocators(state: State) -> list[AllocatorRow]:
-    """Every allocator of every hooked process, the newest reading of each."""
+    """Return a row for every allocator of every hooked process, with its newest reading."""
     rows = []
     for pid, process in state.processes.items():
         if process.hooked is None:
@@ -320,7 +326,7 @@ def allocators(state: State) -> list[AllocatorRow]:
 
 
 def run_status(state: State) -> RunStatus | None:
-    """The newest run, how it stands, and the settings in effect; ``None`` before the first."""
+    """Return the newest run, its phase, and the settings in effect; ``None`` before the first run."""
     run = state.run
     if run is None:
         return None

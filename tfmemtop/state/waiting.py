@@ -1,4 +1,4 @@
-"""What there is to wait for before a run has figures of its pools, or why it will have none. Pure."""
+"""What a run without figures of its pools still waits for, or why it will have none. Pure."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -8,23 +8,23 @@ from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import Hooked, ProcessState, State
 
 SETTLED_S = 5.0
-"""After TensorFlow has made its devices, pools are read within a second; what is not there by then is not coming."""
+"""Seconds after TensorFlow has made its devices. Pools are read within one second; after this time, none will come."""
 
 _BFC_ON_CPU = "TF_CPU_ALLOCATOR_USE_BFC"
 
 
 class Stage(Enum):
-    """How far the newest run is on its way to a pool, the furthest of its processes; and ends without one."""
+    """How far the newest run has come before it has a pool, by its most advanced process, or why it gets none."""
 
     NO_RUN = auto()
     NOT_IMPORTED = auto()  # no process has begun to import TensorFlow
-    NOT_INSIDE = auto()  # the hook is kept out of every process
+    NOT_INSIDE = auto()  # the hook cannot be loaded into any process
     IMPORTING = auto()
-    IMPORTED = auto()  # the devices are made at the first operation
-    REFUSED = auto()  # TensorFlow raised an error in place of making its devices
-    MADE = auto()  # its devices are there, and no pool has been read yet
-    OUTSIDE = auto()  # it is read from outside, and what that says is no stage of a script's
-    NO_POOL = auto()  # TensorFlow computes on the CPU, which allocates by malloc
+    IMPORTED = auto()  # the devices will be made at the first operation
+    REFUSED = auto()  # TensorFlow raised an error instead of making its devices
+    MADE = auto()  # TensorFlow has made its devices, and no pool has been read yet
+    OUTSIDE = auto()  # it is read from outside; that has states of its own, which are no stages of a script
+    NO_POOL = auto()  # TensorFlow computes on the CPU, and allocates there by malloc
 
 
 _BY_PROGRESS = (Stage.IMPORTING, Stage.IMPORTED, Stage.REFUSED, Stage.MADE, Stage.NO_POOL)
@@ -32,10 +32,11 @@ _BY_PROGRESS = (Stage.IMPORTING, Stage.IMPORTED, Stage.REFUSED, Stage.MADE, Stag
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """``since_s`` ago (none where not known) the run came to that stage; ``tensorflow`` is its version, once known.
+    """The stage of the newest run, which it reached ``since_s`` seconds ago (``None`` where not known).
 
-    ``over``: the run has ended, so that nothing more comes. ``pool_chosen``: the user gave the CPU a pool. ``absence``
-    says what keeps the hook out, ``outside`` how far the reading of a process is that tfmemtop did not start.
+    ``tensorflow`` is TensorFlow's version, once known. ``over``: the run has ended, so that nothing more comes.
+    ``pool_chosen``: the user gave the CPU a pool. ``absence`` is the reason why the hook is not in the process.
+    ``outside`` is how far the reading of a process has come that tfmemtop did not start.
     """
 
     stage: Stage
@@ -49,7 +50,7 @@ class Waiting:
 
 @once_per_revision
 def waiting(state: State) -> Waiting | None:
-    """What the newest run waits for; ``None`` where figures of a pool are there."""
+    """Return what the newest run waits for; ``None`` once it has figures of a pool."""
     run = state.run
     if run is None:
         return Waiting(Stage.NO_RUN)
@@ -73,7 +74,7 @@ def waiting(state: State) -> Waiting | None:
 
 
 def _outside(mine: list[ProcessState]) -> events.Outside | None:
-    """What is said of the process that is read from outside; ``None`` once it has figures."""
+    """Return the newest state of the process that is read from outside; ``None`` once it has figures."""
     if any(process.hooked and process.hooked.allocators for process in mine):
         return None
     told = (process.outside for process in mine if process.outside)
@@ -85,7 +86,7 @@ def _stage(state: State, hooked: Hooked) -> Stage:
     if made is not None and made.error:
         return Stage.REFUSED
     if made is not None and not hooked.effective:
-        # Where the driver has a GPU, TensorFlow may have one whose pool cannot be read yet.
+        # Where the driver lists a GPU, TensorFlow may use it, and its pool cannot be read yet.
         at_once = not state.devices and not _gives_cpu_a_pool(made.variables)
         return Stage.NO_POOL if at_once or _should_be_known(state, hooked, made) else Stage.MADE
     if made is not None or hooked.effective:
@@ -99,7 +100,7 @@ def _should_be_known(state: State, hooked: Hooked, made: events.Initialised) -> 
 
 
 def _chosen(state: State) -> bool:
-    """Whether the user gave TensorFlow's CPU device a pool by tfmemtop's own settings."""
+    """Return whether the user gave TensorFlow's CPU device a pool by tfmemtop's own settings."""
     settings = state.run.settings if state.run else None
     if settings is None:
         return False

@@ -1,12 +1,12 @@
-"""What a layer has read, by the shapes of its result and of its kernel. Pure."""
+"""What a layer has read, computed from the shapes of its result and of its kernel. Pure."""
 
 from collections import defaultdict
 from collections.abc import Container, Iterator
 from itertools import product
 from math import prod
 
-_STRIDES = 1, 2, 3, 4  # of a convolution, beside its window's own size
-_MOST = 4096  # of the images that are tried for each stride
+_STRIDES = 1, 2, 3, 4  # strides of a convolution that are tried; its window's own size is tried too
+_MOST = 4096  # images that are tried for each stride
 _ITEMS = {"float32": 4, "float64": 8, "half": 2, "float16": 2, "bfloat16": 2}
 _TOKENS = ("int64", 8), ("int32", 4)
 _CONVERTED = ("uint8", 1), ("", 2), ("", 4), ("", 8)
@@ -15,26 +15,26 @@ Shape = tuple[int, ...]
 
 
 def cast(result: Shape, dtype: str) -> Iterator[tuple[Shape, str, int]]:
-    """Shapes, types and bytes of a number, of what may have been converted to *dtype*."""
+    """Yield what may have been converted to *dtype*: its shape, its type, and the bytes of one number."""
     for read, item in _CONVERTED:
         if item != _ITEMS.get(dtype):
             yield result, read, item
 
 
 def swapped(result: Shape, dtype: str) -> Iterator[tuple[Shape, str, int]]:
-    """The same of sequences of which time has been made the first dimension."""
+    """Yield the same for sequences whose result has time as its first dimension: what was read has it second."""
     if dtype in _ITEMS and len(result) == 3:
         yield (result[1], result[0], result[2]), dtype, _ITEMS[dtype]
 
 
 def tokens(result: Shape) -> Iterator[tuple[Shape, str, int]]:
-    """The same of what an embedding may have looked up."""
+    """Yield the same for the tokens that an embedding may have looked up."""
     for dtype, item in _TOKENS:
         yield result[:-1], dtype, item
 
 
 def read_by_product(result: Shape, kernel: Shape, dtype: str) -> Iterator[tuple[Shape, str, int]]:
-    """The same of what was multiplied by a *kernel* of two sides."""
+    """Yield the same for what was multiplied by a *kernel* of two dimensions."""
     for read, item in _read_types(dtype):
         yield (*result[:-1], kernel[0]), read, item
 
@@ -42,11 +42,11 @@ def read_by_product(result: Shape, kernel: Shape, dtype: str) -> Iterator[tuple[
 def images(
     result: Shape, kernel: Shape, dtype: str, sizes: Container[int], made: Container[int]
 ) -> Iterator[tuple[int, Shape | None, str]]:
-    """Bytes, shapes and types of what a convolution with *kernel* has read, of those that are among *sizes*.
+    """Yield bytes, shape and type of the images that a convolution with *kernel* may have read, if among *sizes*.
 
-    Stride and padding are not known: several sizes are possible. If more than one of them is among *sizes*, none is
-    told, and none if one of them is among those that were *made* before. The shape is ``None`` where several are
-    possible, and not one alone of them is square.
+    Stride and padding are not known, so several sizes in bytes are possible. Nothing is yielded if more than one of
+    them is among *sizes*, or if one of them is among *made*, the sizes that were made before. The shape is ``None`` if
+    several shapes are possible and not exactly one of them is square.
     """
     *window, channels, results = kernel
     rows, *inner = result
@@ -78,7 +78,10 @@ def images(
 
 
 def _read_types(dtype: str) -> list[tuple[str, int]]:
-    """Types of what a result of *dtype* is computed from: a layer may compute in half precision what is in single."""
+    """Return the types that a result of *dtype* may be computed from, each with the bytes of one number.
+
+    A layer may read single precision and compute in half precision.
+    """
     if dtype not in _ITEMS:
         return []
     return [(dtype, _ITEMS[dtype])] + ([("float32", 4)] if _ITEMS[dtype] < 4 else [])

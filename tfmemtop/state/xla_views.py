@@ -1,4 +1,4 @@
-"""The temporary buffer of a cluster that XLA compiled: who needs it at its peak, and over its schedule. Pure."""
+"""The temporary buffer of a cluster that XLA compiled: the values in it at its peak and over its schedule. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -9,19 +9,19 @@ from tfmemtop.events import XlaCluster, XlaValue
 
 
 class XlaPart(Enum):
-    """What a row is of."""
+    """What a row stands for."""
 
     OPERATION = "operation"
-    OTHERS = "others"  # values that the report does not have one by one
-    SPARE = "spare"  # that no value needs at the peak: kept for other moments, or for alignment
+    OTHERS = "others"  # values that the report does not list one by one
+    SPARE = "spare"  # bytes that no value needs at the peak: they are for other moments, or for alignment
 
 
 @dataclass(frozen=True, slots=True)
 class XlaRow:
     """``bytes`` of the buffer that belong to one operation at the peak, in ``count`` values.
 
-    ``operation`` is TensorFlow's name, or if there is none, XLA's of the instruction. In ``shared`` of the bytes lie
-    other values at other moments. ``values`` are the largest first.
+    ``operation`` is TensorFlow's name of the operation, or if there is none, XLA's name of the instruction. ``shared``
+    of the bytes are used by other values at other moments. ``values`` has the largest first.
     """
 
     part: XlaPart
@@ -34,9 +34,9 @@ class XlaRow:
 
 @dataclass(frozen=True, slots=True)
 class XlaMoment:
-    """One of equal parts of the schedule, which begins at moment ``begin``.
+    """One of several equal parts of the schedule. It begins at moment ``begin``.
 
-    ``needed`` bytes are needed at its highest, of which ``by_operation`` are known.
+    ``needed`` bytes are needed at its highest moment. ``by_operation`` has those of them whose operation is known.
     """
 
     begin: int
@@ -45,7 +45,7 @@ class XlaMoment:
 
 
 def xla_rows(cluster: XlaCluster) -> list[XlaRow]:
-    """Who has the buffer of *cluster* at its peak, the largest first. The bytes add up to ``temporary``."""
+    """Return the parts of the buffer of *cluster* at its peak, the largest first. They add up to ``temporary``."""
     there = [value for value in cluster.values if value.first <= cluster.peak_at <= value.last]
     reused = _joined((v.offset, v.offset + v.size) for v in cluster.values if not v.first <= cluster.peak_at <= v.last)
     by_operation: dict[str, list[XlaValue]] = {}
@@ -71,12 +71,12 @@ def xla_rows(cluster: XlaCluster) -> list[XlaRow]:
 
 
 def saved_by_reuse(cluster: XlaCluster) -> int:
-    """Bytes that *cluster* does without because values share their places."""
+    """Return the bytes that *cluster* saves because values share their places."""
     return max(0, cluster.unshared - cluster.temporary)
 
 
 def xla_course(cluster: XlaCluster) -> list[XlaMoment]:
-    """How the need for the buffer of *cluster* rises and falls, part by part of its schedule."""
+    """Return how many bytes of the buffer of *cluster* are needed, for each part of its schedule."""
     parts = len(cluster.course)
     highest: list[tuple[int, dict[str, int]]] = [(0, {})] * parts
     for begin, end, now in _spans(cluster):
@@ -92,7 +92,7 @@ def xla_course(cluster: XlaCluster) -> list[XlaMoment]:
 
 
 def _spans(cluster: XlaCluster) -> Iterator[tuple[int, int, dict[str, int]]]:
-    """Stretches of the schedule in which the same values are needed: first moment, end, bytes by operation."""
+    """Yield stretches of the schedule in which the same values are needed: first moment, end, bytes by operation."""
     changes: dict[int, list[tuple[str, int]]] = {}
     for value in cluster.values:
         changes.setdefault(value.first, []).append((_name(value), value.size))
@@ -109,9 +109,9 @@ def _spans(cluster: XlaCluster) -> Iterator[tuple[int, int, dict[str, int]]]:
 
 
 def _part(moment: int, schedule: int, parts: int) -> int:
-    """The part of the schedule that *moment* is in."""
+    """Return the number of the part of the schedule that contains *moment*."""
     part = moment * parts // schedule if schedule else 0
-    # Parts begin at whole moments: the division may be one too low.
+    # Parts begin at whole moments, so the result of the division may be too low by one.
     return part + 1 if part + 1 < parts and (part + 1) * schedule // parts <= moment else part
 
 
@@ -120,7 +120,7 @@ def _name(value: XlaValue) -> str:
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """*ranges* of addresses, those that touch made into one."""
+    """Return *ranges* of addresses; ranges that touch or overlap become one."""
     found: list[tuple[int, int]] = []
     for begin, end in sorted(ranges):
         if found and begin <= found[-1][1]:
@@ -131,6 +131,6 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _overlap(value: XlaValue, ranges: list[tuple[int, int]]) -> int:
-    """Bytes of *value* that lie in *ranges*."""
+    """Return how many bytes of *value* lie in *ranges*."""
     end = value.offset + value.size
     return sum(max(0, min(end, high) - max(value.offset, low)) for low, high in ranges)
