@@ -4,7 +4,7 @@ __version__ = "0.1.0"
 
 
 def load_ipython_extension(shell: object) -> None:
-    """``%load_ext tfmemtop`` in a notebook: gives it ``%memtop``."""
+    """Give a notebook the command ``%memtop``. IPython calls this function for ``%load_ext tfmemtop``."""
     from tfmemtop.notebooks.magic import memtop
 
     shell.register_magic_function(memtop)  # type: ignore[attr-defined]

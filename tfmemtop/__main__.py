@@ -1,4 +1,4 @@
-"""``python -m tfmemtop`` is ``tfmemtop``."""
+"""``python -m tfmemtop`` does the same as the command ``tfmemtop``."""
 
 from tfmemtop.boot import start
 

@@ -1,10 +1,10 @@
-"""Starts a Python of ours in isolation: ``python -I -S boot.py MODULE [ARGUMENT…]``.
+"""Starts one of tfmemtop's own Python processes in isolation: ``python -I -S boot.py MODULE [ARGUMENT…]``.
 
 The user's ``PYTHON*`` variables, ``PYTHONPATH``, working folder and ``sitecustomize`` are meant for the user's program.
 In our own processes a foreign ``psutil``, a ``signal.py`` or a module that prints could do anything. So each of our
 processes starts with ``-I -S``, and this file then adds the folders of the installed packages, and nothing else.
 
-It runs by its path, before ``tfmemtop`` can be imported. It imports only what costs next to nothing.
+Python runs this file by its path, before ``tfmemtop`` can be imported. So it imports only modules that load fast.
 """
 
 import os
@@ -13,40 +13,49 @@ import sys
 from importlib.machinery import PathFinder
 
 IGNORED = "TFMEMTOP_IGNORED"
-"""The variable in which the shell script ``tfmemtop`` hands over what was ignored before Python started."""
+"""The variable in which the shell script ``tfmemtop`` passes the signals that were ignored before Python started.
+
+Its value is a hexadecimal mask, as in the line ``SigIgn`` of ``/proc/PID/status``.
+"""
 
 KEEPER = "pty-keeper"
-"""What the process that holds the script's terminal calls itself, in ``/proc/PID/cmdline`` too."""
+"""The name that the process that holds the script's terminal gives itself; ``/proc/PID/cmdline`` shows it, too."""
 
 _NEEDED = ("msgspec", "pynvml", "pyte", "textual")
-_PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}  # always, from its start
+_PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}  # Python itself ignores these two from its start on
 
 SCREENS = "tfmemtop.cli"
 """The module of the command, which may show a screen."""
 
 
 def end_picture() -> None:
-    """Leave the terminal as it was before the first picture; nothing where there is none. Called before one prints."""
+    """Restore the terminal as it was before the first picture. Call this before anything is printed.
+
+    This version does nothing, because there is no picture yet. :func:`_begin_picture` replaces it.
+    """
 
 
 ignored: "list[int]" = []
-"""Signals that this process's parent had it ignore. A program that is started for the user is to ignore them too."""
+"""Signals that this process has ignored since its start, because its parent did.
+
+A program that is started for the user must ignore them, too.
+"""
 blocked: "list[int]" = []
-"""Signals that this process's parent had blocked in it; likewise."""
+"""Signals that have been blocked in this process since its start. A program for the user must block them, too."""
 
 
 def command(module: str, *arguments: str) -> "list[str]":
-    """The command line of a Python of ours that runs ``main(arguments)`` of *module*."""
+    """Return the command line that starts an isolated Python, which calls ``main(arguments)`` of *module*."""
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), module, *arguments]
 
 
 def start() -> None:
-    """The installed command: replace this process by one that does the same in isolation."""
+    """Replace this process by an isolated one that runs the same command. This is the installed command."""
     os.execve(sys.executable, command(SCREENS, *sys.argv[1:]), given_environment())
 
 
 def given_environment() -> "dict[bytes, bytes]":
-    """The environment as this process got it. Python itself may have set ``LC_CTYPE`` since (PEP 538)."""
+    """Return the environment that this process received. Python itself may have set ``LC_CTYPE`` since (PEP 538)."""
     try:
         with open("/proc/self/environ", "rb") as file:
             entries = file.read().split(b"\0")
@@ -56,14 +65,14 @@ def given_environment() -> "dict[bytes, bytes]":
 
 
 def main() -> None:
-    """Find the packages, put right what Python's start changed, and run the module."""
+    """Restore what Python's start has changed, find the packages, and run the module that ``sys.argv[1]`` names."""
     try:
         _restore_environment()
         if sys.argv[1] == SCREENS:
             _begin_picture()
         code = _run()
     except KeyboardInterrupt:
-        code = 128 + signal.SIGINT  # so early that nothing has begun
+        code = 128 + signal.SIGINT  # this early, nothing has been started that would have to be ended
     finally:
         end_picture()
     sys.exit(code)
@@ -82,7 +91,7 @@ def _run() -> int:
 
 
 def _begin_picture() -> None:
-    """Have the GPUs drawn by another process, if the command is to show them; this one goes on meanwhile."""
+    """If the command shows the screen of the GPUs, let another process draw it, while this one goes on."""
     global end_picture
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path.append(ours)
@@ -97,15 +106,15 @@ def _begin_picture() -> None:
 def _find_packages() -> None:
     import site
 
-    # Modules of the user's, like those of -m usercustomize; a distribution's own too may print.
+    # sitecustomize and usercustomize are meant for the user's programs. A Linux distribution's own may print, too.
     site.execsitecustomize = site.execusercustomize = lambda: None
     site.main()
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if ours not in sys.path:
-        # A checkout, or the user's own packages, which -I leaves out.
+        # We are in a checkout, or among the packages that are installed for this user only, which -I leaves out.
         site.addsitedir(ours) if ours.endswith("-packages") else sys.path.append(ours)
     if any(PathFinder.find_spec(name) is None for name in _NEEDED):
-        # Installed to where only PYTHONPATH leads. What else lies there comes last.
+        # The packages are in a folder that only PYTHONPATH names. It comes last: it may contain other modules.
         sys.path += [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(part)]
 
 
@@ -118,7 +127,10 @@ def _restore_environment() -> None:
 
 
 def _note_signals() -> None:
-    """Remember what was inherited, and make sure that the ends of children are told here."""
+    """Record which signals are ignored and blocked, and set SIGCHLD to its default.
+
+    If SIGCHLD stayed ignored, this process could not learn how its children ended.
+    """
     mask = int(os.environ.pop(IGNORED, "0") or "0", 16)
     for number in sorted(signal.valid_signals()):
         noted = bool(mask >> (number - 1) & 1)
@@ -129,12 +141,12 @@ def _note_signals() -> None:
 
 
 def _name_process() -> None:
-    """Show as ``tfmemtop`` rather than ``python`` where processes are listed by name."""
+    """Name this process ``tfmemtop`` instead of ``python`` in lists of processes."""
     try:
         with open("/proc/self/comm", "w") as file:
             file.write("tfmemtop")
     except OSError:
-        return  # the name is for the eye only
+        return  # nothing depends on the name
 
 
 if __name__ == "__main__":

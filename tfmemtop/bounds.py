@@ -1,7 +1,8 @@
-"""How large what a message holds may be. What is larger is no event: the decoder refuses it.
+"""Limits for the values in a message. The decoder refuses a message with a larger value: it is not an event.
 
-Far above anything that happens, and low enough that whatever passes can be added up, drawn and kept: no sum of sizes
-is beyond a float, no time beyond a calendar, no list longer than a screen can fold.
+The limits are far above all values that occur. They are low enough that every value that passes can be added up, drawn
+and stored: no sum of sizes is too large for a float, no time is beyond the calendar, and no list is longer than the
+screen can fold.
 """
 
 from typing import Annotated
@@ -9,45 +10,45 @@ from typing import Annotated
 from msgspec import Meta
 
 Size = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-"""Bytes, addresses, and counts of things; TensorFlow's own are 64 bits wide."""
+"""Bytes, addresses and counts. TensorFlow's own values are 64 bits wide."""
 
 Number = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-"""Process ids, lines of a file, exit codes, percents, degrees."""
+"""Process ids, line numbers of a file, exit codes, percents, degrees."""
 
 Seconds = Annotated[float, Meta(ge=0, le=1e9)]
-"""Of a session: up to 30 years."""
+"""Seconds since a session began, or within it: up to 30 years."""
 
 Change = Annotated[float, Meta(ge=-1e9, le=1e9)]
 """Seconds before or after a session began, percents of a processor, watts."""
 
 Epoch = Annotated[float, Meta(ge=0, le=1e11)]
-"""Seconds since 1970, up to the year 5138: what calendars can name."""
+"""Seconds since 1970, up to the year 5138, which ``datetime`` can still represent."""
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 Index = Annotated[int, Meta(ge=0, le=255)]
-"""Of a GPU, as the driver counts them."""
+"""The index of a GPU, in the driver's order."""
 
 Cells = Annotated[int, Meta(ge=0, le=10_000)]
 """Columns or rows of a terminal."""
 
 Name = Annotated[str, Meta(max_length=1024)]
-"""Of a device, an allocator, a user, a host."""
+"""The name of a device, an allocator, a user or a host."""
 
 LONGEST_TEXT = 2**17
 Text = Annotated[str, Meta(max_length=LONGEST_TEXT)]
-"""A message, a path, a piece of output, an argument: the kernel's bound for one of a command line."""
+"""A message, a path, a piece of output, or an argument. The length is the kernel's limit for one argument."""
 
 MOST_WORDS = 2**18
 Words = Annotated[list[Text], Meta(max_length=MOST_WORDS)]
-"""A command line: more arguments than the kernel takes by default."""
+"""A command line. The limit is above the number of arguments that the kernel accepts by default."""
 
 MOST_VARIABLES = 2**14
 Variables = Annotated[dict[Text, Text], Meta(max_length=MOST_VARIABLES)]
-"""An environment."""
+"""The environment variables of a process."""
 
 Typed = Annotated[str, Meta(max_length=2**20)]
-"""What somebody types, or pastes."""
+"""Text that the user types or pastes."""
 
 Few, Some, Many = Meta(max_length=256), Meta(max_length=4096), Meta(max_length=2**17)
-"""Of lists: devices and the like; regions and cells of a map; processes."""
+"""Lengths of lists: *Few* for devices and the like, *Some* for regions and cells of a map, *Many* for processes."""

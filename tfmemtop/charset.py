@@ -1,8 +1,8 @@
-"""Which characters the user's terminal takes, by the locale, and what is written in place of the others.
+"""Decides by the locale which characters the user's terminal can show, and replaces the others.
 
-The user's own variables decide, and not Python's streams, which use UTF-8 in the C locale too. If no variable is set,
-as in most containers, UTF-8 is used, because today's terminals take it. With C, POSIX or another character set, ASCII
-is used.
+The user's own variables decide. The encoding of Python's streams does not: it is UTF-8 in the C locale, too. If no
+variable is set, as in most containers, UTF-8 is used, because today's terminals accept it. With C, POSIX or another
+character set, ASCII is used.
 """
 
 import codecs
@@ -29,12 +29,12 @@ _LONGER = {"…": "...", "→": "->", "←": "<-", "≥": ">=", "≤": "<=", "°
 
 
 def locale_name(environment: Mapping[str, str]) -> str:
-    """The name of the locale for characters in *environment*; empty if none is set."""
+    """Return the name of the locale that *environment* sets for characters; empty if none is set."""
     return next((environment[name] for name in _VARIABLES if environment.get(name)), "")
 
 
 def takes_utf8(environment: Mapping[str, str]) -> bool:
-    """Whether to write UTF-8 to a terminal whose user has *environment*."""
+    """Return whether UTF-8 may be written to the terminal of a user whose variables are *environment*."""
     name = locale_name(environment)
     plain = name.partition("@")[0].lower()
     if not plain or "utf8" in plain.replace("-", ""):
@@ -45,7 +45,7 @@ def takes_utf8(environment: Mapping[str, str]) -> bool:
 
 
 def _own_charset(name: str) -> str:
-    """The character set of the locale *name*, from the C library; empty if the C library does not have the locale."""
+    """Return the C library's character set for the locale *name*; empty if the C library does not have the locale."""
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         locale.setlocale(locale.LC_CTYPE, name)
@@ -57,7 +57,7 @@ def _own_charset(name: str) -> str:
 
 
 def to_ascii(text: str) -> str:
-    """*text* in ASCII, in as many cells of a terminal."""
+    """Return *text* in ASCII. It takes as many cells of a terminal as before."""
     return text if text.isascii() else "".join(map(_cell, text))
 
 
@@ -67,7 +67,7 @@ def _cell(character: str) -> str:
     if character in _PLAIN:
         return _PLAIN[character]
     if "\u2800" <= character <= "\u28ff":
-        return ":" if character != "\u2800" else " "  # braille, as graphs are drawn with
+        return ":" if character != "\u2800" else " "  # braille characters, of which graphs are made
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return ""
     wide = unicodedata.east_asian_width(character) in ("W", "F")
@@ -79,7 +79,10 @@ _BEYOND = re.compile("[^\0-\x7e]")
 
 
 def json_ascii(text: str) -> str:
-    """JSON with DEL and every character beyond ASCII escaped: the same JSON, for any terminal and pipe."""
+    """Return the JSON *text* with DEL and every character beyond ASCII escaped, for any terminal and pipe.
+
+    It decodes to the same values.
+    """
     return _BEYOND.sub(lambda found: _escaped(found[0]), text)
 
 
@@ -89,9 +92,10 @@ def _escaped(character: str) -> str:
 
 
 def fit_streams(environment: Mapping[str, str]) -> None:
-    """From now on, no character that is printed to standard output or error raises an exception.
+    """Make standard output and error replace the characters that they cannot encode, instead of raising an exception.
 
-    If the terminal takes UTF-8, only characters that UTF-8 cannot encode are replaced. Otherwise all beyond ASCII are.
+    If the terminal accepts UTF-8, only characters that UTF-8 cannot encode are replaced. Otherwise all characters
+    beyond ASCII are replaced.
     """
     codecs.register_error(_HANDLER, _replace)
     encoding = "utf-8" if takes_utf8(environment) else "ascii"
@@ -100,7 +104,7 @@ def fit_streams(environment: Mapping[str, str]) -> None:
 
 
 def _refit(stream: IO[str] | None, encoding: str) -> None:
-    reconfigure = getattr(stream, "reconfigure", None)  # a stream may have been replaced by something plainer
+    reconfigure = getattr(stream, "reconfigure", None)  # the stream may have been replaced
     if reconfigure is not None:
         reconfigure(encoding=encoding, errors=_HANDLER)
 

@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         let_go_of_stdout()
-        return 128 + signal.SIGPIPE  # the reader of our output has closed it
+        return 128 + signal.SIGPIPE  # the reader of our output has closed the pipe
     except OSError as error:
         let_go_of_stdout()
         about = f"{error.filename}: " if error.filename else ""

@@ -1,8 +1,8 @@
 """Restores the terminal when a library, such as the driver's, crashes this process.
 
 Python raises no exception in such a crash and cleans nothing up. So the handlers are set by the C library's own
-``signal``: one of Python's would run later, in the main thread, and the crash would be repeated without end
-meanwhile.
+``signal``. A handler of Python's would run only later, in the main thread. Until then the crash would repeat without
+end.
 """
 
 import ctypes
@@ -19,9 +19,9 @@ _last: list[Callable[[int], None]] = []
 
 @contextmanager
 def at_crash(last: Callable[[int], None]) -> Iterator[None]:
-    """If this process crashes within the context, call *last* with the signal's number, in the thread that crashed.
+    """Call *last* with the signal's number if this process crashes within the context, in the thread that crashed.
 
-    Of nested contexts, the innermost function is called first. The signal then ends the process as usual.
+    If contexts are nested, the innermost function is called first. The signal then ends the process as usual.
     """
     _last.append(last)
     try:
@@ -50,7 +50,7 @@ def _handled() -> Iterator[None]:
 
     try:
         handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(crashed)
-    except MemoryError:  # a kernel that lets no program make code of its own
+    except MemoryError:  # a callback from C needs executable memory, and this kernel does not allow it
         yield
         return
     address = ctypes.cast(handler, ctypes.c_void_p)

@@ -1,4 +1,4 @@
-"""How a run ended, as a fact. Pure."""
+"""How a run ended, as a value. Pure."""
 
 import signal
 from enum import Enum
@@ -10,7 +10,7 @@ SHELL_SIGNAL = 128
 
 _BY_SOMEBODY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-_SIGNALS = frozenset(signal.valid_signals())  # to ask for them takes 0.2 ms
+_SIGNALS = frozenset(signal.valid_signals())  # kept, because the call takes 0.2 ms
 
 
 class Way(str, Enum):
@@ -35,7 +35,10 @@ class Ending(msgspec.Struct, frozen=True):
 
     @property
     def signal(self) -> int | None:
-        """The signal that ended the run, or the program that its shell started; ``None`` if neither is known."""
+        """The number of the signal that ended the run, or ended the program that the run's shell started.
+
+        ``None`` if neither is known.
+        """
         if self.way is Way.SIGNAL:
             return self.number
         if self.way is Way.EXIT and self.number is not None and self.number - SHELL_SIGNAL in _SIGNALS:
@@ -44,12 +47,12 @@ class Ending(msgspec.Struct, frozen=True):
 
     @property
     def by_somebody(self) -> bool:
-        """Whether a signal ended it that somebody sends to end a program."""
+        """Whether a signal ended the run with which a person or a scheduler ends programs: INT, TERM or HUP."""
         return self.signal in _BY_SOMEBODY
 
 
 def how_ended(exit_code: int | None, signal: int | None, oom_killed: bool) -> Ending:
-    """The ending that a run's last event tells."""
+    """Return the ending that the fields of a run's last event describe."""
     if oom_killed:
         return Ending(Way.HOST_MEMORY)
     if signal is not None:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from tfmemtop.placement import Placement, placement
 
 FIELDS = "jhrnp"
-"""What may stand behind a ``%``: job, host, rank, Slurm's restarts, process. ``%3r`` has three digits: 007."""
+"""The letters that may follow a ``%``: job, host, rank, Slurm's restarts, process. ``%3r`` has three digits: 007."""
 
 _FIELD = re.compile(r"%(\d*)([A-Za-z%])")
-_UNFIT = re.compile(r"[^\w.+=@-]")  # for a part of a file's name
+_UNFIT = re.compile(r"[^\w.+=@-]")  # characters that are replaced in a part of a file's name
 _LONGEST = 64
 _SUFFIXES = re.compile(r"(?P<stem>.+?)(?P<suffixes>(?:\.[A-Za-z]\w{0,7}){0,2})")
 _MOST_DIGITS = 9
@@ -18,10 +18,11 @@ NO_JOB = "nojob"
 
 
 class Named(NamedTuple):
-    """A file's name, and what to tell of it.
+    """A file's name, and what the user should know about it.
 
-    ``no_rank`` is what stands for a rank that is not known. ``added`` is what the name got so that no other rank
-    and no earlier start of the job has it too.
+    ``no_job``: the pattern has ``%j``, and the job is not known. ``no_rank`` is the text that stands in place of a
+    rank that is not known; otherwise it is empty. ``added`` is the text that was added to the name, so that no other
+    rank and no earlier start of the job uses the same name.
     """
 
     name: str
@@ -31,15 +32,19 @@ class Named(NamedTuple):
 
 
 def check(pattern: str) -> str | None:
-    """The first field of *pattern* that is none of :data:`FIELDS`, or has more digits than one."""
+    """Return the first field of *pattern* that is not valid; ``None`` if all are.
+
+    A field is not valid if its letter is not in :data:`FIELDS`, or if it has more than one digit.
+    """
     return next((found[0] for found in _FIELD.finditer(pattern) if not _is_field(found)), None)
 
 
 def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> Named:
-    """The name that *pattern* means for a process with *environment* on *host*; *pid* is that of tfmemtop.
+    """Return the name that *pattern* means for a process with *environment* on *host*; *pid* is that of tfmemtop.
 
-    A rank gets a name of its own even if the pattern has neither ``%r`` nor ``%p``, and so does a job that Slurm has
-    started again without ``%n``. A field that is not known (see :func:`check`) stays as it is.
+    A rank gets a name of its own even if the pattern has neither ``%r`` nor ``%p``. A job that Slurm has started again
+    gets a new name even if the pattern has neither ``%n`` nor ``%p``. A field that is not valid (see :func:`check`) is
+    not replaced.
     """
     place = placement(environment, host) or Placement(host=host)
     restarts = environment.get("SLURM_RESTART_COUNT", "")
@@ -83,12 +88,12 @@ def _value(found: re.Match[str], values: Mapping[str, str]) -> str:
     value = values[field]
     fit = value if field == "%" else _UNFIT.sub("_", value)[:_LONGEST]
     if not fit.strip("."):
-        fit = "_" * len(fit)  # ".." is the folder above
+        fit = "_" * len(fit)  # ".." would be the parent folder
     return fit.zfill(int(digits)) if digits and fit.isdigit() else fit
 
 
 def _with(name: str, added: str) -> str:
-    """*name* with *added* before its suffixes, such as ``.jsonl.gz``."""
+    """Return *name* with *added* before its suffixes, such as ``.jsonl.gz``."""
     folder, slash, last = name.rpartition("/")
     parts = _SUFFIXES.fullmatch(last)
     return f"{folder}{slash}{parts['stem']}{added}{parts['suffixes']}" if parts else f"{name}{added}"

@@ -1,4 +1,4 @@
-"""How much memory a run can be given on this machine: what a limit is a share of, and whether it fits. Pure."""
+"""How much memory a run can use on this machine: the memory that a limit is a share of, and whether it fits. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,14 @@ from tfmemtop.settings import Settings
 from tfmemtop.units import MIB, parse_size
 
 HostOwner = Literal["machine", "container", "job", "cgroup"]
-"""Whose limit bounds the host memory."""
+"""What sets the limit of the host memory: the machine itself, or the cgroup of a container, a job or something else."""
 
 
 class Whole(NamedTuple):
     """The memory that a limit is a share of: ``size`` bytes, ``None`` if unknown.
 
-    ``owner`` is whose it is: whose limit bounds the host memory, or a GPU's index in NVML's order, ``None`` if unknown.
+    ``owner`` tells which memory it is. For a GPU it is the index in NVML's order. For host memory it is what sets its
+    limit. ``None`` if unknown.
     """
 
     size: int | None
@@ -22,9 +23,9 @@ class Whole(NamedTuple):
 
 
 class TooMuch(ValueError):
-    """*size* bytes are more than ``whole.size``. ``words/unusable.py`` says it to the user.
+    """*size* bytes are more than ``whole.size``. ``words/unusable.py`` has the message for the user.
 
-    *text* is the size as it was typed, empty if it was not.
+    *text* is the size as the user typed it; empty if the size was not typed.
     """
 
     def __init__(self, size: int, whole: Whole, text: str = "") -> None:
@@ -35,7 +36,7 @@ class TooMuch(ValueError):
 
 
 class TooLittle(ValueError):
-    """*text* is less than TensorFlow can be given, 1 MiB. ``words/unusable.py`` says it to the user."""
+    """*text* is less than 1 MiB, TensorFlow's smallest limit. ``words/unusable.py`` has the message for the user."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -44,10 +45,10 @@ class TooLittle(ValueError):
 
 @dataclass(frozen=True)
 class Machine:
-    """What a run's settings are checked against.
+    """The GPUs and the memory against which a run's settings are checked.
 
-    ``uuids`` and ``totals`` are the GPUs' in NVML's order. ``host_memory`` is what a cgroup leaves of the host's.
-    Sizes are bytes, ``None`` if unknown. ``trouble`` says why there may be GPUs that cannot be read.
+    ``uuids`` and ``totals`` belong to the GPUs, in NVML's order. ``host_memory`` is the part of the host's memory that
+    the cgroup allows. Sizes are bytes, ``None`` if unknown. ``trouble`` is the reason why some GPUs may be unreadable.
     """
 
     uuids: Sequence[str] = ()
@@ -62,7 +63,7 @@ class Machine:
         return Whole(self.host_memory, self.host_memory_of)
 
     def whole(self, settings: Settings) -> Whole:
-        """The smallest GPU that a run with *settings* sees; on a machine without GPUs, the host memory."""
+        """Return the smallest GPU that a run with *settings* sees; on a machine without GPUs, the host memory."""
         if not self.uuids:
             return self.host
         visible = range(len(self.totals)) if settings.gpus is None else settings.gpus
@@ -74,17 +75,19 @@ class Machine:
 
 
 def needs_gpus(settings: Settings) -> bool:
-    """Whether the GPUs must be known before a run with *settings* starts. Asking the driver takes time."""
+    """Return whether the GPUs must be known before a run with *settings* starts. A call to the driver takes time."""
     return not (settings.gpus is None and settings.memory_limit is None and settings.allocator is None)
 
 
 def parse_limit(text: str, whole: Whole) -> int:
-    """Bytes meant by *text*, a size or a share of *whole*, down to whole MiB: TensorFlow counts limits in these.
+    """Return the bytes that *text* means, rounded down to whole MiB, because TensorFlow counts limits in MiB.
+
+    *text* is a size, or a share of *whole*.
 
     Raises:
-        NotASize: it is not a size.
-        TooMuch: it is more than *whole*.
-        TooLittle: it is less than TensorFlow can be given.
+        NotASize: *text* is not a size.
+        TooMuch: The size is more than *whole*.
+        TooLittle: The size is less than 1 MiB.
     """
     size = parse_size(text, whole.size)
     _check(size, whole, text)
@@ -94,10 +97,10 @@ def parse_limit(text: str, whole: Whole) -> int:
 
 
 def check(settings: Settings, machine: Machine) -> None:
-    """Check that *machine* has as much memory as *settings* ask for.
+    """Check that *machine* has as much memory as *settings* need.
 
     Raises:
-        TooMuch: it has not.
+        TooMuch: *machine* has less.
     """
     for size, whole in ((settings.memory_limit, machine.whole(settings)), (settings.cpu_pool, machine.host)):
         if size is not None:

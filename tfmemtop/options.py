@@ -1,4 +1,4 @@
-"""What the command line tells the screen, and the screen the command line."""
+"""The values that the command line passes to the screen, and those that the screen returns to it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ class UiOptions:
 
     ``ascii``: draw with ASCII only. ``readonly``: no key may change the script or any process. ``color``: false if
     ``NO_COLOR`` is set. ``notify``: ring the bell and notify when a run ends or memory runs out.
-    ``choices``: the file that remembers how the screen was left. ``outside``: the process that is shown was not
-    started by tfmemtop, which only reads it. ``successor`` gives the name of the session that a Jupyter kernel's next
-    start is, from the name of the session; ``recording`` the recording that is kept of a session.
+    ``choices``: the file that stores the choices that the user made on the screen. ``outside``: tfmemtop did not start
+    the process that is shown, and only reads it. ``successor`` takes the name of a Jupyter kernel's session and returns
+    the name of the session that is the kernel's next start. ``recording`` takes the name of a session and returns the
+    recording that is kept of it. Both return ``None`` if there is none.
     """
 
     ascii: bool = False
@@ -31,7 +32,7 @@ class Outcome:
     """How the screen ended: tfmemtop's exit code, and whether the script goes on without a screen.
 
     ``trouble`` is the error in one line, if the screen ended because of one. ``summary``: lines about the
-    newest run. ``follow`` names the session that is to be shown next.
+    newest run. ``follow`` is the name of the session to show next; empty if there is none.
     """
 
     exit_code: int

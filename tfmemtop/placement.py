@@ -1,6 +1,7 @@
-"""Where in a job of several processes a process is: its job and its rank, from what starters leave in the environment.
+"""A process's place in a job of several processes: its job and its rank, read from environment variables.
 
-Pure. Each starter has variables of its own; names and meanings are those of its documentation:
+Pure. The program that starts the processes sets these variables. Each such starter has variables of its own. Names and
+meanings are those of its documentation:
 Slurm's ``srun`` (OUTPUT ENVIRONMENT VARIABLES), Open MPI's ``mpirun``, MVAPICH2, Hydra's ``mpiexec`` (PMI), PMIx,
 ``horovodrun``, ``torchrun``, Kubernetes (an Indexed Job) and TensorFlow's ``TF_CONFIG``.
 """
@@ -14,22 +15,22 @@ import msgspec
 from tfmemtop.bounds import Name
 
 Ordinal = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-"""A rank, or how many there are."""
+"""A rank, or the number of ranks."""
 
 Source = Literal[
     "user", "openmpi", "mvapich", "horovod", "pmi", "torchrun", "slurm", "tf_config", "pmix", "kubernetes", "scheduler"
 ]
 
-_LONGEST = 200  # of a name: a label of Prometheus and a part of a file's name are to hold it
+_LONGEST = 200  # characters of a name, which must fit into a label of Prometheus and a part of a file's name
 _TASKS = ("chief", "master", "worker", "ps", "evaluator")  # in the order in which TensorFlow numbers them
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a process's place in a job; at least the job or the rank.
+    """What is known of a process's place in a job: at least the job, the rank or the task.
 
-    ``rank`` counts from 0 and is below ``ranks``; ``local_rank`` counts on the host. ``host`` is the name that the
-    scheduler has for the machine, where it has one, else the machine's own. ``task`` is that of ``TF_CONFIG``, such as
-    ``worker 1``. ``source`` is who numbered the ranks.
+    ``rank`` counts from 0 and is below ``ranks``; ``local_rank`` counts the ranks on one host. ``host`` is the
+    scheduler's name for the machine if it has one, else the machine's own name. ``task`` is the task in ``TF_CONFIG``,
+    such as ``worker 1``. ``source`` names the starter that numbered the ranks.
     """
 
     job: Name | None = None
@@ -42,31 +43,35 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def among_others(self) -> bool:
-        """Whether it is one of several ranks, or the evaluator beside them."""
+        """Whether the process is one of several ranks, or the evaluator, which has no rank."""
         return self.ranks != 1 if self.rank is not None else self.task is not None
 
 
 class _Numbers(NamedTuple):
-    """The variables of one starter: rank, how many ranks (the first of the two that is set), local rank."""
+    """The variables of one starter.
+
+    They contain the rank, the number of ranks (``ranks``, or ``or_ranks`` if ``ranks`` is not set), and the local rank.
+    """
 
     source: Source
     rank: str
     ranks: str = ""
     local_rank: str = ""
-    wants_ranks: bool = True  # variables with common names count only together
-    within: str = ""  # a variable without which the others tell of something else
+    wants_ranks: bool = True  # the rank counts only if the number of ranks is set, too: such names are common
+    within: str = ""  # a variable that must be set, too; without it the others mean something else
     or_ranks: str = ""
 
 
-# Of several that hold, the one that knows of most ranks counts: it is the innermost. So `torchrun` or `mpirun` within a
-# Slurm job, where Slurm numbers only what it started itself. Among equals the first.
+# If the variables of several starters are set, the starter with the most ranks counts: it is the innermost. An example
+# is `torchrun` or `mpirun` within a Slurm job, where Slurm numbers only the processes that it started itself. If the
+# numbers are equal, the first starter of this list counts.
 _STARTERS = (
     _Numbers("user", "TFMEMTOP_RANK", "TFMEMTOP_RANKS", "TFMEMTOP_LOCAL_RANK", wants_ranks=False),
     _Numbers("openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
     _Numbers("mvapich", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"),
     _Numbers("horovod", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK"),
     _Numbers("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"),
-    # A batch script has these variables too, and is no rank: only a step has a SLURM_STEP_ID.
+    # A batch script has these variables, too, but is not a rank: only a step has a SLURM_STEP_ID.
     _Numbers(
         "slurm",
         "SLURM_PROCID",
@@ -82,9 +87,9 @@ _STARTERS = (
 
 
 def placement(environment: Mapping[str, str], host: str = "") -> Placement | None:
-    """The place of a process that has *environment*, on the machine called *host*; ``None`` where nothing tells it.
+    """Return the place of a process with *environment* on the machine *host*; ``None`` if no variable contains it.
 
-    What makes no sense, such as a rank that is not below the number of ranks, counts as not there.
+    Values that make no sense, such as a rank that is not below the number of ranks, are ignored.
     """
     found = [*_numbered(environment), *_of_tf_config(environment.get("TF_CONFIG", ""))]
     task = next((one.task for one in found if one.task), None)
@@ -112,7 +117,7 @@ def _numbered(environment: Mapping[str, str]) -> Iterator[Placement]:
 
 
 def _job(environment: Mapping[str, str]) -> str | None:
-    """The job's name for its scheduler; of an array's job ``ARRAY_TASK``, as ``squeue`` writes it."""
+    """Return the scheduler's name of the job; for a job of an array ``ARRAY_TASK``, as ``squeue`` writes it."""
     get = environment.get
     if own := _name(get("TFMEMTOP_JOB")):
         return own
@@ -123,13 +128,13 @@ def _job(environment: Mapping[str, str]) -> str | None:
         if job := _name(get(name)):
             return job
     run_id = _name(get("TORCHELASTIC_RUN_ID"))
-    return run_id if run_id != "none" else None  # torchrun's word for none
+    return run_id if run_id != "none" else None  # torchrun writes "none" if it has no id
 
 
 def _of_tf_config(text: str) -> Iterator[Placement]:
-    """The task that ``TF_CONFIG`` names, numbered through the cluster: chief, workers, parameter servers.
+    """Yield the task that ``TF_CONFIG`` names. Its rank counts through the cluster: chief, workers, parameter servers.
 
-    The evaluator belongs to no cluster: it has a task and no rank.
+    An evaluator that is not in the cluster has a task and no rank.
     """
     try:
         parsed = json.loads(text or "{}")
@@ -151,11 +156,11 @@ def _of_tf_config(text: str) -> Iterator[Placement]:
 
 
 def _number(text: str | None) -> int | None:
-    """*text* as a number that a rank may have."""
+    """Return *text* as a number that a rank may have; ``None`` if it is not one."""
     text = (text or "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < 2**31 else None
 
 
 def _name(text: str | None) -> str | None:
-    """*text* as a name: only what can be printed, of bounded length; ``None`` if nothing is left."""
+    """Return the printable characters of *text*, at most ``_LONGEST`` of them; ``None`` if there are none."""
     return "".join(c for c in (text or "").strip() if c.isprintable())[:_LONGEST] or None

@@ -1,4 +1,4 @@
-"""What of a command line tells one program from another. Light: the first picture needs it."""
+"""The part of a command line that identifies the program. This loads fast, because the first picture needs it."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ _WITH_A_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 
 def program(command: Sequence[str]) -> list[str]:
-    """*command* without the folders of its program, and without the Python that runs a script.
+    """Return *command* without the folders of its program, and without the Python that runs a script.
 
-    ``/opt/venv/bin/python3 -u /home/ada/train.py 8`` is ``train.py 8``, ``python -m pkg`` is ``-m pkg``. A
-    Jupyter kernel is told by its connection file: ``ipykernel_launcher kernel-81fe``. A Python
-    that runs no script keeps its own name.
+    ``/opt/venv/bin/python3 -u /home/ada/train.py 8`` becomes ``train.py 8``, and ``python -m pkg`` becomes ``-m pkg``.
+    A Jupyter kernel is identified by its connection file: ``ipykernel_launcher kernel-81fe``. A Python that runs no
+    script keeps its own name.
     """
     if not command:
         return []
@@ -42,5 +42,5 @@ def program(command: Sequence[str]) -> list[str]:
 
 
 def _last(path: str) -> str:
-    """The last part of *path*, or *path* if it has none."""
+    """Return the last part of *path*, or *path* itself if it has no parts."""
     return path.rstrip("/").rpartition("/")[2] or path

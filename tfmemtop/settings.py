@@ -1,8 +1,8 @@
-"""What a user can choose for a run, and how each choice is carried into the script.
+"""What a user can choose for a run, and how each choice reaches the script.
 
-Two carriers: environment variables that TensorFlow itself reads, and ``TFMEMTOP_SETTINGS``, which
-the agent reads and applies in the one place where TensorFlow makes its GPU options final. Both are
-needed: the variables reach TF1 sessions, only the agent can combine growth with a limit.
+There are two ways: environment variables that TensorFlow itself reads, and ``TFMEMTOP_SETTINGS``. The agent reads that
+variable and applies it in the one place where TensorFlow makes its GPU options final. Both ways are needed: only the
+variables reach TF1 sessions, and only the agent can combine growth with a limit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,22 +21,22 @@ _SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 
 
 def names_a_secret(variable: str) -> bool:
-    """Whether a variable of the environment, by its name, holds what is nobody else's."""
+    """Return whether an environment variable, by its name, contains a secret of the user's."""
     return any(word in variable.upper() for word in _SECRET)
 
 
 def masked(variable: str, value: str) -> str:
-    """*value* as it may be shown."""
+    """Return *value* as it may be shown: three dots in place of a secret."""
     return "•••" if value and names_a_secret(variable) else value
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """One run's settings; ``None`` leaves the choice to the script.
 
-    ``memory_limit`` and ``cpu_pool`` are bytes, a multiple of 1 MiB in effect, since TensorFlow
-    counts limits in MiB. ``gpus`` are NVML indices, in the order TensorFlow shall see them; empty
-    hides every GPU. With ``xla_report`` XLA writes down what lies in its buffers. ``environment`` holds further
-    variables, set over the user's own.
+    ``memory_limit`` and ``cpu_pool`` are bytes; only whole MiB have an effect, because TensorFlow counts limits in
+    MiB. ``gpus`` are NVML indices in the order in which TensorFlow shall see the GPUs; an empty tuple hides every GPU.
+    With ``xla_report`` XLA writes down what its buffers contain. ``environment`` holds further variables, which replace
+    the user's own.
     """
 
     growth: Growth | None = None
@@ -49,9 +49,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoSuchGpu(ValueError):
-    """A setting names a GPU that is not there. ``words/unusable.py`` says it to the user.
+    """A setting needs a GPU that this machine lacks. ``words/unusable.py`` has the message for the user.
 
-    *index* is the GPU's in NVML's order, ``None`` if any would do, as for ``cuda_malloc_async``; *count* are there.
+    *index* is the GPU's index in NVML's order. It is ``None`` if any GPU would do, as for ``cuda_malloc_async``.
+    *count* is the number of GPUs that there are.
     """
 
     def __init__(self, index: int | None, count: int) -> None:
@@ -61,7 +62,7 @@ class NoSuchGpu(ValueError):
 
 
 def carry(settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
-    """Environment variables that carry *settings*, given the UUIDs of all GPUs in NVML's order.
+    """Return the environment variables that apply *settings*. *gpu_uuids* are those of all GPUs in NVML's order.
 
     Without a GPU the memory limit and the BFC allocator act on TensorFlow's CPU pool.
 
@@ -70,13 +71,13 @@ def carry(settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
     """
     variables: dict[str, str] = {}
     if settings.growth is not None:
-        # TensorFlow takes exactly "true" or "false"; anything else it logs and ignores.
+        # TensorFlow accepts exactly "true" or "false". It ignores any other value, and logs that.
         variables["TF_FORCE_GPU_ALLOW_GROWTH"] = "true" if settings.growth == "on" else "false"
     if settings.gpus is not None:
         for index in settings.gpus:
             if index >= len(gpu_uuids):
                 raise NoSuchGpu(index, len(gpu_uuids))
-        # By UUID: CUDA orders by speed unless told otherwise, NVML by bus.
+        # By UUID, because the orders differ: NVML's follows the bus, and CUDA's default follows the speed.
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpu_uuids[i] for i in settings.gpus) or "-1"
     cpu_pool = settings.cpu_pool
     if gpu_uuids:
@@ -99,9 +100,9 @@ def carry(settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
 
 
 def launch_environment(base: Mapping[str, str], settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
-    """*base* (the user's pristine environment) with *settings* over it.
+    """Return *base*, which is the user's unchanged environment, with the variables of *settings* added.
 
     Raises:
-        NoSuchGpu: as :func:`carry`.
+        NoSuchGpu: A setting names or needs a GPU that this machine lacks.
     """
     return dict(base) | carry(settings, gpu_uuids)

@@ -7,13 +7,14 @@ from tfmemtop.settings import Growth
 from tfmemtop.units import MIB
 
 _MARGIN_SHARE, _MARGIN_LEAST = 0.05, 16 * MIB
-"""Threads take turns in another order in each run, so that the use of memory differs a little."""
+"""The margin is needed because threads run in another order in each run, so that the use of memory differs a little."""
 
 _ABOVE_PEAK = 3, 2
-"""Where sizes are drawn by chance, a pool may be hardly larger than its peak once, and twice as large the next time.
+"""The least factor between the peak and a limit, as a fraction: 3/2.
 
-A training with batches of random size, whose peak was 516 MiB, reached a pool of 518 or of 1030 MiB. It failed under
-544 MiB each time, and passed under 690 and 775 each time.
+If sizes are random, a pool may be hardly larger than its peak in one run, and twice as large in the next. A training
+with batches of random size, whose peak was 516 MiB, reached a pool of 518 or of 1030 MiB. It failed under a limit of
+544 MiB each time, and passed under 690 and 775 MiB each time.
 """
 
 
@@ -21,39 +22,43 @@ class Basis(str, Enum):
     """What a suggested limit rests on."""
 
     POOL_REACHED = "pool_reached"
-    """A run ended well, and its pool became that large: up to this limit a pool takes the same regions again."""
+    """A run ended well, and its pool reached this size. Up to this limit a pool takes the same regions again."""
 
     FIT = "fit"
-    """A try of ``fit`` passed under a limit that is a margin lower."""
+    """A try of ``fit`` passed under a limit that is lower by the margin."""
 
     REPLAYED = "replayed"
-    """A run's allocations, replayed with TensorFlow's own allocator, fit under it. The run ended well, and needed
-    no more later."""
+    """A run's allocations, replayed with TensorFlow's own allocator, fit under this limit. The run ended well, and did
+    not need more memory later."""
 
     REPLAYED_SO_FAR = "guess_replayed_so_far"
-    """The same, of a run that goes on or was ended by somebody."""
+    """As ``REPLAYED``, but the run still goes on, or a person ended it."""
 
     POOL_SO_FAR = "guess_pool_so_far"
-    """The run goes on, somebody ended it, or its last moments could not be read: the pool may have grown after that."""
+    """The size that the pool had reached. The run still goes on, a person ended it, or its last moments could not be
+    read, so the pool may have grown later."""
 
     PEAK = "guess_peak"
-    """Only the peak in use is known: no pool was read, or growth was off, so that it was one region from the start."""
+    """Only the peak in use is known. No pool was read, or growth was off and the pool was one region from the start."""
 
     OTHER_GROWTH = "guess_other_growth"
-    """It worked with growth on, or off, and is to be set with the other: the pool would have other regions."""
+    """The run that worked had growth on, and the limit is for growth off, or the reverse. The regions would differ."""
 
     FAILED_REQUEST = "guess_failed_request"
-    """The pool, and the request for which it had no room. What would have come after that is not known."""
+    """The size of the pool plus the request for which it had no room. Later requests are not known."""
 
     @property
     def is_guess(self) -> bool:
-        """Whether nothing is known to have worked under such a limit."""
+        """Whether no run is known to have worked under such a limit."""
         return self not in (Basis.POOL_REACHED, Basis.FIT, Basis.REPLAYED)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceLimit:
-    """The limit of one logical device, in bytes, whole MiB. ``card`` tells apart the GPUs; only its equality counts."""
+    """The limit of one logical device: ``size`` bytes, in whole MiB.
+
+    ``card`` identifies the GPU. It serves only to find which devices are on the same GPU.
+    """
 
     device: str
     card: str
@@ -64,10 +69,11 @@ class DeviceLimit:
 class SuggestedLimit:
     """A limit of ``size`` bytes, whole MiB, for each GPU, or for the CPU's pool.
 
-    It rests on ``figure`` bytes, seen in run number ``run`` (``None`` for ``fit``) with that ``growth``, which is
-    ``None`` for the CPU's pool, since that always grows, and where it is not known. ``each`` are the limits of the
-    logical devices, as far as these are known. ``seen`` are the allocations and steps that were replayed, where it
-    rests on a replay; ``figure`` then is the smallest limit that could do, by waiting.
+    It rests on ``figure`` bytes, which were read in run number ``run`` (``None`` for ``fit``) with that ``growth``.
+    ``growth`` is ``None`` if it is not known, and for the CPU's pool, which always grows. ``each`` are the limits of
+    the logical devices, as far as these are known. If the limit rests on a replay, ``seen`` are the numbers of
+    allocations and of steps that were replayed, and ``figure`` is the smallest limit that could be enough if
+    TensorFlow waits for memory to become free.
     """
 
     size: int
@@ -81,37 +87,40 @@ class SuggestedLimit:
 
     @property
     def is_guess(self) -> bool:
-        """Whether nothing is known to have worked under it."""
+        """Whether no run is known to have worked under this limit."""
         return self.basis.is_guess
 
     def under(self, growth: Growth | None) -> "SuggestedLimit":
-        """The same for a run with *growth* (``None``: as before)."""
+        """Return this suggestion for a run with *growth* (``None``: with the same growth as before)."""
         if not self.on_gpu or self.is_guess or growth in (None, self.growth):
             return self
         return replace(self, basis=Basis.OTHER_GROWTH)
 
     @property
     def gpus(self) -> int:
-        """How many GPUs it applies to, each by itself; 0 for the CPU's pool."""
+        """The number of GPUs to which the limit applies, each by itself; 0 for the CPU's pool."""
         return len({limit.card for limit in self.each}) if self.on_gpu else 0
 
     @property
     def divided(self) -> bool:
-        """Whether logical devices share a GPU. Then each of them needs a limit of its own."""
+        """Whether several logical devices share a GPU. If so, each of them needs a limit of its own."""
         return self.on_gpu and len(self.each) > self.gpus
 
 
 def with_margin(size: int) -> int:
-    """*size* bytes and 5 % more, at least 16 MiB more, in whole MiB."""
+    """Return *size* bytes plus 5 %, or plus 16 MiB if that is more, rounded up to whole MiB."""
     return whole_mib(size + max(int(size * _MARGIN_SHARE), _MARGIN_LEAST))
 
 
 def with_room(pool: int, peak: int) -> int:
-    """A limit for a pool that grows: :func:`with_margin` of *pool*, and at least one and a half times *peak*; bytes."""
+    """Return a limit in bytes for a pool that grows.
+
+    It is :func:`with_margin` of *pool*, and at least one and a half times *peak*.
+    """
     times, by = _ABOVE_PEAK
     return max(with_margin(pool), whole_mib(peak * times // by))
 
 
 def whole_mib(size: int) -> int:
-    """*size* bytes, up to the next whole MiB: TensorFlow counts limits in these."""
+    """Return *size* bytes rounded up to whole MiB, because TensorFlow counts limits in MiB."""
     return -(-size // MIB) * MIB

@@ -1,6 +1,6 @@
-"""What TensorFlow writes, in exceptions and to the terminal: the one place that knows its wording.
+"""Parses the text that TensorFlow writes in exceptions and to the terminal. The only place that depends on its wording.
 
-The hook knows three phrases more, in ``agent/exhausted.py``: it cannot import this.
+The one exception is ``agent/exhausted.py`` with three more phrases: the hook cannot import this file.
 """
 
 import re
@@ -8,22 +8,22 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 CALLED_TOO_LATE = "cannot be modified after being initialized"
-"""An error of a call that sets how devices are made, once they are made."""
+"""In the error of a call that configures the devices, if the devices exist already."""
 
 GROWTH_BESIDE_LIMIT = "when virtual devices configured"
-"""An error of ``set_memory_growth`` where the GPU has a logical device configuration."""
+"""In the error of ``set_memory_growth`` if the GPU has a logical device configuration."""
 
 NO_SUCH_DEVICE = "Unrecognized device"
-"""An error of calls that name a device which is not one of ``list_physical_devices``."""
+"""In the error of a call with a device that is not one of ``list_physical_devices``."""
 
 GROWTH_DIFFERS = "Memory growth cannot differ between GPU devices"
-"""An error in place of devices."""
+"""In the error that TensorFlow raises when it should make the devices."""
 
 GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 GROWTH_VARIABLE_IGNORED = f"{GROWTH_VARIABLE} environment variable is set but could not be parsed"
 NO_LIBRARIES = "Cannot dlopen some GPU libraries"
 NO_CUDA = "failed call to cuInit"
-"""Of CUDA's driver."""
+"""In a message about CUDA's driver."""
 
 _NOT_LOADED = re.compile(r"Could not load dynamic library '([^'\s]{1,80})'")
 
@@ -34,7 +34,7 @@ _RAN_OUT = re.compile(
     r"|(\d[\d.]{0,15})(B|[KMGT]iB) with freed_by_count=\d+\. The caller indicates that this is not a failure)"
 )
 _RAN_OUT_END = re.compile("requested by op|this is not a failure")
-_LINE = 400  # characters, of which a chunk of output may hold only the last
+_LINE = 400  # characters: a line about exhaustion is shorter, and may be split between two chunks of output
 _UNITS = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))}
 
 _TENSOR = re.compile(r"with shape\[([\d,]*)\](?: and type (\w+))?")
@@ -51,7 +51,7 @@ _LARGEST, _DIGITS, _MOST_EXTENTS = 1 << 63, 20, 256
 
 
 class Exhausted(NamedTuple):
-    """A failed allocation; ``requested`` is bytes. ``None`` where the message does not say."""
+    """A failed allocation; ``requested`` is bytes. A field is ``None`` if the message does not contain it."""
 
     device: str | None
     requested: int | None
@@ -61,7 +61,7 @@ class Exhausted(NamedTuple):
 
 
 def parse_exhausted(message: str) -> Exhausted:
-    """What the *message* of an exception says of an allocation that failed."""
+    """Parse what the *message* of an exception contains about an allocation that failed."""
     device, tensor, plain = _DEVICE.search(message), _TENSOR.search(message), _BYTES.search(message)
     operation = _OPERATION.search(message) or _NODE.search(message)
     about = None if tensor or plain else _ABOUT.search(message)
@@ -80,7 +80,7 @@ def _tensor_bytes(shape: str, dtype: str | None) -> int | None:
 
 
 def _bytes(number: str, unit: str) -> int | None:
-    """``None`` for what is no number, or does not fit 64 bits."""
+    """Return *number* times *unit* in bytes; ``None`` if *number* is not a number, or the result exceeds 64 bits."""
     try:
         size = int(float(number) * _UNITS[unit])
     except ValueError:
@@ -95,7 +95,7 @@ def _extents(shape: str) -> list[int] | None:
 
 
 def _product(factors: list[int | str]) -> int | None:
-    """``None`` for a size that does not fit 64 bits, which no allocator was asked for."""
+    """Return the product of *factors*; ``None`` if it exceeds 64 bits. No program can have requested such a size."""
     product = 1
     for factor in factors:
         product *= int(factor) if len(str(factor)) < _DIGITS else _LARGEST
@@ -107,8 +107,8 @@ def _product(factors: list[int | str]) -> int | None:
 class RanOut(NamedTuple):
     """A line about an allocator that found no room for ``size`` bytes.
 
-    ``harmless`` if that was scratch memory, which TensorFlow can do without. TensorFlow then names no operation,
-    and writes the size with two decimals only.
+    ``harmless``: the request was for scratch memory, which TensorFlow can do without. In this case TensorFlow names no
+    operation, and writes the size with two decimals only.
     """
 
     allocator: str
@@ -118,7 +118,7 @@ class RanOut(NamedTuple):
 
 
 def lines_of_exhaustion(before: str, text: str) -> Iterator[RanOut]:
-    """The lines about allocators that end in *text*, which was written behind *before*."""
+    """Yield the lines about allocators that end in *text*. *before* is the output just before *text*."""
     if _RAN_OUT_END.search(text):
         before = before[-_LINE:]
         for found in _RAN_OUT.finditer(before + text):
@@ -132,10 +132,10 @@ def lines_of_exhaustion(before: str, text: str) -> Iterator[RanOut]:
 
 
 def tells_exhaustion(output: str) -> bool:
-    """Whether the script's *output* says that a pool ran out, in any of TensorFlow's ways."""
+    """Return whether the script's *output* contains one of TensorFlow's messages that a pool ran out of memory."""
     return any(phrase in output for phrase in _RAN_OUT_ANYHOW)
 
 
 def libraries_not_loaded(output: str) -> list[str]:
-    """The libraries that TensorFlow wrote it could not load, each once."""
+    """Return the libraries that TensorFlow could not load, by its messages in *output*; each of them once."""
     return list(dict.fromkeys(_NOT_LOADED.findall(output)))

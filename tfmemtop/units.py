@@ -1,6 +1,6 @@
-"""Bytes and durations as people type and read them.
+"""Parses and formats bytes and durations as people type and read them.
 
-Sizes are KiB-based throughout: ``1.0 GiB`` is 1 073 741 824 bytes.
+All units are powers of 1024: ``1.0 GiB`` is 1 073 741 824 bytes.
 """
 
 from enum import Enum
@@ -23,7 +23,7 @@ class SizeFault(Enum):
 
 
 class NotASize(ValueError):
-    """*text* means no bytes. ``words/unusable.py`` says it to the user."""
+    """*text* is not a size. ``words/unusable.py`` has the message for the user."""
 
     def __init__(self, fault: SizeFault, text: str) -> None:
         super().__init__(fault, text)
@@ -32,16 +32,16 @@ class NotASize(ValueError):
 
 
 UNKNOWN = "—"
-"""How a value that cannot be known is shown."""
+"""The text that is shown for a value that is not known."""
 
 
 def format_bytes(count: int | None) -> str:
-    """``1536`` as ``1.5 KiB``; ``None`` as ``—``."""
+    """Return ``1536`` as ``1.5 KiB`` and ``None`` as ``—``."""
     return UNKNOWN if count is None else " ".join(_scaled(count))
 
 
 def format_short(count: int | None) -> str:
-    """``1536`` as ``1.5K``, at most seven cells wide, for tables; ``None`` as ``—``."""
+    """Return ``1536`` as ``1.5K``, at most seven cells wide, for tables, and ``None`` as ``—``."""
     if count is None:
         return UNKNOWN
     number, unit = _scaled(count)
@@ -51,16 +51,17 @@ def format_short(count: int | None) -> str:
 
 def _scaled(count: int) -> tuple[str, str]:
     size, power = float(count), 0
-    # 1023.95 would print as 1024.0: step up as soon as the printed figure would.
+    # 1023.95 would be printed as 1024.0, so it takes the next unit.
     while abs(size) >= 1023.95 and power < len(_UNITS) - 1:
         size, power = size / 1024, power + 1
     return (str(count) if power == 0 else f"{size:.1f}"), _UNITS[power]
 
 
 def shown_difference(before: int, after: int) -> str:
-    """How far the sizes are apart, as they are shown, in the unit of the larger: never at odds with those figures.
+    """Return the difference of two sizes in bytes as text, in the unit of the larger size.
 
-    ``0.7 GiB`` for ``1.0 GiB`` and ``300.0 MiB``; empty if they are shown alike.
+    It is computed from the rounded figures, so that it agrees with the sizes as they are shown: ``0.7 GiB`` for
+    ``1.0 GiB`` and ``300.0 MiB``. It is empty if both sizes are shown alike.
     """
     _, unit = _scaled(max(before, after))
     size = 1 << 10 * _UNITS.index(unit)
@@ -71,12 +72,12 @@ def shown_difference(before: int, after: int) -> str:
 
 
 def parse_size(text: str, whole: int | None = None) -> int:
-    """Bytes meant by ``4G``, ``3500M``, ``1.5 GiB``, ``4096`` or, of *whole* bytes, ``50%``.
+    """Return the bytes that ``4G``, ``3500M``, ``1.5 GiB`` or ``4096`` means. ``50%`` is a share of *whole* bytes.
 
     Raises:
         NotASize: *text* is not a size, is zero, or is a percentage and *whole* is unknown.
     """
-    import re  # which the first picture does without
+    import re  # not at the top of the file: the first picture does not need it, and starts faster without it
 
     if match := re.fullmatch(_PERCENT, text):
         share = float(match[1])
@@ -99,7 +100,7 @@ def _above_0(text: str, size: int) -> int:
 
 
 def format_duration(seconds: float) -> str:
-    """``3725`` as ``01:02:05``, from a day on as ``2d 03:04``."""
+    """Return ``3725`` seconds as ``01:02:05``, and a day or more as ``2d 03:04``."""
     whole = max(0, int(seconds))
     days, rest = divmod(whole, 86_400)
     hours, minutes = rest // 3600, rest // 60 % 60
@@ -107,10 +108,10 @@ def format_duration(seconds: float) -> str:
 
 
 def format_count(count: int) -> str:
-    """``10240`` as ``10,240``."""
+    """Return ``10240`` as ``10,240``."""
     return f"{count:,}"
 
 
 def format_rate(rate: float) -> str:
-    """Something a second: ``1234``, ``12.4``, ``0.31``."""
+    """Return a rate per second with about three digits: ``1234``, ``12.4``, ``0.31``."""
     return f"{rate:.0f}" if rate >= 99.95 else f"{rate:.1f}" if rate >= 0.995 else f"{rate:.2f}"

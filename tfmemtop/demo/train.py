@@ -1,14 +1,14 @@
-"""A small Keras training whose memory is worth watching; about a minute, on a GPU or on two cores.
+"""A small Keras training whose memory is worth watching. It takes about a minute, on a GPU or on two CPU cores.
 
-It knows nothing of tfmemtop: ``python train.py`` runs it as well. Each stage prints what it is
-about to do with memory, so that the figures beside it can be read as its effect.
+It does not use tfmemtop: ``python train.py`` runs it as well. Each stage first prints what it will do with memory, so
+that the user can see the figures on the screen as its effect.
 """
 
 import os
 import time
 from collections.abc import Iterator
 
-# TensorFlow's start-up chatter would scroll the demo's own words away; setdefault leaves a choice.
+# TensorFlow's messages at its start would scroll the demo's own lines away. A level that the user has set stays.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
@@ -20,7 +20,7 @@ CLASSES = 10
 
 
 def build() -> keras.Model:
-    """A convolutional classifier: some 34 MiB of weights, and activations that grow with the batch."""
+    """Return a convolutional classifier: about 34 MiB of weights, and activations that grow with the batch."""
     model = keras.Sequential(
         [
             keras.layers.Input(IMAGE),
@@ -44,7 +44,10 @@ def build() -> keras.Model:
 
 
 def batches(size: int) -> tf.data.Dataset:
-    """Synthetic pictures without end: noise, brightened by their class so that there is something to learn."""
+    """Return endless batches of *size* synthetic pictures.
+
+    They are noise. A higher class is brighter, so that there is something to learn.
+    """
 
     def draw() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         random = np.random.default_rng(0)
@@ -58,12 +61,12 @@ def batches(size: int) -> tf.data.Dataset:
 
 
 def say(text: str) -> None:
-    """A line of the demo's own, told apart from the progress bars around it."""
+    """Print a line of the demo's own, marked so that it differs from the progress bars around it."""
     print(f"\n== {text}", flush=True)
 
 
 def train(model: keras.Model, size: int, seconds: float) -> None:
-    """Three epochs with batches of *size*, made as long as to take *seconds* on this machine."""
+    """Train three epochs with batches of *size*, with so many steps that they take about *seconds* on this machine."""
     data = batches(size)
     model.fit(data, steps_per_epoch=1, shuffle=False, verbose=0)  # traces the step for this size
     began = time.monotonic()
@@ -73,7 +76,7 @@ def train(model: keras.Model, size: int, seconds: float) -> None:
 
 
 def main() -> None:
-    """The stages, one after the other."""
+    """Run all stages, one after the other."""
     gpus = tf.config.list_physical_devices("GPU")
     say(f"TensorFlow {tf.__version__} on {'the GPU' if gpus else 'the CPU'}")
     model = build()
@@ -90,7 +93,7 @@ def main() -> None:
     say("Back to batches of 8: in use falls, the pool does not. TensorFlow keeps what it once took.")
     train(model, 8, 11)
     say("The training is over: in use falls to the weights and Adam's copies. The pool stays until the end.")
-    time.sleep(5)  # long enough to be seen
+    time.sleep(5)  # long enough for the user to see it
     say("Done.")
 
 

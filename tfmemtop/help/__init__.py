@@ -35,12 +35,12 @@ _NAMES = (
 
 
 def topics() -> tuple[str, ...]:
-    """The names of the pages, in the order in which one would read them."""
+    """Return the names of the pages, in the order in which to read them."""
     return _NAMES
 
 
 def topic(name: str) -> str:
-    """The page *name* as Markdown.
+    """Return the page *name* as Markdown.
 
     Raises:
         KeyError: there is no such page.
@@ -51,7 +51,7 @@ def topic(name: str) -> str:
 
 
 def summary(name: str) -> str:
-    """What the page *name* is about: the first line after its title, as plain text.
+    """Return what the page *name* is about: the first line after its title, as plain text.
 
     Raises:
         KeyError: there is no such page.
