@@ -1,1 +1,1 @@
-"""What a run would find here, looked at without starting anything of the user's but a bare interpreter."""
+"""Checks whether this machine has what a run needs. Of the user's programs, only a bare interpreter is started."""

@@ -1,4 +1,4 @@
-"""What a check finds, and many of them at once, none of which can hold up the others."""
+"""The result of a check, and :func:`run_all`, which runs many at once. A check that hangs does not stop the others."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class State(str, Enum):
-    """How a thing stands that a run needs."""
+    """The state of a thing that a run needs."""
 
     OK = "ok"
     MISSING = "missing"
@@ -16,7 +16,7 @@ class State(str, Enum):
 
 
 class Fact(Enum):
-    """What a check found. Its words, and what helps, are in ``words/doctor.py``; behind each are its values."""
+    """What a check found. ``words/doctor.py`` has the text and the remedy. The comments name each fact's values."""
 
     GPUS_READ = auto()  # version, names: one for each GPU
     DRIVER_TROUBLE = auto()  # trouble
@@ -50,7 +50,7 @@ class Fact(Enum):
     TENSORFLOW_FOUND = auto()  # version, folder
     TENSORFLOW_MISSING = auto()  # path, error
 
-    POOLS = auto()  # direct, library, and without a compiler install
+    POOLS = auto()  # direct, library; also install, if there is no compiler
     POOLS_WITHOUT_TENSORFLOW = auto()
 
     COMPILER = auto()  # version
@@ -76,7 +76,7 @@ class Fact(Enum):
 
 
 class Library(Enum):
-    """The compiled library that looks into the pools of one TensorFlow."""
+    """The state of the compiled library that reads the pools of one TensorFlow."""
 
     CACHED = auto()
     TO_BE_BUILT = auto()
@@ -86,7 +86,7 @@ class Library(Enum):
 
 
 class Check(NamedTuple):
-    """One thing that a run needs: how it stands, and why. ``values`` belong to the fact."""
+    """One thing that a run needs: its state, and the reason. ``values`` belong to the fact."""
 
     name: str
     state: State
@@ -95,22 +95,26 @@ class Check(NamedTuple):
 
 
 def ok(name: str, fact: Fact, /, **values: Any) -> Check:
-    """Nothing is missing."""
+    """Return a check that found what a run needs."""
     return Check(name, State.OK, fact, values)
 
 
 def missing(name: str, fact: Fact, /, **values: Any) -> Check:
-    """A run would lack something."""
+    """Return a check that found something missing."""
     return Check(name, State.MISSING, fact, values)
 
 
 def unknown(name: str, fact: Fact, /, **values: Any) -> Check:
-    """It cannot be told."""
+    """Return a check that could not find out."""
     return Check(name, State.UNKNOWN, fact, values)
 
 
 def run_all(groups: dict[tuple[str, ...], Callable[[], list[Check]]], timeout_s: float) -> list[Check]:
-    """What the checks find, in the order of their names; those that take longer, or fail, are unknown."""
+    """Run all groups of checks at once, and return their results in the order of *groups*.
+
+    Each key of *groups* has the names of the checks that its function returns. A check that raises an exception, or has
+    no result within *timeout_s* seconds, is unknown.
+    """
     found: dict[tuple[str, ...], list[Check]] = {}
 
     def run(names: tuple[str, ...], checks: Callable[[], list[Check]]) -> None:
@@ -120,7 +124,7 @@ def run_all(groups: dict[tuple[str, ...], Callable[[], list[Check]]], timeout_s:
             why = f"{type(error).__name__}: {error}"
             found[names] = [unknown(name, Fact.CHECK_FAILED, error=why) for name in names]
 
-    # Not a pool: its threads are waited for at the end, and a driver may hang for ever.
+    # Not a thread pool: at its end it waits for its threads, and a call to a driver may never return.
     threads = [threading.Thread(target=run, args=each, daemon=True) for each in groups.items()]
     for thread in threads:
         thread.start()

@@ -1,4 +1,4 @@
-"""The checks of this place: driver, memory, sockets, compiler, terminal, locale."""
+"""The checks of this machine and terminal: driver, memory per process, sockets, host memory, terminal, locale."""
 
 import os
 import sys
@@ -13,12 +13,12 @@ from tfmemtop.engine.sources.place import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import Level, NoticeKind
 
-_NVIDIA = "0x10de"  # the vendor's number on the PCI bus
-_DISPLAYS = ("0x0300", "0x0302")  # classes of graphics cards and of those without an output
+_NVIDIA = "0x10de"  # NVIDIA's vendor id on the PCI bus
+_DISPLAYS = ("0x0300", "0x0302")  # PCI classes: graphics cards with and without a display output
 
 
 def read_driver(nvml: Nvml | None = None) -> tuple[Reading, str | None]:
-    """The GPUs now, and the driver's version."""
+    """Return a reading of the GPUs, and the driver's version."""
     nvml = nvml or Nvml()
     reading = nvml.read()
     version = nvml.driver_version()
@@ -27,7 +27,7 @@ def read_driver(nvml: Nvml | None = None) -> tuple[Reading, str | None]:
 
 
 def driver(reading: Reading, version: str | None, root: Path = Path("/")) -> Check:
-    """Whether the driver answers, or there is no GPU for it."""
+    """Check whether the driver answers, or the machine has no GPU."""
     trouble = next((each for each in reading.troubles if each.kind), None)
     if reading.devices and trouble is None:
         return ok("driver", Fact.GPUS_READ, version=version, names=[device.name for device in reading.devices])
@@ -39,7 +39,7 @@ def driver(reading: Reading, version: str | None, root: Path = Path("/")) -> Che
 
 
 def shares(reading: Reading, root: Path = Path("/")) -> Check:
-    """Whether memory is known by process."""
+    """Check whether the driver reports GPU memory per process."""
     name = "processes"
     if not reading.devices:
         return ok(name, Fact.NO_GPU_TO_SHARE)
@@ -53,7 +53,7 @@ def shares(reading: Reading, root: Path = Path("/")) -> Check:
 
 
 def sockets() -> Check:
-    """Whether a session can be made: its folder, its lock and its sockets are."""
+    """Check whether a session can be made. It makes the folder, the lock and the sockets of one, and removes them."""
     try:
         session = open_session()
     except OSError as error:
@@ -64,7 +64,7 @@ def sockets() -> Check:
 
 
 def memory(root: Path = Path("/")) -> Check:
-    """What host memory shares are shares of."""
+    """Return how much host memory a share such as ``50%`` refers to: the machine's, or a cgroup's limit."""
     found = host_memory(root)
     if found.owner == "machine":
         return ok("cgroup", Fact.MEMORY_WHOLE, machine=found.machine)
@@ -72,7 +72,7 @@ def memory(root: Path = Path("/")) -> Check:
 
 
 def terminal(environment: Mapping[str, str], smallest: tuple[int, int]) -> Check:
-    """Whether the screen can be drawn, on a terminal of at least *smallest* columns and rows."""
+    """Check whether the screen can be drawn. The terminal must have at least *smallest* columns and rows."""
     name, kind = "terminal", environment.get("TERM", "")
     stdout, stdin = sys.stdout, sys.stdin
     if stdout is None or stdin is None or not (stdout.isatty() and stdin.isatty()):
@@ -87,7 +87,7 @@ def terminal(environment: Mapping[str, str], smallest: tuple[int, int]) -> Check
 
 
 def locale(environment: Mapping[str, str]) -> Check:
-    """Which characters are drawn."""
+    """Return which characters are drawn by the locale in *environment*: UTF-8 or ASCII only."""
     name = locale_name(environment)
     if not takes_utf8(environment):
         return ok("locale", Fact.LOCALE_ASCII, name=name)
@@ -95,7 +95,7 @@ def locale(environment: Mapping[str, str]) -> Check:
 
 
 def _has_card(root: Path) -> bool:
-    """Whether the machine has a graphics card of NVIDIA's, be there a driver or not."""
+    """Return whether the machine has a graphics card by NVIDIA, even if no driver is loaded."""
     for folder in (root / "sys/bus/pci/devices").glob("*"):
         try:
             vendor, kind = ((folder / name).read_text().strip() for name in ("vendor", "class"))

@@ -1,4 +1,4 @@
-"""The checks of a command's Python: the hook, TensorFlow, and the way into its pools."""
+"""The checks of a command's Python: the hook, TensorFlow, how its pools can be read, and the compiler for that."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,12 +10,12 @@ from tfmemtop.engine.sources.hook_absence import BY_OPTION, shutting_flag
 from tfmemtop.events import HookAbsence
 from tfmemtop.probe.build import find_compiler, is_cached
 
-_OLDEST = (3, 9)
+_OLDEST = (3, 9)  # the oldest Python that the hook supports
 _LIBRARY = "libtensorflow_framework.so.2"
 _HEADER = "include/tensorflow/core/common_runtime/bfc_allocator.h"
 
 Asked = Interpreter | Unclear | None
-"""What a command's Python says, or why that is unknown; ``None`` without a command."""
+"""The answer of a command's Python, or the reason why there is none; ``None`` without a command."""
 
 
 def _untold(name: str, asked: Unclear | None) -> Check:
@@ -25,7 +25,7 @@ def _untold(name: str, asked: Unclear | None) -> Check:
 
 
 def hook(asked: Asked) -> Check:
-    """Whether the command's Python lets the hook in."""
+    """Check whether the command's Python loads the hook."""
     if not isinstance(asked, Interpreter):
         return _untold("hook", asked)
     python = {"version": asked.version, "path": asked.executable}
@@ -40,7 +40,7 @@ def hook(asked: Asked) -> Check:
 
 
 def tensorflow(asked: Asked) -> Check:
-    """Which TensorFlow the command's Python has."""
+    """Check whether the command's Python has TensorFlow, and which version."""
     if not isinstance(asked, Interpreter):
         return _untold("tensorflow", asked)
     if asked.folder is None:
@@ -49,7 +49,7 @@ def tensorflow(asked: Asked) -> Check:
 
 
 def compiler() -> Check:
-    """Whether there is a C++ compiler, which the library that looks into the pools is built with."""
+    """Check whether there is a C++ compiler. It builds the library that reads the pools."""
     try:
         _, version = find_compiler()
     except Exception as error:
@@ -61,14 +61,17 @@ def compiler() -> Check:
 
 
 def without_compiler(version: str | None) -> bool | None:
-    """Whether the hook reads the pools of this TensorFlow by itself; ``None`` if this tfmemtop cannot."""
+    """Return whether the hook can read the pools of this TensorFlow without the compiled library.
+
+    ``None`` if the version is not known, or if this tfmemtop has no such reader.
+    """
     if version is None or find_spec("tfmemtop.agent.layouts") is None:
         return None
     return import_module("tfmemtop.agent.layouts").layout_of(version) is not None
 
 
 def pools(asked: Asked, built_with: Check) -> Check:
-    """How the pools of the command's TensorFlow can be looked into."""
+    """Check how the pools of the command's TensorFlow can be read. *built_with* is the result of :func:`compiler`."""
     if not isinstance(asked, Interpreter):
         return _untold("pools", asked)
     if asked.folder is None:

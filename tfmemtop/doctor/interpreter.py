@@ -1,4 +1,4 @@
-"""Which Python a command would start, and what that Python says of itself. The command itself is never run."""
+"""Finds the Python that a command would start, and starts that Python to examine it. The command itself is never run."""
 
 import json
 import os
@@ -15,14 +15,14 @@ from tfmemtop.doctor.check import Fact
 from tfmemtop.engine.process.injection import path_with_hook
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:-dbg|t|d)?")
-_KEPT = "IESsP"  # options of Python's own that bear on what it finds at its start
+_KEPT = "IESsP"  # Python's options that change which modules it finds at its start
 _WITH_ARGUMENT = "WX"
 _UV_WITH_VALUE = (
     *("-p", "--python", "--with", "--with-editable", "--with-requirements", "--extra", "--group", "--only-group"),
     *("--no-group", "--env-file", "--directory", "--project", "--package", "--index", "--index-url", "-C"),
 )
 _ENV_WITH_VALUE = ("-u", "--unset", "-C", "--chdir")
-_DEEPEST = 8  # interpreters of interpreters
+_DEEPEST = 8  # how many interpreters may follow one another: a script may be the interpreter of another script
 _FIRST_LINE = 4096  # bytes
 _ANSWERS_S = 10.0
 _MARK = "tfmemtop doctor: "
@@ -32,7 +32,7 @@ _DISTRIBUTIONS = (
     *("tensorflow-intel", "intel-tensorflow", "tensorflow-rocm", "tensorflow-aarch64"),
 )
 
-# Runs in the user's interpreter, of any version: nothing of the working folder is imported.
+# This code runs in the user's interpreter, of any version. It imports nothing from the working folder.
 _ASK = f"""
 import sys
 sys.path[:] = [part for part in sys.path if part]
@@ -58,7 +58,7 @@ print("\\n{_MARK}" + json.dumps(found))
 
 @dataclass(frozen=True)
 class Start:
-    """How a command's Python is started: *words* before the program, in *environment*."""
+    """How a command's Python is started: the *words* of the command line before the program, and the *environment*."""
 
     words: tuple[str, ...]
     environment: Mapping[str, str] = field(repr=False)
@@ -66,9 +66,9 @@ class Start:
 
 @dataclass(frozen=True)
 class Unclear:
-    """Why nothing is known of a command's Python, with the values of the fact.
+    """The reason why nothing is known about a command's Python, with the values of the fact.
 
-    ``missing`` if the command starts nothing at all, or its Python does not work.
+    ``missing``: the command cannot start anything, or its Python does not work.
     """
 
     fact: Fact
@@ -82,7 +82,11 @@ def _unclear(fact: Fact, missing: bool = False, **values: Any) -> Unclear:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """What a Python says of itself; ``folder`` is that of its TensorFlow, ``flags`` what it was started with."""
+    """What a Python reports about itself.
+
+    ``hook``: it has loaded the hook. ``tensorflow`` is the version of its TensorFlow, and ``folder`` is TensorFlow's
+    folder. ``flags`` are the options with which the Python was started.
+    """
 
     version: str
     executable: str
@@ -94,7 +98,11 @@ class Interpreter:
 
 
 def resolve(command: Sequence[str], environment: Mapping[str, str], cwd: Path, depth: int = 0) -> Start | Unclear:
-    """The Python that *command* starts, by what a shell and the kernel would make of its words."""
+    """Return the Python that *command* starts, or the reason why it cannot be found.
+
+    *command* is resolved as a shell and the kernel do it: ``PATH``, then ``#!`` lines; also ``env`` and ``uv run``.
+    *depth* counts the interpreters up to here.
+    """
     name = command[0]
     path = shutil.which(name, path=environment.get("PATH", os.defpath)) if "/" not in name else str(cwd / name)
     if path is None or not Path(path).exists():
@@ -125,11 +133,11 @@ def resolve(command: Sequence[str], environment: Mapping[str, str], cwd: Path, d
 
 
 def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter | Unclear:
-    """What the Python says of itself with the hook on its way, or why it says nothing."""
+    """Start the Python with the hook on its path; return what it reports about itself, or why it reports nothing."""
     environment = dict(start.environment)
     if environment.pop(_CLEANED, None) is None:
         environment["PYTHONPATH"] = path_with_hook(environment.get("PYTHONPATH", ""))
-        environment["TFMEMTOP_SOCKET"] = "/dev/null/doctor"  # nobody listens, and nothing is to be said
+        environment["TFMEMTOP_SOCKET"] = "/dev/null/doctor"  # no process listens there, and nothing is sent
     try:
         process = subprocess.Popen(
             [*start.words, "-c", _ASK],
@@ -167,11 +175,14 @@ def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter |
 
 
 _CLEANED = "\0cleaned"
-"""Key that cannot be a variable's: the environment is emptied by ``env -i``, of what leads to the hook too."""
+"""A key in an environment that ``env -i`` has emptied, also of the variables that load the hook.
+
+It cannot be the name of a variable.
+"""
 
 
 def _flags(rest: list[str]) -> list[str]:
-    """Of Python's own options those that bear on its start, in front of the script, ``-c`` or ``-m``."""
+    """Return the options in ``_KEPT`` that stand before the script, ``-c`` or ``-m``. *rest* follows ``python``."""
     kept: list[str] = []
     words = iter(rest)
     for word in words:
@@ -206,7 +217,7 @@ def _of_env(path: str, rest: list[str], environment: Mapping[str, str], cwd: Pat
             changed[name] = value
     if not rest:
         return _unclear(Fact.ENV_EMPTY)
-    # The command is looked for by the environment's own PATH, as far as that has one.
+    # The command is searched in the PATH of the new environment, or in the PATH of the old one if the new has none.
     return resolve(rest, {"PATH": environment.get("PATH", os.defpath)} | changed, cwd, depth + 1)
 
 
@@ -223,13 +234,13 @@ def _of_uv(path: str, rest: list[str], environment: Mapping[str, str]) -> Start 
     if rest and (rest[0].endswith(".py") or _PYTHON.fullmatch(Path(rest[0]).name)):
         python = "python" if rest[0].endswith(".py") else rest[0]
         flags = [] if rest[0].endswith(".py") else _flags(rest[1:])
-        # As it is: nothing is installed for the sake of a look.
+        # --no-sync uses the environment as it is: a check must not install anything.
         return Start((path, "run", "--no-sync", *options, python, *flags), environment)
     return _unclear(Fact.UV_COMMAND, word=" ".join(rest[:1]))
 
 
 def _first_line(path: Path) -> str | None:
-    """What stands behind ``#!`` in a script's first line."""
+    """Return the text after ``#!`` in a script's first line; ``None`` if the file has none or cannot be read."""
     try:
         with path.open("rb") as file:
             line = file.read(_FIRST_LINE).partition(b"\n")[0]

@@ -1,1 +1,1 @@
-"""Jupyter: kernels that are sessions, the server that can restart them, and the commands within a notebook."""
+"""Jupyter: kernels that are sessions, the server that can restart them, and the command ``%memtop`` in a notebook."""

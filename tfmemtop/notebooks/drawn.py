@@ -1,13 +1,15 @@
-"""What a notebook is told of its session."""
+"""What a notebook receives about its session."""
 
 import msgspec
 
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True):
-    """``text`` are lines. The others are the newest run's memory in bytes, in columns of ``width_s`` seconds.
+    """Text and curves for ``%memtop``.
 
-    ``None`` stands for a column before the first reading. ``ran_out_s`` are the seconds at which memory ran out.
-    With ``error`` there is nothing else.
+    ``text`` are lines. ``in_use``, ``pool`` and ``total`` are the newest run's memory in bytes, one value for each
+    ``width_s`` seconds; ``None`` stands for the time before the first reading. ``limit`` is bytes. ``ran_out_s`` are
+    the times, in seconds since the run's start, at which memory ran out. If ``error`` is set, all other fields are
+    empty.
     """
 
     text: list[str] = []

@@ -1,6 +1,6 @@
-"""Kernelspecs of ours: folders with a ``kernel.json``, by which Jupyter and VS Code start a kernel.
+"""tfmemtop's kernelspecs: folders with a ``kernel.json``, with which Jupyter and VS Code start a kernel.
 
-Where they lie is Jupyter's convention (``jupyter --paths``), which is followed without Jupyter: it may be installed in
+Their places follow Jupyter's convention (``jupyter --paths``). Jupyter itself is not called: it may be installed in
 another environment than tfmemtop.
 """
 
@@ -17,17 +17,17 @@ from typing import NamedTuple
 from tfmemtop import __version__, boot
 from tfmemtop.notebooks.python import Python
 
-_MARK = "tfmemtop"  # of the metadata of ours
-_ENV = "/usr/bin/env"  # becomes the program that it is given
-_NAME = re.compile(r"[A-Za-z0-9._-]+")  # as Jupyter allows
+_MARK = "tfmemtop"  # the key in the metadata that marks a kernelspec of ours
+_ENV = "/usr/bin/env"  # replaces itself by the program in its arguments
+_NAME = re.compile(r"[A-Za-z0-9._-]+")  # the names that Jupyter allows
 
 
 class NotOurs(FileExistsError):
-    """A kernelspec of that name is there, in the folder ``filename``, and is not of tfmemtop."""
+    """The folder ``filename`` has a kernelspec of that name already, and tfmemtop did not write it."""
 
 
 class Kernelspec(NamedTuple):
-    """A kernelspec of ours. ``python`` is the interpreter that its kernels run in."""
+    """A kernelspec that tfmemtop has written. ``python`` is the interpreter that its kernels run in."""
 
     name: str
     display_name: str
@@ -36,12 +36,12 @@ class Kernelspec(NamedTuple):
 
 
 def is_name(text: str) -> bool:
-    """Whether a kernelspec may have this name."""
+    """Return whether *text* is a valid name for a kernelspec."""
     return _NAME.fullmatch(text) is not None
 
 
 def user_folder() -> Path:
-    """The user's folder of kernelspecs."""
+    """Return the user's folder of kernelspecs."""
     if given := os.environ.get("JUPYTER_DATA_DIR"):
         return Path(given, "kernels")
     share = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
@@ -49,21 +49,23 @@ def user_folder() -> Path:
 
 
 def folder_under(prefix: Path) -> Path:
-    """The folder of kernelspecs of an environment or installation."""
+    """Return the folder of kernelspecs of the environment or installation *prefix*."""
     return prefix.absolute() / "share" / "jupyter" / "kernels"
 
 
 def write(folder: Path, name: str, display_name: str, python: Python, options: Sequence[str]) -> Path:
-    """Write the kernelspec *name* into *folder*, over one of ours; its ``kernel.json``.
+    """Write the kernelspec *name* into *folder*, and return the path of its ``kernel.json``.
 
-    It is that of the *python*'s own ipykernel, whose kernels are started by us. The *options* of a run are for each.
+    A kernelspec of that name that tfmemtop has written is replaced. The new one is that of *python*'s own ipykernel,
+    except that tfmemtop starts its kernels. The *options* of a run apply to each of them.
 
-    VS Code puts a Python of its own choice in the place of a first word that is one, and runs our modules with it. So
-    the first word is ``env``, and the metadata say which Python it is that the kernels run in, as VS Code writes them.
+    If the first word of the command is a Python, VS Code replaces it by a Python of its own choice, which would then
+    run our modules. So the first word is ``env``. The metadata contain the Python that the kernels run in, in the form
+    that VS Code itself writes.
 
     Raises:
-        NotOurs: there is one of that name that is not ours.
-        OSError: it cannot be written.
+        NotOurs: *folder* has a kernelspec of that name that tfmemtop did not write.
+        OSError: a file cannot be written.
     """
     place = folder / name
     path = place / "kernel.json"
@@ -86,7 +88,7 @@ def write(folder: Path, name: str, display_name: str, python: Python, options: S
 
 
 def installed() -> Iterator[Kernelspec]:
-    """Those of ours that Jupyter finds from here, by its order."""
+    """Yield the kernelspecs of tfmemtop that Jupyter finds with this environment, in Jupyter's order."""
     seen: set[Path] = set()
     for folder in _folders():
         for place in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -97,16 +99,16 @@ def installed() -> Iterator[Kernelspec]:
 
 
 def remove(spec: Kernelspec) -> None:
-    """Remove it.
+    """Remove the folder of the kernelspec.
 
     Raises:
-        OSError: it cannot be removed.
+        OSError: the folder cannot be removed.
     """
     shutil.rmtree(spec.folder)
 
 
 def connection_file(command: Sequence[str]) -> str | None:
-    """The connection file that is given to a kernel; ``None`` if *command* starts none."""
+    """Return the connection file in a kernel's command line; ``None`` if *command* starts no kernel."""
     for at, word in enumerate(command):
         if word in ("-f", "--f", "--connection-file", "--IPKernelApp.connection_file") and at + 1 < len(command):
             return command[at + 1]
@@ -124,7 +126,7 @@ def _folders() -> list[Path]:
 
 
 def _read(place: Path) -> Kernelspec | None:
-    """The kernelspec in the folder *place*; ``None`` if there is none, or it is not ours."""
+    """Return the kernelspec in the folder *place*; ``None`` if there is none, or tfmemtop did not write it."""
     try:
         spec = json.loads((place / "kernel.json").read_bytes())
         ours = spec["metadata"][_MARK]

@@ -1,4 +1,4 @@
-"""``%memtop``: what tfmemtop knows of the notebook's own session, as text and as a picture."""
+"""``%memtop``: shows what tfmemtop has recorded of the notebook's own session, as text and as a picture."""
 
 import io
 import json
@@ -18,9 +18,9 @@ _OURS = ("TFMEMTOP_", "PYTHONPATH")
 
 
 def memtop(line: str) -> None:
-    """Tell the account of this session's memory and its findings, and draw it, if matplotlib is there.
+    """Print the account of this session's memory and its findings, and draw the memory if matplotlib is installed.
 
-    ``%memtop text`` does not draw.
+    With *line* ``text`` it does not draw.
     """
     told = _ask()
     sys.stdout.write("\n".join(told["text"] or [told["error"]]) + "\n")
@@ -63,7 +63,7 @@ def _draw(told: Any) -> None:
     except ImportError:
         sys.stdout.write(NO_PICTURE + "\n")
         return
-    # Not pyplot, which would choose the user's backend.
+    # Not pyplot: it would load the user's backend.
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     axes = figure.add_subplot()
     for name, label in CURVES:

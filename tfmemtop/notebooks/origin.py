@@ -1,4 +1,4 @@
-"""Where a kernel comes from: what all its starts share, and its notebook, as far as it can be known."""
+"""The origin of a kernel: the key that all its starts share, and its notebook, if that can be found."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,13 @@ _ENDING = ".ipynb"
 
 
 def shared_by_starts(connection: str, command: Sequence[str], folder: str, parent: tuple[int, float]) -> str:
-    """What a kernel's next start is told by.
+    """Return the key that is the same for all starts of one kernel. It identifies the kernel's next start.
 
-    Whatever restarts a kernel has started it: the *parent*, told by its process number and when that was started.
-    Jupyter restarts a kernel with the same *connection* file, whose name another Jupyter may use again. VS Code makes
-    a new one for each start, and says nothing of the notebook: there the parent is the window, and a kernel is told by
-    the *command* without that file and the working *folder*.
+    The process that restarts a kernel is the one that has started it: the *parent*, given by its process id and the
+    time of its start. Jupyter restarts a kernel with the same *connection* file; another Jupyter may use that file's
+    name again, so the parent is part of the key, too. VS Code makes a new connection file for each start, and gives no
+    hint of the notebook. There the parent is the window, and the key contains the *command* without that file, and the
+    working *folder*.
     """
     apart = starts_are_told_apart(connection)
     told = [connection] if apart else [*(word for word in command if connection not in word), folder]
@@ -22,15 +23,16 @@ def shared_by_starts(connection: str, command: Sequence[str], folder: str, paren
 
 
 def starts_are_told_apart(connection: str) -> bool:
-    """Whether a kernel of another notebook is never taken for a start of this one."""
+    """Return whether the key of :func:`shared_by_starts` never confuses two notebooks: not if VS Code starts them."""
     return not _VISUAL_STUDIO_CODE.fullmatch(PurePath(connection).name)
 
 
 def notebook(environment: Mapping[str, str], parent: Sequence[str]) -> str | None:
-    """The name of the notebook's file; ``None`` if it is not known.
+    """Return the name of the notebook's file; ``None`` if it is not known.
 
-    Jupyter's server says it in the *environment*. ``jupyter execute`` and papermill have it in their command line, the
-    kernel's *parent*; papermill names the notebook that it reads before the one that it writes.
+    Jupyter's server sets a variable in the *environment*. ``jupyter execute`` and papermill have the name in their
+    command line, which is that of the kernel's *parent*. papermill names first the notebook that it reads, then the one
+    that it writes.
     """
     if said := environment.get("JPY_SESSION_NAME"):
         return PurePath(said).name or None

@@ -1,4 +1,4 @@
-"""The user's Python in which kernels are to run: whether it can, and what lies beside its ipykernel."""
+"""The user's Python in which kernels shall run: whether it can run them, and the kernelspec of its ipykernel."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _OLDEST = (3, 9)
-"""The hook needs it."""
+"""The oldest Python that the hook supports."""
 _PATIENCE_S = 60.0
 _ASK = """
 import json, os, sys
@@ -23,11 +23,11 @@ print(json.dumps([list(sys.version_info[:2]), found]))
 
 
 class Why(Enum):
-    """Why kernels cannot run in a Python; in brackets, what ``detail`` is."""
+    """The reason why kernels cannot run in a Python; the comments name the ``detail`` of each."""
 
-    NONE = "none"  # there is none
-    NOT_RUN = "not_run"  # it does not run (what it or the system says)
-    TOO_OLD = "too_old"  # (its version)
+    NONE = "none"  # there is no Python
+    NOT_RUN = "not_run"  # it does not run; detail: the error message of the Python or the system
+    TOO_OLD = "too_old"  # detail: its version
     NO_IPYKERNEL = "no_ipykernel"
 
 
@@ -40,22 +40,22 @@ class Unfit(Exception):
 
 
 class Python(NamedTuple):
-    """A Python with ipykernel: the ``kernel.json`` that it would write, and the folder of its logos."""
+    """A Python with ipykernel: the ``kernel.json`` that its ipykernel would write, and the folder of the logos."""
 
     kernel: dict[str, Any]
     pictures: Path
 
 
 def look_at(given: Path | None) -> Python:
-    """The Python *given*, or the one that ``python`` or ``python3`` means here.
+    """Run the Python *given*, or else ``python`` or ``python3`` on ``PATH``, and return what its ipykernel reports.
 
     Raises:
-        Unfit: no kernel can run there.
+        Unfit: there is no such Python, or no kernel can run in it.
     """
     named = str(given) if given is not None else shutil.which("python") or shutil.which("python3")
     if named is None:
         raise Unfit(Why.NONE)
-    # Not resolved: the link of a virtual environment is what makes it one.
+    # The link is not resolved: a Python belongs to a virtual environment only if it is started by the link in it.
     path = named if "/" not in named else os.path.abspath(named)  # noqa: PTH100 (which keeps links too, but not "..")
     try:
         asked = subprocess.run([path, "-c", _ASK], capture_output=True, text=True, timeout=_PATIENCE_S, check=False)

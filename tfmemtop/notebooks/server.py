@@ -1,7 +1,7 @@
-"""Jupyter's server, found as its own tools find it, and asked by its own API to restart one kernel.
+"""Finds Jupyter's server as its own tools do, and restarts one kernel by the server's API.
 
-A running server writes ``jpserver-PID.json`` into Jupyter's runtime folder, which only its user can read: its address
-and its token. Of its API only the list of kernels is read, and ``restart`` of one of them is called, never anything
+A running server writes its address and its token to ``jpserver-PID.json`` in Jupyter's runtime folder, which only its
+user can read. Only two parts of its API are used: the list of kernels, and ``restart`` of one kernel. Nothing is called
 that ends the server.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-_FILES = "*server-*.json"  # those of the classic notebook, too
+_FILES = "*server-*.json"  # matches the files of the classic notebook, too
 _KERNEL = re.compile(r"kernel-([0-9A-Za-z-]+)\.json")
 _PATIENCE_S = 10.0
 _RESTART_S = 120.0
@@ -23,7 +23,7 @@ _HERE = ("localhost", "127.0.0.1", "::1", "0.0.0.0", "")
 
 
 class NotRestarted(Exception):
-    """The server did not restart the kernel; ``detail`` is what it, or the system, said."""
+    """The server did not restart the kernel; ``detail`` is the error message of the server or the system."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -31,7 +31,7 @@ class NotRestarted(Exception):
 
 
 class Server(NamedTuple):
-    """A server that has the kernel with the number ``kernel``. Its ``token`` is nobody's but the user's."""
+    """A server at ``url`` that runs the kernel with the id ``kernel``. The ``token`` is a secret of the user's."""
 
     url: str
     kernel: str
@@ -39,9 +39,9 @@ class Server(NamedTuple):
 
 
 def find(connection: str) -> Server | None:
-    """The server of this user and machine whose kernel has the *connection* file; ``None`` if there is none.
+    """Return the server of this user and machine whose kernel has the *connection* file; ``None`` if there is none.
 
-    It is asked, which takes up to ten seconds where a server does not answer.
+    It sends a request to each server. If a server does not answer, this takes up to ten seconds.
     """
     named = _KERNEL.fullmatch(Path(connection).name)
     if named is None:
@@ -51,17 +51,17 @@ def find(connection: str) -> Server | None:
         try:
             kernels = _ask(server, "api/kernels", patience_s=_PATIENCE_S)
         except (OSError, ValueError):
-            continue  # it has ended, or wants a password
+            continue  # the server has ended, or requires a password
         if any(isinstance(each, dict) and each.get("id") == named[1] for each in kernels or ()):
             return server
     return None
 
 
 def restart(server: Server) -> None:
-    """Have the *server* restart that kernel, and nothing else; returns once it is back.
+    """Let the *server* restart its kernel ``server.kernel``; return when the kernel runs again.
 
     Raises:
-        NotRestarted: it was not.
+        NotRestarted: the server did not restart the kernel, or did not answer.
     """
     try:
         _ask(server, f"api/kernels/{server.kernel}/restart", post=True, patience_s=_RESTART_S)
@@ -70,7 +70,10 @@ def restart(server: Server) -> None:
 
 
 def _running(beside: Path) -> Iterator[dict[str, Any]]:
-    """What the servers that run have written of themselves, in Jupyter's runtime folder and *beside* the kernel's."""
+    """Yield what each running server has written about itself in the folder *beside*, and in Jupyter's runtime folder.
+
+    *beside* is the folder of the kernel's connection file.
+    """
     for folder in dict.fromkeys([beside, _runtime_folder()]):
         for path in sorted(folder.glob(_FILES)):
             try:
@@ -80,13 +83,13 @@ def _running(beside: Path) -> Iterator[dict[str, Any]]:
                 os.kill(int(said["pid"]), 0)
                 parts = urlsplit(said["url"])
             except (OSError, ValueError, KeyError, TypeError):
-                continue  # left over
+                continue  # left over by a server that has ended, or damaged
             if parts.scheme in ("http", "https") and _is_here(parts.hostname or ""):
                 yield said
 
 
 def _is_here(host: str) -> bool:
-    """Whether the token may be sent to *host*: to this machine only."""
+    """Return whether *host* is this machine. The token may be sent to this machine only."""
     return host in _HERE or host == os.uname().nodename
 
 
@@ -104,7 +107,7 @@ def _ask(server: Server, path: str, *, post: bool = False, patience_s: float) ->
     if server.token:
         request.add_header("Authorization", f"token {server.token}")
     request.add_header("Content-Type", "application/json")
-    # No proxy: it is on this machine.
+    # No proxy: the server is on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(request, timeout=patience_s) as answer:
         return json.loads(answer.read() or b"null")
