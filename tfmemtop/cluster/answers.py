@@ -1,4 +1,4 @@
-"""Reads the JSON of Prometheus's answers. What lies beyond the bounds is left out."""
+"""Decodes the JSON of Prometheus's answers. Values beyond the bounds are left out."""
 
 import math
 from typing import Annotated
@@ -13,9 +13,9 @@ HIGHEST = 2.0**63 - 1024
 
 
 class Labels(msgspec.Struct, frozen=True, gc=False):
-    """The labels that tell whose a figure is; empty if it has none. All others are passed over.
+    """The labels that identify the source of a figure; a label that the figure lacks is empty. All others are ignored.
 
-    Where a target has a label of the same name, Prometheus calls the exporter's own one ``exported_…``.
+    If the target has a label of the same name, Prometheus renames the exporter's own label to ``exported_…``.
     """
 
     name: str = msgspec.field(default="", name="__name__")
@@ -32,10 +32,10 @@ class Labels(msgspec.Struct, frozen=True, gc=False):
     user: str = ""
     key: str = ""
     severity: str = ""
-    tensorflow: str = ""  # its version, once it is loaded
+    tensorflow: str = ""  # TensorFlow's version, once it is loaded
     index: str = ""
     model: str = msgspec.field(default="", name="name")
-    means: str = ""  # what a query of ours says that the figure is
+    means: str = ""  # what the figure means; our own query adds this label
 
 
 class Series(msgspec.Struct, frozen=True, gc=False):
@@ -46,12 +46,12 @@ class Series(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def number(self) -> float | None:
-        """The value, if it is a finite one that we can count."""
+        """The value; ``None`` if it is not finite, or larger than ``HIGHEST``."""
         return number(self.value[1])
 
     @property
     def size(self) -> int | None:
-        """The value as bytes."""
+        """The value as bytes; ``None`` if it is negative or not a number."""
         value = number(self.value[1])
         return int(value) if value is not None and value >= 0 else None
 
@@ -88,10 +88,10 @@ _ranges = msgspec.json.Decoder(_Range)
 
 
 def series(body: bytes) -> list[Series]:
-    """The series in the answer to a query.
+    """Return the series in the answer to a query.
 
     Raises:
-        NoAnswer: it is none of Prometheus's.
+        NoAnswer: *body* is not an answer of Prometheus.
     """
     try:
         return _instants.decode(body).data.result
@@ -100,10 +100,10 @@ def series(body: bytes) -> list[Series]:
 
 
 def courses(body: bytes) -> list[Course]:
-    """The series in the answer to a query over time.
+    """Return the series in the answer to a query over a time range.
 
     Raises:
-        NoAnswer: it is none of Prometheus's.
+        NoAnswer: *body* is not an answer of Prometheus.
     """
     try:
         return _ranges.decode(body).data.result
@@ -112,7 +112,7 @@ def courses(body: bytes) -> list[Course]:
 
 
 def number(text: str) -> float | None:
-    """A value; ``None`` if it is not finite, or beyond all that we can count."""
+    """Return a value as a number; ``None`` if it is not finite, or larger than ``HIGHEST``."""
     try:
         value = float(text)
     except ValueError:
@@ -121,5 +121,5 @@ def number(text: str) -> float | None:
 
 
 def label(text: str) -> str:
-    """A label, not longer than anybody reads."""
+    """Return a label, cut to :data:`LONGEST_LABEL` characters."""
     return text if len(text) <= LONGEST_LABEL else text[:LONGEST_LABEL]

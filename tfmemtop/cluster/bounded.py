@@ -1,4 +1,4 @@
-"""HTTP connections that end at a deadline, however slowly a server answers."""
+"""HTTP connections that end at a deadline, even if the server answers slowly and never stops."""
 
 import http.client
 import socket
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Deadline:
-    """After *seconds* all connections that were made under it are shut, so that nobody waits for them any more."""
+    """Shuts all its connections after *seconds*, so that no thread waits for them any longer."""
 
     def __init__(self, seconds: float) -> None:
         self.over = False
@@ -21,7 +21,7 @@ class Deadline:
         self._timer.start()
 
     def holds_for(self, connected: socket.socket) -> None:
-        """Shut *connected* too."""
+        """Shut *connected* at this deadline; at once if it has passed."""
         with self._lock:
             self._connected.append(connected)
             over = self.over
@@ -29,7 +29,7 @@ class Deadline:
             _shut(connected)
 
     def cancel(self) -> None:
-        """It is over in time."""
+        """Stop the timer. Call this when the answer has come in time."""
         self._timer.cancel()
 
     def _shut(self) -> None:
@@ -42,7 +42,7 @@ class Deadline:
 
 def _shut(connected: socket.socket) -> None:
     with suppress(OSError):
-        # Of an encrypted connection too: this is for the one beneath, and waits for no goodbye.
+        # The method of the plain socket is called for an encrypted connection, too: it does not wait for TLS to close.
         socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
@@ -63,23 +63,23 @@ class _Https(http.client.HTTPSConnection):
 
 
 class BoundedHttp(urllib.request.HTTPHandler):
-    """Opens ``http:`` for a request that is :class:`Bounded`."""
+    """Opens ``http:`` connections for a :class:`Bounded` request."""
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        """As the library does."""
+        """Open the connection as the library does, but end it at the request's deadline."""
         return self.do_open(partial(_connection, _Http, req), req)  # type: ignore[arg-type]
 
 
 class BoundedHttps(urllib.request.HTTPSHandler):
-    """Opens ``https:`` for a request that is :class:`Bounded`."""
+    """Opens ``https:`` connections for a :class:`Bounded` request."""
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        """As the library does."""
+        """Open the connection as the library does, but end it at the request's deadline."""
         return self.do_open(partial(_connection, _Https, req), req)  # type: ignore[arg-type]
 
 
 class Bounded(urllib.request.Request):
-    """A request that has time until its *deadline*."""
+    """A request whose connection ends at its *deadline*."""
 
     def __init__(self, url: str, data: bytes | None, deadline: Deadline) -> None:
         super().__init__(url, data)

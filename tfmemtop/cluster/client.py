@@ -1,4 +1,4 @@
-"""Asks a Prometheus server, over HTTP: queries only. Blocks: to be called in a thread."""
+"""Sends queries to a Prometheus server over HTTP, and nothing else. The calls block, so call them in a thread."""
 
 import base64
 import http.client
@@ -16,28 +16,31 @@ from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 from tfmemtop.cluster.bounded import Bounded, BoundedHttp, BoundedHttps, Deadline
 
 TIMEOUT_S = 10.0
-"""For each step of the connection; Prometheus is told to give up its work before."""
+"""Seconds for each step of the connection. Prometheus receives the same limit for its work on the query."""
 _WHOLE = 3
-"""So many times that for the whole answer."""
+"""The whole answer may take this many times :data:`TIMEOUT_S`."""
 
 LARGEST = 96 * 2**20
-"""Bytes of an answer: ten times what a thousand hosts of eight GPUs need."""
+"""The largest answer, in bytes: ten times what a thousand hosts with eight GPUs each need."""
 
 _LONGEST_URL = 6000
-"""What is longer is posted as a form, which Prometheus takes alike: proxies refuse longer addresses."""
+"""Characters. Longer parameters are sent as a form with POST, because proxies refuse longer URLs.
+
+Prometheus accepts both.
+"""
 _PIECE = 2**20
 _LONGEST_ERROR = 300
 
 
 class Trouble(Enum):
-    """Why there is no answer."""
+    """The reason why there is no answer."""
 
     NO_SUCH_HOST = "no_such_host"
     UNREACHABLE = "unreachable"
-    SILENT = "silent"  # connected, and no answer in time
+    SILENT = "silent"  # connected, but no answer came in time
     CERTIFICATE = "certificate"
-    WHO_ARE_YOU = "who_are_you"  # no user, token or password, or a wrong one
-    ELSEWHERE = "elsewhere"  # it redirects
+    WHO_ARE_YOU = "who_are_you"  # the user, token or password is missing or wrong
+    ELSEWHERE = "elsewhere"  # the server redirects to another address
     NOT_PROMETHEUS = "not_prometheus"
     QUERY_REFUSED = "query_refused"
     OVERLOADED = "overloaded"
@@ -46,7 +49,7 @@ class Trouble(Enum):
 
 
 class NoAnswer(Exception):
-    """There is no answer. ``detail`` is the system's or the server's own word on it; it may hold anything."""
+    """There is no answer. ``detail`` is the error text of the system or the server; it may contain any characters."""
 
     def __init__(self, trouble: Trouble, detail: str = "") -> None:
         super().__init__(trouble.value)
@@ -54,28 +57,31 @@ class NoAnswer(Exception):
 
 
 class NotAnAddress(ValueError):
-    """There is no such address. What was given may hold a password: the error does not repeat it."""
+    """The text is not an address. It may contain a password, so the error does not repeat it."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is. ``authorization`` is a header's value, and is never shown."""
+    """The address of a server. ``authorization`` is the value of a header, and is never shown."""
 
     url: str
     authorization: str = field(default="", repr=False)
 
     @classmethod
     def of(cls, text: str, *, token: str = "", login: str = "") -> "Address":
-        """The address *text*, with or without ``USER:PASSWORD@``, a bearer *token*, or a *login* ``USER:PASSWORD``.
+        """Parse the address *text*, which may contain ``USER:PASSWORD@``.
+
+        A bearer *token* or a *login* ``USER:PASSWORD`` takes precedence over that.
 
         Raises:
-            NotAnAddress: it is no address of a web server, or no header may have the characters of the token or login.
-            ValueError: likewise, of the port.
+            NotAnAddress: *text* is not the address of a web server, or the token or login has characters that no header
+                may have.
+            ValueError: the port is not valid, or the address cannot be parsed.
         """
         parts = urlsplit(text if "://" in text else f"http://{text}")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise NotAnAddress
-        parts.port  # noqa: B018 (raises where it is no number)
+        parts.port  # noqa: B018 (raises if the port is not a number)
         host = parts.netloc.rpartition("@")[2]
         if parts.username is not None and not login:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -89,7 +95,11 @@ class Address:
 
 @dataclass(frozen=True)
 class Answer:
-    """``body`` as it came; ``server_time`` is the server's clock, ``ahead_s`` how far it is before ours, if told."""
+    """An answer of the server; ``took_s`` is how many seconds it took.
+
+    ``server_time`` is the server's clock, in seconds since 1970. ``ahead_s`` is how many seconds that clock is ahead of
+    ours. Both are ``None`` if the answer has no date.
+    """
 
     body: bytes
     took_s: float
@@ -98,14 +108,14 @@ class Answer:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect could lead the password elsewhere."""
+    """Follows no redirects: one could send the password to another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 class Client:
-    """A server, asked by any thread."""
+    """Sends queries to one server. Any thread may use it."""
 
     def __init__(self, address: Address, timeout_s: float = TIMEOUT_S) -> None:
         self.address = address
@@ -113,18 +123,20 @@ class Client:
         self._opener = urllib.request.build_opener(_NoRedirects, BoundedHttp, BoundedHttps)
 
     def query(self, text: str) -> Answer:
-        """What *text* gives now.
+        """Return the current result of the query *text*.
 
         Raises:
-            NoAnswer: why not.
+            NoAnswer: the server did not answer the query; the exception has the reason.
         """
         return self._get("query", {"query": text})
 
     def query_range(self, text: str, start: float, end: float, step_s: float) -> Answer:
-        """What *text* gave from *start* to *end*, in seconds since 1970, every *step_s*.
+        """Return the results of the query *text* from *start* to *end*, one every *step_s* seconds.
+
+        *start* and *end* are seconds since 1970.
 
         Raises:
-            NoAnswer: why not.
+            NoAnswer: the server did not answer the query; the exception has the reason.
         """
         return self._get(
             "query_range", {"query": text, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step_s:.3f}"}
@@ -148,15 +160,15 @@ class Client:
                 raise
         finally:
             deadline.cancel()
-        if deadline.over:  # whatever was made of the connection that was shut
+        if deadline.over:  # the connection was shut, so the body or the error means nothing
             raise NoAnswer(Trouble.SILENT)
         server_time = _time_of(date)
-        # The header has whole seconds: on average it is half a second old.
+        # The header is in whole seconds, so on average it is half a second old.
         ahead_s = None if server_time is None else server_time + 0.5 - asked_at
         return Answer(body, time.monotonic() - begun, server_time, ahead_s)
 
     def _ask(self, request: Bounded) -> tuple[bytes, str, float]:
-        """The body of the answer, the server's clock, and when it was read by ours."""
+        """Return the body of the answer, the server's date, and the time by our clock when the date arrived."""
         try:
             with self._opener.open(request, timeout=self._timeout_s) as answer:
                 date, asked_at = answer.headers.get("Date", ""), time.time()
@@ -168,7 +180,7 @@ class Client:
         except http.client.IncompleteRead as error:
             raise NoAnswer(Trouble.BROKEN_OFF) from error
         except (http.client.HTTPException, ValueError, AttributeError) as error:
-            # The library raises the last on a connection that is shut while it reads.
+            # The library raises AttributeError if a connection is shut while it reads from it.
             raise NoAnswer(Trouble.NOT_PROMETHEUS) from error
         except OSError as error:
             _failed(error)
@@ -194,7 +206,7 @@ def _time_of(date: str) -> float | None:
 
 
 def _refused(error: urllib.error.HTTPError) -> NoReturn:
-    """The server has answered, but not with what was asked for."""
+    """Raise :class:`NoAnswer` for an HTTP error: the server has answered, but not with the result of the query."""
     with error:
         try:
             text = error.read(4096).decode(errors="replace")
@@ -213,7 +225,7 @@ def _refused(error: urllib.error.HTTPError) -> NoReturn:
 
 
 def _place(location: str) -> str:
-    """Where a redirect leads, without a password."""
+    """Return the target of a redirect, without a password; empty if *location* is not valid."""
     try:
         where = urlsplit(location)
     except ValueError:
@@ -222,7 +234,7 @@ def _place(location: str) -> str:
 
 
 def _failed(error: BaseException) -> NoReturn:
-    """There was no answer over HTTP at all."""
+    """Raise :class:`NoAnswer` for an *error* with which no HTTP answer came at all."""
     if isinstance(error, ssl.SSLError):
         raise NoAnswer(Trouble.CERTIFICATE, error.reason or "") from None
     if isinstance(error, socket.gaierror):

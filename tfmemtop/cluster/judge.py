@@ -1,6 +1,7 @@
-"""What is wrong with the rows of an overview, and in which order that matters. Pure.
+"""Finds what is wrong with the rows of an overview, and sorts the rows by it. Pure.
 
-The findings of the exporters are the rules' own, made where the run is. The others need only the figures.
+Some problems come as findings from the exporters: the rules made them on the machine of the run. The others are found
+here, from the figures only.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,16 +14,16 @@ from tfmemtop.cluster.overview import Cluster, Row, Silence
 from tfmemtop.rules.ranks import unusual, unusual_pace
 
 NEARLY_SHARE = 0.95
-"""Of the limit in use. Memory runs out soon from here on."""
+"""If this share of the limit is in use, memory runs out soon."""
 SOON_S = 600.0
-"""A rise that fills the limit within that time is called running out soon."""
+"""If a rise fills the limit within this many seconds, memory runs out soon."""
 
 OUTLIER_RANKS = 3
-"""Fewer do not tell who is the outlier."""
+"""The smallest number of ranks to compare. With fewer, one cannot see which of them is the outlier."""
 
 
 class Kind(IntEnum):
-    """What is wrong, what matters most first."""
+    """What is wrong with a row. The kind that matters most is first."""
 
     RAN_OUT = 0
     RUNS_OUT_SOON = 1
@@ -32,17 +33,19 @@ class Kind(IntEnum):
     SLOW = 5
     SILENT = 6
     OTHER = 7  # a finding of any other kind
-    UNREAD = 8  # a rank that runs and has loaded TensorFlow, and nothing is known of its memory
-    NO_TENSORFLOW = 9  # a rank that runs, and has not loaded it
-    ENDED = 10  # the run has ended: nothing wrong, and nothing more comes
+    UNREAD = 8  # a rank that runs and has loaded TensorFlow, but nothing is known of its memory
+    NO_TENSORFLOW = 9  # a rank that runs, but has not loaded TensorFlow
+    ENDED = 10  # the run has ended: nothing is wrong, but no more figures will come
 
 
 class Wrong(msgspec.Struct, frozen=True, gc=False):
     """One thing that is wrong.
 
-    ``share`` of the limit is in use. ``rate`` is a rise in bytes a second, ``left_s`` the time until the limit at that
-    rate. ``size`` is how far a rank is from the ``median`` of its job, negative if below. ``pace`` is in steps a
-    second, and ``usual`` the median of its job. ``key`` is the finding's name, empty if only figures tell so.
+    ``share`` is the part of the limit that is in use, or of the GPU's memory for ``FULL_BUT_IDLE``. ``rate`` is a rise
+    in bytes per second, ``left_s`` the seconds until the limit is reached at that rate. ``size`` is how many bytes a
+    rank is away from the ``median`` of its job; it is negative if the rank uses less. ``pace`` is in steps per second,
+    and ``usual`` the median of the job; for ``SLOW``, ``share`` is how much slower the rank is. ``key`` is the name of
+    the finding, empty if only the figures show the problem.
     """
 
     kind: Kind
@@ -59,7 +62,7 @@ class Wrong(msgspec.Struct, frozen=True, gc=False):
 
 
 class Judged(msgspec.Struct, frozen=True, gc=False):
-    """A row with what is wrong with it, the worst first. ``remarks`` are findings that are for information only."""
+    """A row and its problems, the worst first. ``remarks`` are the keys of findings that are only information."""
 
     row: Row
     wrongs: tuple[Wrong, ...] = ()
@@ -67,19 +70,22 @@ class Judged(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def worst(self) -> int:
-        """The kind of the worst; higher than every kind if nothing is wrong."""
+        """The kind of the worst problem; higher than every kind if there is none."""
         return self.wrongs[0].kind if self.wrongs else len(Kind)
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """All rows, those with the worst first; ``at`` is the time of the figures by the server's clock."""
+    """All rows, those with the worst problems first.
+
+    ``at`` is the time of the figures by the server's clock, in seconds since 1970.
+    """
 
     rows: tuple[Judged, ...] = ()
     at: float = 0.0
     hosts: int = 0
     jobs: int = 0
     wrong: int = 0
-    """Rows with something wrong."""
+    """The number of rows with a problem."""
 
 
 _KINDS = {
@@ -90,11 +96,11 @@ _KINDS = {
     "full_but_idle": Kind.FULL_BUT_IDLE,
     "reserved_unused": Kind.FULL_BUT_IDLE,
 }
-"""The kind of each finding that has one of its own."""
+"""The kind of each finding that has one of its own. The other findings are ``OTHER``."""
 
 
 def overview(cluster: Cluster, now: float) -> Overview:
-    """What *cluster* knows at *now*, judged and sorted."""
+    """Return the rows that *cluster* has at the time *now*, with their problems, and sorted by them."""
     rows = cluster.rows()
     medians = _Medians(rows)
     judged = sorted((_judged(row, medians) for row in rows), key=_order)
@@ -108,9 +114,9 @@ def overview(cluster: Cluster, now: float) -> Overview:
 
 
 def rising_as(judged: Judged, rate: float, left_s: float | None) -> Judged:
-    """*judged* with the rise and the time left that were found in the history of its GPU, in place of the overview's.
+    """Return *judged* with *rate* and *left_s* in place of the overview's; they come from the history of its GPU.
 
-    The history is looked at otherwise and over another time, so that the figures of one rise differ a little.
+    The history is evaluated in another way and over another time, so the two figures for one rise differ a little.
     """
     return msgspec.structs.replace(judged, wrongs=tuple(_rising_as(one, rate, left_s) for one in judged.wrongs))
 
@@ -127,7 +133,7 @@ def _order(judged: Judged) -> tuple[object, ...]:
 
 
 def _urgency(judged: Judged) -> tuple[float, float]:
-    """Of rows with the same kind of trouble, those first that have the least time left, or the most of it."""
+    """Return the key that sorts rows with the same kind of problem: least time left first, then largest amount."""
     if not judged.wrongs:
         return 0.0, 0.0
     worst = judged.wrongs[0]
@@ -136,17 +142,20 @@ def _urgency(judged: Judged) -> tuple[float, float]:
 
 
 def natural(text: str) -> tuple[int, str]:
-    """A key by which ``10`` comes after ``9``, and what is no number after all that are."""
+    """Return a sort key by which ``10`` comes after ``9``, and texts that are not numbers come last."""
     return (int(text), "") if text.isascii() and text.isdigit() and len(text) < 10 else (10**10, text)
 
 
 def _group(row: Row) -> tuple[str, ...]:
-    """The rows that are compared. Without a scheduler, the job may be Prometheus' name for targets of many users."""
+    """Return the key of the rows that are compared with each other.
+
+    The job alone is not enough. Without a scheduler it may be Prometheus's name for targets of many users.
+    """
     return row.job, row.user, row.run, row.device
 
 
 class _Medians:
-    """The median of the ranks of each group where there are enough, and how far from it they usually are."""
+    """For each group with enough ranks: the median, and the median distance from it, of memory and of pace."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         sizes: _Groups = {}
@@ -174,13 +183,16 @@ def _judged(row: Row, medians: _Medians) -> Judged:
 
 
 def _is_remark(key: str, severity: str) -> bool:
-    """Whether a finding is information only. What the figures alone would call wrong is wrong however it is told."""
+    """Return whether a finding is only information.
+
+    A finding of ``_KINDS`` never is, whatever its severity: the figures alone would show such a problem, too.
+    """
     return severity == "info" and key not in _KINDS
 
 
 def _wrongs(row: Row, medians: _Medians) -> Sequence[Wrong]:
     if row.silence not in (None, Silence.ENDED):
-        # What was wrong before may no longer be: nobody can tell.
+        # The earlier problems may be gone by now; that is not known.
         return [Wrong(Kind.SILENT, silence=row.silence, silent_s=row.silent_s)]
     wrongs = [
         Wrong(_KINDS.get(key, Kind.OTHER), key) for key, severity in row.findings if not _is_remark(key, severity)
@@ -206,7 +218,7 @@ def _wrongs(row: Row, medians: _Medians) -> Sequence[Wrong]:
 
 
 def _beside_others(row: Row, medians: _Medians) -> Iterator[Wrong]:
-    """How a rank differs from the others of its job: in memory, and in pace if it is slower."""
+    """Yield how a rank differs from the others of its job: in memory, and in pace if it is slower."""
     if not row.rank:
         return
     if row.in_use is not None and (middle := medians.of_size.get(_group(row))):

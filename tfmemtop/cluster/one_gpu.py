@@ -1,6 +1,6 @@
-"""One GPU as Prometheus has it, as events: the usual state and the usual panels show it.
+"""Turns Prometheus's figures of one GPU into events, so that the usual state and the usual panels can show it.
 
-A process has no pid here. Each run of a rank gets a number of its own, which is not shown.
+Prometheus has no process ids. Each run of a rank gets a number of its own in their place, which is not shown.
 """
 
 import time
@@ -17,15 +17,15 @@ from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 
 POINTS = 360
-"""Of a history, at most; a graph has fewer columns."""
+"""The largest number of points in a history. A graph has fewer columns."""
 _SHORTEST_STEP_S, _LONGEST_INTERVAL_S = 1.0, 60.0
 _LAID_BACK = 3.0
-"""A series that has not come for so many steps has ended."""
+"""A series has ended if it has no figure for this many steps."""
 
 _OF_POOL = ("in_use_bytes", "in_use_high_bytes", "pool_bytes", "peak_bytes", "limit_bytes")
 
 Who = tuple[str, str, str]
-"""Instance, run, rank: a process, as far as can be told."""
+"""Instance, run, rank. Together they stand for a process; Prometheus has nothing more exact."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,10 @@ class _Process:
 
 
 class OneGpu:
-    """The events of the GPU of *row* over the last *span_s*, and what has come since. Blocks, as its client does."""
+    """The events of the GPU of *row* in the last *span_s* seconds, and those that come later.
+
+    The calls block, because those of the client do.
+    """
 
     def __init__(self, client: Client, row: Row, span_s: float) -> None:
         self.row, self.span_s = row, span_s
@@ -47,42 +50,42 @@ class OneGpu:
         self._step_s = 15.0
         self._began = 0.0  # by the server's clock
         self._read_until = 0.0
-        self.ahead_s = 0.0  # the server's clock, of this machine's
+        self.ahead_s = 0.0  # seconds that the server's clock is ahead of this machine's
         self._coarse = False  # whether a step is longer than the time between two figures
         self._processes: dict[Who, _Process] = {}
-        self._run = 0  # the number of the newest
-        self._index: int | None = None  # of the GPU, once it has been told
+        self._run = 0  # the number of the newest run
+        self._index: int | None = None  # the GPU's index, once its Device event has been made
 
     def open(self) -> None:
-        """Read the history. Two queries.
+        """Read the history, with two queries, and fold it into ``state``.
 
         Raises:
-            NoAnswer: why not.
+            NoAnswer: the server did not answer; the exception has the reason.
         """
         row = self.row
         answer = self._client.query(interval(row.host, row.uuid))
         counts = [one.number or 0.0 for one in series(answer.body)]
         every_s = min(COUNTED_S / max(counts, default=0.0), _LONGEST_INTERVAL_S) if any(counts) else 15.0
-        now = (answer.server_time or time.time()) + 1.0  # which it tells in whole seconds
+        now = (answer.server_time or time.time()) + 1.0  # one more, because the server sends whole seconds
         self._step_s = max(_SHORTEST_STEP_S, round(every_s), self.span_s / POINTS)
         self._began = now - self.span_s
         self._read_until = self._began - self._step_s
-        # A figure that comes less often than there is a column is the highest of its time.
+        # If there are several figures in a step, the highest of them is taken.
         self._coarse = self._step_s > 1.5 * every_s
         for event in self._read(self._began, now):
             apply(self.state, event)
 
     def follow(self) -> list[events.Event]:
-        """What has come since, as events that are not folded yet. One query.
+        """Read what is new since the last call, with one query, and return it as events. They are not folded yet.
 
         Raises:
-            NoAnswer: why not.
+            NoAnswer: the server did not answer; the exception has the reason.
         """
         start = self._read_until + self._step_s
         return self._read(start, max(start, time.time() + self.ahead_s))
 
     def is_own(self, finding: DeviceFinding) -> bool:
-        """Whether *finding* is about the pool of the row, and not about another on the same GPU."""
+        """Return whether *finding* is about the pool of the row, and not about another pool on the same GPU."""
         process = self._processes.get((self.row.instance, self.row.run, self.row.rank))
         place = finding.place
         return process is not None and place.pid in (None, process.pid) and place.device == self.row.device
@@ -120,7 +123,7 @@ class OneGpu:
         )
 
     def _at(self, t: float, figures: list[tuple[Labels, float]]) -> list[events.Event]:
-        """The events of one moment."""
+        """Return the events for the *figures* of one time *t*."""
         now = max(0.0, t - self._began)
         card: dict[str, float] = {}
         totals: dict[Who, int] = {}
@@ -247,7 +250,7 @@ class OneGpu:
         return any(process.alive for process in self._processes.values())
 
     def _failed(self, now: float, failures: dict[Who, float]) -> list[events.Event]:
-        """An out-of-memory error for each count that has risen."""
+        """Return an out-of-memory event for each count that has risen."""
         made: list[events.Event] = []
         for who, count in failures.items():
             process = self._processes.get(who)
@@ -260,7 +263,7 @@ class OneGpu:
         return made
 
     def _ended(self, now: float, t: float) -> list[events.Event]:
-        """Processes that have not come for a while have ended, and with the last of them the run."""
+        """Return end events for processes without figures for a while. The run ends with the last of its processes."""
         made: list[events.Event] = []
         for process in self._processes.values():
             if process.alive and t - process.seen > _LAID_BACK * self._step_s:

@@ -1,4 +1,4 @@
-"""The overview of all GPUs: the newest answer to each query, put together as rows. Pure."""
+"""The overview of all GPUs: combines the newest answers to all queries into rows. Pure."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -9,37 +9,38 @@ from tfmemtop.cluster.answers import Labels, Series, label
 from tfmemtop.cluster.queries import STARTING_S, Lane
 
 GONE_S = 600.0
-"""For so long a row stays of which Prometheus has no figures any more."""
+"""A row is kept for this many seconds after Prometheus has no more figures for it."""
 
 MOST_USERS = 100_000
 _TOGETHER_S = 150.0
-"""What a target told of within that time, it told of together: not of a run before."""
+"""Seconds. Of a target that is down, the pools and GPUs whose last figures are within this time of its newest figure
+are shown. Older ones belong to an earlier run."""
 
 Card = tuple[str, str]
-"""Host and UUID; a host is empty if it is not told."""
+"""Host and UUID of a GPU; the host is empty if it is not known."""
 Pool = tuple[str, str, str, str, str, str, str]
 """Instance, host, UUID, logical device, run, job, rank."""
 
 Told = tuple[str, str, str]
-"""Instance, run, rank: who tells of it."""
+"""Instance, run, rank: the source of a figure."""
 
 
 class Silence(Enum):
     """Why there are no new figures."""
 
-    DOWN = "down"  # its target does not answer Prometheus
-    OLD = "old"  # its target answers with what was written long ago
+    DOWN = "down"  # the target does not answer Prometheus
+    OLD = "old"  # the target answers with figures that were written long ago
     ENDED = "ended"  # the run has ended
-    GONE = "gone"  # it is no target any more, or no longer tells of this GPU
+    GONE = "gone"  # Prometheus no longer has the target, or the target no longer reports this GPU
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
     """A rank on a GPU, a GPU without one, or a target that does not answer. Sizes are bytes, shares from 0 to 1.
 
-    ``in_use`` is the highest since the scrape before, where that is told. ``used`` and ``total`` are the whole card's.
-    ``rising`` is in bytes a second, ``pace`` in steps a second. ``silent_s`` is how long there has been ``silence``,
-    or at least so long. Of a rank without figures, ``starting`` tells that its run began not long ago, and
-    ``tensorflow`` that it has loaded TensorFlow.
+    ``in_use`` is the highest value since the scrape before; if that is not reported, the value at the scrape. ``used``
+    and ``total`` are those of the whole card. ``rising`` is in bytes per second, ``pace`` in steps per second.
+    ``silent_s`` is the least number of seconds that ``silence`` has lasted. For a rank without figures, ``starting``
+    means that its run began not long ago, and ``tensorflow`` that it has loaded TensorFlow.
     """
 
     instance: str
@@ -68,34 +69,34 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> Pool:
-        """What makes it the same row in the next overview."""
+        """The key of the row, which is the same in the next overview."""
         return self.instance, self.host, self.uuid, self.device, self.run, self.job, self.rank
 
     @property
     def share(self) -> float | None:
-        """Of the card that is taken, by whomever; without a card, of the limit."""
+        """The share of the card's memory that all processes take; without a card, the share of the limit in use."""
         held, whole = (self.used, self.total) if self.total else (self.in_use, self.limit)
         return None if held is None or not whole else min(1.0, held / whole)
 
     @property
     def share_in_use(self) -> float | None:
-        """Of the card that TensorFlow has in use; without a card, of the limit."""
+        """The share of the card's memory that TensorFlow has in use; without a card, the share of the limit."""
         whole = self.total or self.limit
         return None if self.in_use is None or not whole else min(1.0, self.in_use / whole)
 
 
 def host_of(labels: Labels) -> str:
-    """The host that the exporter names, or the target's, or what of the target's address is one."""
+    """Return the host in the exporter's label, else in the target's label, else in the target's address."""
     return label(labels.exported_host or labels.host or labels.instance.rpartition(":")[0] or labels.instance)
 
 
 def job_of(labels: Labels) -> str:
-    """The scheduler's job. Without one, Prometheus has its own name for a group of targets there."""
+    """Return the scheduler's job. Without one, it is the name that Prometheus gives to a group of targets."""
     return label(labels.exported_job or labels.job)
 
 
 def rank_of(labels: Labels) -> str:
-    """The rank."""
+    """Return the rank in the exporter's label, else in the target's label."""
     return label(labels.exported_rank or labels.rank)
 
 
@@ -115,38 +116,38 @@ def _pool(labels: Labels) -> Pool:
 
 
 class Cluster:
-    """Takes the answers, each as it comes, and makes rows of the newest of each."""
+    """Receives the answers one by one, and makes rows from the newest answer to each query."""
 
     def __init__(self, job: str | None = None) -> None:
-        """Of the *job* alone, if one is given."""
+        """With a *job*, the rows are only those of this job."""
         self._job = job
         self.known: set[Lane] = set()
         self._in_use: dict[Pool, int] = {}
-        self._in_use_now: dict[Pool, int] = {}  # where the highest is not told
+        self._in_use_now: dict[Pool, int] = {}  # for pools whose highest value is not reported
         self._limits: dict[Pool, int] = {}
         self._users: dict[tuple[str, str], str] = {}  # by instance and run
         self._used: dict[Card, int] = {}
         self._busy: dict[Card, float] = {}
-        self._ranks: dict[Told, Pool] = {}  # who says that it runs
+        self._ranks: dict[Told, Pool] = {}  # the ranks that report that they run
         self._loaded: set[Told] = set()  # those that have loaded TensorFlow
-        self._starts: dict[Told, float] = {}  # of those that began not long ago
+        self._starts: dict[Told, float] = {}  # the start times of those that began not long ago
         self._totals: dict[Card, int] = {}
         self._names: dict[Card, tuple[str, str]] = {}  # index and model
         self._findings: dict[tuple[str, str, str], list[tuple[str, str]]] = {}  # by instance, run, UUID
         self._down: dict[str, Labels] = {}  # by instance
         self._ended: set[tuple[str, str]] = set()  # by instance and run
-        self._were: dict[Pool, float] = {}  # what targets that are down told of last, and when
-        self._had: dict[Pool, int] = {}
-        self._cards_had: dict[tuple[str, Card], tuple[float, int]] = {}  # the same of GPUs, by instance
+        self._were: dict[Pool, float] = {}  # for targets that are down: the time of each pool's last figure
+        self._had: dict[Pool, int] = {}  # and that figure, in bytes
+        self._cards_had: dict[tuple[str, Card], tuple[float, int]] = {}  # both for GPUs, by instance
         self._old: dict[str, float] = {}  # seconds, by instance
         self._idle: set[Card] = set()
         self._rising: dict[Pool, float] = {}
         self._paces: dict[Told, float] = {}
-        self._last: dict[Pool, tuple[Row, float]] = {}  # with figures, and when it was seen last
+        self._last: dict[Pool, tuple[Row, float]] = {}  # each row's last state with figures, and its time
         self._now = 0.0
 
     def take(self, lane: Lane, found: Iterable[Series], now: float) -> None:
-        """Take the answer to *lane*, given at *now* by the server's clock."""
+        """Store the answer *found* to the query *lane*. *now* is the server's clock at that time."""
         self.known.add(lane)
         self._now = max(now, self._now)
         {
@@ -162,7 +163,7 @@ class Cluster:
 
     def _take_fixed(self, found: Iterable[Series]) -> None:
         self._limits, self._ranks, self._loaded, self._starts = {}, {}, set(), {}
-        # Of what is down, who it was stays known; of what answers it is told anew.
+        # The users are kept, because a target that is down does not report its user. Those that answer report it again.
         if len(self._users) > MOST_USERS:
             self._users.clear()
         for one in found:
@@ -247,11 +248,11 @@ class Cluster:
 
     @property
     def down(self) -> list[str]:
-        """The instances that are down, of whatever kind they are, those that may be of tfmemtop first."""
+        """The instances of all targets that are down, first those that may be tfmemtop's."""
         return sorted(self._down, key=lambda instance: not _ours(self._down[instance]))
 
     def rows(self) -> list[Row]:
-        """One row a rank on a GPU, one for each other GPU, and those that are silent."""
+        """Return one row for each rank on a GPU, one for each other GPU, and the rows that are silent."""
         if Lane.FIGURES not in self.known:
             return []
         rows = [self._row(pool, in_use) for pool, in_use in self._in_use.items()]
@@ -267,7 +268,7 @@ class Cluster:
         return rows + self._unread(rows)
 
     def _unread(self, rows: Iterable[Row]) -> list[Row]:
-        """A row for each rank that runs and has told of no memory."""
+        """Return a row for each rank that runs but has reported no memory."""
         told = {(row.instance, row.run, row.rank) for row in rows}
         told |= {(key[0], key[4], key[6]) for key in self._last}
         return [
@@ -304,7 +305,7 @@ class Cluster:
         )
 
     def _found(self, instance: str, run: str, uuid: str) -> tuple[tuple[str, str], ...]:
-        """Findings on this GPU, and those on no GPU in particular."""
+        """Return the findings about this GPU, and those about no GPU in particular."""
         if not self._findings:
             return ()
         found = self._findings.get((instance, run, uuid), [])
@@ -313,14 +314,14 @@ class Cluster:
         return tuple(found)
 
     def _silent(self, present: set[Pool], again: set[Card]) -> list[Row]:
-        """Rows that had figures and have none now, and targets that are down of which nothing else is known."""
+        """Return rows that had figures and have none now, and rows for other targets that are down."""
         found = []
         told = {pool[0] for pool in present}
         hosts = {host_of(labels) for labels in self._down.values()}
         for key, (row, seen) in list(self._last.items()):
             if key in present:
                 continue
-            # A GPU without a rank is told of by any target of its host.
+            # Any target of the host may report a GPU without a rank.
             down = row.instance in self._down if row.instance else row.host in hosts
             since = self._now - seen
             if not down and (since > GONE_S or (row.host, row.uuid) in again):
@@ -337,7 +338,7 @@ class Cluster:
         return [row for row in found if self._job in (None, row.job)]
 
     def _remembered(self, instance: str, labels: Labels) -> list[Row]:
-        """What is known of a target that was down before anybody looked: what it told of last, or its name."""
+        """Return rows for a target that was down before this program started: its last figures, or only its name."""
         times = {pool: t for pool, t in self._were.items() if pool[0] == instance}
         cards = {card: had for (at, card), had in self._cards_had.items() if at == instance}
         newest = max([*times.values(), *(t for t, _ in cards.values())], default=0.0)
@@ -361,7 +362,7 @@ class Cluster:
 
 
 def _ours(labels: Labels) -> bool:
-    """Whether a target of which nothing is known is one of tfmemtop's."""
+    """Return whether a target without any figures is one of tfmemtop's, by its labels."""
     return "tfmemtop" in labels.job or bool(labels.rank)
 
 

@@ -1,4 +1,4 @@
-"""What Prometheus is asked, in PromQL. Pure. No query depends on how many hosts there are."""
+"""The queries for Prometheus, in PromQL. Pure. No query depends on the number of hosts."""
 
 import math
 import re
@@ -8,33 +8,36 @@ from enum import Enum
 CARD = "host,exported_host,uuid"
 
 STALE_S = 120
-"""A figure of a target that answers is not older than its interval, which is a minute at most nearly everywhere."""
+"""Figures are old from this age on, in seconds. A target that answers has newer ones: most have an interval of 60 s
+or less."""
 FULL_SHARE = 0.9
 IDLE_SHARE = 0.15
 IDLE_FOR = "2m"
 RISE_AT_LEAST = 32 * 2**20
 RISE_S, RISE_STEP_S = 1200, 120
 STEADY = 0.97
-"""The lowest use in each of the shorter times must have risen by that over the longer one, and on a straight line:
-that strict, as the exporters have looked for leaks themselves, with far more figures."""
+"""When memory counts as rising: the lowest use in each ``RISE_STEP_S`` seconds must have risen by ``RISE_AT_LEAST``
+bytes over ``RISE_S`` seconds, and nearly on a straight line: ``STEADY`` is the least correlation with time. This is
+strict, because the exporters look for leaks themselves, with far more figures."""
 PACE_S = 600
-"""Of so long a time the pace is told: a validation, which ranks may begin at other times, is a small part of it."""
+"""The pace is the mean over this many seconds. A validation, which each rank may begin at another time, is a small part
+of that."""
 STARTING_S = 300
-"""So long a rank may import and build before it is told that no memory of TensorFlow has been read in it."""
+"""For this many seconds a rank may import and build before its missing TensorFlow memory is shown as a problem."""
 REMEMBERED = ("2m", "1s"), ("6h", "1m")
-"""For so long a target that is down is known by what it once answered, and how exactly it is known since when."""
+"""How far back the last figures of a target that is down are searched, and the resolution of the time that is found."""
 MOST_DOWN = 100
-"""So many of these are looked for; of more only the names are told."""
+"""The last figures of at most this many such targets are searched. For the others only the names are shown."""
 
 
 class Lane(Enum):
-    """A query; its value is how many seconds its answer may be old, with a letter that tells those alike apart."""
+    """A query. Its value is the age in seconds that its answer may have, and a letter that makes the value unique."""
 
     FIGURES = "0a"  # how much is in use
     STATE = "0b"  # the GPUs, findings, runs that have ended, targets that are down
     FIXED = "60c"  # limits, sizes of cards, users
-    SILENT = "30d"  # who the targets are that are down, and whose figures are old
-    TRENDS = "60e"  # what rises, what is full and idle, how fast steps are
+    SILENT = "30d"  # the last figures of targets that are down, and the targets whose figures are old
+    TRENDS = "60e"  # pools that rise, GPUs that are full and idle, the pace of steps
 
     @property
     def every_s(self) -> float:
@@ -42,19 +45,19 @@ class Lane(Enum):
 
 
 def quoted(text: str) -> str:
-    """*text* as a string of PromQL."""
+    """Return *text* as a string literal of PromQL."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{plain}"'
 
 
 class Queries:
-    """The queries, of all jobs or of the one *job*."""
+    """The queries for all jobs, or for one *job*."""
 
     def __init__(self, job: str | None = None) -> None:
         self._job = job
 
     def of(self, lane: Lane, down: Collection[str] = ()) -> str:
-        """The query of *lane*; *down* are the instances of targets that are down."""
+        """Return the query for *lane*; *down* are the instances of targets that are down."""
         if lane is Lane.SILENT:
             return self._silent(list(down)[:MOST_DOWN])
         return {
@@ -65,7 +68,7 @@ class Queries:
         }[lane]()
 
     def _select(self, *names: str, span: str = "") -> str:
-        """The metrics *names*, of the job that is wanted; with *span* only one."""
+        """Return a selector of the metrics *names* for the job. With a *span* there must be only one name."""
         what = f"__name__={quoted(_full(names[0]))}"
         if len(names) > 1:
             what = f'__name__=~"{"|".join(map(_full, names))}"'
@@ -75,7 +78,7 @@ class Queries:
         return f'({{{what},exported_job={job}}}{span} or {{{what},job={job},exported_job=""}}{span})'
 
     def _over(self, function: str, name: str, span: str) -> str:
-        """*function* of the metric over a *span* of time, such as ``[5m] offset 5m``."""
+        """Return *function* of the metric over a *span* of time, such as ``[5m] offset 5m``."""
         if self._job is None:
             return f"{function}({_full(name)}{span})"
         job = quoted(self._job)
@@ -83,22 +86,22 @@ class Queries:
         return "(" + " or ".join(f"{function}({one}{span})" for one in both) + ")"
 
     def _cards(self, *names: str) -> str:
-        """Figures of cards, each of which every rank on the host may tell."""
+        """Return a query for figures of cards, one per card: every rank on the host may report the same card."""
         return f"max by (__name__,{CARD}) ({self._select(*names)})"
 
     def _figures(self) -> str:
-        return self._select("in_use_high_bytes")  # alone: what is asked first is answered soonest
+        return self._select("in_use_high_bytes")  # only this, so that the first query is answered fast
 
     def _fixed(self) -> str:
         info = f"max by (__name__,{CARD},index,name) ({self._select('device_info')})"
         total = self._cards("device_memory_total_bytes")
-        # Of most ranks the start is long ago, and need not be told.
+        # Most ranks started long ago; their start times are not needed.
         starting = f"({self._select('run_start_time_seconds')} > time() - {STARTING_S})"
         return f"{self._select('limit_bytes', 'run_info')} or {total} or {info} or {starting}"
 
     def _state(self) -> str:
         ended = f"({self._select('running')} == 0)"
-        # Where the highest is not told.
+        # For pools whose highest value is not reported.
         in_use = f"({self._select('in_use_bytes')} unless {self._select('in_use_high_bytes')})"
         cards = self._cards("device_memory_used_bytes", "device_utilization_ratio")
         return f"{self._select('finding')} or {ended} or (up == 0) or {cards} or {in_use}"
@@ -134,11 +137,11 @@ class Queries:
         idle = f"({busy} < {IDLE_SHARE}) and ({full})"
         lows = f"{self._over('min_over_time', 'in_use_bytes', f'[{RISE_STEP_S}s]')}[{RISE_S}s:{RISE_STEP_S}s]"
         rise = f"deriv({lows}) * {RISE_S}"
-        # That quotient is the coefficient of correlation with time.
+        # This quotient is the coefficient of correlation with time.
         steady = f"{rise} / ({math.sqrt(12):.4f} * stddev_over_time({lows})) > {STEADY}"
         long_enough = self._over("", "in_use_bytes", f" offset {RISE_S}s")
         rising = f"deriv({lows}) and {rise} > {RISE_AT_LEAST} and {steady} and {long_enough}"
-        # Who counts no steps has none at any time.
+        # A rank that counts no steps has a count of 0 at all times. This leaves it out.
         stepping = f"{self._over('', 'steps_total', f' offset {PACE_S}s')} > 0"
         pace = f"{self._over('rate', 'steps_total', f'[{PACE_S}s]')} and {stepping}"
         return f"{_meaning(idle, 'idle')} or {_meaning(rising, 'rising')} or {_meaning(pace, 'pace')}"
@@ -149,7 +152,7 @@ _FULLNESS = ("device_memory_used_bytes", "device_memory_total_bytes")
 
 
 def _literally(text: str) -> str:
-    """A regular expression of RE2 for *text* alone."""
+    """Return a regular expression of RE2 that matches exactly *text*."""
     return re.sub(r"[\\.+*?()|\[\]{}^$]", r"\\\g<0>", text)
 
 
@@ -158,12 +161,15 @@ def _full(name: str) -> str:
 
 
 def _meaning(query: str, means: str) -> str:
-    """*query*, each series of which says what it means."""
+    """Return *query* with the label ``means`` added to each of its series."""
     return f'label_replace({query}, "means", "{means}", "", "")'
 
 
 def of_gpu(host: str, uuid: str, instance: str, span: str = "") -> str:
-    """All that is told of one GPU, or of the pools without one of an *instance*; with *span* the highest in it."""
+    """Return a query for all figures of one GPU; with an empty *uuid*, of the pools of *instance* that are on no GPU.
+
+    With a *span*, each figure is the highest in it.
+    """
     where = f"uuid={quoted(uuid)}" if uuid else f'uuid="",instance={quoted(instance)}'
     wheres = [f"{where},host={quoted(host)}", f"{where},host!={quoted(host)},exported_host={quoted(host)}"]
     parts = []
@@ -180,14 +186,14 @@ OF_ONE = (
     *("device_memory_reserved_bytes", "device_utilization_ratio", "device_memory_bandwidth_ratio"),
     *("device_power_watts", "device_temperature_celsius", "steps_total", "out_of_memory_total"),
 )
-"""The metrics of one GPU."""
+"""The metrics that :func:`of_gpu` reads."""
 
 
 COUNTED_S = 120
 
 
 def interval(host: str, uuid: str) -> str:
-    """How often the figures of a GPU came in the last :data:`COUNTED_S`."""
+    """Return a query for the number of figures that came from a GPU in the last :data:`COUNTED_S` seconds."""
     where = f"uuid={quoted(uuid)}"
     names = "device_memory_used_bytes", "in_use_bytes"
     return " or ".join(f"max(count_over_time({_full(name)}{{{where}}}[{COUNTED_S}s]))" for name in names)

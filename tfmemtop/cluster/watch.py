@@ -1,4 +1,4 @@
-"""Asks at a pace of its own, in a thread, and hands out an overview after each answer."""
+"""Sends the queries at regular intervals, in a thread, and returns an overview after each answer."""
 
 import asyncio
 import threading
@@ -16,9 +16,9 @@ from tfmemtop.cluster.overview import Cluster
 from tfmemtop.cluster.queries import Lane, Queries
 
 SHARE = 0.1
-"""Of its time that Prometheus may be busy for us: where its answers take long it is asked less often."""
+"""The largest share of the time in which Prometheus is busy for us. If its answers take long, we query less often."""
 APART_S = 5.0
-"""Clocks that differ by more are told of."""
+"""If the clocks differ by more than this many seconds, the user is told."""
 
 NOTHING = Overview()
 
@@ -27,11 +27,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known after an answer, or after there was none.
+    """What is known after an answer, or after a query without an answer.
 
-    ``trouble`` has lasted since ``since`` (seconds since 1970, this machine's clock). ``apart_s`` is how far the
-    server's clock is ahead of this machine's, ``None`` where that is not known or does not matter. ``complete`` once
-    each query has been answered. ``answered`` is when the newest answer came, by this machine's clock.
+    ``trouble`` has lasted since ``since`` (seconds since 1970, this machine's clock). ``apart_s`` is how many seconds
+    the server's clock is ahead of this machine's; it is ``None`` if that is not known or too little to matter.
+    ``complete``: each query has been answered at least once. ``answered`` is the time of the newest answer, by this
+    machine's clock.
     """
 
     overview: Overview = NOTHING
@@ -41,11 +42,14 @@ class Seen:
     complete: bool = False
     answered: float = 0.0
     asked: int = 0
-    """Queries so far."""
+    """The number of queries so far."""
 
 
 class Asking:
-    """Decides what to ask next, asks, and keeps what came. Blocks; used by one thread at a time."""
+    """Decides which query is next, sends it, and stores the answer.
+
+    The calls block. Only one thread at a time may call.
+    """
 
     def __init__(self, client: Client, job: str | None = None) -> None:
         self.client = client
@@ -56,7 +60,7 @@ class Asking:
         self.seen = Seen()
 
     def begin(self) -> None:
-        """Ask the first query already, in a thread, while the rest of the program is loaded."""
+        """Send the first query at once, in a thread, while the rest of the program is loaded."""
         early: Future[Answer] = Future()
         self._early = early
 
@@ -69,7 +73,10 @@ class Asking:
         threading.Thread(target=ask, daemon=True, name="prometheus").start()
 
     def refresh(self) -> Iterator[Seen]:
-        """Ask three queries at most. What is known after the last, and at first after each of them."""
+        """Send at most three queries, and yield what is known after the last.
+
+        Until each query has been answered once, yield after each answer.
+        """
         due, complete = self._due(time.monotonic()), self.seen.complete
         for lane in due:
             now = self._ask(lane)
@@ -81,13 +88,13 @@ class Asking:
                 yield self.seen
 
     def _due(self, now: float) -> list[Lane]:
-        """The two that are always asked, and of the others the one that is the most overdue."""
+        """Return the two queries that are always sent, and of the others the one that is most overdue."""
         late = {lane: now - self._answered.get(lane, -1e9) - lane.every_s for lane in Lane if lane.every_s}
         slow = [lane for lane in late if late[lane] >= 0]
         return [Lane.FIGURES, Lane.STATE, *sorted(slow, key=lambda lane: -late[lane])[:1]]
 
     def _ask(self, lane: Lane) -> Answer | None:
-        """The answer, which has been taken in; ``None`` if there is none, and then ``seen`` says why."""
+        """Send the query, store the answer and return it; ``None`` if there is none, and ``seen`` has the reason."""
         self.seen = replace(self.seen, asked=self.seen.asked + 1)
         early, self._early = self._early, None
         try:
@@ -116,7 +123,7 @@ class Asking:
 
 
 class Watch:
-    """An :class:`Asking` for an event loop."""
+    """Runs an :class:`Asking` for an event loop."""
 
     def __init__(self, asking: Asking, interval_s: float = 5.0) -> None:
         self.client = asking.client
@@ -126,11 +133,11 @@ class Watch:
         self._closed = False
 
     def hurry(self) -> None:
-        """Ask now."""
+        """Send the next queries now."""
         self._wake.set()
 
     async def seen(self) -> AsyncIterator[Seen]:
-        """What is known, after each answer. While Prometheus does not answer it is asked at the same pace."""
+        """Yield what is known after each answer. If Prometheus does not answer, the queries go on at the same pace."""
         complete = False
         while not self._closed:
             begun = time.monotonic()
@@ -143,7 +150,7 @@ class Watch:
             took_s = time.monotonic() - begun
             wait_s = max(self.interval_s - took_s, took_s * (1 / SHARE - 1) if complete else 0.0)
             if not complete and self._asking.seen.trouble is None:
-                wait_s = 0.0  # what is slow to change is asked one by one
+                wait_s = 0.0  # the queries for what changes slowly are still to be sent, one per refresh
             self._wake.clear()
             try:
                 await asyncio.wait_for(self._wake.wait(), wait_s)
@@ -151,13 +158,16 @@ class Watch:
                 pass
 
     def close(self) -> None:
-        """Ask no more. The iteration ends."""
+        """Send no more queries. The iteration of :meth:`seen` ends."""
         self._closed = True
         self._wake.set()
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """The result of *work*, done in a thread that nobody waits for at the end: a server may hang."""
+    """Return the result of *work*, which runs in a thread.
+
+    The program does not wait for that thread at its end, because a server may hang.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

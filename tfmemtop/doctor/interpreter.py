@@ -1,4 +1,4 @@
-"""Finds the Python that a command would start, and starts that Python to examine it. The command itself is never run."""
+"""Finds the Python that a command would start, and starts that Python to examine it. The command is never run."""
 
 import json
 import os
