@@ -86,8 +86,8 @@ def parse_limit(text: str, whole: Whole) -> int:
 
     Raises:
         NotASize: *text* is not a size.
-        TooMuch: The size is more than *whole*.
-        TooLittle: The size is less than 1 MiB.
+        TooMuch: the size is more than *whole*.
+        TooLittle: the size is less than 1 MiB.
     """
     size = parse_size(text, whole.size)
     _check(size, whole, text)

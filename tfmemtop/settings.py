@@ -103,6 +103,6 @@ def launch_environment(base: Mapping[str, str], settings: Settings, gpu_uuids: S
     """Return *base*, which is the user's unchanged environment, with the variables of *settings* added.
 
     Raises:
-        NoSuchGpu: A setting names or needs a GPU that this machine lacks.
+        NoSuchGpu: a setting names or needs a GPU that this machine lacks.
     """
     return dict(base) | carry(settings, gpu_uuids)

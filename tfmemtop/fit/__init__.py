@@ -1,1 +1,4 @@
-"""The smallest memory limit that works: where to look next, when a try is over, what to say of it. No I/O."""
+"""Searches for the smallest memory limit that works, or for the largest value of a number in the command, by tries.
+
+It decides what to try next, when a try is over, and what its result is. No I/O.
+"""

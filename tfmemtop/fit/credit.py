@@ -1,31 +1,34 @@
-"""How far a search may rely on what is predicted: never much worse than doubling, and halving then. Pure.
+"""Limits how far a search relies on predictions, so that it never takes many more tries than without them. Pure.
 
-Without any prediction a value is doubled until it fails, and what lies between is halved by powers: each such try
-halves what is not known yet, in octaves. A try at a predicted value may do better or worse than that. What it loses is
-taken from a credit of about two tries; what it gains is added. A value that could lose more than is left is not tried.
+Without a prediction, a value is doubled until it fails. Then the range between the last two values is halved on a
+logarithmic scale, so that each try halves the unknown range in octaves. A try at a predicted value may do better or
+worse than that. Its loss, in tries, is taken from a credit of about two tries, and its gain is added. A value that
+could lose more than the credit is not tried.
 """
 
 from collections.abc import Iterable
 from math import log2
 
 _FIRST, _MOST = 1.7, 4.0
-"""Tries: the credit at the start, and the most that it becomes."""
+"""The credit at the start, and the highest credit; in tries."""
 
 _FAILED = 0.85
-"""Tries, that one costs far above what is known to pass, if it fails."""
+"""The loss, in tries, if a try fails at a value far above the largest that is known to pass."""
 
-_DOUBLED = 2.0  # octaves between a value that passed and one that failed, above which doubling is no worse than halving
+_DOUBLED = 2.0  # octaves: if a passed and a failed value are further apart, doubling is no worse than halving
 
 
 def left(tried: Iterable[tuple[int, bool]]) -> float:
-    """The credit after *tried*, values with whether they passed, in their order. Up to the first that passed all are
-    free: until then nothing is predicted."""
+    """Return the credit, in tries, after *tried*: the values in their order, each with whether it passed.
+
+    The tries up to the first that passed cost nothing, because nothing is predicted until then.
+    """
     credit, low, high = _FIRST, None, None
     for value, passed in tried:
         if low is not None:
             credit = min(_MOST, credit + _gained(low, high, value, passed))
         elif passed and high is not None:
-            credit -= max(0.0, log2(high / value) - 1)  # halving had taken less at once
+            credit -= max(0.0, log2(high / value) - 1)  # a try in the middle would have left less
         if passed and (low is None or value > low):
             low = value
         elif not passed and (high is None or value < high):
@@ -34,7 +37,7 @@ def left(tried: Iterable[tuple[int, bool]]) -> float:
 
 
 def _gained(low: int, high: int | None, value: int, passed: bool) -> float:
-    """In tries, by one at *value*, which is between *low* and *high*."""
+    """Return the gain, in tries, of one try at *value*, which is between *low* and *high*; negative for a loss."""
     above = log2(max(value, low + 1) / low)
     if high is None or log2(high / low) > _DOUBLED:
         if passed:
@@ -46,9 +49,10 @@ def _gained(low: int, high: int | None, value: int, passed: bool) -> float:
 
 
 def within(wanted: int | None, low: int, high: int, *, fails: bool, credit: float) -> int:
-    """The value nearest to *wanted* that loses no more than *credit*; without one, the double or the middle.
+    """Return the value nearest to *wanted* that cannot lose more than *credit*.
 
-    It is above *low*, which passed, and below *high*, of which *fails* says whether it failed, or is beyond the range.
+    If *wanted* is ``None``, it starts from the double of *low* or the middle instead. The value is above *low*, which
+    passed, and below *high*. *fails*: *high* has failed; otherwise it is the first value beyond the range.
     """
     whole = log2(high / low)
     if not fails or whole > _DOUBLED:

@@ -1,4 +1,4 @@
-"""Which value of a number in the command to try next, to find the largest under which it still works. Pure."""
+"""Chooses the values of a number in the command to try, to find the largest with which the command works. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -12,48 +12,51 @@ from tfmemtop.fit.search import Tried
 VALUES_MOST = 2**40
 
 CLOSE = 50
-"""The search ends when a value that works and one that does not differ by at most a 50th, or by 1."""
+"""The search ends when a value that works and one that fails differ by at most a 50th, or by 1."""
 
 _BACK = 12
-"""Where a prediction failed, the next try is a 25th below it: fragmentation and rounding take a few percent."""
+"""If a predicted value failed, the next try is a 12th below it: fragmentation and rounding take a few percent."""
 
 _BACK_FAR = 5
-"""The same where it was predicted by replays of runs far below: what these need besides the batch weighs much there."""
+"""If it was predicted by replays of runs with far smaller values, the next try is a 5th below it. In such runs, the
+memory that does not depend on the value has a large share."""
 
 _LESS = 3
-"""Percent: where a value failed that should have passed, the next is so much below."""
+"""Percent. If a value failed that was surely expected to pass, the next one is this much below."""
 
 _NEAR = 4
-"""So many times what the search may end at, a prediction is no better than what has passed."""
+"""If the remaining range is at most this many times as wide as the range at which the search ends, a prediction is no
+better than the values that have passed."""
 
-_FAR = 8  # times
+_FAR = 8  # a prediction is far away if it is more than this many times the largest value that passed
 
 _WRONG = 1.5
-"""Times: what has failed so far below a prediction refutes it."""
+"""A prediction is refuted if it is more than this many times a value that has failed."""
 
 _ABOVE = 1.02
-"""The smallest limit that really passes, as a multiple of the lower end of what is predicted."""
+"""The smallest limit that really passes, as a multiple of the lower end of the predicted range."""
 
 _BEFORE = 0.85
-"""After a single try that passed, the next is so much of what it lets expect: two that passed say more than one."""
+"""After a single try that passed, the next value is this share of the expected one: two passes tell more than one."""
 
 _APART = 1.1
-"""But at least so many times the one that passed, if that is not more than expected."""
+"""But the next value is at least this many times the one that passed, unless that exceeds the expected value."""
 
 _SECOND = 2
-"""The second value is at most so many times the first, and one more, so that equal sizes are not what has doubled."""
+"""The second value is at most this many times the first, plus one. The one is added because at an exact double, a size
+that has doubled could equal another size of the first try, and the two would be confused."""
 
 _TWO = 1.7
-"""The credit that is enough for two small steps upward."""
+"""A credit, in tries, that is enough for two small steps upward."""
 
 _PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
 _RANGE = re.compile(r"([A-Za-z_]\w*)=(\d{1,13})\.\.(\d{1,13})")
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """The largest value of ``name`` is wanted, from ``lowest`` to ``highest``.
+    """What is searched: the largest value of ``name``, from ``lowest`` to ``highest``.
 
-    It stands as ``{name}`` in the command.
+    The command contains ``{name}`` in the place of the value.
     """
 
     name: str
@@ -61,21 +64,21 @@ class Wanted(msgspec.Struct, frozen=True):
     highest: int
 
     def placed(self, command: list[str], value: int) -> list[str]:
-        """*command* with *value* in its place."""
+        """Return *command* with *value* in place of ``{name}``."""
         return [word.replace(f"{{{self.name}}}", str(value)) for word in command]
 
     def is_in(self, command: Sequence[str]) -> bool:
-        """Whether *command* has a place for it."""
+        """Return whether *command* contains ``{name}``."""
         return any(f"{{{self.name}}}" in word for word in command)
 
 
 def places(command: Sequence[str]) -> list[str]:
-    """The names that stand in braces in *command*, such as ``batch`` in ``--batch-size={batch}``."""
+    """Return the names in braces in *command*, such as ``batch`` in ``--batch-size={batch}``."""
     return list(dict.fromkeys(name for word in command for name in _PLACE.findall(word)))
 
 
 def parse_wanted(text: str) -> Wanted | None:
-    """What ``batch=1..4096`` asks for; ``None`` if it has another form or its bounds make no range."""
+    """Parse a text such as ``batch=1..4096``; ``None`` if it has another form, or its bounds make no range."""
     found = _RANGE.fullmatch(text.strip())
     if found is None:
         return None
@@ -84,7 +87,7 @@ def parse_wanted(text: str) -> Wanted | None:
 
 
 class TriedValue(msgspec.Struct, frozen=True):
-    """How a try with ``value`` went, under the allocator's ``limit`` in bytes, ``None`` if that is not known."""
+    """The result of a try with ``value``, under the allocator's ``limit`` in bytes (``None`` if not known)."""
 
     value: int
     tried: Tried
@@ -92,26 +95,29 @@ class TriedValue(msgspec.Struct, frozen=True):
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """The peak in use as a line through two tries: ``fixed`` bytes whatever the value, and ``each`` for every one."""
+    """The peak in use as a line through two tries: ``fixed`` bytes, plus ``each`` bytes times the value."""
 
     fixed: float
     each: float
 
     def largest(self, limit: int) -> int:
-        """The largest value that *limit* bytes would hold by this line."""
+        """Return the largest value that fits into *limit* bytes by this line."""
         return int((limit - self.fixed) / self.each)
 
 
 def _line(points: Sequence[tuple[int, float]]) -> Growth | None:
-    """Through two values and what they need; ``None`` if it does not rise."""
+    """Return the line through two points (value, bytes needed); ``None`` if it does not rise."""
     (value, need), (larger, more) = points
     each = (more - need) / (larger - value)
     return Growth(more - each * larger, each) if each > 0 else None
 
 
 class Prediction(NamedTuple):
-    """By replays with other values: up to ``surely`` all pass, ``likely`` is the largest that does, and ``at_most`` the
-    one above which none does. ``values`` are those of the two tries that were replayed."""
+    """What replays with other values predict.
+
+    All values up to ``surely`` pass. ``likely`` is probably the largest value that passes. No value above ``at_most``
+    passes. ``values`` are those of the two tries that were replayed.
+    """
 
     surely: int
     likely: int
@@ -120,33 +126,33 @@ class Prediction(NamedTuple):
 
 
 class LargestSearch:
-    """Asks for one try after another, until the largest value that works is known closely enough."""
+    """Chooses one try after another, until the largest value that works is known closely enough."""
 
     def __init__(self, wanted: Wanted, tries: int) -> None:
         self.wanted = wanted
         self._tries = tries
         self.tried: list[TriedValue] = []
         self.prediction: Prediction | None = None
-        """By the replays of the tries so far."""
+        """The newest prediction, by the replays of the tries so far."""
         self.first_prediction: Prediction | None = None
-        """By those of the first two that passed and could be used."""
+        """The first prediction, by the replays of the first two tries that passed and could be used."""
         self.trouble = ""
-        """Why the replays with other values failed, if they did."""
+        """The reason why the replays with other values failed; empty if they did not."""
 
     @property
     def works(self) -> int | None:
-        """The largest value that worked with none below it failing."""
+        """The largest value that worked and is below every value that failed; ``None`` if there is none."""
         fails = self.fails or VALUES_MOST + 1
         return max((one.value for one in self.tried if one.tried.passed and one.value < fails), default=None)
 
     @property
     def fails(self) -> int | None:
-        """The smallest value that did not work."""
+        """The smallest value that did not work; ``None`` if there is none."""
         return min((one.value for one in self.tried if not one.tried.passed and one.tried.how.proves), default=None)
 
     @property
     def unproved(self) -> TriedValue | None:
-        """The try that proved nothing, with which the search ended; ``None`` if there was none."""
+        """The last try, if it proved nothing and so ended the search; otherwise ``None``."""
         return self.tried[-1] if self.tried and not self.tried[-1].tried.how.proves else None
 
     @property
@@ -156,16 +162,19 @@ class LargestSearch:
 
     @property
     def growth(self) -> Growth | None:
-        """How the peak grows with the value, by the two largest values that worked; ``None`` if it does not grow."""
+        """How the peak grows with the value, by the two largest values that worked; ``None`` if it does not grow.
+
+        ``None`` also if fewer than two such values are known.
+        """
         known = {one.value: one.tried.peak_in_use for one in self.tried if one.tried.passed}
         points = sorted((value, peak) for value, peak in known.items() if peak is not None)[-2:]
         return _line(points) if len(points) == 2 else None
 
     @property
     def told_growth(self) -> Growth | None:
-        """The same to be told: by the largest value that worked, and the next one of at most half of it.
+        """The growth that is shown to the user: by the largest value that worked, and the next of at most half of it.
 
-        Near the limit a peak says little: an allocation that fits only just gets a smaller chunk.
+        Near the limit a peak means little: an allocation that only just fits gets a smaller chunk.
         """
         peaks = {one.value: one.tried.peak_in_use for one in self.tried if one.tried.passed}
         known = {value: peak for value, peak in peaks.items() if peak is not None}
@@ -175,7 +184,7 @@ class LargestSearch:
 
     @property
     def predicted(self) -> int | None:
-        """The largest value by the replays, or else by the line of what is needed; ``None`` if it cannot be told."""
+        """The largest value by the replays, or else by the line of the needed memory; ``None`` if neither is known."""
         if self.prediction is not None:
             return self.prediction.likely
         growth, limit = self._needed, self.limit
@@ -183,13 +192,16 @@ class LargestSearch:
 
     @property
     def _needed(self) -> Growth | None:
-        """How the smallest limit that passes grows with the value, where all tries tell it; else how the peak does."""
+        """How the smallest limit that passes grows with the value; :attr:`growth` if it is not known for all tries."""
         told = {one.value: one.tried.at_least for one in self.tried if one.tried.passed}
         points = sorted((value, least * _ABOVE) for value, least in told.items() if least is not None)[-2:]
         return _line(points) if len(points) == 2 and None not in told.values() else self.growth
 
     def _from_one(self) -> int | None:
-        """Where to try after a single value that passed: by what of it was kept between steps, as far as is known."""
+        """Return the value to try after a single value that passed, by the memory that this try kept between steps.
+
+        ``None`` if more or fewer values passed, or if that memory is not known.
+        """
         passed, limit = [one for one in self.tried if one.tried.passed], self.limit
         if len(passed) != 1 or limit is None:
             return None
@@ -202,21 +214,21 @@ class LargestSearch:
         return min(int(before), int(one.value * _SECOND) + 1)
 
     def tell(self, tried: TriedValue) -> None:
-        """Take in how the try went that :meth:`next` asked for."""
+        """Store the result of the try that :meth:`next` chose."""
         self.tried.append(tried)
 
     def expect(self, prediction: Prediction) -> None:
-        """Take in what the replays of the tries up to now predict."""
+        """Store what the replays of the tries up to now predict."""
         self.prediction = prediction
         self.first_prediction = self.first_prediction or prediction
 
     @property
     def settled(self) -> bool:
-        """Whether it is known as closely as is asked for."""
+        """Whether the largest value is known as closely as :data:`CLOSE` demands."""
         return bool(self.tried) and self.unproved is None and self._candidate() is None
 
     def next(self) -> int | None:
-        """The value to try now; ``None`` if another try is not worth it, or not allowed."""
+        """Return the value to try now; ``None`` if another try is not worth it, or not allowed."""
         return self._candidate() if len(self.tried) < self._tries and self.unproved is None else None
 
     def _candidate(self) -> int | None:
@@ -241,15 +253,15 @@ class LargestSearch:
         credit = left((one.value, one.tried.passed) for one in self.tried)
         likely = self.predicted
         if fails is None and credit < _TWO and likely is not None and low < likely < 2 * low:
-            # That it fails tells most.
+            # A value just above the prediction tells most, because it should fail.
             close = max(1, low // CLOSE)
             candidate = low + close if likely <= low + close else likely + max(1, likely // CLOSE)
         return within(candidate, low, high, fails=fails is not None, credit=credit)
 
     def _as_predicted(self, prediction: Prediction, low: int, high: int) -> int | None:
-        """Between what surely passes and what is likely; near a value that passed, so little above it as may end it.
+        """Return a value between what surely passes and what is likely; ``None`` if a try contradicts the prediction.
 
-        ``None`` if it has come otherwise than predicted.
+        Close to a value that passed, it is only so much larger that the search can end with it.
         """
         close = max(1, low // CLOSE)
         top, sure = min(high, prediction.likely), max(low, prediction.surely)
@@ -260,18 +272,21 @@ class LargestSearch:
         if self.tried[-1].tried.passed:
             if top == high:
                 return sure if sure > low + close else (sure + top) // 2
-            # The first prediction is from far below, the next ones are better.
+            # The first prediction comes from far smaller values. Later ones are better.
             first = prediction is self.first_prediction
             return max(low + close, (sure + top) // 2 if first else (sure + 3 * top) // 4)
         less = sure - max(1, sure * _LESS // 100) if prediction is self.first_prediction else sure
         return less if low < less < sure + 1 <= high else None
 
     def _beside_the_prediction(self, low: int, high: int) -> int | None:
-        """The prediction, or if that has been tried a value beside it, farther away each time; ``None`` without one."""
+        """Return the prediction; if it has been tried, a value beside it, farther away each time.
+
+        ``None`` without a prediction, or if it is of no use.
+        """
         if (predicted := self.predicted) is None:
             return None
         if low < predicted < high:
-            # Too near to one that failed or passed, it would tell little.
+            # Too close to a value that failed or passed, a try would tell little.
             if self.fails is not None and predicted > high - max(1, high // _BACK):
                 return None
             return max(predicted, low + max(1, low // CLOSE))
@@ -287,25 +302,25 @@ class LargestSearch:
         return high - (max(1, high // back) << self._alike() - 1)
 
     def _near_one(self, high: int) -> int | None:
-        """What a single value that passed lets expect; a fifth less each time that this has failed."""
+        """Return what a single value that passed lets expect, but at least a fifth below the smallest that failed."""
         expected = self._from_one()
         return expected if expected is None or self.fails is None else min(expected, high - high // _BACK_FAR)
 
     def _more(self, low: int) -> int:
-        """More than *low*, the largest that passed, where nothing is known to fail."""
+        """Return a value above *low*, the largest that passed, while no value is known to fail."""
         alone = len(self.tried) == 1 and self.tried[0].tried.at_least is not None
         return int(low * _SECOND) + 1 if alone else low * 2
 
     def _first(self) -> int:
-        """The power of two in the middle of the range, by powers."""
+        """Return the power of two in the middle of the range on a logarithmic scale."""
         wanted = self.wanted
         middle = 1 << (wanted.lowest.bit_length() + wanted.highest.bit_length()) // 2 - 1
         return min(max(middle, wanted.lowest), wanted.highest)
 
     def _alike(self, least: int = 0) -> int:
-        """How many of the last tries, one after the other, went as the very last; 1 or more.
+        """Return how many tries in a row, up to the last one, had the same result as the last; at least 1.
 
-        Only values of *least* or more count.
+        The count stops at a value below *least*.
         """
         count = 0
         for one in reversed(self.tried):

@@ -1,4 +1,4 @@
-"""What a search is to find out: of which script, under which settings, how far it has to get. Pure."""
+"""The plan of a search: the command, its settings, how far each try has to get, and what is searched. Pure."""
 
 import re
 from typing import NamedTuple
@@ -14,18 +14,19 @@ from tfmemtop.suggested import Basis, SuggestedLimit
 
 SECONDS_MOST, STEPS_MOST, TRIES_MOST = 86_400, 1_000_000_000, 50
 SECONDS, TRIES = 30.0, 8
-"""What is taken if nothing is said."""
+"""The defaults: seconds that a try has to run, and the number of tries."""
 
 _GOAL = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|steps?)\s*", re.I)
 _TRIES = re.compile(r"\s*(\d{1,6})\s*(?:try|tries)\s*", re.I)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """*settings* are those of every try but for its limit, which is for each GPU or for the CPU pool.
+    """The plan of a search for a limit, or for a value.
 
-    ``smallest`` and ``largest`` bound what is tried, ``ceiling`` is what the machine has; bytes, ``None`` if
-    not given or not known. ``host_memory`` is what the CPU pool gets in a try without a limit. With ``wanted`` the
-    largest value of a number in the command is sought instead, under the limit ``largest``.
+    ``settings`` are the settings of every try, except for its limit. The limit is for each GPU, or for the CPU pool.
+    ``smallest`` and ``largest`` bound the limits that are tried, ``ceiling`` is what the machine has; bytes, ``None``
+    if not given or not known. ``host_memory`` is the size of the CPU pool in a try without a limit, in bytes. With
+    ``wanted`` the search is for the largest value of a number in the command instead, under the limit ``largest``.
     """
 
     command: list[str]
@@ -41,24 +42,24 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """Of the devices whose memory is limited: ``GPU`` or ``CPU``."""
+        """The kind of the devices whose memory is limited: ``GPU`` or ``CPU``."""
         return "GPU" if self.on_gpu else "CPU"
 
     def search(self) -> Search:
-        """A search that has tried nothing yet."""
+        """Return a new search, without any tries."""
         return Search(tries=self.tries, smallest=self.smallest, largest=self.largest, ceiling=self.ceiling)
 
     def watch(self, first: Tried | None, *, traces: bool | None = None) -> Watch:
-        """What follows one try; *first* is how the first one went.
+        """Return the watch for one try; *first* is the result of the first try, ``None`` for the first try itself.
 
-        If it *traces*, all allocations are recorded, to be replayed: by default those of the first try.
+        *traces*: all allocations of the try are recorded, to be replayed. By default those of the first try are.
         """
         traces = first is None if traces is None else traces
         growth = not self.on_gpu or self.settings.growth != "off"
         return Watch(self.kind, self.goal, first, growth=growth, traces=traces)
 
     def suggested(self, search: Search) -> SuggestedLimit | None:
-        """The limit to set after *search*; ``None`` if it has found none."""
+        """Return the limit to set after *search*; ``None`` if it has found none."""
         advice, limit = (search.advice, search.limit) if search.tried else (None, None)
         if advice is None or limit is None:
             return None
@@ -66,18 +67,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return SuggestedLimit(advice, Basis.FIT, limit, on_gpu=self.on_gpu, growth=growth)
 
     def settings_of(self, limit: int | None) -> Settings:
-        """A try's settings; *limit* is in bytes."""
+        """Return the settings of a try under *limit* bytes (``None``: without a limit)."""
         if self.on_gpu:
             return msgspec.structs.replace(self.settings, memory_limit=limit)
-        # Without its own pool the CPU has no allocator that could tell its peak.
+        # Without a pool of its own the CPU has no allocator that reports a peak.
         return msgspec.structs.replace(self.settings, memory_limit=None, cpu_pool=limit or self.host_memory)
 
 
 def check(settings: Settings) -> None:
-    """Whether a limit has something to act on under *settings*.
+    """Check that a limit has an effect under *settings*.
 
     Raises:
-        NotSought: it has not.
+        NotSought: the allocator is ``cuda_malloc_async``, on which a limit has no effect.
     """
     if settings.allocator == "cuda_malloc_async":
         raise NotSought(NoSearch.ALLOCATOR)
@@ -96,15 +97,15 @@ def make_plan(
     ceiling: int | None = None,
     wanted: Wanted | None = None,
 ) -> Plan:
-    """The plan for a machine, with growth on unless *settings* say otherwise.
+    """Make the plan for a machine. Growth is on, unless *settings* turn it off.
 
     Raises:
-        NotSought: as :func:`check`.
+        NotSought: the allocator is ``cuda_malloc_async``, on which a limit has no effect.
     """
     check(settings)
     on_gpu = has_gpus and settings.gpus != ()
     if on_gpu and settings.growth is None:
-        # Without it the pool is always as large as the limit, and the first try would take the whole GPU.
+        # Without growth the pool is always as large as the limit, and the first try would take the whole GPU.
         settings = msgspec.structs.replace(settings, growth="on")
     return Plan(
         command=command,
@@ -121,7 +122,7 @@ def make_plan(
 
 
 class Sought(NamedTuple):
-    """What the user wants to be found: how far a try has to get, in how many tries, and of which number the largest."""
+    """What the user requests: how far a try has to get, how many tries, and the number to maximise, if any."""
 
     goal: Goal
     tries: int
@@ -129,10 +130,10 @@ class Sought(NamedTuple):
 
 
 def parse_sought(text: str) -> Sought:
-    """What is sought, of ``30 s, 8 tries`` or ``batch=1..4096, 5 steps``; empty means the usual.
+    """Parse a request such as ``30 s, 8 tries`` or ``batch=1..4096, 5 steps``. An empty text means the defaults.
 
     Raises:
-        NotSought: as :func:`parse_goal`, or no range is meant.
+        NotSought: a part is not valid (see :func:`parse_goal`), or a range is not valid, or there are several.
     """
     parts = text.split(",")
     ranges = [part.strip() for part in parts if "=" in part]
@@ -146,10 +147,10 @@ def parse_sought(text: str) -> Sought:
 
 
 def parse_goal(text: str) -> tuple[Goal, int]:
-    """How far and in how many tries, of ``30 s``, ``200 steps`` or ``5 min, 6 tries``; empty means the usual.
+    """Parse a goal and a number of tries: ``30 s``, ``200 steps`` or ``5 min, 6 tries``. Empty means the defaults.
 
     Raises:
-        NotSought: it means neither, or more than can be asked for.
+        NotSought: a part is neither a goal nor a number of tries, or its number is too small or too large.
     """
     goal, tries = Goal(SECONDS), TRIES
     for part in filter(str.strip, text.split(",")):

@@ -1,4 +1,7 @@
-"""A search whose tries are runs of a session: takes its events, says what to ask of its engine. Pure."""
+"""A search whose tries are runs of a session. It receives the session's events and returns commands for the engine.
+
+Pure.
+"""
 
 from abc import ABC, abstractmethod
 from enum import Enum
@@ -27,93 +30,96 @@ from tfmemtop.fit.watch import Progress
 from tfmemtop.tensorflow_text import tells_exhaustion
 
 GRACE_S = 5.0
-"""How long a try has to end by itself once it is asked to."""
+"""Seconds that a try's script has to end by itself after the request to end."""
 
 REPLAY_S = 60.0
-"""How long a replay may take after the end of a try, the building of its program included."""
+"""Seconds that a replay may take after the end of a try, including the time to build its program."""
 
-_LINE = 512  # of the output's end kept, where a line may come in two pieces
+_LINE = 512  # characters of the output's end that are kept, because a line may come in two pieces
 
 
 class Phase(Enum):
-    """How a try stands."""
+    """The phase of a try."""
 
-    STARTING = "starting"  # the memory of the run before is awaited
+    STARTING = "starting"  # waiting until the memory of the run before is free
     RUNNING = "running"
     ENDING = "ending"
-    REPLAYING = "replaying"  # its allocations, after its end
-    PREDICTING = "predicting"  # what was recorded of the tries is replayed with other values
-    DONE = "done"
+    REPLAYING = "replaying"  # the try has ended, and its allocations are replayed
+    PREDICTING = "predicting"  # the recorded allocations of the tries are replayed with other values
+    DONE = "done"  # no try is under way
 
 
 class SessionTries(ABC):
-    """One search, from the first relaunch to its end, or until something comes between; for what, a subclass says."""
+    """One search, from the first relaunch to its end, or until something stops it. A subclass defines its subject."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.phase = Phase.DONE
         self.stopped: Stopped | None = None
-        """Why the search has not come to its end, if so."""
+        """The reason why the search stopped before its end; ``None`` if it did not."""
         self.hint: HookAbsence | None = None
-        """Why the hook could not get in, where no memory was seen."""
+        """The reason why the hook was not loaded, if the last try showed no memory."""
         self._watch = plan.watch(None)
         self._asked = Relaunch(argv=plan.command, settings=plan.settings)
         self._run = 0
         self._now = 0.0
         self._complained = False
         self._tail = ""
-        self._ended = 0.0  # when the try under way had ended
+        self._ended = 0.0  # when the run of the current try ended
         self._unreplayed: set[tuple[int, str]] = set()  # pools whose trace is complete
 
     @property
     def going(self) -> bool:
-        """Whether tries are still made."""
+        """Whether the search still makes tries."""
         return self.phase is not Phase.DONE
 
     @property
     def can_go_on(self) -> bool:
-        """Whether it has stopped before its end."""
+        """Whether the search has stopped before its end, so that it can be continued."""
         return not self.going and self.has_next()
 
     @property
     def number(self) -> int:
-        """Which try is under way, or was the last one."""
+        """The number of the current try, or of the last one; the first is 1."""
         return self.done + self.going
 
     @property
     @abstractmethod
     def done(self) -> int:
-        """How many tries have been made."""
+        """The number of tries that have been made."""
 
     @abstractmethod
     def has_next(self) -> bool:
-        """Whether another try is worth it."""
+        """Return whether another try is worth it."""
 
     @abstractmethod
     def _prepare(self) -> Relaunch:
-        """Choose the next try; what to ask of the engine for it. Sets what watches it."""
+        """Choose the next try, set ``_watch`` for it, and return the command that starts it."""
 
     @abstractmethod
     def _tell(self, tried: Tried) -> None:
-        """A try went like that."""
+        """Store the result of a try."""
 
     @property
     def progress(self) -> Progress:
-        """How far the try under way has got, while its run goes."""
+        """How far the current try has got, while its run goes on."""
         return self._watch.progress(self._now)
 
     def begin(self, newest_run: int) -> list[Command]:
-        """Make the next try after the run of that number; also after :meth:`stop`. What to ask of the engine."""
+        """Begin the search, or continue it after :meth:`stop`; return the commands for the engine.
+
+        *newest_run* is the number of the session's newest run. The next try is the run after it.
+        """
         self.stopped = None
         self._run = newest_run + 1
         return self._start()
 
     def stop(self, why: Why = Why.INTERRUPTED, detail: str = "", held: Held | None = None) -> None:
-        """Make no further try; the run that goes is left going."""
+        """Make no further try. A run that is under way is not ended."""
         self.phase, self.stopped = Phase.DONE, Stopped(why, detail, held)
 
     def take(self, event: Event) -> list[Command]:
-        """The session's next event; what to ask of the engine now."""
+        """Process the session's next event, and return the commands for the engine."""
         self._now = max(self._now, event.t)
         if self.phase is Phase.STARTING:
             self._await(event)
@@ -139,7 +145,7 @@ class SessionTries(ABC):
         return [self._asked]
 
     def _await(self, event: Event) -> None:
-        """Until the try's own run begins."""
+        """Process an event while the try's own run has not begun."""
         match event:
             case Run() if event.run == self._run and event.settings == self._asked.settings:
                 self.phase = Phase.RUNNING
@@ -181,7 +187,7 @@ class SessionTries(ABC):
             self._unreplayed.discard((event.pid, event.device))
 
     def _over(self) -> list[Command]:
-        """The try under way has ended: it is judged as soon as what it recorded has been replayed."""
+        """Process the end of the current try. It is judged as soon as its recorded allocations have been replayed."""
         if not self._unreplayed or not self._watch.traces:
             return self._judge()
         self.phase, self._ended = Phase.REPLAYING, self._now
@@ -207,7 +213,7 @@ class SessionTries(ABC):
         return []
 
     def _limit(self) -> int | None:
-        """Of the try under way, bytes; ``None`` without one."""
+        """Return the limit of the current try, in bytes; ``None`` for a try without a limit."""
         return self.plan.largest
 
 
@@ -218,7 +224,7 @@ class SessionFit(SessionTries):
         super().__init__(plan)
         self.search: Search = plan.search()
         self.limit: int | None = None
-        """Of the try under way, bytes; ``None`` without one."""
+        """The limit of the current try, in bytes; ``None`` for a try without a limit."""
 
     @property
     def done(self) -> int:

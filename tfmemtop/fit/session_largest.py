@@ -8,14 +8,14 @@ from tfmemtop.fit.session import GRACE_S, Phase, SessionTries
 
 
 class SessionLargest(SessionTries):
-    """After each try that passed and was replayed it waits for :meth:`predicted`."""
+    """The search for the largest value. After each try that passed and was replayed, it waits for :meth:`predicted`."""
 
     def __init__(self, plan: Plan, wanted: Wanted) -> None:
         super().__init__(plan)
         self.search = LargestSearch(wanted, plan.tries)
         self.value = 0
-        """Of the try under way."""
-        self._limits: list[int] = []  # the allocator's own, where none is asked for
+        """The value of the current try."""
+        self._limits: list[int] = []  # the limits that the allocator reports, for tries without a given limit
 
     @property
     def done(self) -> int:
@@ -26,12 +26,12 @@ class SessionLargest(SessionTries):
 
     @property
     def command(self) -> list[str]:
-        """The command with the value that was found, or as it was given."""
+        """The command with the value that was found; unchanged if none was found."""
         works = self.search.works
         return self.plan.command if works is None else self.search.wanted.placed(self.plan.command, works)
 
     def predicted(self, prediction: Prediction | None) -> list[Command]:
-        """What the replays of the tries predict, ``None`` if nothing; what to ask of the engine now."""
+        """Receive what the replays of the tries predict (``None``: nothing); return the commands for the engine."""
         if self.phase is not Phase.PREDICTING:
             return []
         if prediction is not None:

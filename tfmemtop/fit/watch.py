@@ -1,4 +1,4 @@
-"""One try, as its events tell it: when it is over, and how it went. Pure."""
+"""Follows one try by its events, and decides when it is over and what its result is. Pure."""
 
 import math
 from enum import Enum
@@ -24,31 +24,32 @@ from tfmemtop.fit.search import Outcome, Result, Tried
 from tfmemtop.units import MIB
 
 UNSEEN_S = 300.0
-"""How long a script may take until TensorFlow uses memory, and from then to the first step that is counted."""
+"""Seconds that a script may take until TensorFlow uses memory, and from then until the first step is counted."""
 
 PATIENCE_S = 3600.0
-"""How long the first try may take for its steps."""
+"""Seconds that the first try may take for its steps."""
 
-_SLOWER = 3.0  # times the first try's duration, in which a later one has to make its steps
-_STALL_S = 1.0  # without an allocation: longer than between two steps, shorter than a wait for memory
+_SLOWER = 3.0  # a later try has this many times the first try's duration for its steps
+_STALL_S = 1.0  # a stall is at least this long without an allocation: longer than a step's gap, shorter than a wait
 _RETRY_S = 12.0
-"""TensorFlow tries for 10 s before an allocation fails: a try in which one may be waiting is given that much longer."""
+"""Seconds that a try gets in addition if an allocation may be waiting: TensorFlow retries for 10 s before it fails."""
 
-_LONGER_S = 30.0  # at most, however often one waits
-_TOLD_S = 0.5  # until what has happened is known here
+_LONGER_S = 30.0  # the most that a try gets in addition, even if allocations wait again and again
+_TOLD_S = 0.5  # the longest time until an event arrives here
 
 _LOST = 0.001
-"""Of the events of a trace, the share that may be missing: every limit is proved by a try anyway."""
+"""The share of a trace's events that may be missing. A small error does no harm: a try proves every limit anyway."""
 
 _COUNTS_KEPT = 4096
 
-_SPEED_LEAST_S = 1.5  # of a shorter time no speed is told
+_SPEED_LEAST_S = 1.5  # the speed is not computed from a shorter time
 
 
 class Goal(NamedTuple):
-    """How far the script has to get: so many seconds from TensorFlow's first use of memory on, or so many steps.
+    """How far the script has to get: a number of seconds since TensorFlow's first use of memory, or a number of steps.
 
-    A step is a call of the ``tf.function`` that is called most often, or what Keras does in one.
+    A step is a call of the ``tf.function`` that is called most often. If Keras makes several steps in one call, each of
+    them counts.
     """
 
     seconds: float | None = None
@@ -78,7 +79,7 @@ class _Count(NamedTuple):
 
 
 class _Speed:
-    """How fast something is counted up."""
+    """The rate at which a count rises."""
 
     def __init__(self) -> None:
         self.counts: list[_Count] = []
@@ -98,8 +99,8 @@ class _Speed:
 class Watch:
     """Follows a run on devices of *kind* (``GPU`` or ``CPU``) until it has reached its *goal*.
 
-    *first* is how the first try went, which had all the memory: later ones are given more time for it. *growth* is
-    that of all tries. It *traces* if all allocations of this one are recorded.
+    *first* is the result of the first try, which had all the memory. It shows how long a later try may take and stall.
+    *growth* is the growth of all tries. *traces*: all allocations of this try are recorded.
     """
 
     def __init__(
@@ -114,30 +115,30 @@ class Watch:
         self._patience_s = PATIENCE_S if first is None else _SLOWER * first.duration_s + _RETRY_S
         self._started = 0.0
         self._began: float | None = None  # TensorFlow's first use of memory
-        self._changed = 0.0  # the newest sign that it allocates
-        self._stalled_s = 0.0  # before that
+        self._changed = 0.0  # the time of the newest reading that differs from the one before
+        self._stalled_s = 0.0  # the sum of all stalls before that
         self._last: dict[tuple[int, str], Allocator] = {}
-        self._first: dict[tuple[int, str], int] = {}  # allocations when first seen
+        self._first: dict[tuple[int, str], int] = {}  # the count of allocations in the first reading
         self._allocated = _Speed()
         self._called: dict[tuple[int, str, str, int], int] = {}  # steps so far, by function
         self._stepped = _Speed()
-        self._stepped_enough: float | None = None  # when they were seen to be
-        self._unmet = -math.inf  # when TensorFlow last found no room, which it then tries for again
+        self._stepped_enough: float | None = None  # when the steps of the goal were first complete
+        self._unmet = -math.inf  # when TensorFlow last found no room; it then retries
         self._pids: set[int] = set()
-        self._limits: dict[tuple[int, str], int | None] = {}  # of the pools
-        self._effective: dict[tuple[int, str], int | None] = {}  # limits of devices, as TensorFlow tells them
+        self._limits: dict[tuple[int, str], int | None] = {}  # the limits of the pools
+        self._effective: dict[tuple[int, str], int | None] = {}  # the limits of the devices, as TensorFlow reports them
         self._peak: int | None = None
         self._pool: int | None = None
         self._failure: OutOfMemory | None = None
         self._end: RunEnd | None = None
         self._ended_at: float | None = None
         self.hook_absence: HookAbsence | None = None
-        """Why the hook could not get into a process of the script, if that is so."""
+        """The reason why the hook was not loaded into a process of the script; ``None`` if it was."""
         self.held: Held | None = None
-        """What still holds memory after the try, if waiting for it was in vain."""
+        """The memory that did not become free after the try; ``None`` if all did."""
 
     def take(self, event: Event) -> None:
-        """The stream's next event."""
+        """Process the stream's next event."""
         match event:
             case Run():
                 self._started = event.t
@@ -173,7 +174,7 @@ class Watch:
                 pass
 
     def over(self, now: float) -> bool:
-        """Whether the try need not go on, *now* in session seconds."""
+        """Return whether the try can end *now*, in seconds of the session."""
         if self._failure is not None or self._end is not None:
             return True
         if self._began is None:
@@ -186,7 +187,7 @@ class Watch:
         return stepless or now - self._started > self._patience_s
 
     def progress(self, now: float) -> Progress:
-        """How far the script has got *now*."""
+        """Return how far the script has got *now*, in seconds of the session."""
         if self._began is None:
             return Progress(Stage.BEFORE_USE, self._goal)
         due = self._due()
@@ -194,10 +195,13 @@ class Watch:
         return Progress(stage, self._goal, now - self._began, self._steps)
 
     def outcome(self, limit: int | None, now: float, complained: bool, interrupted: bool) -> Tried:
-        """How the try under *limit* went; *complained* if TensorFlow wrote that a pool ran out."""
+        """Return the result of the try under *limit* bytes.
+
+        *complained*: TensorFlow wrote that a pool ran out of memory. *interrupted*: the user ended the try.
+        """
         over = self._ended_at if self._ended_at is not None else now
         how = self._outcome(limit, complained, interrupted)
-        replayed = self._speaking() if how.passed else None  # what would have come after a failure is not known
+        replayed = self._speaking() if how.passed else None  # after a failure, the later allocations are not known
         predicted = replayed.least(self._growth) if replayed else None
         speed, unit = self._speed(over) if how.passed else (None, "")
         return Tried(
@@ -216,7 +220,10 @@ class Watch:
         )
 
     def _speaking(self) -> Replayed | None:
-        """The replay, if one pool alone was used, and needed no more after what was replayed."""
+        """Return the replay if it is meaningful, else ``None``.
+
+        It is if the run used only one pool, which needed no more memory after the part that was replayed.
+        """
         if len(self._last) != 1 or len(self._replayed) != 1:
             return None
         (replayed,) = self._replayed.values()
@@ -251,13 +258,16 @@ class Watch:
         return max(self._called.values(), default=0)
 
     def _due(self) -> float | None:
-        """When the goal is reached, as far as that can be told by now."""
+        """Return the time at which the goal is reached; ``None`` if it is not known yet."""
         if self._goal.seconds is not None:
             return None if self._began is None else self._began + self._goal.seconds
         return self._stepped_enough
 
     def _more(self, due: float) -> float:
-        """How much longer to wait if the script stands still at *due* as it did not the first time."""
+        """Return the seconds to wait in addition at *due*.
+
+        They are more than 0 if the run has stalled longer than the first try: an allocation may be waiting for memory.
+        """
         if self._goal.seconds is None or self._stall(due) <= self._expected_stall_s + _STALL_S:
             return 0.0
         return _RETRY_S
@@ -267,7 +277,7 @@ class Watch:
         return self._stalled_s + (still if still > _STALL_S else 0.0)
 
     def _speed(self, over: float) -> tuple[float | None, str]:
-        """Of the second half of the time: the first is building and warming up."""
+        """Return the speed and its unit, from the second half of the time: the first is building and warming up."""
         middle = ((self._began or self._started) + over) / 2
         for counted, unit in ((self._stepped, "steps/s"), (self._allocated, "allocations/s")):
             speed = counted.within(middle, over)
@@ -285,7 +295,7 @@ class Watch:
                 return self._unproved(limit) or Outcome(result=Result.FINISHED)
             less = self._had_less(limit) if complained else None
             return less or Outcome(result=Result.ENDED, ending=end.ending, complained=complained)
-        # It ended because we asked it to.
+        # The run ended because we ended it.
         if interrupted:
             return Outcome(result=Result.INTERRUPTED)
         if self._began is not None and self._goal.steps is not None and self._steps < self._goal.steps:
@@ -294,8 +304,10 @@ class Watch:
         return self._unproved(limit) or Outcome(result=Result.REACHED)
 
     def _unproved(self, limit: int | None) -> Outcome | None:
-        """Why the try, which ended well, proves nothing of *limit*; ``None`` if it does, or if the limits of its pools
-        are not known."""
+        """Return why the try, which ended well, proves nothing about *limit*.
+
+        ``None`` if it proves something, or if the limits of its pools are not known.
+        """
         if self._began is None:
             return Outcome(result=Result.UNUSED, kind=self._kind)
         had = self._had()
@@ -304,14 +316,17 @@ class Watch:
         return Outcome(result=Result.UNLIMITED, limit=min(had), kind=self._kind)
 
     def _had_less(self, limit: int | None) -> Outcome | None:
-        """Why the try, which ran out of memory, proves nothing of *limit*: its pool had a smaller one."""
+        """Return why the try, which ran out of memory, proves nothing about *limit*: its pool had a smaller limit.
+
+        ``None`` if it proves something.
+        """
         had = self._had(self._failure.device if self._failure else None)
         if limit is None or not had or max(had) > limit - MIB:
             return None
         return Outcome(result=Result.UNLIMITED, limit=max(had), kind=self._kind)
 
     def _had(self, device: str | None = None) -> list[int]:
-        """The limits of the pools, or of those of *device*; empty if not all are known."""
+        """Return the limits of all pools, or of the pools of *device*; empty if not all of them are known."""
         limits = [known or self._effective.get(key) for key, known in self._limits.items() if device in (None, key[1])]
         had = [one for one in limits if one is not None]
         return had if len(had) == len(limits) else []

@@ -1,1 +1,1 @@
-"""What a session is for Prometheus: samples out of the state, a page that answers with them, a file that holds them."""
+"""Exports a session to Prometheus: makes samples from the state, serves them as a page, and writes them to a file."""

@@ -1,4 +1,4 @@
-"""The connections of the page: bounded in number, in size and in time, so that no reader can hold up another."""
+"""The connections of the page. Their number, size and time are limited, so that no reader can delay another."""
 
 import io
 import socket
@@ -10,16 +10,16 @@ from threading import BoundedSemaphore, Lock
 from typing import Any
 
 AT_ONCE = 16
-"""Connections that are served at a time; for a further one the oldest is closed."""
+"""The number of connections that are served at a time. If there is one more, the oldest is closed."""
 PATIENCE_S = 10.0
-"""So long a request may take to come, and so long an answer may take to be read."""
+"""Seconds within which a request must arrive, and within which the reader must accept the answer."""
 LARGEST = 16 * 1024
-"""Bytes of a request. Prometheus's have about 300."""
+"""The largest request, in bytes. Prometheus's requests have about 300."""
 _MAKE_ROOM_S = 1.0
 
 
 class Request(io.RawIOBase):
-    """What comes from *connection*, within :data:`PATIENCE_S` and not more than :data:`LARGEST` bytes."""
+    """Reads a request from *connection*, for at most :data:`PATIENCE_S` seconds and :data:`LARGEST` bytes."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -27,13 +27,15 @@ class Request(io.RawIOBase):
         self._left = LARGEST
 
     def readable(self) -> bool:
-        """It is."""
+        """Return true, as :class:`io.RawIOBase` demands it of a stream that can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Raises:
-        TimeoutError: the time is over.
-        HTTPException: it is too large.
+        """Read what has arrived into *buffer*, and return the number of bytes.
+
+        Raises:
+            TimeoutError: :data:`PATIENCE_S` are over.
+            HTTPException: the request is larger than :data:`LARGEST`.
         """
         if self._left <= 0:
             raise HTTPException(LARGEST)
@@ -47,7 +49,7 @@ class Request(io.RawIOBase):
 
 
 class Connections(ThreadingHTTPServer):
-    """A thread for each of the newest :data:`AT_ONCE` connections."""
+    """The server: it serves the newest :data:`AT_ONCE` connections, each in a thread."""
 
     daemon_threads = True
     block_on_close = False
@@ -58,10 +60,10 @@ class Connections(ThreadingHTTPServer):
         self.socket = listener
         self._room = BoundedSemaphore(AT_ONCE)
         self._lock = Lock()
-        self._served: dict[socket.socket, None] = {}  # the oldest first
+        self._served: dict[socket.socket, None] = {}  # in their order, the oldest first
 
     def process_request(self, request: Any, client_address: object) -> None:
-        """Serve one connection in a thread of its own. If there are too many, the oldest is closed."""
+        """Serve one connection in a thread of its own. If there are too many connections, close the oldest."""
         if not self._room.acquire(blocking=False):
             self._close_oldest()
             if not self._room.acquire(timeout=_MAKE_ROOM_S):
@@ -71,7 +73,7 @@ class Connections(ThreadingHTTPServer):
             self._served[request] = None
         try:
             super().process_request(request, client_address)
-        except BaseException:  # there is no room for a thread
+        except BaseException:  # no thread could be started
             self._leave(request)
             raise
 
@@ -82,7 +84,7 @@ class Connections(ThreadingHTTPServer):
             self._leave(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A reader that has gone, or says what is no request, is no matter of ours."""
+        """Ignore errors: a reader that has closed the connection, or sent something that is not a request."""
 
     def _leave(self, request: socket.socket) -> None:
         with self._lock:

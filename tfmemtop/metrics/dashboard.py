@@ -1,4 +1,4 @@
-"""The Grafana dashboard: which queries it draws, and how. Its words are in ``words/dashboard.py``."""
+"""The Grafana dashboard: which queries it draws, and how. Its texts are in ``words/dashboard.py``."""
 
 import json
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from tfmemtop.words.dashboard import LEGENDS, TEXTS, TITLE
 
-_WIDTH = 24  # of a dashboard, in Grafana's columns
+_WIDTH = 24  # the width of a dashboard, in Grafana's columns
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _WHERE = 'host=~"$host",job=~"$job",rank=~"$rank"'
 _GPU = f'{_WHERE},uuid!=""'
@@ -14,7 +14,7 @@ _GPU = f'{_WHERE},uuid!=""'
 
 @dataclass(frozen=True)
 class _Panel:
-    """``queries`` by the name of their legend; ``key`` names the panel's texts."""
+    """A panel: its ``queries`` by the name of their legend. ``key`` identifies the panel's texts."""
 
     key: str
     kind: str
@@ -27,7 +27,7 @@ class _Panel:
 
 
 def _used_by_others() -> str:
-    """On each GPU, what is used by processes that belong to no run; no run at all holds nothing."""
+    """Return a query for the bytes on each GPU that processes use which belong to no run. Without a run that is all."""
     used = f"max by (host, uuid) (tfmemtop_device_memory_used_bytes{{{_GPU}}})"
     runs = "sum by (host, uuid) (tfmemtop_process_total_bytes)"
     return f"{used} - on (host, uuid) ({runs} or on (host, uuid) {used} * 0)"
@@ -149,12 +149,12 @@ PANELS = (
 
 
 def queries() -> list[str]:
-    """Every query of the dashboard, with Grafana's variables in it."""
+    """Return all queries of the dashboard, with Grafana's variables in them."""
     return [query for panel in PANELS for query in panel.queries.values()]
 
 
 def dashboard() -> str:
-    """The dashboard as Grafana imports it: JSON."""
+    """Return the dashboard as JSON, for Grafana's import."""
     return json.dumps(
         {
             "title": TITLE,
@@ -176,7 +176,7 @@ def _source() -> dict[str, Any]:
 
 
 def _variable(label: str) -> dict[str, Any]:
-    # Of a run that is of no job, the labels job and rank are not there: .* takes that in, and .+ would not.
+    # A run without a job lacks the labels job and rank. `.*` matches a missing label, and `.+` does not.
     return {
         "name": label,
         "label": label,
@@ -194,7 +194,7 @@ def _variable(label: str) -> dict[str, Any]:
 
 
 def _placed() -> list[dict[str, Any]]:
-    """The panels in rows, from the left; the height of a row is that of its highest panel."""
+    """Return the panels in rows, from the left. A row is as high as its highest panel."""
     placed: list[dict[str, Any]] = []
     x = y = row = 0
     for number, panel in enumerate(PANELS, 1):

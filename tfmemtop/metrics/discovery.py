@@ -1,4 +1,4 @@
-"""The file by which Prometheus finds a session's page (file_sd)."""
+"""The file in which Prometheus finds the address of a session's page (file_sd)."""
 
 import json
 import socket
@@ -10,7 +10,10 @@ _EVERYWHERE = ("0.0.0.0", "::")
 
 
 def entry(listener: socket.socket, host: str, labels: Mapping[str, str]) -> str:
-    """What the file says: where on *host* the page is, and the *labels* that hold also while it does not answer."""
+    """Return the text of the file: the address of the page on *host*, and the *labels* of the target.
+
+    Prometheus has these labels even while the page does not answer.
+    """
     address, port = listener.getsockname()[:2]
     if address in _EVERYWHERE:
         address = host
@@ -22,15 +25,15 @@ def entry(listener: socket.socket, host: str, labels: Mapping[str, str]) -> str:
 
 
 def publish(path: str, text: str, draft: str) -> None:
-    """Write the file, whole or not at all. It is first written to *draft*.
+    """Write the file *path*, completely or not at all. The text is first written to *draft*.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     replace(path, text.encode(), draft)
 
 
 def withdraw(path: str, text: str) -> None:
-    """Remove the file, unless another session has written it since."""
+    """Remove the file *path* if it still contains *text*, so that a file of another session stays."""
     if holds(path, text.encode()):
         remove(path)

@@ -1,4 +1,4 @@
-"""The exporter: a process of its own that reads a session's stream, and tells Prometheus of it."""
+"""The exporter: a process of its own that reads a session's stream and exports its metrics to Prometheus."""
 
 import socket
 import time
@@ -17,9 +17,10 @@ _READ = 256 * 1024
 
 
 class Tasks(msgspec.Struct, frozen=True):
-    """What an exporter does: answer on ``listener``, write ``textfile``. It removes ``discovery`` at its end.
+    """What an exporter does: it answers on ``listener``, writes ``textfile``, and removes ``discovery`` at its end.
 
-    ``textfile`` is the path of the file and that of its draft; ``discovery`` the path of a file and what stood in it.
+    ``textfile`` is the path of the file and that of its draft. ``discovery`` is the path of a file and the text that
+    was written to it.
     """
 
     listener: socket.socket | None
@@ -28,7 +29,10 @@ class Tasks(msgspec.Struct, frozen=True):
 
 
 def export(stream: socket.socket, tasks: Tasks) -> None:
-    """Follow *stream* until it ends. Errors of the page or the file are told to the engine, and end nothing."""
+    """Follow *stream* until it ends. An error of the page or the file does not end it.
+
+    The exporter reports errors of the file to the engine.
+    """
     _Exporter(stream, tasks).run()
 
 
@@ -61,7 +65,7 @@ class _Exporter:
                 withdraw(*self._tasks.discovery)
 
     def _follow(self) -> bool:
-        """Take in what the stream has; whether there may be more."""
+        """Process what the stream has; return whether more may come."""
         try:
             data = self._stream.recv(_READ)
         except TimeoutError:
@@ -91,16 +95,16 @@ class _Exporter:
         try:
             self._stream.sendall(word + b"\n")
         except OSError:
-            return  # the engine has gone: the stream's end comes next
+            return  # the engine has ended: the next read finds the end of the stream
 
 
 def _serve(page: Page) -> None:
     while True:
-        page.handle_request()  # without the rounds that serve_forever makes while nobody asks
+        page.handle_request()  # unlike serve_forever, this does not wake up while there is no request
 
 
 def _decoded(line: bytes) -> Event | None:
     try:
         return decode_event(line) if line else None
     except Unreadable:
-        return None  # it was told of where it was made
+        return None  # skipped without a message here: the other readers of the stream report such lines

@@ -1,6 +1,6 @@
-"""The metrics as they are named to Prometheus, each with its samples. Pure: the state in, families out.
+"""Makes the metrics for Prometheus, each with its samples, from the state. Pure.
 
-The words that explain a metric are in ``words/metrics.py``.
+The texts that explain the metrics are in ``words/metrics.py``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,16 +22,16 @@ from tfmemtop.state.steps import pace
 from tfmemtop.state.views import AllocatorRow, allocators
 
 Place = tuple[str, str]
-"""The UUID of a GPU, empty for the CPU, and TensorFlow's logical device."""
+"""The UUID of a GPU (empty for the CPU), and the name of TensorFlow's logical device."""
 
 PREFIX = "tfmemtop_"
 
 _TOGETHER_S = 5.0
-"""Processes whose last readings are no further apart were there together."""
+"""Ended processes whose last readings are at most this many seconds apart existed at the same time."""
 
 
 class Kind(Enum):
-    """How Prometheus is to take a metric's samples."""
+    """How Prometheus interprets a metric's samples."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
@@ -39,7 +39,7 @@ class Kind(Enum):
 
 @dataclass(slots=True)
 class Family:
-    """A metric with all its samples, each the labels and a value. ``name`` is without :data:`PREFIX`."""
+    """A metric with all its samples, each of which is labels and a value. ``name`` does not contain :data:`PREFIX`."""
 
     name: str
     kind: Kind
@@ -75,14 +75,14 @@ LABELS: dict[str, tuple[str, ...]] = {
     "finding": (*POOL_LABELS, "key", "severity"),
     "run_info": (*RUN_LABELS, "user", "version", "tensorflow", "growth", "allocator"),
 }
-"""The labels of every metric, in the order of the answer."""
+"""The labels of each metric, in the order in which the answer has them."""
 
 
 def families(state: State, highs: Mapping[Place, int], *, last: bool = False) -> list[Family]:
-    """All metrics that have a sample now.
+    """Return all metrics that have a sample now.
 
-    *highs* are the highest bytes in use since the reader's last look. With *last*, allocators of processes that have
-    ended keep their last figures: for a file that is written at a run's end.
+    *highs* are the highest bytes in use since the reader last read the metrics. With *last*, the allocators of ended
+    processes keep their last figures; this is for the file that is written at a run's end.
     """
     common = whose(state.session)
     made = _Families(common)
@@ -98,14 +98,14 @@ def families(state: State, highs: Mapping[Place, int], *, last: bool = False) ->
 
 
 class _Families:
-    """Families by name, made as samples come."""
+    """Families by name. A family is made when its first sample is added."""
 
     def __init__(self, common: dict[str, str]) -> None:
         self.common = common
         self.found: dict[str, Family] = {}
 
     def add(self, name: str, value: float | None, /, **labels: str) -> None:
-        """A sample of the metric *name*, unless its *value* is not known."""
+        """Add a sample of the metric *name*, unless its *value* is ``None``."""
         if value is None:
             return
         family = self.found.get(name)
@@ -118,7 +118,7 @@ class _Families:
 
 
 def places(state: State, rows: Iterable[AllocatorRow]) -> dict[Place, list[AllocatorRow]]:
-    """The allocators by where they are: several processes may have one each on the same GPU."""
+    """Return the allocators by their place. Several processes may have an allocator each on the same GPU."""
     found: dict[Place, list[AllocatorRow]] = {}
     for row in rows:
         found.setdefault((_uuid(state, row.gpu), row.device), []).append(row)
@@ -126,7 +126,7 @@ def places(state: State, rows: Iterable[AllocatorRow]) -> dict[Place, list[Alloc
 
 
 def running_pools(state: State) -> list[AllocatorRow]:
-    """The allocators of the newest run's living processes."""
+    """Return the allocators of the newest run's processes that have not ended."""
     return [row for row in _pools_of_run(state) if not row.ended]
 
 
@@ -135,7 +135,7 @@ def _pools_of_run(state: State) -> list[AllocatorRow]:
 
 
 def place_of(state: State, pid: int, device: str) -> Place:
-    """Where the logical *device* of process *pid* is."""
+    """Return the place of the logical *device* of process *pid*."""
     physical = device_of(state, pid, device)
     return (physical.info.uuid if physical else ""), device
 
@@ -157,7 +157,7 @@ def _pools(made: _Families, state: State, rows: list[AllocatorRow], highs: Mappi
 
 
 def _together(state: State, rows: list[AllocatorRow]) -> list[AllocatorRow]:
-    """Of allocators of processes that have ended, those that were there at the end of the last of them."""
+    """Return those allocators of ended processes that still existed at the end of the last process."""
     times = [_read_at(state, row) for row in rows]
     return [row for row, t in zip(rows, times, strict=True) if t >= max(times) - _TOGETHER_S]
 
@@ -183,7 +183,10 @@ def _largest_free(state: State, rows: list[AllocatorRow]) -> int | None:
 
 
 def _parts(made: _Families, state: State) -> None:
-    """What the run's processes hold on each GPU, and what of it is no pool. The parts add up to the total."""
+    """Add what the run's processes hold on each GPU, and its parts outside the pools.
+
+    These parts and the pools add up to the total.
+    """
     by_gpu: dict[int, list[Account]] = {}
     ending: set[int] = set()
     for pid, process in state.processes.items():
@@ -191,7 +194,7 @@ def _parts(made: _Families, state: State) -> None:
             for account in accounts(state, pid):
                 by_gpu.setdefault(account.gpu, []).append(account)
                 if process.hooked and process.hooked.ended:
-                    ending.add(account.gpu)  # its pools are no more, and the driver has not said so yet
+                    ending.add(account.gpu)  # its pools are gone, but the driver does not report that yet
     for index, found in sorted(by_gpu.items()):
         uuid = _uuid(state, index)
         made.add("process_total_bytes", _all(one.total for one in found), uuid=uuid)
@@ -263,7 +266,7 @@ def _findings(made: _Families, state: State) -> None:
 
 
 def key_of(finding: Finding) -> str:
-    """The name of the finding's kind, such as ``fragmented_pool``; of a notice, such as ``notice_gpu_lost``."""
+    """Return the name of the finding's kind, such as ``fragmented_pool``; for a notice, such as ``notice_gpu_lost``."""
     if isinstance(finding, Noticed):
         kind = finding.notice.kind
         return f"notice_{kind.value}" if kind else "notice"
@@ -271,7 +274,7 @@ def key_of(finding: Finding) -> str:
 
 
 def snake(name: str) -> str:
-    """``FragmentedPool`` as ``fragmented_pool``."""
+    """Return ``FragmentedPool`` as ``fragmented_pool``."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 

@@ -1,4 +1,4 @@
-"""The highest use of each pool since each of its readers looked last."""
+"""The highest use of each pool since each reader of the metrics last read it."""
 
 from collections import deque
 from collections.abc import Hashable, Mapping
@@ -6,15 +6,15 @@ from collections.abc import Hashable, Mapping
 from tfmemtop.metrics.families import Place
 
 READERS = 32
-"""Of so many readers it is remembered when they looked last; a further one replaces the one who looked longest ago."""
+"""Marks are kept for this many readers. If there is one more, it replaces the reader whose last read is the oldest."""
 
 Marks = dict[Place, int]
 
 
 class Highs:
-    """Keeps a mark of its own for each reader, so that two who look in turn both see every spike.
+    """Keeps marks of its own for each reader, so that two readers who read in turn both see every spike.
 
-    Who looks for the first time sees the highest since the run began.
+    A reader that reads for the first time sees the highest use since the run began.
     """
 
     def __init__(self) -> None:
@@ -22,19 +22,19 @@ class Highs:
         self._since: dict[Hashable, Marks] = {}
 
     def add(self, place: Place, size: int) -> None:
-        """So many bytes were in use there for a moment."""
+        """Note that *size* bytes were in use at *place* for a moment."""
         for marks in (self._ever, *self._since.values()):
             if size > marks.get(place, -1):
                 marks[place] = size
 
     def restart(self) -> None:
-        """Another run begins: what was before it is no figure of it."""
+        """Remove all marks, because another run begins."""
         self._ever.clear()
         for marks in self._since.values():
             marks.clear()
 
     def take(self, reader: Hashable) -> Marks:
-        """The marks for *reader*, who looks now. What comes from here on is for its next look."""
+        """Return the marks for *reader*, which reads now. Later use is for its next read."""
         marks = self._since.pop(reader, None)
         while len(self._since) >= READERS:
             del self._since[next(iter(self._since))]
@@ -42,24 +42,24 @@ class Highs:
         return dict(self._ever) if marks is None else marks
 
     def give_back(self, reader: Hashable, marks: Mapping[Place, int]) -> None:
-        """The *reader* has not got these marks: they are for its next look."""
+        """Keep *marks* for the next read of *reader*, because it has not received them."""
         since = self._since.setdefault(reader, {})
         for place, size in marks.items():
             since[place] = max(size, since.get(place, 0))
 
 
 class Lately:
-    """The highest of the last *count* looks: for a reader of whom nobody knows when it looks."""
+    """The highest use in the last *count* reads. It serves a file, because it is not known when the file is read."""
 
     def __init__(self, count: int) -> None:
         self._looks: deque[Mapping[Place, int]] = deque(maxlen=count)
 
     def restart(self) -> None:
-        """Forget them all."""
+        """Remove all marks."""
         self._looks.clear()
 
     def add(self, marks: Mapping[Place, int]) -> Marks:
-        """Take in the *marks* of one more look; return those of the last looks together."""
+        """Add the *marks* of one more read; return the highest marks of the last reads."""
         self._looks.append(marks)
         found: Marks = {}
         for look in self._looks:

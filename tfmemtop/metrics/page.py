@@ -1,6 +1,6 @@
-"""The page that Prometheus reads, and the file that node_exporter reads. The one place that imports prometheus_client.
+"""The page that Prometheus reads, and the file that node_exporter reads. The only place that imports prometheus_client.
 
-All that travels is made by that library: the formats, and what of them a reader gets.
+That library makes the text of both, and the HTTP answer.
 """
 
 import io
@@ -22,7 +22,7 @@ PATH = "/metrics"
 
 
 class _Collected(Collector):
-    """Families as prometheus_client takes them."""
+    """Families in the form that prometheus_client needs."""
 
     def __init__(self, found: Iterable[Family]) -> None:
         self._found = found
@@ -37,23 +37,23 @@ class _Collected(Collector):
 
 
 def registry(found: Iterable[Family]) -> CollectorRegistry:
-    """A registry of these families and nothing else."""
+    """Return a registry that contains only these families."""
     made = CollectorRegistry()
     made.register(_Collected(found))
     return made
 
 
 def write_file(path: str, found: Iterable[Family], draft: str) -> None:
-    """Replace the file at *path* by one with these families, whole or not at all. It is first written to *draft*.
+    """Replace the file at *path* by one with these families, completely or not at all. It is first written to *draft*.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     replace(path, generate_latest(registry(found)), draft)
 
 
 class Page(Connections):
-    """Answers on *listener* with the metrics of *watched*, and with nothing else."""
+    """The server that answers on *listener* with the metrics of *watched*, and with nothing else."""
 
     def __init__(self, listener: socket.socket, watched: Watched) -> None:
         super().__init__(listener, _Handler)
@@ -77,11 +77,11 @@ class _Handler(MetricsHandler):
         if asked.path != PATH:
             self.send_error(404)
             return
-        # Two readers on one machine that call themselves alike can ask for ?scraper=a and ?scraper=b.
+        # Two readers on one machine with the same User-Agent can use ?scraper=a and ?scraper=b as their names.
         named = parse_qs(asked.query).get("scraper", [""])[0]
         reader = self.client_address[0], self.headers.get("User-Agent", ""), named
-        # Plain text is what every reader takes. OpenMetrics would take half as long again, and to compress a few kB
-        # takes longer than to send them.
+        # Every reader accepts plain text. OpenMetrics would take half as long again. To compress a few kB takes longer
+        # than to send them.
         del self.headers["Accept"], self.headers["Accept-Encoding"]
         found, marks = self.server.watched.look(reader)
         self.registry = registry(found)

@@ -1,10 +1,10 @@
-"""What an exporter says to its engine, each in a line of its own: a sign, and for the last two an error's text."""
+"""The messages from an exporter to its engine. Each is a line: a sign, and for the last two an error's text."""
 
 ALIVE = b"."
 TROUBLE = b"!"
-"""Why the file cannot be written; without a text it can be again."""
+"""The file cannot be written, and the text is the reason. Without a text: the file can be written again."""
 FAILED = b"?"
-"""Why the exporter ends."""
+"""The exporter ends, and the text is the reason."""
 
 BEAT_S = 5.0
 """Seconds between two signs of life."""

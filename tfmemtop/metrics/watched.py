@@ -1,4 +1,4 @@
-"""The session as its metrics see it: folded in one thread, looked at from others."""
+"""The session's state for its metrics. One thread folds events into it, and other threads read it."""
 
 from collections.abc import Hashable, Iterable
 from threading import Lock
@@ -12,13 +12,13 @@ from tfmemtop.state.fold import apply
 from tfmemtop.state.lookup import of_run
 
 LATELY_S = 120.0
-"""In a file, the highest use is that of so many seconds: longer than anybody waits between two looks at it."""
+"""In a file, the highest use is that of the last so many seconds: longer than a reader waits between two reads."""
 WRITE_S = 5.0
-"""Seconds between two writings of the file."""
+"""Seconds between two writes of the file."""
 
 
 class Watched:
-    """Takes in events and gives out families. May be used by several threads."""
+    """Folds events into the state and returns families. Several threads may use it."""
 
     def __init__(self) -> None:
         self._state = State()
@@ -28,37 +28,40 @@ class Watched:
         self._lock = Lock()
 
     def take(self, events: Iterable[Event]) -> None:
-        """Take in *events*."""
+        """Fold *events* into the state."""
         with self._lock:
             for event in events:
                 self._apply(event)
 
     def look(self, reader: Hashable) -> tuple[list[Family], Marks]:
-        """The families as they are now for *reader*, and their marks, to be given back if it does not get them."""
+        """Return the current families for *reader*, and their marks.
+
+        If the reader does not receive them, pass the marks to :meth:`give_back`.
+        """
         with self._lock:
             marks = self._highs.take(reader)
             return families(self._state, marks), marks
 
     def give_back(self, reader: Hashable, marks: Marks) -> None:
-        """The *reader* has not got *marks*."""
+        """Keep *marks* for the next read of *reader*, because it has not received them."""
         with self._lock:
             self._highs.give_back(reader, marks)
 
     def look_for_file(self, *, last: bool) -> list[Family]:
-        """The families for a file that is written every :data:`WRITE_S`; *last*: for the last time."""
+        """Return the families for the file, which is written every :data:`WRITE_S`; *last*: it is the last time."""
         with self._lock:
             marks = self._lately.add(self._highs.take(WRITE_S))
             return families(self._state, marks, last=last)
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is anything to tell yet."""
+        """Whether there is anything to export yet: a run or a GPU."""
         with self._lock:
             return bool(self._state.runs or self._state.devices)
 
     def _apply(self, event: Event) -> None:
         if isinstance(event, Trace):
-            return  # megabytes, of which no metric and no rule makes use
+            return  # a trace takes megabytes, and no metric and no rule uses it
         if isinstance(event, Run):
             self._highs.restart()
             self._lately.restart()
@@ -70,7 +73,7 @@ class Watched:
 
 
 class _Used:
-    """The bytes in use at each place, kept up to date without a look at all processes for each reading."""
+    """The bytes in use at each place. It is updated for each reading without a loop over all processes."""
 
     def __init__(self) -> None:
         self._shape = -1
@@ -78,9 +81,9 @@ class _Used:
         self._there: dict[Place, int] = {}
 
     def after(self, state: State, place: Place, event: Allocator) -> int:
-        """The bytes in use at *place*, where *event*, which *state* has taken in, was read."""
+        """Return the bytes in use at *place*, at which *event* was read. *event* is already folded into *state*."""
         if self._shape != state.shape:
-            # Somebody has come or gone.
+            # A process or a pool has appeared or ended.
             self._shape = state.shape
             rows = running_pools(state)
             self._of = {(row.pid, row.device): row.in_use or 0 for row in rows}

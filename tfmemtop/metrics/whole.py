@@ -1,4 +1,4 @@
-"""Files that their readers find whole or not at all."""
+"""Writes files so that a reader finds them complete or not at all."""
 
 import os
 import stat
@@ -7,12 +7,16 @@ from pathlib import Path
 
 
 def draft_of(path: str) -> str:
-    """A name beside *path* that nobody can know before, and that no pattern such as ``*.json`` takes in."""
+    """Return a name for a draft beside *path*. It cannot be guessed, and no pattern such as ``*.json`` matches it."""
     return f"{path}.{os.urandom(4).hex()}"
 
 
 def can_be_replaced(path: str) -> bool:
-    """Whether there is nothing at *path*, or a file. A device such as ``/dev/null`` is nobody's to replace."""
+    """Return whether *path* is a regular file, or nothing. A device such as ``/dev/null`` must not be replaced.
+
+    Raises:
+        OSError: *path* cannot be examined.
+    """
     try:
         return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
     except FileNotFoundError:
@@ -20,12 +24,12 @@ def can_be_replaced(path: str) -> bool:
 
 
 def replace(path: str, data: bytes, draft: str) -> None:
-    """Put a file with *data* at *path*. A link there is replaced, and not followed.
+    """Put a file with *data* at *path*. A symbolic link there is replaced, not followed.
 
-    *draft* is of :func:`draft_of`; nothing is left there.
+    *draft* is a name from :func:`draft_of`. No file of that name is left.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(draft, flags, 0o666)
@@ -39,13 +43,13 @@ def replace(path: str, data: bytes, draft: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove the file, if it is there."""
+    """Remove the file; do nothing if that is not possible."""
     with suppress(OSError):
         Path(path).unlink()
 
 
 def holds(path: str, data: bytes) -> bool:
-    """Whether there is a file at *path* with just this *data*. Waits for nothing, such as a pipe."""
+    """Return whether *path* is a file that contains exactly *data*. It does not wait if *path* is a pipe."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:

@@ -1,10 +1,10 @@
-"""The labels that say whose figures these are. Pure."""
+"""The labels that identify the session to which figures belong. Pure."""
 
 from tfmemtop.events import Session
 
 
 def whose(session: Session | None) -> dict[str, str]:
-    """The labels that all samples of a session have; those of its job are empty where it is of none."""
+    """Return the labels that all samples of a session have. Job and rank are empty if the session has none."""
     place = session.placement if session else None
     rank = "" if place is None or place.rank is None else str(place.rank)
     host = (place.host if place else "") or (session.host if session else "")
