@@ -8,7 +8,7 @@ To add a command, write its file and add its name to :data:`NAMES`.
 """
 
 DEFAULT = "live"
-"""The command that runs where none is named: ``tfmemtop -- COMMAND…`` and ``tfmemtop``."""
+"""The command that runs if none is named: ``tfmemtop -- COMMAND…`` and ``tfmemtop``."""
 
 NAMES = (
     DEFAULT,
@@ -31,4 +31,4 @@ NAMES = (
     "completion",
     "help",
 )
-"""The commands in the order of the help. ``once`` is typed as ``--once``."""
+"""The commands in the order of the help. The user types ``once`` as ``--once``."""

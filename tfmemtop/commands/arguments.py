@@ -15,13 +15,14 @@ from tfmemtop.words import command_line
 
 
 class RunArguments(Arguments):
-    """For a run of the script; ``None`` leaves the choice to the script.
+    """The options of a run of the script; ``None`` leaves the choice to the script.
 
-    Sizes are still text, since ``50%`` needs the machine to mean bytes. ``interval`` is seconds between two readings
-    of the hook, ``holders_interval`` between two windows of allocations (0: none), ``trace`` records all from the
-    start on, ``no_probe`` keeps the probe out of the script, ``record`` is where the events go. With ``no_record``
-    the session is not kept. ``on_end`` and ``on_oom`` are lines for ``sh``. ``metrics`` is the address and the port
-    of a page for Prometheus.
+    Sizes are still text, because ``50%`` can be converted to bytes only for a known machine. ``interval`` is the time
+    between two readings of the hook, and ``holders_interval`` that between two windows of allocations (0: no windows),
+    both in seconds. ``trace`` records all allocations from the start on. ``no_probe`` keeps the probe out of the
+    script. ``record`` is the file to which the events are written. With ``no_record`` no recording of the session is
+    kept. ``on_end`` and ``on_oom`` are command lines for ``sh``. ``metrics`` is the address and the port of a page for
+    Prometheus.
     """
 
     growth: Growth | Literal["script"] | None = None
@@ -44,7 +45,7 @@ class RunArguments(Arguments):
 
     @property
     def settings(self) -> Settings:
-        """The settings, sizes excepted."""
+        """The settings, except for those that are sizes."""
         return Settings(
             growth=None if self.growth == "script" else self.growth,
             allocator=None if self.allocator == "script" else self.allocator,
@@ -54,14 +55,14 @@ class RunArguments(Arguments):
 
 
 class ScreenArguments(Arguments):
-    """For the screen."""
+    """The options of the screen."""
 
     readonly: bool = False
     ascii: bool = False
     no_notify: bool = False
 
     def ui_options(self, environment: dict[str, str]) -> UiOptions:
-        """How the screen shall be, in the user's own *environment*."""
+        """Return the options for the screen. *environment* is the user's own."""
         ascii_only = self.ascii or not takes_utf8(environment)
         return UiOptions(
             ascii=ascii_only,
@@ -74,9 +75,9 @@ class ScreenArguments(Arguments):
 
 
 def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
-    """The options of :class:`RunArguments` but for ``record``; *sizes*: with those that set a size.
+    """Add the options of :class:`RunArguments` except ``record``; *sizes*: include those that set a size.
 
-    Without these it is a search for a size, which has growth on unless told otherwise.
+    A search for a size uses this without *sizes*. Its growth is on by default.
     """
     run = parser.add_argument_group(command_line.FOR_RUN)
     if not sizes:
@@ -117,14 +118,14 @@ def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
 
 
 def add_alert_options(parser: Parser) -> None:
-    """``--on-end COMMAND`` and ``--on-oom COMMAND``."""
+    """Add ``--on-end COMMAND`` and ``--on-oom COMMAND``."""
     alerts = parser.add_argument_group(command_line.FOR_ALERTS)
     alerts.add_argument("--on-end", metavar="COMMAND", help="a shell command to run when the program has ended")
     alerts.add_argument("--on-oom", metavar="COMMAND", help="a shell command to run when memory has run out")
 
 
 def add_export_options(parser: Parser) -> None:
-    """``--metrics``, ``--metrics-sd`` and ``--metrics-file``."""
+    """Add ``--metrics``, ``--metrics-sd`` and ``--metrics-file``."""
     group = parser.add_argument_group("for Prometheus")
     group.add_argument(
         "--metrics",
@@ -147,7 +148,7 @@ def add_export_options(parser: Parser) -> None:
 
 
 def add_record_option(parser: Parser) -> None:
-    """``--record FILE`` and ``--no-record``."""
+    """Add ``--record FILE`` and ``--no-record``."""
     group = parser.add_argument_group("for the recording")
     group.add_argument(
         "--record",
@@ -159,7 +160,7 @@ def add_record_option(parser: Parser) -> None:
 
 
 def add_screen_options(parser: Parser) -> None:
-    """The options of :class:`ScreenArguments`."""
+    """Add the options of :class:`ScreenArguments`."""
     screen = parser.add_argument_group("for the screen")
     screen.add_argument("--readonly", action="store_true", help="only show: no signals, no relaunch, no typing")
     screen.add_argument(
@@ -171,7 +172,7 @@ def add_screen_options(parser: Parser) -> None:
 
 
 def add_json_option(parser: Parser) -> _ArgumentGroup:
-    """``--json``, in a group to which other options of the output can be added."""
+    """Add ``--json``, and return its group, to which other options of the output can be added."""
     group = parser.add_argument_group("for the output")
     group.add_argument("--json", action="store_true", help="print JSON")
     return group

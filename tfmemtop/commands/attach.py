@@ -41,7 +41,7 @@ from tfmemtop.words.outside import say_outside
 
 
 class Arguments(ScreenArguments):
-    """``session`` is the beginning of a session's name, or the number of a process."""
+    """``session`` is the beginning of a session's name, or a process id."""
 
     session: str | None = None
     inject: bool = False
@@ -51,7 +51,7 @@ class Arguments(ScreenArguments):
 
     @property
     def pid(self) -> int | None:
-        """The process that is meant, if one is: a session's name begins with a letter."""
+        """The process id, if ``session`` is a number; else ``None``. A session's name begins with a letter."""
         return int(self.session) if self.session and self.session.isdecimal() else None
 
     def check(self) -> None:
@@ -82,10 +82,11 @@ def declare(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    """Show the session or process that is named, or the newest that runs; return the exit code of its screen.
+    """Show the named session or process, or the newest session that runs; return the exit code of its screen.
 
     Raises:
-        Refusal: there is none, several sessions have a name that begins so, or the process may not be read.
+        Refusal: there is no such session or process, the names of several sessions begin alike, the process cannot be
+            read, or there is no terminal for the screen.
     """
     if arguments.pid is not None:
         return _process(arguments.pid, arguments)
@@ -103,7 +104,7 @@ def _process(pid: int, arguments: Arguments) -> int:
     look = Look(pid)
     about = look.refresh()
     look.close()
-    # What the process itself may change is waited for on the screen; the rest is said at once.
+    # If the process itself may change what is missing, the screen waits for that. Otherwise refuse at once.
     if about.state is OutsideState.GONE:
         raise Refusal(usage.no_process(pid), 1)
     if not about.state.may_change:
@@ -140,7 +141,10 @@ def _unfit(pid: int) -> Unfit | None:
 
 
 def _session_of(pid: int, *, injects: bool) -> SessionInfo | None:
-    """The session that started process *pid*, or with *injects* put the hook into it, and still goes on."""
+    """Return the session that started process *pid* and still goes on; ``None`` if there is none.
+
+    With *injects*, a session that has put the hook into the process counts, too.
+    """
     if injects and (known := next((one for one in going() if one.reads == pid and one.injects), None)):
         return known
     try:
@@ -152,12 +156,13 @@ def _session_of(pid: int, *, injects: bool) -> SessionInfo | None:
 
 
 def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
-    """The session whose name is *name* or begins with it; without a *name*, the newest whose script runs.
+    """Return the session whose name is *name* or begins with it.
 
-    If the script of none runs, the newest. *found* has the oldest first.
+    Without a *name*, return the newest session whose script runs, or the newest of all if no script runs. *found* has
+    the oldest first.
 
     Raises:
-        Refusal: no session fits, or several do. Those are first listed on stderr.
+        Refusal: no session fits, or several do. Before, the sessions to choose from are listed on stderr.
     """
     if not found:
         raise Refusal(usage.NO_SESSION)
@@ -174,7 +179,7 @@ def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
 
 
 def _is_running(session: SessionInfo) -> bool:
-    """Whether its script still runs. An engine stays for a while after its script has ended."""
+    """Return whether the session's script still runs. An engine goes on for a while after its script has ended."""
     if session.reads is not None:
         return (stat := read_stat(session.reads)) is not None and not stat.zombie
     if session.kernel is not None:

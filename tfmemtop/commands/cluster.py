@@ -30,7 +30,7 @@ _LARGEST_SECRET = 16_384
 
 
 class Arguments(ScreenArguments):
-    """Which server, which job, and how it is shown."""
+    """The server, the job, and how they are shown."""
 
     prometheus: str = ""
     job: str | None = None
@@ -77,7 +77,7 @@ def declare(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    """Show the screen, or print once; return 0, or 1 if Prometheus has not answered.
+    """Show the screen, or print the table once; return the exit code, which is 1 if Prometheus did not answer.
 
     Raises:
         Refusal: the address or a file is not valid, or there is no terminal.
@@ -87,7 +87,7 @@ def run(arguments: Arguments) -> int:
         return _once(client, arguments)
     terminal_size(usage.INSTEAD_OF_CLUSTER)
     asking = Asking(client, arguments.job)
-    asking.begin()  # before the import that takes longest
+    asking.begin()  # before the import that takes longest, so that the answer comes meanwhile
     from tfmemtop.ui.main import run_cluster
 
     options = arguments.ui_options(dict(os.environ))
@@ -104,12 +104,16 @@ def _address(arguments: Arguments) -> Address:
     try:
         return Address.of(arguments.prometheus, token=token, login=login)
     except ValueError:
-        # The address may hold a password: it is not repeated.
+        # The address may contain a password, so the message does not repeat it.
         raise Refusal(usage.NO_SERVER) from None
 
 
 def _secret(path: Path) -> str:
-    """The first line of the file."""
+    """Return the first line of the file *path*.
+
+    Raises:
+        Refusal: the file cannot be read, is not text, or its first line is empty.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST_SECRET).decode()
@@ -141,7 +145,7 @@ def _once(client: Client, arguments: Arguments) -> int:
 
 
 def _complete(asking: Asking) -> Seen:
-    """What is known once each query has been answered, or one has not."""
+    """Send queries until each has been answered, or one fails; return what is known then."""
 
     def answers() -> Iterator[Seen]:
         while True:

@@ -1,4 +1,4 @@
-"""Compare two runs, or the ranks of a job, and say how they differ.
+"""Compare two runs, or the ranks of a job, and show how they differ.
 
 usage: tfmemtop compare [A [B]] [--json]
 usage: tfmemtop compare RANK RANK RANK… [--json]
@@ -6,7 +6,7 @@ example: tfmemtop compare before.jsonl after.jsonl
 
 A and B are recordings, or names of sessions, see tfmemtop ls. A:2 means run 2 of A. Without B, the last two runs
 of A are compared. Without A, it is the last two runs of the last session; if that has one run, the last two sessions.
-Three or more recordings, or two ranks of one job, are compared as ranks: the report says which rank differs, and how.
+Three or more recordings, or two ranks of one job, are compared as ranks: the report shows which rank differs, and how.
 A Jupyter kernel's run is compared with the one before its restart, which is a session of its own.
 """
 
@@ -37,7 +37,7 @@ from tfmemtop.words import usage
 
 
 class Arguments(Parsed):
-    """All but ``json`` are recordings, as ``FILE`` or ``FILE:N``."""
+    """``first``, ``second`` and ``more`` are recordings, as ``FILE`` or ``FILE:N``."""
 
     first: str | None = None
     second: str | None = None
@@ -63,7 +63,7 @@ def run(arguments: Arguments) -> int:
     """Print the comparison, as a table or as JSON; return 0.
 
     Raises:
-        Refusal: a file cannot be read, or there is no second run to compare with.
+        Refusal: a file cannot be read, there is no second run to compare with, or there are too few ranks.
     """
     one, other = arguments.first, arguments.second
     if ranks := _ranks([name for name in (one, other, *arguments.more) if name is not None]):
@@ -85,7 +85,11 @@ def run(arguments: Arguments) -> int:
 
 
 def _ranks(names: Sequence[str]) -> list[Rank]:
-    """The ranks that *names* are; none if these are two runs, or fewer."""
+    """Return the ranks that *names* mean; empty if they mean only two runs, or fewer.
+
+    Raises:
+        Refusal: three or more names are given, and fewer than two of them can be read; or one of two cannot be read.
+    """
     if len(names) < 2:
         return []
     ranks = [rank for name in names if (rank := _rank(name, needed=len(names) == 2))]
@@ -99,7 +103,11 @@ def _ranks(names: Sequence[str]) -> list[Rank]:
 
 
 def _rank(name: str, *, needed: bool) -> Rank | None:
-    """The rank that *name* means. One that cannot be read is told, and if not *needed*, left out."""
+    """Return the rank that *name* means. If it cannot be read and is not *needed*, print why and return ``None``.
+
+    Raises:
+        Refusal: the rank is *needed* and cannot be read.
+    """
     path, number = numbered(name)
     try:
         state = fold(path, number)
@@ -125,7 +133,7 @@ def _rank(name: str, *, needed: bool) -> Rank | None:
 
 
 def _newest(ranks: list[Rank]) -> list[Rank]:
-    """*ranks* in their order; of a job that was started again, the newest start of each."""
+    """Return *ranks* sorted by number. If a job was started again, only the newest start of each rank is kept."""
     newest: dict[tuple[object, ...], Rank] = {}
     for place, rank in enumerate(ranks):
         job = rank.placement.job if rank.placement else None
@@ -139,7 +147,7 @@ def _newest(ranks: list[Rank]) -> list[Rank]:
 
 
 class _Run(NamedTuple):
-    """A run, and who held its memory at the peak of a step, by layer; ``None`` where no window was recorded."""
+    """A run, and the holders of its memory at the peak of a step, by layer; ``None`` if no window was recorded."""
 
     figures: RunFigures
     holders: Listed | None
@@ -151,7 +159,7 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
     if len(state.runs) > 1:
         before, last = state.runs[-2:]
         held = _holders(state)
-        # The state forgets the processes of a run as soon as the next one begins.
+        # The state drops the processes of a run as soon as the next one begins, so the earlier run is folded again.
         held_before = _holders(fold(path, before.run)) if held else None
         return _Run(figures(before, state.now), held_before), _Run(figures(last, state.now), held)
     run = state.run

@@ -1,4 +1,4 @@
-"""The user's file of options, ``~/.config/tfmemtop/config.toml``. What is typed on the command line comes before it."""
+"""The user's file of options, ``~/.config/tfmemtop/config.toml``. The options on the command line override it."""
 
 import os
 from collections.abc import Mapping
@@ -11,17 +11,17 @@ _LARGEST = 64 * 1024  # bytes: a file of options is far smaller
 
 
 def path() -> Path:
-    """Where the file is, whether it exists or not."""
+    """Return the path of the file, whether it exists or not."""
     home = os.environ.get("XDG_CONFIG_HOME") or ""
     folder = Path(home) if home.startswith("/") else Path.home() / ".config"  # the XDG standard ignores relative paths
     return folder / "tfmemtop" / "config.toml"
 
 
 def read() -> Mapping[str, object]:
-    """The file's entries by name; empty if there is no file.
+    """Return the file's entries by name; empty if there is no file.
 
     Raises:
-        Refusal: it cannot be read, or is not TOML.
+        Refusal: the file cannot be read, is too large, or is not TOML.
     """
     file = path()
     try:
@@ -33,7 +33,7 @@ def read() -> Mapping[str, object]:
         raise Refusal(f"{file}: {error.strerror}") from error
     if len(text) > _LARGEST:
         raise Refusal(command_line.file_too_large(str(file), _LARGEST // 1024))
-    from msgspec import DecodeError, toml  # most users have no such file
+    from msgspec import DecodeError, toml  # imported only here, because most users have no such file
 
     try:
         return toml.decode(text.decode(), type=dict[str, object])
@@ -42,10 +42,12 @@ def read() -> Mapping[str, object]:
 
 
 def words(entries: Mapping[str, object], known: Mapping[str, bool]) -> list[str]:
-    """*entries* as words of a command line. *known* has the options that may stand there, and which take a value.
+    """Return *entries* as words of a command line.
+
+    *known* has the options that the file may contain, each with whether it takes a value.
 
     Raises:
-        Refusal: one is no such option, or its value is of the wrong kind.
+        Refusal: an entry is not one of these options, or its value is of the wrong kind.
     """
     found = []
     for name, value in entries.items():

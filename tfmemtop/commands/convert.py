@@ -29,7 +29,7 @@ _PRINT_AT = 1 << 16  # bytes
 
 
 class Arguments(Parsed):
-    """``file`` is the recording, ``output`` the file to write, or :data:`STDOUT`."""
+    """``file`` is the recording; ``output`` is the file to write, or :data:`STDOUT`."""
 
     file: str
     output: Path
@@ -46,7 +46,7 @@ def run(arguments: Arguments) -> int:
     """Write the file; return 0.
 
     Raises:
-        Refusal: the recording cannot be read, or the file cannot be written.
+        Refusal: the recording cannot be read, the file cannot be written, or both are the same file.
         OSError: stdout cannot be written to.
     """
     path = recording_of(arguments.file)

@@ -12,7 +12,7 @@ from tfmemtop.metrics.dashboard import dashboard
 
 
 def declare(parser: Parser) -> None:
-    """It has no options."""
+    """Declare nothing: this command has no options."""
 
 
 def run(arguments: Arguments) -> int:

@@ -33,16 +33,16 @@ from tfmemtop.settings import Settings
 from tfmemtop.words import usage
 
 _SCRIPT = Path(__file__).parents[1] / "demo" / "train.py"
-_POOL = 2 << 30  # bytes, about three times what the training needs: a smaller limit can be tried
+_POOL = 2 << 30  # bytes: about three times what the training needs, so that a smaller limit can be tried
 
 
 class Arguments(LiveArguments):
-    """As for any run; the command is the demo's own, and all its allocations are recorded, to be replayed."""
+    """The options of any run. The command is the demo's own, and all its allocations are recorded for a replay."""
 
     trace: bool = True
 
     def check(self) -> None:
-        """All of the options have an effect."""
+        """Accept all options: each of them has an effect here."""
 
 
 def declare(parser: Parser) -> None:

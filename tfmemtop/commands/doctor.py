@@ -28,12 +28,12 @@ from tfmemtop.doctor.interpreter import Start, ask, resolve
 from tfmemtop.words.doctor import say
 from tfmemtop.words.safe import safe
 
-_ANSWERS_S = 12.0  # more than the command's Python is given
+_ANSWERS_S = 12.0  # more than the time limit for the command's Python
 _COLOURS = {State.OK: "32", State.MISSING: "31", State.UNKNOWN: "33"}
 
 
 class Arguments(Parsed):
-    """The command is one that shall be run later."""
+    """``command`` is the command that the user wants to run later."""
 
     json: bool = False
 
@@ -46,7 +46,7 @@ def declare(parser: Parser) -> None:
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What ``--json`` prints; ``complete`` if nothing is missing."""
+    """What ``--json`` prints; ``complete``: nothing is missing."""
 
     complete: bool
     checks: list[dict[str, str]]
@@ -65,7 +65,7 @@ def run(arguments: Arguments) -> int:
 
 
 def examine(command: tuple[str, ...]) -> list[Check]:
-    """Every check, in the order in which they are shown."""
+    """Run all checks, and return their results in the order in which they are shown."""
     environment = dict(os.environ)
     cwd = Path(working_folder())
     groups: dict[tuple[str, ...], Callable[[], list[Check]]] = {
@@ -94,7 +94,7 @@ def _command(command: tuple[str, ...], environment: dict[str, str], cwd: Path) -
 
 
 def lines(checks: list[Check], coloured: bool = False) -> list[str]:
-    """A line for each check, in columns."""
+    """Return a line for each check, in columns."""
     widths = [max(len(check.name) for check in checks), max(len(check.state.value) for check in checks)]
     shown = []
     for check in checks:

@@ -46,7 +46,7 @@ _NO_EFFECT, _INTERRUPTED = 3, 130
 
 
 class Arguments(RunArguments):
-    """What to get past, in seconds or in steps, and which limits to try how often."""
+    """The options of the search: how far a try has to get, the range of limits or of a value, the number of tries."""
 
     seconds: float | None = None
     steps: int | None = None
@@ -64,10 +64,10 @@ class Arguments(RunArguments):
 
     @property
     def wanted(self) -> Wanted | None:
-        """What ``--largest`` asks for, if it is given.
+        """The number and the range of ``--largest``; ``None`` if it is not given.
 
         Raises:
-            Refusal: it is not a range, or the command has no place for the value.
+            Refusal: its value is not a range, or the command has no place for the value.
         """
         if self.value is None:
             return None
@@ -79,12 +79,12 @@ class Arguments(RunArguments):
 
     @property
     def goal(self) -> Goal:
-        """What a try has to get past."""
+        """How far a try has to get."""
         return Goal(SECONDS if self.seconds is None and self.steps is None else self.seconds, self.steps)
 
 
 def declare(parser: Parser) -> None:
-    """The options of a run but for the limit itself, and those of the search."""
+    """The options of a run except for the limit itself, and those of the search."""
     parser.arguments = Arguments
     parser.trailing = Trailing.NEEDED
     parser.instead = {"--memory-limit": ("--from", "--to"), "--cpu-pool": ("--from", "--to")}
@@ -135,7 +135,7 @@ class _Fit(Trying):
         return self.search.limit is not None
 
     async def run(self, output: int) -> None:
-        """Make the tries; what the script prints goes to the file descriptor *output*."""
+        """Make the tries. The script's output goes to the file descriptor *output*."""
         async with open_tries(self.launch, output) as tries:
             while self.search.has_next() and not self.stopped:
                 limit, done = self.search.next(), self.search.tried
@@ -147,12 +147,12 @@ class _Fit(Trying):
 
 
 def run(arguments: Arguments) -> int:
-    """Try, with a line for each try on stderr, and print what was found.
+    """Make the tries, with a line for each on stderr, and print the result.
 
     Returns 0 if a limit was found, 1 if not, 3 if a limit had no effect, 130 if the search was interrupted.
 
     Raises:
-        Refusal: the script cannot be started, or a setting makes no sense.
+        Refusal: the script cannot be started, or a setting is not valid.
     """
     wanted = arguments.wanted
     machine = ask_machine()

@@ -38,7 +38,7 @@ class FitLargest(Trying):
         return self.search.works is not None
 
     async def run(self, output: int) -> None:
-        """Make the tries; what the script prints goes to the file descriptor *output*."""
+        """Make the tries. The script's output goes to the file descriptor *output*."""
         async with open_tries(self.launch, output) as tries:
             while not self.stopped and (value := self.search.next()) is not None:
                 await self._try(tries, value, output)
@@ -47,7 +47,7 @@ class FitLargest(Trying):
         wanted, plan = self.search.wanted, self.plan
         watch = plan.watch(None, traces=True)
         self._expectations.begin()
-        limits: list[int] = []  # the allocator's own, where none is asked for
+        limits: list[int] = []  # the limits that the allocator reports, for tries without a given limit
 
         def take(event: Event) -> None:
             if isinstance(event, Allocator) and event.device.startswith(plan.kind) and event.limit is not None:
@@ -65,7 +65,7 @@ class FitLargest(Trying):
                 await self._expect(tries)
 
     async def _expect(self, tries: Tries) -> None:
-        """Have the tries up to now replayed with other values."""
+        """Replay the tries up to now with other values, and store what the replay predicts."""
         search = self.search
         if search.limit is None or search.settled:
             return
@@ -75,7 +75,10 @@ class FitLargest(Trying):
 
 
 async def _said(asked: bytes, tries: Tries) -> bytes | None:
-    """What the worker says to that; ``None`` if it takes too long, cannot be started, or *tries* are interrupted."""
+    """Send *asked* to the worker process, and return its answer.
+
+    ``None`` if the worker takes too long or cannot be started, or if *tries* are interrupted.
+    """
     loop = asyncio.get_running_loop()
     said: asyncio.Future[bytes | None] = loop.create_future()
     with tempfile.TemporaryFile() as file:
@@ -94,7 +97,7 @@ async def _said(asked: bytes, tries: Tries) -> bytes | None:
 
 
 def tell_largest(fit: FitLargest, path: Path, as_json: bool) -> None:
-    """Print what was found, and the tries; *path* has what the script printed."""
+    """Print the result and the tries. *path* is the file with the script's output."""
     search = fit.search
     said = conclusion(search, fit.stopped, fit.hint)
     if as_json:

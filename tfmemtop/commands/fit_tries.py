@@ -1,4 +1,4 @@
-"""What ``fit`` does in each try, whatever it searches for, and how it prints what it found."""
+"""What ``fit`` does in each try, for both kinds of search, and how it prints the result."""
 
 import os
 import textwrap
@@ -18,18 +18,19 @@ from tfmemtop.words import usage
 from tfmemtop.words.fit import result
 
 _WIDTH = 96
-_TAIL = 256 * 1024  # bytes of a try's output in which TensorFlow's complaint is looked for
+_TAIL = 256 * 1024  # bytes at the end of a try's output in which TensorFlow's message is searched
 
 
 class Trying:
-    """A search by tries of the command of *launch*; which try comes next is a subclass's matter."""
+    """A search that tries the command of *launch* again and again. A subclass chooses the next try."""
 
     def __init__(self, plan: Plan, launch: Launch) -> None:
         self.plan = plan
         self.launch = launch
         self.stopped: Stopped | None = None
-        """Why the search has not come to its end, if so."""
+        """The reason why the search stopped before its end; ``None`` if it did not."""
         self.hint: HookAbsence | None = None
+        """The reason why the hook was not loaded, if a try showed no memory."""
 
     async def attempt(
         self,
@@ -41,14 +42,15 @@ class Trying:
         take: Callable[[Event], None],
         argv: list[str] | None = None,
     ) -> Tried | None:
-        """Run the command, or *argv*, under *limit*, with a line about it; ``None`` if the user interrupted it.
+        """Run the command, or *argv*, under *limit* bytes, and print a line about it; return how the try went.
 
-        *name* says which number and try it is. *output* is the file descriptor to which the script prints, *watch*
-        decides how the try goes, and *take* gets each event.
+        Return ``None`` if the user interrupted it. *name* is the heading of the try. The script's output goes to the
+        file descriptor *output*. *watch* decides when the try is over and what its result is. *take* receives each
+        event.
 
         Raises:
             StartError: the command cannot be started.
-            ValueError: the settings make no sense.
+            ValueError: the settings are not valid.
         """
         note(f"tfmemtop: {name} … ", end="")
         begin = os.lseek(output, 0, os.SEEK_END)
@@ -71,19 +73,22 @@ class Trying:
         return tried
 
     def heading(self, done: int, words: str) -> str:
-        """The name of the try after *done* others; *words* say what is tried."""
+        """Return the heading of the try after *done* others. *words* name the limit or value that is tried."""
         return usage.try_heading(done + 1, self.plan.tries, words)
 
 
 def tell_blocks(table: list[str], sentences: list[str], *more: list[str]) -> None:
-    """Print a table, sentences and *more* blocks of lines, each apart from the one before."""
+    """Print a table, sentences and *more* blocks of lines, with an empty line between them."""
     wrapped = [part for line in sentences for part in textwrap.wrap(line, _WIDTH)]
     blocks = filter(None, (table, wrapped, *more))
     tell(line for number, block in enumerate(blocks) for line in ([""] * bool(number) + block))
 
 
 def _complained(output: int, begin: int) -> bool:
-    """Whether TensorFlow wrote since *begin* that a pool ran out, which a crash leaves unsaid."""
+    """Return whether TensorFlow wrote, after the offset *begin* of *output*, that a pool ran out of memory.
+
+    If the script crashed, no event reports that.
+    """
     end = os.lseek(output, 0, os.SEEK_END)
     tail = os.pread(output, _TAIL, max(begin, end - _TAIL))
     return tells_exhaustion(tail.decode(errors="replace"))

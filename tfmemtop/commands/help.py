@@ -21,7 +21,7 @@ _PICTURE = re.compile(r"^!\[.*\n\n?", re.MULTILINE)
 
 
 class Arguments(Parsed):
-    """``topic`` is a page of the manual, or a command."""
+    """``topic`` is the name of a page of the manual, or of a command."""
 
     topic: str | None = None
 
@@ -36,7 +36,7 @@ def run(arguments: Arguments) -> int:
     """Print the page, the help of a command, or the list of pages; return 0.
 
     Raises:
-        Refusal: there is no such page.
+        Refusal: there is no such page or command.
     """
     name = arguments.topic
     if name is None:
@@ -51,14 +51,14 @@ def run(arguments: Arguments) -> int:
 
 
 def contents() -> list[str]:
-    """The list of pages as lines."""
+    """Return the list of pages as lines."""
     return command_line.topics([(name, summary(name)) for name in topics()])
 
 
 def rendered(markdown: str, width: int, *, coloured: bool = False) -> list[str]:
-    """*markdown* as lines of text, at most *width* columns wide; *coloured*: with escape sequences, as for bold.
+    """Return *markdown* as lines of text, at most *width* columns wide. Pictures are left out.
 
-    Pictures are left out.
+    *coloured*: with escape sequences, such as those for bold text.
     """
     from rich.console import Console
     from rich.markdown import Markdown

@@ -30,7 +30,7 @@ from tfmemtop.words.who_holds import no_device, no_window
 
 
 class Arguments(Parsed):
-    """``file`` is the recording, as ``FILE`` or ``FILE:N``; ``by`` what rows stand for."""
+    """``file`` is the recording, as ``FILE`` or ``FILE:N``; ``by`` is what each row stands for."""
 
     file: str | None = None
     by: str = By.LAYER.value
@@ -54,10 +54,10 @@ def declare(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    """Print who held most at the peak, as a table or as JSON; return 0.
+    """Print the holders at the peak, as a table or as JSON; return 0.
 
     Raises:
-        Refusal: the file cannot be read, or it has no window of that run or device.
+        Refusal: the file cannot be read, or it has no such run, or no window of that run or device.
     """
     path, number = numbered(arguments.file)
     state = fold(path, number)

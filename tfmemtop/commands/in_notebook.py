@@ -1,6 +1,6 @@
-"""Tells a notebook of its own session: a small program of ours that ``%memtop`` runs beside the kernel.
+"""Prints for a notebook what is recorded of its own session. ``%memtop`` runs this small program beside the kernel.
 
-So the kernel gets no module of ours, and folding a long recording takes nothing of its time.
+So the kernel does not load our modules, and folding a long recording does not take the kernel's time.
 """
 
 import sys
@@ -25,7 +25,7 @@ _COLUMNS = 600
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what is told of the session that is named, as JSON; return 0."""
+    """Print a :class:`Drawn` about the session whose name is in *arguments*, as JSON; return 0."""
     (session,) = sys.argv[1:] if arguments is None else arguments
     try:
         tell_json(msgspec.json.encode(_look(session)))
@@ -46,7 +46,7 @@ def _look(session: str) -> Drawn:
 
 
 def _curves(state: State) -> Drawn:
-    """The newest run's memory from its start on, in so many columns."""
+    """Return the newest run's memory from its start on, in ``_COLUMNS`` columns."""
     run = state.run
     assert run is not None
     width_s = max(run.curve.end, 0.1) / _COLUMNS
@@ -55,7 +55,7 @@ def _curves(state: State) -> Drawn:
         width_s=width_s,
         in_use=in_use,
         pool=pool,
-        # Without a GPU the process's total is the pool.
+        # Without a GPU the process's total equals the pool, so it is left out.
         total=total if state.devices else [],
         limit=max(run.limits.values(), default=None),
         ran_out_s=[each.t - run.started for each in run.ran_out],

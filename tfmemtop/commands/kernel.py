@@ -38,11 +38,11 @@ from tfmemtop.words.failure import describe
 from tfmemtop.words.starting import start_text
 
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
-_NOT_FOUND, _NOT_STARTED = 127, 126  # as a shell's
+_NOT_FOUND, _NOT_STARTED = 127, 126  # the exit codes that a shell uses
 
 
 class Arguments(RunArguments):
-    """``do`` is what to do; ``python`` and the others are for a kernelspec."""
+    """``do`` is the action; ``python`` and the others are for a kernelspec."""
 
     do: str
     python: Path | None = None
@@ -61,7 +61,7 @@ class Arguments(RunArguments):
 
 
 def declare(parser: Parser) -> None:
-    """What to do, the kernelspec, and the options of a run."""
+    """The action, the kernelspec, and the options of a run."""
     parser.arguments = Arguments
     parser.trailing = Trailing.ALLOWED
     parser.add_argument(
@@ -77,10 +77,10 @@ def declare(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    """Do it; return 0. With ``start`` this process becomes the kernel.
+    """Carry out the action; return 0. With ``start`` this process becomes the kernel.
 
     Raises:
-        Refusal: it cannot be done.
+        Refusal: the action cannot be carried out.
     """
     match arguments.do:
         case "install":
@@ -95,7 +95,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _install(arguments: Arguments) -> None:
-    with_sizes(arguments)  # refuses what does not fit this machine
+    with_sizes(arguments)  # raises Refusal if a size does not fit this machine
     try:
         found = python.look_at(arguments.python)
     except python.Unfit as unfit:
@@ -126,7 +126,7 @@ def _remove(name: str) -> None:
 
 
 def _options(arguments: Arguments) -> list[str]:
-    """The options of a run that were typed, as they are typed again."""
+    """Return the options of a run that differ from the defaults, as words of a command line."""
     gpus = arguments.gpus
     typed = {
         "--growth": arguments.growth,
@@ -147,7 +147,7 @@ def _if_other(value: float, usual: float) -> str | None:
 
 
 def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> Kernel:
-    """What is known of the kernel that this process is to become."""
+    """Return what is known of the kernel that this process will become."""
     given = kernelspec.connection_file(command)
     connection = str(Path(folder, given)) if given else ""
     parent = os.getppid()
@@ -161,7 +161,10 @@ def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> 
 
 
 def _start(arguments: Arguments) -> int:
-    """Become the kernel. Whatever fails on our side, it starts as it would without tfmemtop, and a line says why."""
+    """Replace this process by the kernel. If tfmemtop fails, the kernel starts without it, and a line has the reason.
+
+    Return an exit code only if the kernel cannot be started.
+    """
     command, environment = list(arguments.command), dict(os.environ)
     try:
         launch = make_launch(arguments, command, with_sizes(arguments))
@@ -176,7 +179,7 @@ def _start(arguments: Arguments) -> int:
     except Exception as error:
         say(words.kernel_alone(describe(error)))
     for number in signal.valid_signals():
-        with suppress(OSError):  # KILL and STOP, which cannot be set
+        with suppress(OSError):  # the handlers of KILL and STOP cannot be set
             signal.signal(number, signal.SIG_IGN if number in boot.ignored else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, boot.blocked)
     try:

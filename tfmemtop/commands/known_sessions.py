@@ -1,4 +1,4 @@
-"""The sessions that the command line can name: those that go on, and those of which a recording is kept."""
+"""The sessions that the user can name on the command line: those that go on, and those with a kept recording."""
 
 import time
 from pathlib import Path
@@ -12,10 +12,10 @@ from tfmemtop.words import usage
 
 
 def going() -> list[SessionInfo]:
-    """The sessions that a screen can attach to, oldest first.
+    """Return the sessions that a screen can attach to, oldest first.
 
     Raises:
-        Refusal: they cannot be looked for.
+        Refusal: the folder of the sessions cannot be searched.
     """
     try:
         return sessions()
@@ -24,20 +24,20 @@ def going() -> list[SessionInfo]:
 
 
 def recorded() -> list[tuple[str, Recording]]:
-    """The kept recordings that can be read, newest first, each with the name of its session."""
+    """Return the kept recordings that can be read, newest first, each with the name of its session."""
     found = []
     for name, path in kept_recordings().items():
         try:
             recording = read(path)
         except RecordingError:
-            continue  # of a session that has just begun, or it was removed in this moment
-        if recording.session.id == name:  # else another session was recorded over it
+            continue  # its session has just begun, or the recording has just been removed
+        if recording.session.id == name:  # otherwise another session has been recorded to the same file
             found.append((name, recording))
     return sorted(found, key=lambda each: each[1].session.started, reverse=True)
 
 
 def known(most: int | None = None) -> tuple[list[SessionFigures], int]:
-    """The *most* newest sessions, newest first, and how many more there are."""
+    """Return the *most* newest sessions, newest first, and the number of further ones. ``None``: all sessions."""
     alive = {session.id: session for session in going()}
     kept = recorded()
     names = {name for name, _ in kept}
@@ -75,12 +75,13 @@ def _without(session: SessionInfo) -> SessionFigures:
 
 
 def recording_of(name: str | None) -> Path:
-    """The recording that *name* means: a file, or the session that has that name, or whose name begins so.
+    """Return the recording that *name* means: a file, or the recording of a session.
 
-    Without a *name*, that of the last session.
+    *name* may be the beginning of a session's name. Without a *name*, it is the recording of the last session. If
+    nothing fits, *name* is returned as a path.
 
     Raises:
-        Refusal: there is none.
+        Refusal: no *name* is given and no session is recorded, or the names of several sessions begin with *name*.
     """
     if name is None:
         newest = next(iter(recorded()), None)

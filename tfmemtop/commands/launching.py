@@ -1,4 +1,4 @@
-"""Makes what an engine is started with out of what the user typed."""
+"""Makes the launch, with which an engine is started, from the options that the user typed."""
 
 import os
 import socket
@@ -25,9 +25,12 @@ from tfmemtop.words.ranks import naming
 def make_launch(
     arguments: RunArguments, argv: Sequence[str], settings: Settings, columns: int = 80, rows: int = 24
 ) -> Launch:
-    """What to start: *argv*, in which folder and environment, with which *settings*.
+    """Return the launch of *argv* with *settings*, in the current working folder and environment.
 
-    *columns* and *rows* are those of the script's terminal.
+    *columns* and *rows* are the size of the script's terminal.
+
+    Raises:
+        Refusal: the options for the metrics contradict each other.
     """
     cwd = working_folder()
     return Launch(
@@ -53,15 +56,16 @@ def make_launch(
 
 
 def is_task() -> bool:
-    """Whether a step of Slurm ends with this process: it is the step's task, or a script that is waits for it.
+    """Return whether a Slurm step ends when this process ends.
 
-    A shell with job control, as of ``srun --pty bash``, goes on without it.
+    It does if this process is the step's task, or if the task is a script that waits for this process. A shell with
+    job control, such as that of ``srun --pty bash``, goes on without this process.
     """
     return "SLURM_STEP_ID" in os.environ and os.getpgrp() == os.getsid(0)
 
 
 def export_of(arguments: RunArguments, cwd: str) -> Export | None:
-    """Where the metrics are to go; relative paths are those in *cwd*.
+    """Return where the metrics go, or ``None`` if nowhere. Relative paths are relative to *cwd*.
 
     Raises:
         Refusal: the options contradict each other.
@@ -85,28 +89,28 @@ def export_of(arguments: RunArguments, cwd: str) -> Export | None:
 
 
 def file_for(pattern: Path | None, attach: int | None = None) -> tuple[Path | None, list[str]]:
-    """The file that *pattern* means for this process, or for the rank that process *attach* is, and what to tell of it.
+    """Return the file that *pattern* means for this process, and remarks about it for the user.
 
-    The folder is made if its name depends on the rank too.
+    If process *attach* is given, its rank counts instead. The folder is made if its name depends on the rank, too.
     """
     if pattern is None:
         return None, []
     environment = dict(os.environ)
     if attach is not None:
-        with suppress(OSError):  # another user's, which will be told
+        with suppress(OSError):  # the process is another user's; the user gets that message later
             environment = read_environment(attach)
     found = named(str(pattern), environment, socket.gethostname(), os.getpid())
     path = Path(found.name)
     if found.added and pattern.exists() and not pattern.is_file():
-        return pattern, []  # such as /dev/null, which takes them all
+        return pattern, []  # such as /dev/null, to which all ranks can write
     if path.parent != pattern.parent:
-        with suppress(OSError):  # that it is missing is told when the file cannot be opened
+        with suppress(OSError):  # if this fails, opening the file fails later with a message
             path.parent.mkdir(parents=True, exist_ok=True)
     return path, naming(found, path.name)
 
 
 def working_folder() -> str:
-    """The path of the working folder, or its former path if it has been removed: a command can run in it even so."""
+    """Return the path of the working folder, or its former path if it was removed: a command can still run in it."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -114,19 +118,19 @@ def working_folder() -> str:
 
 
 def with_sizes(arguments: RunArguments) -> Settings:
-    """The settings with sizes in bytes.
+    """Return the settings with sizes in bytes.
 
     Raises:
         Refusal: a setting does not fit this machine.
     """
     settings = arguments.settings
     if arguments.memory_limit is None and arguments.cpu_pool is None and not needs_gpus(settings):
-        return settings  # to ask the driver would only delay the start
+        return settings  # a call to the driver would only delay the start
     return resolve(arguments, ask_machine())
 
 
 def ask_machine() -> Machine:
-    """The GPUs and the memory of this machine, as the driver and the kernel tell."""
+    """Return the GPUs and the memory of this machine, as the driver and the kernel report them."""
     from tfmemtop.engine.sources.cgroup import host_memory
     from tfmemtop.engine.sources.nvml import Nvml
 

@@ -1,4 +1,4 @@
-"""The sizes that were typed as options, as bytes on this machine."""
+"""Converts the sizes that the user typed as options to bytes on this machine."""
 
 import msgspec
 
@@ -11,12 +11,13 @@ from tfmemtop.words.unusable import unusable
 
 
 def resolve(arguments: RunArguments, machine: Machine) -> Settings:
-    """The settings with sizes in bytes, checked against *machine*.
+    """Return the settings with sizes in bytes, checked against *machine*.
 
-    A share such as ``50%`` is of the smallest GPU that the script sees; without a GPU, of host memory.
+    A share such as ``50%`` is a share of the smallest GPU that the script sees; without a GPU, of the host memory.
 
     Raises:
-        Refusal: a size is not valid, or more than there is, or a GPU does not exist, or two options size the CPU pool.
+        Refusal: a size is not valid, or larger than the memory; a GPU does not exist; or two options set the size of
+            the CPU pool.
     """
     settings = arguments.settings
     if not machine.uuids and arguments.memory_limit is not None and arguments.cpu_pool is not None:
@@ -36,10 +37,10 @@ def resolve(arguments: RunArguments, machine: Machine) -> Settings:
 def bounds(
     settings: Settings, smallest: str | None, largest: str | None, machine: Machine
 ) -> tuple[int | None, int | None, int | None]:
-    """The *smallest* and the *largest* limit to try, as far as they are given, and what there is at all; bytes.
+    """Return the *smallest* and the *largest* limit to try, if they are given, and the size of the memory; in bytes.
 
     Raises:
-        Refusal: one is not a size, or more than there is, or the smallest is above the largest.
+        Refusal: one of them is not a size, or larger than the memory, or the smallest is above the largest.
     """
     whole = machine.host if settings.gpus == () else machine.whole(settings)
     least = _size("--from", smallest, whole)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Arguments(RunArguments, ScreenArguments):
-    """For a run, or for watching only."""
+    """The options of a run, or of a session that only watches."""
 
     def check(self) -> None:
         if not self.command:
@@ -57,7 +57,10 @@ class Arguments(RunArguments, ScreenArguments):
 
 
 _ENGINE_GOES_S, _LOOK_S = 1.0, 0.02
-"""How long the command waits for the engine to end; another screen may keep it."""
+"""Seconds that the command waits for the engine to end, and seconds between two checks.
+
+The engine may not end, because another screen may still be connected to it.
+"""
 
 _NEED_COMMAND = {
     "growth": "--growth",
@@ -70,7 +73,7 @@ _NEED_COMMAND = {
     "on_end": "--on-end",
     "on_oom": "--on-oom",
 }
-"""Options that have no effect if no command is started. ``--record`` and ``--interval`` do have one."""
+"""Options that have no effect if no command is started. ``--record`` and ``--interval`` have an effect even then."""
 
 
 def declare(parser: Parser) -> None:
@@ -104,8 +107,9 @@ def run(arguments: Arguments) -> int:
 
 
 def _watch(launch: Launch, arguments: ScreenArguments) -> int:
-    """Show the screen of a session of which nothing is to go on without it, so that its engine is in this process."""
-    # Before the screen is imported, since the two would take turns; the first figures come meanwhile.
+    """Show the screen of a session that ends with its screen. So the engine runs in this process."""
+    # The engine is imported before the screen, because two imports at once would only take turns. The engine's first
+    # figures come while the screen is imported.
     with uncollected():
         from tfmemtop.engine.inside import EngineInside
 
@@ -134,11 +138,12 @@ def show(
 ) -> int:
     """Show the screen of the session that *answer* starts or finds; return its exit code.
 
-    *outside*: the session reads a process that tfmemtop did not start. *starts*: it starts a script, which as a task of
-    Slurm lives no longer than this command. A session with an *end* is ended by that once its screen has ended.
+    *outside*: the session reads a process that tfmemtop did not start. *starts*: the session starts a script; if this
+    command is the task of a Slurm step, the script cannot run longer than this command. *end*: the function that ends
+    the session when its screen has ended.
 
     Raises:
-        Refusal: the session could not be started.
+        Refusal: the session could not be started, or its engine has gone.
     """
     step = _listen_to_step() if starts and is_task() else None  # before there are threads
     with ThreadPoolExecutor(1) as other, _signals_raised() as heard, _ended_by_keys(end):
@@ -165,7 +170,7 @@ def show(
         except Refusal:
             raise
         except BaseException as error:
-            # Whatever it is: the script runs by now, and the user must hear of it.
+            # For any error: the script may run by now, and the user must be told.
             launched = launched or coming.result()
             if launched.error is None and end is None:
                 _say_it_goes_on(launched)
@@ -191,13 +196,13 @@ def show(
 
 
 def _listen_to_step() -> "StepListener":
-    from tfmemtop.commands import staying  # which takes a while to load
+    from tfmemtop.commands import staying  # imported only if needed, because it takes a while to load
 
     return staying.listener()
 
 
 def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
-    """Wait for the script, whose screen has ended with the exit code *screens*."""
+    """Wait for the script and return its exit code. *screens* is the exit code of the screen, which has ended."""
     from tfmemtop.commands.staying import SIGNALLED, wait_for_script
 
     say(waits_for_script(launched.id))
@@ -210,7 +215,10 @@ def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
 
 
 def successor(session: str) -> str | None:
-    """The session that the newest start of the same kernel is, if it is another and goes on."""
+    """Return the name of the session that is the newest start of the same kernel; ``None`` if none goes on.
+
+    *session* is the name of an earlier start.
+    """
     later = after(session)
     return next((one.id for one in reversed(known_sessions.going()) if one.id in later), None) if later else None
 
@@ -221,7 +229,7 @@ def _going(name: str) -> Launched | None:
 
 
 def _say_what_is_left(launched: Launched) -> None:
-    """Say where output and recording are, once the engine has written the end of these and gone."""
+    """Wait until the engine has completed the output and the recording and ended, and print where they are."""
     folder, until = Path(launched.socket).parent, time.monotonic() + _ENGINE_GOES_S
     while folder.exists() and time.monotonic() < until:
         time.sleep(_LOOK_S)
@@ -233,7 +241,7 @@ def _say_what_is_left(launched: Launched) -> None:
 
 
 def _has_something(path: Path) -> bool:
-    """Whether anything could be written there: on a full disk there is a file without a byte, or none."""
+    """Return whether *path* is a file with at least one byte. On a full disk there is an empty file, or none."""
     try:
         return path.stat().st_size > 0
     except OSError:
@@ -241,33 +249,37 @@ def _has_something(path: Path) -> bool:
 
 
 class _Heard(list[int]):
-    """Signals, in the order in which they came. Until what has been started can be told, they are only noted."""
+    """The signals that have arrived, in their order. They are only noted until :meth:`raise_from_now_on` is called.
+
+    Before that, it could not be printed which session has been started.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.raises = False
 
     def note(self, number: int, _: FrameType | None) -> None:
-        """The handler."""
+        """Note the signal; raise an error if that is on. This is the signals' handler."""
         self.append(number)
         if self.raises:
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
     def raise_from_now_on(self) -> None:
-        """Raise SystemExit for one that was noted, and an error for each that comes."""
+        """Raise SystemExit if a signal has been noted, and from now on an error for each signal that arrives."""
         self.raises = True
         if signal.getsignal(signal.SIGINT) == self.note:
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # which asyncio knows
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio replaces only this handler
         if self:
             raise SystemExit
 
 
 @contextmanager
 def _signals_raised() -> Iterator[_Heard]:
-    """While this lasts, a signal that ends programs raises SystemExit, so that what runs by now can be told.
+    """In this context, a signal that ends programs raises SystemExit, so that the user is told what still runs.
 
-    The signals are in the list, too: while a class is being made, Python 3.11 turns what is raised into another
-    error, and in some of the import's callbacks it is lost. The screen has handlers of its own while it is shown.
+    The signals are in the list, too, because the exception may not arrive. While a class is being made, Python 3.11
+    turns it into another error, and in some of the import's callbacks it is lost. The screen has handlers of its own
+    while it is shown.
     """
     heard = _Heard()
     heeded = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
@@ -283,7 +295,7 @@ def _signals_raised() -> Iterator[_Heard]:
 
 @contextmanager
 def _ended_by_keys(end: Callable[[], None] | None) -> Iterator[None]:
-    """While this lasts, what ends this process at once, as Ctrl-C does under the first picture, first calls *end*."""
+    """In this context, a key that ends this process at once first calls *end*. Ctrl-C in the first picture is one."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT)} if end else {}
 
     def first_end(number: int, frame: FrameType | None) -> None:
@@ -300,7 +312,7 @@ def _ended_by_keys(end: Callable[[], None] | None) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            if signal.getsignal(number) is first_end:  # else it was heard on the screen, and is ignored from then on
+            if signal.getsignal(number) is first_end:  # otherwise the screen received it, and ignores it from then on
                 signal.signal(number, handler)
 
 

@@ -21,14 +21,14 @@ _NEWEST = 20
 
 
 class Arguments(Parsed):
-    """``all``: not only the newest."""
+    """``all``: list all sessions, not only the newest."""
 
     all: bool = False
     json: bool = False
 
 
 def declare(parser: Parser) -> None:
-    """How many, and how."""
+    """The number of sessions, and the form of the output."""
     parser.arguments = Arguments
     parser.add_argument("--all", action="store_true", help=f"list all sessions, not only the newest {_NEWEST}")
     add_json_option(parser)
@@ -38,7 +38,7 @@ def run(arguments: Arguments) -> int:
     """Print the list, as a table or as JSON; return 0.
 
     Raises:
-        Refusal: sessions cannot be looked for.
+        Refusal: the folder of the sessions cannot be searched.
     """
     found, left = known(None if arguments.all else _NEWEST)
     if arguments.json:

@@ -50,14 +50,14 @@ _CPU_SPAN_S = 0.2
 
 
 class Arguments(Parsed):
-    """How it is printed."""
+    """How the readings are printed."""
 
     json: bool = False
     loop: float | None = None
 
 
 def declare(parser: Parser) -> None:
-    """The form of the output, and whether it is printed again and again."""
+    """The form of the output, and whether readings are printed repeatedly."""
     parser.arguments = Arguments
     add_json_option(parser).add_argument(
         "--loop",
@@ -96,14 +96,14 @@ def _print(arguments: Arguments, events: list[Event]) -> None:
 
 
 def _line(event: Event) -> bytes:
-    """The event as JSON; that a reading of a pool was taken from outside stands in it."""
+    """Return the event as JSON. A reading of a pool has ``outside`` in addition, because it is read from outside."""
     if isinstance(event, Allocator):
         return json.encode(msgspec.to_builtins(event) | {"outside": True})
     return encode(event)
 
 
 def read(nvml: Nvml, foreign: Foreign | None = None, outside: Sweep | None = None) -> tuple[list[Event], list[str]]:
-    """One reading as events of a session that only watches, and lines about what could not be read."""
+    """Return one reading as events of a session that only watches, and lines about what could not be read."""
     session = describe(Launch(argv=[], cwd="", environment={}), "once", None)
     reading = nvml.read()
     foreign = foreign or Foreign(all_pids)
@@ -123,7 +123,7 @@ def read(nvml: Nvml, foreign: Foreign | None = None, outside: Sweep | None = Non
 
 
 def table(events: Iterable[Event]) -> Iterator[str]:
-    """A line for each GPU, below them one for each process on a GPU, and one for each pool that is read."""
+    """Yield a line for each GPU, then one for each process on a GPU, and one for each pool."""
     devices: dict[int, Device] = {}
     readings: list[DeviceReading] = []
     pools: list[Allocator] = []

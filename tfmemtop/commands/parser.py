@@ -21,14 +21,14 @@ from tfmemtop.options import Refusal
 from tfmemtop.words import command_line
 
 _NEED_RUN = {command_line.FOR_RUN, command_line.FOR_ALERTS}
-"""Groups of options that have no effect where nothing is run."""
+"""Groups of options that have no effect if no command is run."""
 
 _TYPED_ONLY = {"--record", "--help", "--version", "-h", "-V"}
-"""What cannot stand in the user's file of options."""
+"""Options that the user's file of options cannot contain."""
 
 
 class Arguments(argparse.Namespace):
-    """What was typed for one command. Each command's own class names its options and their types.
+    """The options that were typed for one command. Each command's own class declares its options and their types.
 
     ``command`` is the command line after ``--``; empty if there is none.
     """
@@ -36,15 +36,15 @@ class Arguments(argparse.Namespace):
     command: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Look at the options together.
+        """Check the options together.
 
         Raises:
-            Refusal: two options contradict each other, or one lacks what it needs.
+            Refusal: two options contradict each other, or an option needs another one that is not given.
         """
 
 
 class Trailing(Enum):
-    """Whether a command line stands after ``--``."""
+    """Whether a command line may follow ``--``."""
 
     NONE = "none"
     ALLOWED = "allowed"
@@ -52,7 +52,7 @@ class Trailing(Enum):
 
 
 class Call(NamedTuple):
-    """What the command line asks for: ``run(arguments)`` does it and returns the exit code."""
+    """The command that the user typed: ``run(arguments)`` carries it out and returns the exit code."""
 
     run: Callable[[Any], int]
     arguments: Arguments
@@ -60,7 +60,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Page:
-    """The parts of a command's docstring: one line that says what it does, how it is typed, and the rest."""
+    """The parts of a command's docstring: the line that describes it, the lines that show how to type it, the rest."""
 
     summary: str
     usages: tuple[str, ...]
@@ -69,7 +69,7 @@ class Page:
 
     @classmethod
     def of(cls, docstring: str) -> "Page":
-        """Read the lines ``usage: …`` and ``example: …``; the first line is the summary."""
+        """Parse *docstring*. The first line is the summary. ``usage: …`` and ``example: …`` mark lines of their own."""
         summary, *lines = docstring.strip().splitlines()
         marked = [tuple(line.split(": ", 1)) for line in lines if line.startswith(("usage: ", "example: "))]
         text = "\n".join(line for line in lines if not line.startswith(("usage: ", "example: ")))
@@ -82,7 +82,7 @@ class ValueRefused(Refusal):
 
 
 class _Shown(Exception):
-    """``--help`` or ``--version`` was given: *lines* are to be printed, and nothing else happens."""
+    """``--help`` or ``--version`` was given: print *lines*, and do nothing else."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class _Version(argparse.Action):
 class Parser(argparse.ArgumentParser):
     """The options of the command *name*; *docstring* is its help.
 
-    A command sets ``arguments`` to its own class of arguments, and ``trailing`` if it takes the user's command line.
+    A command sets ``arguments`` to its own class of arguments, and ``trailing`` if a command line may follow ``--``.
     """
 
     def __init__(self, name: str, docstring: str) -> None:
@@ -110,7 +110,7 @@ class Parser(argparse.ArgumentParser):
         self.arguments: type[Arguments] = Arguments
         self.trailing = Trailing.NONE
         self.instead: dict[str, tuple[str, ...]] = {}
-        """What to use in place of another command's option."""
+        """By another command's option: what the user can use here in its place."""
         super().__init__(
             prog=f"tfmemtop {name}",
             usage="\n       ".join(self.page.usages),
@@ -123,7 +123,7 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def title(self) -> str:
-        """How messages name the command."""
+        """The name of the command in messages."""
         return {DEFAULT: "tfmemtop", "once": "--once"}.get(self.name, self.name)
 
     @property
@@ -132,7 +132,7 @@ class Parser(argparse.ArgumentParser):
         return {flag: action.nargs != 0 for action in self._actions for flag in action.option_strings}
 
     def add_common(self) -> None:
-        """The options of every command; the last in the help."""
+        """Add the options that every command has. They are the last in the help."""
         other = self.add_argument_group(command_line.OTHER)
         other.add_argument("-h", "--help", action=_Help, nargs=0, help="print this and exit")
         other.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and exit")
@@ -151,10 +151,10 @@ class Parser(argparse.ArgumentParser):
         return "tfmemtop --help" if self.name in (DEFAULT, "once") else f"tfmemtop {self.name} --help"
 
     def read(self, head: Sequence[str], dashes: bool, command: tuple[str, ...]) -> Arguments:
-        """The arguments in *head* and the *command* behind them, checked. *dashes*: whether there was a ``--``.
+        """Parse and check the words in *head*; *command* is what follows ``--``. *dashes*: there was a ``--``.
 
         Raises:
-            Refusal: they are not valid; the message says why.
+            Refusal: the words are not valid; the message has the reason.
         """
         arguments = self.arguments(command=command)
         if dashes and self.trailing is Trailing.NONE:
@@ -173,7 +173,7 @@ class Parser(argparse.ArgumentParser):
         return arguments
 
     def _add_configured(self, arguments: Arguments) -> None:
-        """Set what was not typed and stands in the user's file of options."""
+        """Set the options that the user did not type and that are in the user's file of options."""
         nothing_runs = self.trailing is Trailing.ALLOWED and not arguments.command
         without = {command_line.OTHER} | (_NEED_RUN if nothing_runs else set())
         groups = [group for group in self._action_groups if group.title not in without]
@@ -205,10 +205,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str]) -> Call:
-    """Read the words after ``tfmemtop``.
+    """Parse the words after ``tfmemtop``.
 
     Raises:
-        Refusal: they are not valid; the message says why.
+        Refusal: the words are not valid; the message has the reason.
     """
     split = argv.index("--") if "--" in argv else len(argv)
     dashes = split < len(argv)
@@ -221,7 +221,7 @@ def parse(argv: Sequence[str]) -> Call:
 
 
 def parser_of(name: str) -> Parser:
-    """The parser that the command *name* declares."""
+    """Return the parser that the command *name* declares."""
     module = _module(name)
     parser = Parser(name, module.__doc__)
     module.declare(parser)
@@ -239,7 +239,11 @@ def _show(lines: list[str], _: Arguments) -> int:
 
 
 def _choose(head: list[str], dashes: bool) -> tuple[str, list[str]]:
-    """The command that *head* names, and *head* without its name. Options may stand before it."""
+    """Return the command that *head* names, and *head* without that name. Options may stand before the name.
+
+    Raises:
+        Refusal: the first word is not a command, or stands beside ``--once``.
+    """
     if "--once" in head:
         without = [word for word in head if word != "--once"]
         place = next(_words(without), None)
@@ -264,14 +268,17 @@ def _choose(head: list[str], dashes: bool) -> tuple[str, list[str]]:
 
 
 def _closest(word: str, known: Iterable[str]) -> str | None:
-    """The one of *known* that resembles *word* most; ``None`` if none does."""
+    """Return the one of *known* that resembles *word* most; ``None`` if none is similar enough."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, set(known), 1, cutoff=0.7)), None)
 
 
 def _words(head: list[str]) -> Iterator[int]:
-    """Where in *head* there is a word that is neither an option nor an option's value."""
+    """Yield the places in *head* of the words that are neither an option nor an option's value.
+
+    It stops at an option that no command has.
+    """
     place = 0
     flags: dict[str, bool] = {}
     while place < len(head):
@@ -290,17 +297,17 @@ def _words(head: list[str]) -> Iterator[int]:
 
 
 def _flag(word: str) -> str:
-    """The option in *word*, without a value that is joined to it: ``--to=1G``, ``-oFILE``."""
+    """Return the option in *word*, without a value that is joined to it, as in ``--to=1G`` or ``-oFILE``."""
     return word.partition("=")[0] if word.startswith("--") else word[:2]
 
 
 def _overview() -> str:
-    """The commands as lines: how each is typed, and what it does."""
+    """Return a list of the commands: how to type each of them, and what it does."""
     pages = [Page.of(_docstring(name)) for name in NAMES if name != DEFAULT]
     lines = [line for page in pages for line in (*(f"  {usage}" for usage in page.usages), f"      {page.summary}")]
     return "\n".join([command_line.COMMANDS, *lines])
 
 
 def _docstring(name: str) -> str:
-    """The docstring of a command's file. It is read, since importing all of the commands would take long."""
+    """Return the docstring of a command's file, without importing it: an import of all commands would take long."""
     return ast.get_docstring(ast.parse(Path(__file__).with_name(f"{name}.py").read_text("utf-8"))) or ""

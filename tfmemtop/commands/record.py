@@ -41,7 +41,7 @@ from tfmemtop.words.unusable import unusable
 
 
 class Arguments(RunArguments):
-    """As for any run, and where to record it."""
+    """The options of any run, and the file to record to."""
 
     output: Path | None = None
 
@@ -64,7 +64,7 @@ def declare(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    """Run the script, say on stderr how it went, and return its exit code, or 128+n for signal n.
+    """Run the script, print a summary on stderr, and return the script's exit code, or 128+n for signal n.
 
     Raises:
         Refusal: the script cannot be started, or the file cannot be recorded to.
@@ -82,7 +82,7 @@ def run(arguments: Arguments) -> int:
     failures = [*done.failed_alerts, *done.failed_exports]
     lines += [say_kind(failed.kind, failed.detail, failed.about).line for failed in failures]
     place = placement(os.environ)
-    # What ranks print comes together in one place: a line each, which says whose it is.
+    # The output of all ranks goes to one place, so each rank prints one line, which contains its name.
     for line in [of_rank(place, lines)] if place and place.among_others else lines:
         say(line)
     if done.end.signal is not None:
@@ -95,22 +95,25 @@ def run(arguments: Arguments) -> int:
 def _end_by(number: int) -> None:
     """End this process by the signal that ended the script, so that Slurm reports that signal."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the script's own core is enough
-    with suppress(OSError):  # KILL, which needs no handler
+    with suppress(OSError):  # the handler of KILL cannot be set, and need not be
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
 
 
 def report(path: Path, end: RunEnd, trouble: RecordingError | None, readings: int) -> list[str]:
-    """What to say of a run that has ended, in which so many *readings* were taken, and of its recording at *path*."""
+    """Return lines about a run that has ended, and about its recording at *path*.
+
+    *readings* is the number of readings that were taken. *trouble* is why the recording is incomplete, if it is.
+    """
     try:
         recording = read(path)
         lines = summarise(told(recording), readings)
         if recording.damaged:
             lines.append(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     except RecordingError:
-        # Such as /dev/null, of which nothing is read back; or the disk was full from the start.
+        # Nothing can be read back from a device such as /dev/null, or if the disk was full from the start.
         lines = [ending(end.ending)]
-    except Exception as error:  # the run's exit code counts more
+    except Exception as error:  # the run's exit code matters more than its summary
         lines = [ending(end.ending), no_summary(error)]
     return [*lines, usage.incomplete(recording_text(trouble)) if trouble else usage.recorded_in(str(path))]

@@ -1,4 +1,4 @@
-"""Recordings that are named on the command line."""
+"""Reads the recordings that are named on the command line."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,16 +16,17 @@ from tfmemtop.words.recording import lines_left_out, recording_text
 
 _LONG_S = 3600.0
 _WHOLE_S = 300.0
-"""Of a recording that is longer than an hour, reports take an outline, and all readings of the last five minutes."""
+"""From a recording that is longer than an hour, reports use an outline, and all readings of the last five minutes."""
 
 
 def numbered(name: str | None) -> tuple[str, int | None]:
-    """``run.jsonl:2`` as the file and the run's number. If a file of exactly that name exists, it is meant.
+    """Return the file and the run's number in a name such as ``run.jsonl:2``; the number is ``None`` if there is none.
 
-    A session's name stands for its recording. Without a *name* the last session is meant.
+    If a file has exactly that name, the name means this file. A session's name stands for its recording. Without a
+    *name* it is the last session.
 
     Raises:
-        Refusal: several sessions are meant, or there is none.
+        Refusal: the names of several sessions begin so, or no session is recorded.
     """
     path, colon, number = (name or "").rpartition(":")
     if name and colon and path and number.isascii() and number.isdigit() and not Path(name).exists():
@@ -34,7 +35,7 @@ def numbered(name: str | None) -> tuple[str, int | None]:
 
 
 def told(recording: Recording, number: int | None = None) -> Iterator[Event]:
-    """What a report on run *number*, or on the last, is made of: all events, or of a long session an outline.
+    """Return the events for a report on run *number*, or on the last run: all events, or an outline of a long session.
 
     Raises:
         RecordingError: the file can no longer be read.
@@ -47,7 +48,7 @@ def told(recording: Recording, number: int | None = None) -> Iterator[Event]:
 
 
 def spacing_s(recording: Recording) -> float:
-    """Seconds between the readings in what is :func:`told`, where it is worth looking at all of them."""
+    """Return the seconds between two moments that a report examines: with an outline, those between its readings."""
     return STRETCH_S if _is_long(recording) else LOOK_S
 
 
@@ -56,10 +57,10 @@ def _is_long(recording: Recording) -> bool:
 
 
 def fold(path: str, number: int | None = None) -> State:
-    """The state at the end of the recording *path*, or of its run *number*. Damaged lines are reported on stderr.
+    """Return the state at the end of the recording *path*, or of its run *number*. Report damaged lines on stderr.
 
     Raises:
-        Refusal: it cannot be read.
+        Refusal: the recording cannot be read.
     """
     state = State()
     try:
@@ -76,5 +77,5 @@ def fold(path: str, number: int | None = None) -> State:
 
 
 def no_run(path: str, number: int | None) -> Refusal:
-    """The recording *path* contains no run, or none with that *number*."""
+    """Return the refusal for a recording *path* that contains no run, or no run with that *number*."""
     return Refusal(usage.no_run(path, number))

@@ -34,14 +34,14 @@ def declare(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    """Show the recording until the user leaves it; return 0.
+    """Show the recording until the user leaves the screen; return the screen's exit code.
 
     Raises:
-        Refusal: it cannot be read, or there is no terminal to show it on.
+        Refusal: the recording cannot be read, or there is no terminal to show it on.
     """
     path = recording_of(arguments.file)
     try:
-        read(path)  # before anything is drawn, and before the import that takes longest
+        read(path)  # fails early: before anything is drawn, and before the import that takes longest
         terminal_size()
         from tfmemtop.ui.main import run_replay
 

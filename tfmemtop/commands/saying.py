@@ -1,7 +1,7 @@
 """Prints everything that the command line prints.
 
 The result of a command goes to stdout (:func:`tell`), messages go to stderr (:func:`say`, :func:`note`). All text is
-made safe for a terminal. Where nothing can be printed, the error is one plain line.
+made safe for a terminal. If stdout cannot be written to, the user gets an error of one line.
 """
 
 import errno
@@ -16,14 +16,14 @@ from tfmemtop.words.safe import safe
 
 
 def open_all_three() -> None:
-    """Open each standard stream that is closed, onto the null device.
+    """Open each standard stream that is closed, as the null device.
 
-    Otherwise a file of ours would get its number, and what is printed would go into that file. The programs that are
-    started still find the stream closed, as they would without tfmemtop.
+    Otherwise a file of ours would get the stream's number, and printed text would go into that file. The programs that
+    are started still find the stream closed, as they would without tfmemtop.
     """
     for descriptor in (0, 1, 2):
         if not _is_open(descriptor):
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is `descriptor`
 
 
 def _is_open(descriptor: int) -> bool:
@@ -38,22 +38,22 @@ def tell(lines: Iterable[str]) -> None:
     """Print *lines* on stdout.
 
     Raises:
-        OSError: they cannot be written.
+        OSError: stdout cannot be written to.
     """
     _print("\n".join(map(safe, lines)))
 
 
 def takes_colours() -> bool:
-    """Whether stdout is a terminal that shows colours, and the user wants them."""
+    """Return whether stdout is a terminal that shows colours, and the user wants them."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
     return not plain and sys.stdout is not None and sys.stdout.isatty()
 
 
 def tell_coloured(lines: Iterable[str]) -> None:
-    """Print *lines* on stdout with the escape sequences that are in them. The caller has made the rest of them safe.
+    """Print *lines* on stdout with the escape sequences in them. The caller must have made the rest of them safe.
 
     Raises:
-        OSError: they cannot be written.
+        OSError: stdout cannot be written to.
     """
     _print("\n".join(lines))
 
@@ -62,7 +62,7 @@ def tell_json(encoded: bytes) -> None:
     """Print JSON on stdout. Every character beyond ASCII is escaped, so that no text in it controls the terminal.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: stdout cannot be written to.
     """
     _print(json_ascii(encoded.decode()))
 
@@ -96,7 +96,10 @@ def note(text: str, end: str = "\n") -> None:
 
 
 def say_last(text: str) -> None:
-    """Like :func:`say`, from a process that crashes: the state of Python's streams is unknown, so they are not used."""
+    """Print one line on stderr from a process that crashes.
+
+    It does not use Python's streams, because their state is unknown then.
+    """
     try:
         os.write(2, f"tfmemtop: {safe(text)}\n".encode(errors="replace"))
     except OSError:
@@ -104,7 +107,7 @@ def say_last(text: str) -> None:
 
 
 def let_go_of_stdout() -> None:
-    """Send the rest of stdout to the null device. The interpreter would otherwise write it at its end, and complain."""
+    """Send the rest of stdout to the null device. Otherwise the interpreter would write it at its end, and fail."""
     _let_go(1)
 
 

@@ -1,4 +1,4 @@
-"""The terminal that the screen is drawn on, and the size of the script's own terminal in it."""
+"""Checks the terminal on which the screen is drawn, and computes the size of the script's own terminal in it."""
 
 import os
 import sys
@@ -12,10 +12,10 @@ SMALLEST = (40, 12)
 
 
 def terminal_size(instead: str = usage.INSTEAD) -> tuple[int, int]:
-    """Columns and rows of the terminal that the screen will be drawn on; *instead* is what a refusal advises.
+    """Return columns and rows of the terminal for the screen. *instead* is the advice in a refusal.
 
     Raises:
-        Refusal: there is none, it cannot be drawn on, or it is too small.
+        Refusal: there is no terminal, the screen cannot be drawn on it, or it is too small.
     """
     for stream, name in ((sys.stdin, "input"), (sys.stdout, "output")):
         if stream is None or stream.closed or not stream.isatty():
@@ -23,7 +23,7 @@ def terminal_size(instead: str = usage.INSTEAD) -> tuple[int, int]:
     if os.environ.get("TERM", "dumb") in ("dumb", ""):
         raise Refusal(usage.cannot_draw(instead))
     columns, rows = os.get_terminal_size(sys.stdout.fileno())
-    if columns == 0 or rows == 0:  # the terminal does not know its size, for example a serial line
+    if columns == 0 or rows == 0:  # the terminal reports no size, for example a serial line
         return 80, 24
     if columns < SMALLEST[0] or rows < SMALLEST[1]:
         raise Refusal(usage.too_small((columns, rows), SMALLEST, instead))
@@ -31,16 +31,16 @@ def terminal_size(instead: str = usage.INSTEAD) -> tuple[int, int]:
 
 
 def script_terminal_size() -> tuple[int, int]:
-    """Columns and rows of the script's own terminal, as it will be after the first drawing.
+    """Return columns and rows of the script's own terminal, as they will be after the screen is first drawn.
 
     Raises:
-        Refusal: as :func:`terminal_size`.
+        Refusal: there is no terminal, the screen cannot be drawn on it, or it is too small.
     """
     return first_size(*terminal_size(), _gpus())
 
 
 def _gpus() -> int:
-    """The number of GPUs in the driver's list in ``/proc``. To ask the driver itself would delay the start."""
+    """Return the number of GPUs in the driver's list in ``/proc``. A call to the driver would delay the start."""
     try:
         return len(os.listdir("/proc/driver/nvidia/gpus"))  # noqa: PTH208 (only their number)
     except OSError:

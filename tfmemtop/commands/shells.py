@@ -1,5 +1,6 @@
-"""Completion for shells, made from what the commands declare: their options, the options' values, and what else they
-take. Pure, but for :func:`described`.
+"""Makes the completion scripts for shells from what the commands declare: options, their values, and other words.
+
+Pure, except for :func:`described`.
 """
 
 import shlex
@@ -17,9 +18,9 @@ _KINDS: dict[str, "Kind"] = {
     "COMMAND": "program",
     "RUN": "session",
 }
-"""What stands in a place, by its name in the usage."""
+"""The kind of word in a place, by the name of the place in the usage."""
 _RUNNING = "tfmemtop ls 2>/dev/null | awk '$NF == \"running\" { print $1 }'"
-"""For a shell: prints the names of the sessions that are running."""
+"""A shell command that prints the names of the sessions that are running."""
 _ONCE = "--once"
 
 Kind = Literal["file", "program", "session", "other"]
@@ -27,7 +28,7 @@ Kind = Literal["file", "program", "session", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What may stand in a place: some *words*, or a *kind* of names that the shell knows, or something else."""
+    """What may stand in a place: one of *words*, a name of a *kind* that the shell can complete, or something else."""
 
     words: tuple[str, ...] = ()
     kind: "Kind" = "other"
@@ -45,7 +46,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command; *name* is empty where none is typed. *trailing*: whether a command line may stand after ``--``."""
+    """A command; *name* is empty for the default command. *trailing*: a command line may follow ``--``."""
 
     name: str
     summary: str
@@ -55,7 +56,7 @@ class Command:
 
 
 def described() -> list[Command]:
-    """Every command as it declares itself, the one without a name first. ``--once`` is one of its options."""
+    """Return all commands as they are declared. The first has no name, and ``--once`` is one of its options."""
     found = []
     for name in NAMES:
         parser = parser_of(name)
@@ -86,7 +87,7 @@ def _values(action: Action) -> Values:
 
 
 def bash(commands: Sequence[Command]) -> str:
-    """The script for bash 4.1 and newer."""
+    """Return the script for bash 4.1 and newer."""
     named = [command.name for command in commands if command.name]
     taking = sorted({flag for c in commands for o in c.options if o.values is not None for flag in o.flags})
     cases = []
@@ -184,7 +185,7 @@ complete -F _tfmemtop tfmemtop
 
 
 def zsh(commands: Sequence[Command]) -> str:
-    """The script for zsh's own completion system."""
+    """Return the script for zsh's own completion system."""
     named = [command for command in commands if command.name]
     taking = sorted({flag for c in commands for o in c.options if o.values is not None for flag in o.flags})
     cases = []
@@ -251,7 +252,7 @@ if [[ $funcstack[1] == _tfmemtop ]]; then _tfmemtop "$@"; else compdef _tfmemtop
 
 
 def fish(commands: Sequence[Command]) -> str:
-    """The script for fish 3.0 and newer."""
+    """Return the script for fish 3.0 and newer."""
     named = [command for command in commands if command.name]
     taking = sorted({flag for c in commands for o in c.options if o.values is not None for flag in o.flags})
     lines = []
@@ -275,7 +276,7 @@ _NO_COMMAND = "none"
 
 
 def _fish_values(values: Values, with_files: str, without: str) -> str:
-    """What *values* are, after the flag that says whether files are among them."""
+    """Return fish's arguments for *values*. *with_files* or *without* comes first: files are, or are not, completed."""
     if values.words:
         return f" {without} -a {shlex.quote(' '.join(values.words))}"
     return {
@@ -321,4 +322,4 @@ complete -c tfmemtop -n 'contains -- -- (commandline -opc)' -a '(__tfmemtop_prog
 """
 
 SCRIPTS: dict[str, Callable[[Sequence[Command]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
-"""By the shell's name, what makes its script."""
+"""The function that makes the script, by the shell's name."""

@@ -1,7 +1,7 @@
-"""The screen as the task of a Slurm step: the step, and the script with it, lasts only as long as this command.
+"""The screen as the task of a Slurm step: the step ends with this command, and the script with it.
 
-So once the screen is left this command waits for the script, and ends as it does. Signals that Slurm sends to the task
-reach the script.
+So when the user leaves the screen, this command waits for the script and returns its exit code. Signals that Slurm
+sends to the task are passed on to the script.
 """
 
 import asyncio
@@ -17,25 +17,25 @@ from tfmemtop.engine.stream.client import Client, connect
 from tfmemtop.events import CaughtUp, Run, RunEnd, Stop
 
 _MEANT = (signal.SIGUSR1, signal.SIGUSR2)
-"""Signals that mean nothing to the screen."""
+"""Signals that the screen itself does not use."""
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 SIGNALLED = 128
 
 
 def listener() -> StepListener:
-    """What tells whether Slurm sent a signal to all of the step: then the script has it already.
+    """Start the listener that notices whether Slurm sent a signal to the whole step. Then the script has it already.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the listener cannot be started.
     """
     return StepListener((*_MEANT, *_ENDING))
 
 
 @contextmanager
 def passing_on(socket: str, step: StepListener) -> Iterator[None]:
-    """While this lasts, pass :data:`_MEANT` on to the script of the engine that listens at *socket*.
+    """In this context, pass the signals :data:`_MEANT` on to the script of the engine that listens at *socket*.
 
-    What all of the *step* has heard is not passed on.
+    A signal that the whole *step* has received is not passed on.
     """
 
     def pass_on(number: int, _: FrameType | None) -> None:
@@ -50,9 +50,9 @@ def passing_on(socket: str, step: StepListener) -> Iterator[None]:
 
 
 def wait_for_script(socket: str, first: int | None, step: StepListener) -> int:
-    """Wait until the script has ended; its exit code, or 128 and the number of the signal that ended it.
+    """Wait until the script has ended; return its exit code, or 128 plus the number of the signal that ended it.
 
-    *first* is a signal that has already come. Each one is passed on, unless all of the *step* has heard it.
+    *first* is a signal that has already arrived. Each signal is passed on, unless the whole *step* has received it.
 
     Raises:
         OSError: the engine cannot be reached.
@@ -91,7 +91,7 @@ async def _wait(socket: str, first: int | None, step: StepListener) -> int:
 
 
 async def _end_engine(client: Client) -> None:
-    """Have the engine end now, and wait for that: it must not outlive the step."""
+    """Let the engine end now, and wait until it has: it must not run longer than the step."""
     with suppress(ConnectionError):
         await client.send(Stop(quit=True))
     async for _ in client.events():
@@ -106,7 +106,7 @@ async def _tell(socket: str, number: int, step: StepListener) -> None:
     await asyncio.sleep(step.WAIT_S)
     if step.heard(number):
         return
-    with suppress(OSError):  # the engine has gone, and the script with it
+    with suppress(OSError):  # the engine has ended, and the script with it
         client = await connect(socket)
         pid = await _script(client)
         if pid:

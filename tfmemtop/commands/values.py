@@ -1,4 +1,4 @@
-"""What the options' values mean. Each function is an argparse ``type``: it raises ``ArgumentTypeError``."""
+"""Parses the values of options. Each parser is an argparse ``type``, which raises ``ArgumentTypeError``."""
 
 import math
 from argparse import ArgumentTypeError
@@ -11,7 +11,7 @@ from tfmemtop.words.ranks import unknown_field
 
 
 def gpus(text: str) -> tuple[int, ...]:
-    """``0,2`` as NVML indices; ``none`` and nothing as no GPU at all."""
+    """Return ``0,2`` as NVML indices. ``none`` and an empty text mean no GPU at all."""
     if text.strip().lower() in ("", "none"):
         return ()
     parts = [part.strip() for part in text.split(",")]
@@ -24,7 +24,7 @@ def gpus(text: str) -> tuple[int, ...]:
 
 
 def seconds(least: float, most: float) -> Callable[[str], float]:
-    """A time from *least* to *most* seconds."""
+    """Return the parser of a time from *least* to *most* seconds."""
 
     def read(text: str) -> float:
         try:
@@ -39,7 +39,7 @@ def seconds(least: float, most: float) -> Callable[[str], float]:
 
 
 def count(most: int) -> Callable[[str], int]:
-    """A whole number from 1 to *most*."""
+    """Return the parser of a whole number from 1 to *most*."""
 
     def read(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 12 and 1 <= int(text) <= most):
@@ -50,14 +50,14 @@ def count(most: int) -> Callable[[str], int]:
 
 
 def file(text: str) -> Path:
-    """The name of a file to write."""
+    """Return *text* as the name of a file to write. It must not be empty."""
     if not text:
         raise ArgumentTypeError(words.NO_FILE_NAME)
     return Path(text)
 
 
 def address(text: str) -> tuple[str, int]:
-    """``9400`` or ``0.0.0.0:9400`` or ``[::1]:9400`` as an address and a port; the machine's own if none is given."""
+    """Return ``9400``, ``0.0.0.0:9400`` or ``[::1]:9400`` as an address and a port. The default is ``127.0.0.1``."""
     host, colon, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port[:6]) <= 65_535):
         raise ArgumentTypeError(words.no_port(text))
@@ -71,14 +71,14 @@ def address(text: str) -> tuple[str, int]:
 
 
 def prom_file(text: str) -> Path:
-    """The name of a file for node_exporter, which reads only those that end in ``.prom``."""
+    """Return *text* as the name of a file for node_exporter, which reads only names that end in ``.prom``."""
     if not text.endswith(".prom"):
         raise ArgumentTypeError(words.no_prom_file(text))
     return file_of_a_rank(text)
 
 
 def file_of_a_rank(text: str) -> Path:
-    """The name of a file to write, with fields such as ``%r``; see :mod:`tfmemtop.filenames`."""
+    """Return *text* as the name of a file to write, with fields such as ``%r``; see :mod:`tfmemtop.filenames`."""
     if unknown := check(text):
         raise ArgumentTypeError(unknown_field(unknown))
     return file(text)

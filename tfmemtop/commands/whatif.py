@@ -27,7 +27,7 @@ from tfmemtop.words.whatif import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace
 
 
 class Arguments(Parsed):
-    """``file`` is the recording. ``device`` is a logical device, ``None`` for all that were recorded."""
+    """``file`` is the recording. ``device`` is a logical device; ``None`` means all that were recorded."""
 
     file: str | None = None
     device: str | None = None
@@ -43,10 +43,10 @@ def declare(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    """Print what would happen; return 0.
+    """Print what would happen with other settings; return 0.
 
     Raises:
-        Refusal: the file cannot be read, or has no allocations that could be replayed.
+        Refusal: the file cannot be read, or it has no such run, or no allocations that can be replayed.
     """
     path, number = numbered(arguments.file)
     state = fold(path)
@@ -65,7 +65,11 @@ def run(arguments: Arguments) -> int:
 
 
 def _replay(state: State) -> None:
-    """Replay here what was not, or could not be, while it ran."""
+    """Replay the allocations that were not, or could not be, replayed during the run.
+
+    Raises:
+        Refusal: the replay failed.
+    """
     for pool in list(traced(state)):
         known = predicted(state, pool.device)
         here = pool.here()

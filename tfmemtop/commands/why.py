@@ -40,10 +40,10 @@ def declare(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    """Print the report on the recording's last run, or for run N of ``FILE:N``; return 0.
+    """Print the report on the recording's last run, or on run N for ``FILE:N``; return 0.
 
     Raises:
-        Refusal: the file cannot be read, or no script was started in it.
+        Refusal: the file cannot be read, or it contains no run, or no such run.
     """
     path, number = numbered(arguments.file)
     try:
