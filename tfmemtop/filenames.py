@@ -18,7 +18,7 @@ NO_JOB = "nojob"
 
 
 class Named(NamedTuple):
-    """A file's name, and what the user should know about it.
+    """A file's name, and facts about it for a message to the user.
 
     ``no_job``: the pattern has ``%j``, and the job is not known. ``no_rank`` is the text that stands in place of a
     rank that is not known; otherwise it is empty. ``added`` is the text that was added to the name, so that no other

@@ -14,7 +14,7 @@ HostOwner = Literal["machine", "container", "job", "cgroup"]
 class Whole(NamedTuple):
     """The memory that a limit is a share of: ``size`` bytes, ``None`` if unknown.
 
-    ``owner`` tells which memory it is. For a GPU it is the index in NVML's order. For host memory it is what sets its
+    ``owner`` identifies the memory. For a GPU it is the index in NVML's order. For host memory it is what sets its
     limit. ``None`` if unknown.
     """
 
@@ -63,7 +63,7 @@ class Machine:
         return Whole(self.host_memory, self.host_memory_of)
 
     def whole(self, settings: Settings) -> Whole:
-        """Return the smallest GPU that a run with *settings* sees; on a machine without GPUs, the host memory."""
+        """Return the smallest GPU that is visible to a run with *settings*; without any GPU, the host memory."""
         if not self.uuids:
             return self.host
         visible = range(len(self.totals)) if settings.gpus is None else settings.gpus

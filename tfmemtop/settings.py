@@ -34,7 +34,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """One run's settings; ``None`` leaves the choice to the script.
 
     ``memory_limit`` and ``cpu_pool`` are bytes; only whole MiB have an effect, because TensorFlow counts limits in
-    MiB. ``gpus`` are NVML indices in the order in which TensorFlow shall see the GPUs; an empty tuple hides every GPU.
+    MiB. ``gpus`` are NVML indices in the order that TensorFlow uses for the GPUs; an empty tuple hides every GPU.
     With ``xla_report`` XLA writes down what its buffers contain. ``environment`` holds further variables, which replace
     the user's own.
     """

@@ -19,7 +19,7 @@ SOON_S = 600.0
 """If a rise fills the limit within this many seconds, memory runs out soon."""
 
 OUTLIER_RANKS = 3
-"""The smallest number of ranks to compare. With fewer, one cannot see which of them is the outlier."""
+"""The smallest number of ranks to compare. With fewer, it is not clear which of them is the outlier."""
 
 
 class Kind(IntEnum):

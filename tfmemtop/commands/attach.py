@@ -62,7 +62,7 @@ class Arguments(ScreenArguments):
 
 
 def declare(parser: Parser) -> None:
-    """The session or process, and the options of the screen."""
+    """Declare the session or process, and the options of the screen."""
     parser.arguments = Arguments
     parser.add_argument(
         "session", metavar="RUN", nargs="?", help="the name of a session or its beginning, or the number of a process"

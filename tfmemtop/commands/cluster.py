@@ -48,7 +48,7 @@ class Arguments(ScreenArguments):
 
 
 def declare(parser: Parser) -> None:
-    """The server, and the options of the screen."""
+    """Declare the server, and the options of the screen."""
     parser.arguments = Arguments
     server = parser.add_argument_group("for the server")
     server.add_argument("--prometheus", metavar="URL", required=True, help="the address of Prometheus")

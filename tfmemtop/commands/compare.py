@@ -46,7 +46,7 @@ class Arguments(Parsed):
 
 
 def declare(parser: Parser) -> None:
-    """The recordings."""
+    """Declare the recordings."""
     parser.arguments = Arguments
     parser.add_argument("first", metavar="A", nargs="?", help="a recording or a session; A:2 means its run 2")
     parser.add_argument(

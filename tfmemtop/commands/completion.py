@@ -21,7 +21,7 @@ class Arguments(Parsed):
 
 
 def declare(parser: Parser) -> None:
-    """The shell."""
+    """Declare the shell."""
     parser.arguments = Arguments
     parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
 

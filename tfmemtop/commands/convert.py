@@ -36,7 +36,7 @@ class Arguments(Parsed):
 
 
 def declare(parser: Parser) -> None:
-    """The two files."""
+    """Declare the two files."""
     parser.arguments = Arguments
     parser.add_argument("file", metavar="FILE", help="a recording or a session")
     parser.add_argument("output", metavar="OUT", type=values.file, help="the file to write, or -")

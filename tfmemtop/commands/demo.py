@@ -46,7 +46,7 @@ class Arguments(LiveArguments):
 
 
 def declare(parser: Parser) -> None:
-    """The options of a run on the screen."""
+    """Declare the options of a run on the screen."""
     parser.arguments = Arguments
     add_run_options(parser)
     add_alert_options(parser)

@@ -39,7 +39,7 @@ class Arguments(Parsed):
 
 
 def declare(parser: Parser) -> None:
-    """The command, and the form of the output."""
+    """Declare the command, and the form of the output."""
     parser.arguments = Arguments
     parser.trailing = Trailing.ALLOWED
     add_json_option(parser)

@@ -84,7 +84,7 @@ class Arguments(RunArguments):
 
 
 def declare(parser: Parser) -> None:
-    """The options of a run except for the limit itself, and those of the search."""
+    """Declare the options of a run except for the limit itself, and those of the search."""
     parser.arguments = Arguments
     parser.trailing = Trailing.NEEDED
     parser.instead = {"--memory-limit": ("--from", "--to"), "--cpu-pool": ("--from", "--to")}

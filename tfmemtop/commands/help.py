@@ -27,7 +27,7 @@ class Arguments(Parsed):
 
 
 def declare(parser: Parser) -> None:
-    """The page."""
+    """Declare the page."""
     parser.arguments = Arguments
     parser.add_argument("topic", metavar="TOPIC", nargs="?", help="a page of the manual, or a command")
 

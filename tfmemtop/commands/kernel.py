@@ -61,7 +61,7 @@ class Arguments(RunArguments):
 
 
 def declare(parser: Parser) -> None:
-    """The action, the kernelspec, and the options of a run."""
+    """Declare the action, the kernelspec, and the options of a run."""
     parser.arguments = Arguments
     parser.trailing = Trailing.ALLOWED
     parser.add_argument(

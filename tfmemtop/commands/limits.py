@@ -13,7 +13,7 @@ from tfmemtop.words.unusable import unusable
 def resolve(arguments: RunArguments, machine: Machine) -> Settings:
     """Return the settings with sizes in bytes, checked against *machine*.
 
-    A share such as ``50%`` is a share of the smallest GPU that the script sees; without a GPU, of the host memory.
+    A share such as ``50%`` refers to the smallest GPU that is visible to the script; without a GPU, to the host memory.
 
     Raises:
         Refusal: a size is not valid, or larger than the memory; a GPU does not exist; or two options set the size of

@@ -77,7 +77,7 @@ _NEED_COMMAND = {
 
 
 def declare(parser: Parser) -> None:
-    """The options of a run on the screen."""
+    """Declare the options of a run on the screen."""
     parser.arguments = Arguments
     parser.trailing = Trailing.ALLOWED
     parser.instead = {"--json": ("tfmemtop --once --json",)}

@@ -28,7 +28,7 @@ class Arguments(Parsed):
 
 
 def declare(parser: Parser) -> None:
-    """The number of sessions, and the form of the output."""
+    """Declare the number of sessions, and the form of the output."""
     parser.arguments = Arguments
     parser.add_argument("--all", action="store_true", help=f"list all sessions, not only the newest {_NEWEST}")
     add_json_option(parser)

@@ -57,7 +57,7 @@ class Arguments(Parsed):
 
 
 def declare(parser: Parser) -> None:
-    """The form of the output, and whether readings are printed repeatedly."""
+    """Declare the form of the output, and whether readings are printed repeatedly."""
     parser.arguments = Arguments
     add_json_option(parser).add_argument(
         "--loop",

@@ -47,7 +47,7 @@ class Arguments(RunArguments):
 
 
 def declare(parser: Parser) -> None:
-    """The options of a run, and the file."""
+    """Declare the options of a run, and the file."""
     parser.arguments = Arguments
     parser.trailing = Trailing.NEEDED
     add_run_options(parser)

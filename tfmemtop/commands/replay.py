@@ -27,7 +27,7 @@ class Arguments(ScreenArguments):
 
 
 def declare(parser: Parser) -> None:
-    """The recording, and the options of the screen."""
+    """Declare the recording, and the options of the screen."""
     parser.arguments = Arguments
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session")
     add_screen_options(parser)

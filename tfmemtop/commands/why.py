@@ -33,7 +33,7 @@ class Arguments(Parsed):
 
 
 def declare(parser: Parser) -> None:
-    """The recording and the form of the report."""
+    """Declare the recording and the form of the report."""
     parser.arguments = Arguments
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
     add_json_option(parser)

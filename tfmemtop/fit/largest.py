@@ -37,7 +37,7 @@ _ABOVE = 1.02
 """The smallest limit that really passes, as a multiple of the lower end of the predicted range."""
 
 _BEFORE = 0.85
-"""After a single try that passed, the next value is this share of the expected one: two passes tell more than one."""
+"""After a single try that passed, the next value is this share of the expected one: two passes show more than one."""
 
 _APART = 1.1
 """But the next value is at least this many times the one that passed, unless that exceeds the expected value."""
@@ -253,7 +253,7 @@ class LargestSearch:
         credit = left((one.value, one.tried.passed) for one in self.tried)
         likely = self.predicted
         if fails is None and credit < _TWO and likely is not None and low < likely < 2 * low:
-            # A value just above the prediction tells most, because it should fail.
+            # A try just above the prediction shows most, because it should fail.
             close = max(1, low // CLOSE)
             candidate = low + close if likely <= low + close else likely + max(1, likely // CLOSE)
         return within(candidate, low, high, fails=fails is not None, credit=credit)
@@ -286,7 +286,7 @@ class LargestSearch:
         if (predicted := self.predicted) is None:
             return None
         if low < predicted < high:
-            # Too close to a value that failed or passed, a try would tell little.
+            # Too close to a value that failed or passed, a try would show little.
             if self.fails is not None and predicted > high - max(1, high // _BACK):
                 return None
             return max(predicted, low + max(1, low // CLOSE))

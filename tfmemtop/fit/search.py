@@ -173,7 +173,7 @@ class Search:
             return first  # `surely` may be more than the pool was, because another order of threads needs more
         close = max(upper * CLOSE_SHARE, CLOSE_BYTES)
         if works is not None and (below := self._predicted_to_fail()) is not None and low < below < upper:
-            # If the two ends are only a little too far apart, a try in the middle tells more than one at the lower end.
+            # If the two ends are only a little too far apart, a try in the middle shows more than one at the lower end.
             return (below + upper) // 2 // MIB * MIB if close < upper - below <= 2 * close else below
         if upper - low <= close:
             # A limit of the pool's size is usually enough. It is worth a try, unless it is hardly less than `works`.

@@ -12,9 +12,9 @@ Marks = dict[Place, int]
 
 
 class Highs:
-    """Keeps marks of its own for each reader, so that two readers who read in turn both see every spike.
+    """Keeps marks of its own for each reader, so that two readers which read in turn both receive every spike.
 
-    A reader that reads for the first time sees the highest use since the run began.
+    A reader that reads for the first time receives the highest use since the run began.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The user's Python in which kernels shall run: whether it can run them, and the kernelspec of its ipykernel."""
+"""The user's Python in which kernels will run: whether it can run them, and the kernelspec of its ipykernel."""
 
 import json
 import os
