@@ -9,7 +9,17 @@ import pytest
 
 from tests.engine.conftest import Engines, Screen, engines
 from tests.newer_python import Obeying, has_tensorflow, needs_it
-from tfmemtop.events import Allocator, Census, Effective, HookError, Injection, InjectionState, MemoryMap, RunEnd
+from tfmemtop.events import (
+    Allocator,
+    Census,
+    Effective,
+    HookError,
+    Injection,
+    InjectionState,
+    MapWanted,
+    MemoryMap,
+    RunEnd,
+)
 
 __all__ = ["engines"]  # the fixture
 
@@ -64,7 +74,9 @@ async def test_figures_are_the_script_s_own_to_the_byte(engines: Engines, name: 
             reading = await screen.until(Allocator, wanted)
             assert (reading.in_use, reading.peak) == (figures["current"], figures["peak"])
             assert reading.pool is not None and reading.in_use is not None and reading.in_use <= reading.pool
-        assert (await screen.until(MemoryMap, lambda one: one.device == "GPU:0" and one.pool > 0)).missing is None
+        await screen.client.send(MapWanted(pid=target.pid, device="GPU:0", pace_s=0.2))
+        memory_map = await screen.until(MemoryMap, lambda one: one.device == "GPU:0" and one.pool > 0)
+        assert (memory_map.mapless, memory_map.damage) == (None, None) and memory_map.chunks > 0
         assert not screen.all(HookError)
         assert target.end()[0] == 0
         await screen.until(RunEnd)
