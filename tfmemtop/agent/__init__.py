@@ -1,8 +1,8 @@
-"""The inside of the watched process: apply the settings, read the allocators, tell the engine.
+"""The agent: it runs in the watched process, applies the settings, reads the allocators and reports to the engine.
 
 ``inject/sitecustomize.py`` loads it by path when the script imports TensorFlow. It runs on Python 3.9 and later.
-Nothing here may change what the script does, prints or catches. So threads and sockets are those of the C modules,
-which no list of threads shows and no library has patched.
+Nothing here may change what the script does, prints or catches. So the agent takes threads and sockets from Python's
+C modules: no list of threads shows them, and no library has patched them.
 
 The modules import one another, the stand-ins in ``stdlib``, and C modules. Of the C modules they get copies that the
 hook made before the script began. If the script replaces a function (``mock.patch("time.monotonic")``), the agent
@@ -18,10 +18,10 @@ from .joining import agent_before
 
 
 def arrive(from_signal_handler: "Callable[[Exception], bool]", engine: str, main_thread: int) -> Any:
-    """Say hello to the engine, whose socket is *engine*. The returned finder replaces the one that called.
+    """Make the agent, and send its first event to the engine, whose socket has the path *engine*.
 
-    *from_signal_handler* tells whether an exception is the script's. *main_thread* is the main thread's
-    ``_thread.get_ident``.
+    Return the finder that replaces the caller in ``sys.meta_path``. *from_signal_handler* returns whether a signal
+    handler of the script raised an exception. *main_thread* is the main thread's ``_thread.get_ident()``.
     """
     real_threads.main = main_thread
     agent = Agent(engine, from_signal_handler)
@@ -32,10 +32,11 @@ def arrive(from_signal_handler: "Callable[[Exception], bool]", engine: str, main
 def join(
     from_signal_handler: "Callable[[Exception], bool]", told: "dict[str, str]", main_thread: int, collects: bool
 ) -> None:
-    """Come into a process that runs already, in a thread of ours; *told* has what the environment has otherwise.
+    """Start the agent in a process that runs already. The call comes in a thread of tfmemtop's own.
 
-    If there is an agent from before, whose engine has gone, that one begins again. With *collects* Python's collector
-    has been turned off for us.
+    *told* has the values that the environment has otherwise, by name. If an earlier tfmemtop has left an agent in this
+    process, that agent begins again, provided that its engine has gone. With *collects*, the hook has turned Python's
+    collector off for this call; it is on again when the call ends.
     """
     before = agent_before()
     if before is None:

@@ -8,17 +8,17 @@ _MOST_MIB = 1 << 42
 
 
 class Settings(NamedTuple):
-    """``growth`` is on, off or the script's choice (``None``); ``limit_mb`` is MiB for each GPU."""
+    """The user's settings: ``growth`` on or off, ``limit_mb`` in MiB for each GPU; ``None`` is the script's choice."""
 
     growth: Optional[bool] = None
     limit_mb: Optional[int] = None
 
 
 def parse_settings(text: str) -> Settings:
-    """Settings from the JSON in ``TFMEMTOP_SETTINGS``.
+    """Return the settings in *text*, the JSON of ``TFMEMTOP_SETTINGS``.
 
     Raises:
-        ValueError: it is no JSON object, or a value in it is none that is known.
+        ValueError: *text* is not a JSON object, or one of its values is not allowed.
     """
     chosen = json.loads(text)
     if not isinstance(chosen, dict):
@@ -32,9 +32,10 @@ def parse_settings(text: str) -> Settings:
 
 
 class Settled(NamedTuple):
-    """A setting of the user's in TensorFlow's options: what the script asked for, and what it was given.
+    """A setting of the user's in TensorFlow's options: the script's own value in ``asked``, the new one in ``given``.
 
-    Growth is on or off; a limit is bytes, of each GPU as given, of each logical device as asked for.
+    Growth is on or off. For a limit, ``given`` is the bytes of each GPU, ``asked`` a list of the bytes of each logical
+    device.
     """
 
     setting: str
@@ -43,10 +44,10 @@ class Settled(NamedTuple):
 
 
 def settle(options: Any, settings: Settings) -> "list[Settled]":
-    """Change the GPUOptions *options* to *settings*; what that settled for the GPUs.
+    """Put *settings* into the GPUOptions *options*, and return what was set; nothing is set if no GPU is visible.
 
-    The script keeps its number of logical devices, which its code names: they share the limit as the
-    script's own limits did, else equally.
+    The script keeps its number of logical devices, because its code names them. They share the limit in the
+    proportion of the script's own limits, or equally if the script gave none.
     """
     visible = [ordinal for ordinal in options.visible_device_list.split(",") if ordinal]
     settled: list[Settled] = []
@@ -68,7 +69,7 @@ def settle(options: Any, settings: Settings) -> "list[Settled]":
 
 
 def shares(whole: int, asked: "list[float]") -> "list[float]":
-    """*whole* MiB in whole parts of at least 1, in the proportion of *asked*, equal if that is all zero."""
+    """Split *whole* MiB into whole parts of at least 1, in the proportion of *asked*; equally if one of these is 0."""
     if len(asked) < 2:
         return [whole]
     weights = asked if all(weight > 0 for weight in asked) else [1.0] * len(asked)
@@ -76,5 +77,5 @@ def shares(whole: int, asked: "list[float]") -> "list[float]":
 
 
 def bytes_of(mib: Any) -> Optional[int]:
-    """A limit of *mib* in bytes; ``None`` if that is not a size."""
+    """Return *mib* MiB in bytes; ``None`` if *mib* is not a size."""
     return int(mib * MIB) if type(mib) in (int, float) and 0 <= mib <= _MOST_MIB else None

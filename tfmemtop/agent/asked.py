@@ -1,7 +1,7 @@
-"""What an eager operation allocates for its output: shape and type, where its arguments leave no doubt of them.
+"""The output that an eager operation allocates: its shape and type, where the arguments leave no doubt of them.
 
-Only operations are listed whose one allocation is their output. Of their arguments only TensorFlow's own tensors and
-Python's numbers and lists are looked at; no operation runs, and nothing is read from a GPU.
+The operations listed here make one allocation only: their output. Of their arguments, only TensorFlow's own tensors
+and Python's numbers and lists are read. No operation runs, and nothing is read from a GPU.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
@@ -26,7 +26,7 @@ _GONE = (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeErr
 
 
 class Output(NamedTuple):
-    """``size`` in bytes."""
+    """The output of an operation; ``size`` in bytes."""
 
     shape: "list[int]"
     dtype: str
@@ -34,18 +34,21 @@ class Output(NamedTuple):
 
 
 def output(thread: int, operation: str, is_operation: Any) -> Optional[Output]:
-    """Of the *operation* that *thread* is in, in the function whose frame's code *is_operation*; ``None`` if unsure."""
+    """Return the output of the *operation* that *thread* is running; ``None`` if it is not certain.
+
+    *is_operation* is called with the code object of a frame, and returns whether that is a function of an operation.
+    """
     try:
         running = [each for each in stack(thread) if is_operation(each.code)]
         while len(running) > 1 and running[-1].code.co_name.endswith(_FALLBACK):
             running.pop()  # its caller has the arguments as they were given
         return _output(operation, _Arguments(running[-1])) if running else None
-    except _GONE:  # the operation has ended meanwhile, or TensorFlow is another
+    except _GONE:  # the operation has ended meanwhile, or this TensorFlow is made in another way
         return None
 
 
 class _Arguments:
-    """What a function was called with; a value is held while it is looked at only."""
+    """The arguments with which a function was called. A value is held only while it is read."""
 
     def __init__(self, running: Running) -> None:
         self._running = running
@@ -53,7 +56,7 @@ class _Arguments:
         self.first = running.code.co_varnames[0]
 
     def tensor(self, name: str) -> "Optional[tuple[list[int], Any]]":
-        """Shape and type of a tensor."""
+        """Return shape and type of the argument *name*; ``None`` if it is not an eager tensor."""
         if not self._is(name, "EagerTensor"):
             return None
         value = self._value(name)
@@ -61,22 +64,29 @@ class _Arguments:
         return list(value._shape_tuple()), value.dtype
 
     def dtype(self, name: str) -> Any:
-        """A type of TensorFlow's."""
+        """Return the argument *name*; ``None`` if it is not one of TensorFlow's types."""
         return self._value(name) if self._is(name, "DType") else None
 
     def flag(self, name: str) -> bool:
-        """A flag, which is off where it was not given."""
+        """Return the flag *name*, which is off where the call did not give it.
+
+        Raises:
+            ValueError: the argument is not a ``bool``.
+        """
         value = self._value(name) if self._locals[name].kind is bool else None
         if value is None:
             raise ValueError(name)
         return bool(value)
 
     def number(self, name: str) -> bool:
-        """Whether it is a number of Python's."""
+        """Return whether the argument *name* is one of Python's numbers."""
         return self._locals[name].kind in (int, float, bool)
 
     def extents(self, name: str) -> "Optional[list[int]]":
-        """A shape that was given as a list, a tuple or a small tensor in the host's memory."""
+        """Return the shape in the argument *name*: a list, a tuple or a small tensor in the host's memory.
+
+        ``None`` if the argument is anything else.
+        """
         local = self._locals[name]
         if local.kind in (list, tuple):
             read = rows(lambda: local.way(self._running.found()), LIST if local.kind is list else TUPLE)
@@ -92,7 +102,7 @@ class _Arguments:
         return [int(extent) for extent in value._numpy_internal()]
 
     def synchronous(self) -> bool:
-        """Whether the operation runs where it was called."""
+        """Return whether the operation runs during its call, and not later in another thread."""
         return not self._value("_ctx")._default_is_async
 
     def _is(self, name: str, kind: str) -> bool:
@@ -135,7 +145,7 @@ def _product(given: _Arguments) -> Optional[Output]:
 
 
 def _broadcast(one: "Sequence[int]", other: "Sequence[int]") -> "Optional[list[int]]":
-    """The shape of what is computed from two tensors, by NumPy's rule; ``None`` if they do not fit together."""
+    """Return the shape of a result of two tensors, by NumPy's rule; ``None`` if their shapes do not fit together."""
     rank = max(len(one), len(other))
     pairs = list(zip([1] * (rank - len(one)) + list(one), [1] * (rank - len(other)) + list(other)))
     if any(first != second and 1 not in (first, second) for first, second in pairs):

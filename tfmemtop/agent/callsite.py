@@ -1,4 +1,4 @@
-"""Lines of the script's own code, between TensorFlow's."""
+"""Finds the line of the script's own code on a stack that also has TensorFlow's code."""
 
 import _stat as stat
 import os
@@ -19,25 +19,25 @@ _LIBRARIES = {
 
 
 class Line(NamedTuple):
-    """``"", 0`` where no code of the script is on the stack."""
+    """A line of the script; ``"", 0`` where no code of the script is on the stack."""
 
     file: str
     number: int
 
     @property
     def told(self) -> str:
-        """The file as others are told of it: a cell of a notebook by its number."""
+        """The file as it is named in events: a cell of a notebook by its number."""
         return cells.told(self.file)
 
     @property
     def code(self) -> str:
-        """What stands there; empty if the file cannot be read."""
+        """The text of the line; empty if the file cannot be read."""
         lines = _typed(self.file) or _read(self.file)
         return lines[self.number - 1].strip()[:_CODE] if 0 < self.number <= len(lines) else ""
 
 
 def _typed(name: str) -> "list[str]":
-    """What was typed under *name*, as notebooks, IPython and the interactive interpreter let ``linecache`` know."""
+    """Return the lines typed under *name*, which notebooks, IPython and the interpreter put into ``linecache``."""
     cache: Any = getattr(sys.modules.get("linecache"), "cache", None)
     entry = cache.get(name) if type(cache) is dict else None
     return list(entry[2]) if type(entry) is tuple and len(entry) == 4 else []
@@ -45,23 +45,23 @@ def _typed(name: str) -> "list[str]":
 
 def _read(path: str) -> "list[str]":
     try:
-        # Reading a script that was typed or piped in would wait for it, and take it from Python.
+        # A script that is typed or piped in is not read: that would wait for its text, and take it away from Python.
         if not stat.S_ISREG(os.stat(path).st_mode):
             return []
         with open(path, "rb") as file:
             lines = file.read().splitlines()
     except OSError as error:
-        if error.errno is None:  # a signal handler's
+        if error.errno is None:  # raised by a signal handler, not by the kernel
             raise
         return []
     try:
         return [line.decode() for line in lines]
     except UnicodeDecodeError:
-        return [line.decode("latin-1") for line in lines]  # what else was in use, nearly always
+        return [line.decode("latin-1") for line in lines]  # nearly always the encoding of files that are not UTF-8
 
 
 def line_of(frame: "Optional[FrameType]") -> Line:
-    """The innermost line from *frame* outwards that is neither TensorFlow's, Keras's nor ours."""
+    """Return the innermost line, from *frame* outwards, that is neither TensorFlow's, Keras's nor tfmemtop's."""
     while frame is not None:
         if str(frame.f_globals.get("__name__")).split(".")[0] not in _LIBRARIES:
             return Line(frame.f_code.co_filename, frame.f_lineno)
@@ -70,5 +70,5 @@ def line_of(frame: "Optional[FrameType]") -> Line:
 
 
 def callers_line() -> Line:
-    """The line that called TensorFlow, which called us."""
+    """Return the line of the script that called TensorFlow, which called the agent."""
     return line_of(sys._getframe(1))

@@ -1,6 +1,6 @@
 """The cells of a notebook, which IPython compiles as if they were files: ``/tmp/ipykernel_81/2738.py``.
 
-IPython knows which cell a file is, by the number in ``In [7]``. It is told by the name that IPython itself gives a cell
+IPython keeps the number of each such file's cell, the one in ``In [7]``. Events name a cell as IPython itself names it
 where no debugger needs a file: ``<ipython-input-7-2738>``.
 """
 
@@ -12,10 +12,10 @@ _SUFFIX = ".py"
 
 
 def told(file: str) -> str:
-    """The name by which to tell of *file*: a cell's if it is one, else its own."""
+    """Return the name of *file* for events: the cell's name if the file is a cell, else *file* itself."""
     if "ipykernel" not in file:
         return file
-    # Past properties, which would be IPython's or the script's code.
+    # Attributes are read from __dict__: a property would run code of IPython or of the script.
     shell = _part(_part(_part(sys.modules.get(_MODULE), _CLASS), "_instance"), "compile")
     numbers = _part(shell, "_filename_map")
     number = numbers.get(file) if type(numbers) is dict else None

@@ -1,9 +1,9 @@
-"""Which variables there are, of what size, where, and whether an optimizer made them.
+"""Counts the variables: their sizes, their devices, and whether an optimizer made them.
 
-It keeps weak references only, taken when TensorFlow makes a variable. A size is shape times type: no operation runs,
-and nothing is read from a device. Other tensors are looked for among all of Python's objects. That holds the script
-up, so it is done on demand, and from then on with each census if it took little time. With it go the paths by which
-Python holds them.
+The census keeps weak references only. It takes them when TensorFlow makes a variable. A size is computed from shape
+and type: no operation runs, and nothing is read from a device. Other tensors are searched for among all of Python's
+objects. The script stands still during that search, so it is done on demand, and from then on with each census if it
+took little time. It also finds the paths by which Python holds these tensors.
 """
 
 import sys
@@ -25,18 +25,19 @@ PACE_S = 30.0
 SOON_S = 2.0
 """A census is repeated after this time if variables have been made since."""
 PATHS_S = 0.2
-"""Of our thread's time, in a look for tensors that somebody asked for, what is spent at most on the paths by which
-Python holds them. The script's threads take their turns meanwhile."""
+"""In a look for tensors that was requested, the most of the agent's thread time that the search for their paths takes.
+The script's threads take their turns meanwhile."""
 COST_S = 0.005
-"""A census that takes longer is taken on demand only; so is the look for tensors."""
+"""If a census takes longer than this, later ones are taken on demand only. The same holds for the look for tensors."""
 SENT = 20
 OTHERS_SENT = 2000
 OTHERS_FROM = 1024
-"""Bytes. Variables beyond the largest are told from this size on, so that each chunk of memory finds its name."""
+"""Bytes. Variables beyond the largest are sent if they have at least this size, so that each chunk of memory gets its
+name."""
 GROUPS_SENT = 10
 FOLDED = 10 << 20
-"""Bytes. The initial values up to this size, such as zeros, TensorFlow computes as it makes a session's graph ready,
-and keeps as constants for as long as the session lives."""
+"""Bytes. TensorFlow computes initial values up to this size, such as zeros, when it prepares a session's graph, and
+keeps them as constants until the session ends."""
 
 _NAME = 200  # characters
 _NAMELESS = Held("", "")
@@ -55,11 +56,11 @@ _MAKERS = (
     (".layers.", VARIABLES),
     (".models.", VARIABLES),
 )
-"""The innermost frame of such a module decides. Without one, it is a variable of the model or the script."""
+"""The innermost frame in such a module decides the kind. Without one, the variable is the model's or the script's."""
 
 
 class Entry:
-    """A variable, weakly, and what was found out about it once."""
+    """A weak reference to a variable, and what was found out about the variable once."""
 
     __slots__ = ("found", "graph", "kind", "path", "reference")
 
@@ -72,9 +73,10 @@ class Entry:
 
 
 class Found(NamedTuple):
-    """``size`` is bytes, ``None`` where the shape is not known; ``handle`` tells two views of one variable.
+    """What is known of a variable; ``size`` is bytes, ``None`` where the shape is not known.
 
-    With ``folded``, a session may keep the initial value beside it.
+    Two views of one variable have the same ``handle``. With ``folded``, a session may keep the initial value beside
+    the variable.
     """
 
     name: str
@@ -87,7 +89,7 @@ class Found(NamedTuple):
 
 
 class Census:
-    """Knows the variables, and counts them when it is time or asked to."""
+    """Keeps the list of variables, and counts them when a census is due or requested."""
 
     def __init__(self, messenger: Messenger, collector: Collector) -> None:
         self._messenger = messenger
@@ -95,28 +97,28 @@ class Census:
         self._entries: list[Entry] = []
         self._tensor: Any = None  # TensorFlow's class of eager tensors
         self._tensors: Optional[Tensors] = None
-        self._sessions: list[Any] = []  # weakly
+        self._sessions: list[Any] = []  # weak references
         self._default = "CPU:0"  # where sessions put variables for which the script chose no device
         self._made = self._seen = 0
         self._prune_at = _PRUNE
         self._wanted = self._tensors_wanted = False
         self._taken = float("-inf")
         self._costly = False
-        self._tensors_costly = True  # until a look that somebody asked for has shown otherwise
+        self._tensors_costly = True  # until a requested look has shown otherwise
         self._sent: Any = None
 
     def found(self, module: "ModuleType") -> None:
-        """TensorFlow's module of variables is there."""
+        """Take what is needed from *module*, TensorFlow's module of variables, which has been imported."""
         self._tensor = module.ops.EagerTensor
         self._tensors = Tensors(module)
 
     def executor_made(self, enable_async: Any) -> None:
-        """An executor of operations is being made, asynchronous or not."""
+        """Note that an executor of operations is being made, asynchronous or not."""
         if self._tensors is not None:
             self._tensors.executor_made(enable_async)
 
     def add(self, variable: Any) -> None:
-        """*variable* is about to be made, by the frames above."""
+        """Add *variable*, which the frames of the callers are just making."""
         frame = sys._getframe(1)
         self._entries.append(Entry(variable, _kind(frame), _keras_path(frame)))
         self._made += 1
@@ -125,33 +127,33 @@ class Census:
             self._prune_at = max(_PRUNE, 2 * len(self._entries))
 
     def found_earlier(self, found: "Sequence[tuple[Any, str, Optional[str]]]") -> None:
-        """These were made before we came: each a variable, its kind and Keras's path of it."""
+        """Add variables made before the agent was loaded: each as the variable, its kind and Keras's path of it."""
         known = {id(entry.reference()) for entry in self._entries}
         self._entries[:0] = [Entry(*each) for each in found if id(each[0]) not in known]
         self._prune_at = max(_PRUNE, 2 * len(self._entries))
         self._made += 1
 
     def begin_again(self) -> None:
-        """Another engine knows nothing yet."""
+        """Make the next census due at once and send it in any case: a new engine has none yet."""
         self._sent, self._taken = None, float("-inf")
 
     def session_made(self, session: Any) -> None:
-        """There is a *session*, TF 1's way to run a graph: from now on the graph's variables have memory."""
+        """Note a new *session*, TF 1's way to run a graph: from now on the graph's variables have memory."""
         self._sessions = [*(one for one in self._sessions if one() is not None), ref(session)]
-        self._seen = -1  # those that are made already are new then
+        self._seen = -1  # a census is due: variables that were made before now count as new
 
     def placed_on(self, device: str) -> None:
-        """Sessions have the pool of *device*."""
+        """Note that sessions have a pool on *device*."""
         if device.startswith("GPU"):
             self._default = "GPU:0"
 
     def want(self, tensors: bool) -> None:
-        """Somebody asks for a census now, of *tensors* too or of variables only."""
+        """Request a census now, of *tensors* too or of variables only."""
         self._wanted = True
         self._tensors_wanted |= tensors
 
     def tell(self, now: float) -> None:
-        """Take a census and send it, if it is time."""
+        """Take a census and send it, if one is due at *now* or requested."""
         age = now - self._taken
         due = age >= (SOON_S if self._made != self._seen else PACE_S) and not self._costly
         if self._tensors is None or not (self._wanted or due):
@@ -175,7 +177,7 @@ class Census:
             self._messenger.send("census", cost_us=int(cost * 1e6), **fields)
 
     def _variables(self) -> "dict[int, tuple[str, Found]]":
-        """Those whose size is known, with their kinds, by handle."""
+        """Return the variables whose size is known, with their kinds, by handle."""
         known: dict[int, tuple[str, Found]] = {}
         sessions = [one() for one in self._sessions]
         graphs = {id(one._graph) for one in sessions if one is not None and not one._closed}
@@ -186,14 +188,17 @@ class Census:
         return known
 
     def _look(self, entry: Entry, graphs: "set[int]") -> Optional[Found]:
-        """What is known of a variable that has memory; those of a graph have while a session has their graph."""
+        """Return what is known of a variable; ``None`` if it has no memory.
+
+        A variable of a graph has memory while an open session has that graph.
+        """
         variable = entry.reference()
         if variable is None:
             return None
         if entry.found is None or entry.graph is not None:
             handle = getattr(variable, "_handle", None)
             if not isinstance(handle, self._tensor):
-                # Of those still being made nothing is held yet.
+                # A variable that is still being made has neither handle, and no memory yet.
                 handle = getattr(variable, "_variable", None) if handle is None else handle
                 entry.graph = id(getattr(handle, "graph", None))
                 if entry.graph not in graphs:
@@ -219,7 +224,7 @@ class Census:
 
 
 def _is_constant(variable: Any) -> bool:
-    """Whether the initial value of a graph's *variable* is the same each time."""
+    """Return whether the initial value of a graph's *variable* is the same each time."""
     initializer = getattr(variable, "_initializer_op", None)
     if initializer is None:
         return False
@@ -228,7 +233,7 @@ def _is_constant(variable: Any) -> bool:
 
 
 def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look], paths: "dict[int, Held]") -> "dict[str, Any]":
-    """The event's fields: bytes by device and kind, and the largest."""
+    """Return the event's fields: bytes by device and kind, and the largest variables and tensors."""
     kinds: dict[str, dict[str, int]] = {}
     largest: list[tuple[str, Any]] = list(variables)
     largest += [(tensors.KIND, tensor) for tensor in look.tensors or ()] if look else []
@@ -266,7 +271,7 @@ def _name(found: Any, paths: "dict[int, Held]") -> str:
 
 
 def _alike(found: "list[Tensor]", paths: "dict[int, Held]") -> "list[list[Any]]":
-    """The largest groups of tensors: those that are held alike, and of the others those of one shape."""
+    """Return the largest groups of tensors that are held alike, or, if no path to them is known, have one shape."""
     groups: dict[Any, list[Any]] = {}  # rows [holder, count, shape, type, device, bytes]
     for tensor in found:
         holder = paths.get(tensor.identity, _NAMELESS).group
@@ -282,7 +287,7 @@ def _alike(found: "list[Tensor]", paths: "dict[int, Held]") -> "list[list[Any]]"
 
 
 def _keras_path(frame: Any) -> Optional[str]:
-    """Keras's own path of the variable it is making: the name that it gives to TensorFlow lacks the layers."""
+    """Return Keras's own path of the variable that it makes: the name that it gives to TensorFlow lacks the layers."""
     module, function = _KERAS
     for _ in range(_KERAS_FRAMES):
         if frame is None:

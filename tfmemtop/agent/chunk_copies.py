@@ -1,4 +1,4 @@
-"""Copies of how pools are cut up, in the session's folder, from which the engine makes maps."""
+"""Copies the regions and chunks of pools to files in the session's folder, from which the engine makes maps."""
 
 from time import thread_time
 from typing import Any, NamedTuple, Optional
@@ -8,11 +8,11 @@ from .messenger import Messenger
 from .sheet import Sheet
 
 LIVE, OUT_OF_MEMORY = "live", "out_of_memory"
-"""The moments of which there are copies. Each has a file of its own, so that neither overwrites the other."""
+"""The moments at which pools are copied. Each has a file of its own, so that neither overwrites the other."""
 
 
 class NoCopy(Exception):
-    """A pool cannot be copied, now or later. ``events/memory_map.py`` says what *why* is."""
+    """A pool cannot be copied, now or later. ``events/memory_map.py`` has the values of *why*."""
 
     def __init__(self, why: str, count: Optional[int] = None, detail: str = "") -> None:
         super().__init__(why, count, detail)
@@ -20,7 +20,7 @@ class NoCopy(Exception):
 
 
 class Copy(NamedTuple):
-    """A copy of a pool that lies in its file, made in *cost* seconds; ``cut`` is ``None`` if the pool changed then."""
+    """A copy of a pool in its file. ``cost`` is in seconds; ``cut`` is ``None`` if the pool changed during the copy."""
 
     device: str
     moment: str
@@ -29,7 +29,7 @@ class Copy(NamedTuple):
 
 
 class ChunkCopies:
-    """Makes copies, and tells the engine of them. All of it runs in the sampler's thread."""
+    """Makes copies, and reports them to the engine. All of it runs in the sampler's thread."""
 
     def __init__(self, messenger: Messenger, folder: Optional[str]) -> None:
         """*folder* is the session's; ``None`` if it is not known in this process."""
@@ -41,7 +41,7 @@ class ChunkCopies:
         """Copy the regions and chunks of a pool.
 
         Raises:
-            NoCopy: there is no room, or the pool has too many chunks.
+            NoCopy: there is no folder or no room for the copy, or the pool has too many chunks.
         """
         if self._folder is None:
             raise NoCopy("no_folder")
@@ -59,13 +59,13 @@ class ChunkCopies:
         return Copy(device, moment, cut, thread_time() - began)
 
     def tell(self, direct: Direct, copy: Copy, wanted: "list[list[Any]]") -> None:
-        """Tell of *copy*, which has a cut.
+        """Report *copy*, which must have a cut.
 
-        *wanted* are regions by address, ``None`` for all, and the seconds until their next map.
+        *wanted* lists pairs: a region's address, ``None`` for all regions, and the seconds until its next map.
         """
         cut, layout = copy.cut, direct.layout
         assert cut is not None
-        # What is told of the moment when memory ran out must arrive; a live map is followed by a newer one.
+        # A report of the moment when memory ran out must arrive. A live one may be dropped, as a newer one follows.
         say = self._messenger.offer if copy.moment == LIVE else self._messenger.send
         say(
             "chunks",
@@ -81,6 +81,6 @@ class ChunkCopies:
         )
 
     def close(self) -> None:
-        """Let go of the memory; the files stay, for the engine to read."""
+        """Release the memory; the files stay, for the engine to read."""
         for sheet in self._sheets.values():
             sheet.close()

@@ -1,4 +1,4 @@
-"""What the instances of a class hold, and by which C functions that is reached without a look-up of the script's."""
+"""What the instances of a class hold, and the C functions that read it without running the script's code."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ GENERATOR: Any = type(_ for _ in ())
 
 class _Bound:
     def method(self) -> None:
-        """Only for its class."""
+        """Exist only so that the class of bound methods can be read."""
 
 
 _METHOD: Any = type(_Bound().method)
@@ -33,9 +33,11 @@ _INSTALLED = "tensorflow", "keras", "tf_keras"
 
 
 class Parts(NamedTuple):
-    """``items`` of a container, with the ``fields`` of a named tuple; the way to the ``attributes``; and ``slots``.
+    """What the instances of a class hold.
 
-    A slot without a name is what the object only stands for. ``library``: the class is not the script's.
+    ``items`` is how to read a container, and ``fields`` are the names of a named tuple's items. ``attributes`` is the
+    way to the attributes' dict. ``slots`` are names and ways. A slot without a name leads from a proxy to the object
+    for which it stands. ``library``: the class is not the script's.
     """
 
     library: bool
@@ -51,37 +53,37 @@ class Parts(NamedTuple):
 
 
 def name_and_module(kind: type) -> "tuple[str, str]":
-    """Of a class, whatever its own class makes of these; empty where they are no plain text."""
+    """Return the name and the module of a class, past its metaclass's code; empty where they are not a ``str``."""
     name, module = _name(kind), module_of(kind)
     return name if type(name) is str else "", module if type(module) is str else ""
 
 
 class Classes:
-    """Knows the parts of each class that was asked for once."""
+    """A cache of the parts of classes."""
 
     def __init__(self) -> None:
         self._known: dict[
             int, tuple[type, Parts]
-        ] = {}  # by identity; the class is held so that no other takes its place
+        ] = {}  # by identity; the class is held so that no other class gets its identity
         self._roots: dict[str, bool] = {}
         self._folders = _package_folders()
 
     def of_library(self, path: Any) -> bool:
-        """Whether a file is Python's own or an installed package's; also of what has none."""
+        """Return whether the file *path* is Python's own or an installed package's; true also if there is no path."""
         if type(path) is not str:
             return True
         installed = any(each in path for each in _PACKAGES)
         return installed or path.startswith(_LIBRARIES + self._folders)
 
     def parts(self, kind: type) -> Parts:
-        """What instances of *kind* hold."""
+        """Return what instances of *kind* hold."""
         known = self._known.get(identity(kind))
         if known is None:
             known = self._known[identity(kind)] = kind, self._parts(kind)
         return known[1]
 
     def is_librarys(self, module: Any) -> bool:
-        """Whether the module of that name is no part of the script."""
+        """Return whether the module of that name is not a part of the script."""
         if type(module) is not str:
             return True
         root = module.partition(".")[0]
@@ -104,7 +106,7 @@ class Classes:
         for owner in _mro(kind):
             name, of = name_and_module(owner)
             if name == "_local" and of in ("_thread", "threading"):
-                return Parts(library)  # whose attributes are another's in our thread, and would be made there
+                return Parts(library)  # thread-local: a read in this thread would make attributes of its own for it
             inside = owner in (_METHOD,) or (name, of) == ("partial", "functools")
             held = rows(lambda: map(class_dict, (owner,)), CLASS)  # noqa: B023 (called before the next turn)
             if held is None:
@@ -123,12 +125,12 @@ class Classes:
             if (name, of) == ("deque", "collections") and _SLOT in held.kinds:
                 items = Container(owner.__len__, owner.__iter__, None, owner.__getitem__)
         if (library and items is not None) or any(not name for name, _ in slots):
-            attributes = None  # what it has besides is its own book-keeping
+            attributes = None  # the other attributes are the library's own book-keeping
         return Parts(library, items, fields or (), attributes, tuple(slots))
 
 
 def file_of(module: str) -> Any:
-    """Where the module of that name was loaded from; ``None`` if there is none or it was from no file."""
+    """Return the file from which the module of that name was loaded; ``None`` if there is no such module or file."""
     modules = sys.modules
     found = modules.get(module) if type(modules) is dict else None
     if found is None or not issubclass(type(found), _MODULE):
@@ -137,7 +139,7 @@ def file_of(module: str) -> Any:
 
 
 def _package_folders() -> "tuple[str, ...]":
-    """Where TensorFlow and Keras were installed, such as with ``pip --target``, unless the script lies there."""
+    """Return where TensorFlow and Keras were installed, such as with ``pip --target``, unless the script lies there."""
     files = [file_of(name) for name in ("__main__", *_INSTALLED)]
     scripts, *packages = [file if type(file) is str else "" for file in files]
     parents = [file.rpartition("/")[0].rpartition("/")[0] + "/" for file in packages]
@@ -145,7 +147,7 @@ def _package_folders() -> "tuple[str, ...]":
 
 
 def _fetched(owner: type, position: int) -> Any:
-    """By what a descriptor of *owner*'s gets its value: a function in C."""
+    """Return the C function by which a descriptor of *owner* returns its value."""
     (descriptor,) = CLASS.way(position)(map(class_dict, (owner,)))
     if type(descriptor) not in (_GETSET, _MEMBER):
         raise TypeError(type(descriptor))

@@ -1,4 +1,4 @@
-"""Puts the agent's parts together: hands each what it needs, and starts each when it is time."""
+"""Puts the agent's parts together: gives each part what it needs, and starts it when its time has come."""
 
 import atexit
 import os
@@ -41,18 +41,19 @@ PROFILER = "tensorflow.python.profiler.internal._pywrap_profiler"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 
 _LISTENS, _LISTEN_S = 60, 0.05  # an engine that has gone is noticed within a second
-_FAREWELLS = 3  # attempts to say goodbye, which the script's signals interrupt
+_FAREWELLS = 3  # attempts to send the last event: a signal of the script's may interrupt one
 
 
 class Agent:
-    """One to a process. ``messenger`` sends what it finds, ``import_watch`` waits for TensorFlow."""
+    """The one agent of a process. ``messenger`` sends its events, ``import_watch`` waits for TensorFlow."""
 
     def __init__(
         self, path: str, from_signal_handler: Callable[[Exception], bool], told: "Optional[dict[str, str]]" = None
     ) -> None:
-        """*path* is the engine's socket; *from_signal_handler* tells whether an exception is the script's.
+        """*path* is the engine's socket.
 
-        In a process that ran already, *told* has what the environment has otherwise.
+        *from_signal_handler* returns whether a signal handler of the script raised an exception. In a process that ran
+        already, *told* has the values that the environment has otherwise.
         """
         self._joined = told is not None
         self._told: Any = os.environ if told is None else told
@@ -68,8 +69,8 @@ class Agent:
         self._sampler: Optional[Sampler] = None
         self._windows = Windows(self.messenger)
         self._lines = OperationLines(self.messenger, self._collector)
-        self._folder: Optional[str] = None  # the session's, where large things are put down
-        self._in_place = True  # whether to look into pools in place
+        self._folder: Optional[str] = None  # the session's folder, for large data
+        self._in_place = True  # whether pools may be read in place
         self._sessions = False  # whether there has been a TF1-style session
         self._inherited = False
         self.import_watch = ImportWatch(
@@ -92,13 +93,13 @@ class Agent:
         self.messenger.guarded("fork", bool)
 
     def _start_over(self) -> None:
-        """In a forked child: without the parent's line, and without its thread."""
+        """Begin anew in a forked child, which needs a connection of its own and lacks the parent's thread."""
         self._collector.on()
         self.messenger.start_over()
         self._sampler = None
         if self._context is not None:
             own_folder(self.messenger.pid)
-        # Another thread may have held the allocator's lock at the fork; it is never released here.
+        # Another thread may have held the allocator's lock at the fork. In the child it is never released.
         self._inherited = self._sessions or self._eager()
 
     def _tensorflow_is_here(self, context: "ModuleType", errors: "ModuleType") -> None:
@@ -107,7 +108,7 @@ class Agent:
         guarded("listen:TensorFlow", self._patch, context, errors)
 
     def _greet(self, context: "ModuleType") -> None:
-        """Say which TensorFlow this is, and read what the user chose."""
+        """Report the version of TensorFlow, and read the user's settings."""
         self._context = context
         self.messenger.tensorflow = TensorFlow.of(context)
         self.messenger.hello()
@@ -161,7 +162,7 @@ class Agent:
         patch_profilers(self.messenger, module, self._windows)
 
     def _initialised(self, options: Any, settled: "list[Settled]") -> None:
-        """TensorFlow's devices are there, made with the GPUOptions *options*: start to read them."""
+        """Start to read TensorFlow's devices, which have been made with the GPUOptions *options*."""
         sampler = self._started_sampler()
         if sampler is not None:
             if options is None or options.visible_device_list or uses_cpu_pool():
@@ -169,7 +170,7 @@ class Agent:
             sampler.devices_changed(options, settled)
 
     def _session_made(self, growth: Optional[bool]) -> None:
-        """A TF1-style session has made devices: they are read natively, once that is possible."""
+        """Start to read the devices that a TF1-style session has made, once their allocators can be found."""
         if not self._sessions and not self._eager():
             self._making.made()
         self._sessions = True
@@ -205,16 +206,17 @@ class Agent:
         )
 
     def _dump_where_unwatched(self) -> None:
-        """There are pools: where it will not be seen that they run out, TensorFlow is asked to write them down.
+        """Have TensorFlow write down pools that run out, if the agent cannot see that itself.
 
-        If they turn out later not to be watched after all, the sampler asks.
+        This is called when there are pools. If it turns out later that they cannot be watched after all, the sampler
+        requests the dumps.
         """
         tensorflow = self.messenger.tensorflow
         if not self._in_place or tensorflow is None or not watched(tensorflow.version):
             self.messenger.guarded("dumps", self._ask_for_dumps)
 
     def _ask_for_dumps(self) -> None:
-        if not self._joined:  # the programs that it starts would see the variable
+        if not self._joined:  # else programs that the script starts would see the variable
             ask_for_dumps(self._folder, self.messenger.pid)
 
     def _want_tensors(self) -> None:
@@ -222,11 +224,11 @@ class Agent:
 
     @property
     def collector(self) -> Collector:
-        """What keeps Python's collector out of our thread. A forked child turns it on again."""
+        """The guard that keeps Python's collector out of the agent's thread. A forked child turns the collector on."""
         return self._collector
 
     def join(self) -> None:
-        """Take up what the script has made before, in a thread of ours; nothing of the script's waits for it."""
+        """Take up what the script has made before. This runs in a thread of the agent's; the script does not wait."""
         guarded = self.messenger.guarded
         if guarded("search:TensorFlow", self.import_watch.look) is not False:
             sys.meta_path.insert(0, self.import_watch)
@@ -236,7 +238,7 @@ class Agent:
         self.messenger.send("injection", state="arrived")
 
     def begin_again(self, told: "dict[str, str]") -> None:
-        """Take up with another engine, if the one before has gone."""
+        """Work for another engine, if the one before has gone; else only report to it that an agent is here already."""
         if not self._silent():
             link = Link(told["TFMEMTOP_SOCKET"])
             link.send(encode("injection", {"state": "already"}))
@@ -254,7 +256,7 @@ class Agent:
         self.messenger.send("injection", state="arrived")
 
     def _silent(self) -> bool:
-        """Whether the engine has gone, and our thread with it."""
+        """Return whether the engine has gone and the agent's thread has ended. This may wait for some seconds."""
         link, pause = self.messenger.link, real_threads.allocate_lock()
         pause.acquire()
         for _ in range(_LISTENS):
@@ -282,7 +284,7 @@ class Agent:
             self._collector.on()
 
     def _meet_devices(self) -> None:
-        """Begin to read the devices that are there already."""
+        """Start to read the devices that exist already."""
         pause = real_threads.allocate_lock()
         pause.acquire()
         current = None if self._context is None else self._context._context
@@ -318,7 +320,8 @@ class Agent:
                     messenger.guarded("end", self._say_goodbye)
                 return
             except BaseException:
-                # A signal handler's. No code of the script's is left to catch it: Python would print it, as ours.
+                # A signal handler raised it. No code of the script's is left to catch it, and Python would print it
+                # as an error of the agent's.
                 continue
 
     def _say_goodbye(self) -> None:

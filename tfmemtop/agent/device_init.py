@@ -21,23 +21,23 @@ _VALUE = 500  # characters
 
 
 class Making:
-    """Tells when devices are made, and what TensorFlow raised instead."""
+    """Reports when devices are made, or what TensorFlow raised instead."""
 
     def __init__(self, messenger: Messenger) -> None:
         self._messenger = messenger
         self._refused: set[tuple[Line, str]] = set()
 
     def made(self) -> None:
-        """The devices are there."""
+        """Report that the devices have been made."""
         self._refused.clear()
         self._tell(callers_line(), None)
 
     def found(self) -> None:
-        """The devices were there before we came: the line that had them made is not known."""
+        """Report devices that were made before the agent was loaded: the line that made them is not known."""
         self._tell(Line("", 0), None)
 
     def refused(self, error: BaseException) -> None:
-        """TensorFlow raises *error* instead of making them. It does so at each attempt; each line is told once."""
+        """Report that TensorFlow raises *error* instead of making devices: once for each line, not at each attempt."""
         line, text = callers_line(), f"{type(error).__name__}: {error}"
         if (line, text) not in self._refused:
             self._refused.add((line, text))

@@ -1,4 +1,4 @@
-"""Which logical devices there are, what they stand on, and how each allocator is read."""
+"""Finds the logical devices, the physical GPUs that they are parts of, and how each allocator is read."""
 
 import ctypes
 import os
@@ -8,7 +8,7 @@ from .apply_settings import MIB
 
 
 class Reading(NamedTuple):
-    """Bytes; ``None`` where the reader cannot know."""
+    """One reading of an allocator, in bytes; ``None`` where the reader cannot find a figure."""
 
     in_use: Optional[int]
     peak: Optional[int]
@@ -20,7 +20,7 @@ class Reading(NamedTuple):
 
 
 Reader = Callable[[Any], Reading]
-"""Reads one allocator, given TensorFlow's context handle. It must initialise nothing."""
+"""A function that reads one allocator, given TensorFlow's context handle. It must initialise nothing."""
 
 
 class Device(NamedTuple):
@@ -36,9 +36,10 @@ class Device(NamedTuple):
 
 
 def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], "dict[str, int]"]) -> "list[Device]":
-    """Logical devices of this process whose allocators can be read.
+    """Return the logical devices of this process whose allocators can be read.
 
-    *context* is TensorFlow's, initialised; *options* the GPUOptions it was made with, if known.
+    *context* is TensorFlow's context, which must be initialised. *options* are the GPUOptions with which it was made,
+    ``None`` if they are not known. *memory_info* is TensorFlow's ``TFE_GetMemoryInfo``.
     """
     server = context._server_def or context._collective_ops_server_def
     prefix = "" if server is None else f"/job:{server.job_name}/replica:0/task:{server.task_index}/"
@@ -79,22 +80,22 @@ def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], 
 
 
 def uses_cpu_pool() -> bool:
-    """Whether TensorFlow's CPU device allocates from a pool."""
+    """Return whether TensorFlow's CPU device allocates from a pool."""
     return os.environ.get("TF_CPU_ALLOCATOR_USE_BFC", "").lower() in ("true", "1")
 
 
 def asynchronous() -> bool:
-    """Whether TensorFlow leaves its GPUs' memory to CUDA's own pool."""
+    """Return whether TensorFlow leaves its GPUs' memory to CUDA's own pool."""
     return os.environ.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async"
 
 
 def growth_by_environment(asked: Optional[bool]) -> Optional[bool]:
-    """Growth as TensorFlow settles it, which lets the environment win over what was *asked*."""
+    """Return the growth that TensorFlow uses: the environment wins over the value that was *asked* for."""
     return {"true": True, "false": False}.get(os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH", ""), asked)
 
 
 def gpu_places(options: Any) -> "list[tuple[Optional[int], Optional[float]]]":
-    """CUDA's ordinal and the limit in MiB of each logical GPU, in TensorFlow's order."""
+    """Return CUDA's ordinal and the limit in MiB (or ``None``) of each logical GPU, in TensorFlow's order."""
     visible = [int(ordinal) for ordinal in options.visible_device_list.split(",") if ordinal]
     places = []
     for index, physical in enumerate(visible):
@@ -120,7 +121,7 @@ def _memory_info_reader(memory_info: Callable[[Any, str], "dict[str, int]"], nam
 
 
 def gpu_uuid(ordinal: int) -> Optional[str]:
-    """The UUID of CUDA's device *ordinal* as NVML spells it, from the driver TensorFlow has loaded.
+    """Return the UUID of CUDA's device *ordinal* as NVML spells it, from the driver that TensorFlow has loaded.
 
     ``None`` if there is no such driver or device.
     """
@@ -130,7 +131,7 @@ def gpu_uuid(ordinal: int) -> Optional[str]:
         cuda = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         if cuda.cuDeviceGet(ctypes.byref(device), ordinal) or cuda.cuDeviceGetUuid_v2(uuid, device):
             return None
-        # Of a slice of a GPU this is the slice's, while the older call still gives the whole GPU's.
+        # For a slice of a GPU (MIG) this is the slice's UUID. The older call still returns that of the whole GPU.
         is_slice = not cuda.cuDeviceGetUuid(parent, device) and bytes(parent) != bytes(uuid)
     except (OSError, AttributeError):  # not loaded, or too old to know the call
         return None
@@ -140,7 +141,7 @@ def gpu_uuid(ordinal: int) -> Optional[str]:
 
 
 def gpu_count() -> Optional[int]:
-    """How many GPUs the driver that TensorFlow has loaded shows this process; ``None`` if there is no such driver."""
+    """Return how many GPUs the driver that TensorFlow has loaded shows this process; ``None`` without such a driver."""
     count = ctypes.c_int()
     try:
         cuda = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)

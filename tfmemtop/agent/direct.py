@@ -1,4 +1,4 @@
-"""TensorFlow's pools, read in place: without the native library, and so without a compiler.
+"""Reads TensorFlow's pools in place: without the native library, and so without a compiler.
 
 No function of an allocator is called and none of its locks is taken. Its figures and chunks are copied from the places
 that a table gives for this version. So nothing is created, changed or held up, and a wrong address does no harm.
@@ -30,7 +30,7 @@ _POOLS = (b"N3tsl12BFCAllocatorE\0", b"N10tensorflow15GPUBFCAllocatorE\0")
 
 _FLAGS = 0b11  # of absl::CondVar, in the lowest bits of its pointer
 _TRIES = 10
-_PATIENCE = 3  # checks, a reading apart: regions that fail in all of them are not trusted
+_PATIENCE = 3  # checks, one with each reading: a pool is not trusted if its regions fail in all of them
 _MOST_GPUS = 64
 _MOST_REGIONS = 10_000
 _SOME_REGIONS = 64
@@ -39,7 +39,10 @@ _POINTER, _STRING, _VECTOR = Struct("<Q"), Struct("<QQ"), Struct("<QQQ")
 
 
 class Cut(NamedTuple):
-    """How a pool is cut up: its regions, then its chunks lie on a sheet as TensorFlow has them. Bytes."""
+    """A copy of a pool on a sheet: its regions, then its chunks, as they lie in TensorFlow's memory.
+
+    ``regions`` and ``chunks`` are counts, ``in_use`` and ``pool`` bytes.
+    """
 
     regions: int
     chunks: int
@@ -48,15 +51,15 @@ class Cut(NamedTuple):
 
 
 class TooMany(Exception):
-    """The pool has more chunks than a map is made of."""
+    """The pool has more chunks, or more regions, than a map may have."""
 
 
 class Direct:
-    """The pools of this process, for one thread; never in a forked child.
+    """The reader of this process's pools. Only one thread may use it, and never in a forked child.
 
     Raises:
-        NotTrusted: this TensorFlow or this system is not one whose pools can be read so.
-        OSError: the kernel does not let this process look at its own memory.
+        NotTrusted: the pools of this TensorFlow cannot be read in this way, or not on this system.
+        OSError: the kernel does not let this process read its own memory.
     """
 
     def __init__(self, folder: str, version: str, regained: "Callable[[], object]" = bool) -> None:
@@ -70,7 +73,7 @@ class Direct:
         if calcsize("P") != 8 or byteorder != "little":
             raise NotTrusted("not_64_bit")
         try:
-            # The one that TensorFlow runs from; none that would be loaded only now.
+            # Only the library that TensorFlow has loaded already. This call loads none.
             library = CDLL(f"{folder}/{_LIBRARY}", mode=RTLD_NOLOAD | RTLD_LAZY)
             self._cpu_state, self._gpu_state = getattr(library, _CPU_STATE), getattr(library, _GPU_STATE)
         except (OSError, AttributeError) as error:
@@ -88,10 +91,10 @@ class Direct:
         self._cuda_is_there = False
         self._found: dict[tuple[int, int], Optional[tuple[int, str]]] = {}  # address and name; None is no pool
         self._last: dict[tuple[int, int], tuple[int, Optional[int]]] = {}  # peak and pool
-        self._uneven: dict[tuple[int, int], int] = {}  # checks in which regions did not add up
+        self._uneven: dict[tuple[int, int], int] = {}  # number of checks in which the regions did not add up
 
     def gpus(self) -> int:
-        """How many GPU allocators TensorFlow has made."""
+        """Return how many GPU allocators TensorFlow has made."""
         vector = self._of_gpus(self._layout.gpus)
         count = 0 if vector is None else (vector[1] - vector[0]) // self._layout.part_size
         return min(max(0, count), _MOST_GPUS)
@@ -105,21 +108,21 @@ class Direct:
         peak, pool = self._last.get((kind, index), (reading.peak, reading.pool))
         self._last[kind, index] = reading.peak, reading.pool
         if reading.peak > peak:
-            reading = reading._replace(high=reading.peak)  # reached in between; else that is not known
+            reading = reading._replace(high=reading.peak)  # reached since the last reading; else not known
         growths = []
         if pool is not None and reading.pool is not None and pool != reading.pool:
             growths.append(Growth(monotonic(), pool, reading.pool))
         return Taken(reading, found[1], None, growths, 0)
 
     def forget(self) -> None:
-        """Report no growth since the last reading: another reader has reported it."""
+        """Forget the last readings: growth since then was reported by another reader."""
         self._last.clear()
 
     def check(self, kind: int, index: int, public: Optional[PublicReader]) -> bool:
-        """Compare with *public* while the script goes on allocating; without it, ask for plausible figures.
+        """Compare the figures with *public* while the script goes on allocating; without it, require plausible ones.
 
-        False if TensorFlow has not made that allocator yet, has allocated nothing, or is changing the pool. The check
-        is skipped for an allocator without a pool.
+        Return ``False`` if TensorFlow has not made that allocator yet, has allocated nothing, or is changing the pool:
+        then the check must be made again. An allocator without a pool is not checked; that returns ``True``.
 
         Raises:
             NotTrusted: the figures are not those of this allocator.
@@ -134,7 +137,7 @@ class Direct:
             return False
         reading = self._read(address)
         if reading is None or not reading.pool:
-            return False  # nothing adds up to nothing, whatever the table says
+            return False  # the sums of an empty pool are right even if the table is wrong
         if any(self._adds_up(address) for _ in range(_TRIES)):
             return True
         # On a busy machine the script's thread may have been stopped while it made the pool larger.
@@ -144,15 +147,15 @@ class Direct:
         return False
 
     def has_pool(self, kind: int, index: int) -> bool:
-        """Whether that allocator is there, and cuts up a pool."""
+        """Return whether that allocator exists and has a pool that it cuts up into chunks."""
         return self._find(kind, index) is not None
 
     def shows_waits(self, kind: int, index: int) -> bool:
-        """Whether that allocator keeps a pool in which allocations wait for room, and :meth:`waits` shows it.
+        """Return whether that allocator keeps a pool in which allocations wait for room, and :meth:`waits` sees it.
 
-        Those who wait are in a list at the end of TensorFlow's ``AllocatorRetry``. This lies between two values that
-        are known from elsewhere: it begins with a pointer to TensorFlow's ``Env``, and the pool's limit follows it.
-        If both are there, the list is between them, where the headers of this version have it.
+        Waiting allocations are in a list at the end of TensorFlow's ``AllocatorRetry``. That object lies between two
+        values that are known from elsewhere: it begins with a pointer to TensorFlow's ``Env``, and the pool's limit
+        follows it. If both values are found, the list is between them, where the headers of this version place it.
         """
         found = self._find(kind, index)
         if found is None or self._environment is None:
@@ -167,20 +170,21 @@ class Direct:
         )
 
     def waits(self, kind: int, index: int) -> bool:
-        """Whether an allocation waits for room in that pool. It does so for up to 10 s before it fails.
+        """Return whether an allocation waits for room in that pool. It waits for up to 10 s before it fails.
 
-        Measured with every version in the table, with one and with three that waited: the list was empty in all looks
-        while threads allocated what had room, and in none while one waited and no memory was freed.
+        This was measured with every version in the table, with one and with three allocations that waited. The list
+        was always empty while threads allocated what had room. It was never empty while an allocation waited and no
+        memory was freed.
         """
         found = self._find(kind, index)
         waiters = None if found is None else self._pointer(found[0] + self._layout.waiters)
         return waiters is not None and waiters & ~_FLAGS != 0
 
     def cut(self, kind: int, index: int, sheet: Sheet) -> Optional[Cut]:
-        """Copy a pool's regions and chunks to *sheet*; ``None`` if it did not keep still meanwhile.
+        """Copy a pool's regions and chunks to *sheet*; ``None`` if the pool changed during every attempt.
 
         Raises:
-            TooMany: the pool is cut up too small.
+            TooMany: the pool has too many chunks or regions.
             OSError: the sheet has no room.
         """
         found = self._find(kind, index)
@@ -209,11 +213,11 @@ class Direct:
 
     @property
     def layout(self) -> Layout:
-        """Where what lies on a sheet has its parts."""
+        """The places of the parts of regions and chunks on a sheet."""
         return self._layout
 
     def _find(self, kind: int, index: int) -> "Optional[tuple[int, str]]":
-        """Address and name of a pool, which lives as long as the process."""
+        """Return address and name of a pool, which exists until the process ends; ``None`` if there is none."""
         key = kind, index
         if key not in self._found:
             address = self._allocator(kind, index)
@@ -223,9 +227,10 @@ class Direct:
         return self._found[key]
 
     def _allocator(self, kind: int, index: int) -> Optional[int]:
-        """Its address, from the list in which TensorFlow keeps it; TensorFlow's getters would make it.
+        """Return an allocator's address from the list in which TensorFlow keeps it; ``None`` if it is not there.
 
-        Read without the list's lock: what is found there is looked at before it is believed.
+        TensorFlow's getters are not used, as they would make the allocator. The list is read without its lock, so the
+        object at the address is checked before it is trusted.
         """
         layout = self._layout
         if kind == CPU:
@@ -239,7 +244,7 @@ class Direct:
         return self._pointer(vector[0] + index * size + place)
 
     def _of_gpus(self, place: int) -> "Optional[tuple[Any, ...]]":
-        """A vector in TensorFlow's state of its GPUs. ``None`` without a driver: asking would create that state."""
+        """Return a vector in TensorFlow's state of its GPUs; ``None`` without a driver: this would make that state."""
         if not self._cuda_is_there:
             try:
                 CDLL("libcuda.so.1", mode=RTLD_NOLOAD | RTLD_LAZY)
@@ -249,7 +254,7 @@ class Direct:
         return self._memory.values(self._gpu_state(None) + place, _VECTOR)
 
     def _is_pool(self, address: int) -> bool:
-        """Whether an object of one of the known classes is there: each leads to its class's name."""
+        """Return whether an object of one of the known classes is there: each object leads to its class's name."""
         functions = self._pointer(address)
         kind = self._pointer(functions - 8) if functions else None
         name = self._pointer(kind + 8) if kind else None
@@ -265,12 +270,12 @@ class Direct:
         return name
 
     def _pointer(self, address: int) -> Optional[int]:
-        """What the pointer at *address* points to, if it is one."""
+        """Return the address in the pointer at *address*; ``None`` if that is null or cannot be read."""
         found = self._memory.values(address, _POINTER)
         return found[0] or None if found else None
 
     def _read(self, address: int) -> Optional[Reading]:
-        """The figures of a pool, of one moment: read until they are the same twice."""
+        """Return the figures of a pool at one moment: they are read until two reads are the same."""
         layout = self._layout
         found = self._memory.block(address + layout.stats, layout.stats_size)
         for _ in range(_TRIES):
@@ -283,7 +288,10 @@ class Direct:
         return Reading(*figures_in(stats, self._form))
 
     def _adds_up(self, address: int) -> bool:
-        """Whether the regions, or the first of many, are what is said of the pool, and both vectors hold wholes."""
+        """Return whether the regions, or the first of many, fit the pool's size and both vectors hold whole elements.
+
+        ``False`` also if they cannot be read.
+        """
         layout = self._layout
         before = self._memory.block(address + layout.regions, self._vectors_to_stats)
         if before is None:

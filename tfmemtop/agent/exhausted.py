@@ -5,20 +5,20 @@ import time
 from .messenger import Messenger
 
 _ALLOCATION = ("oom when allocating", "out of memory", "failed to allocate")
-"""TensorFlow raises RESOURCE_EXHAUSTED for full queues and quotas as well."""
+"""Words in the message of a failed allocation: TensorFlow raises RESOURCE_EXHAUSTED for full queues and quotas, too."""
 
 _SAME_S = 1.0  # TensorFlow tries for 10 s before it fails: a second failure is never that soon
 
 
 class Exhaustion:
-    """Reports failed allocations, each once although TensorFlow may make several exceptions of it."""
+    """Reports each failed allocation once, although TensorFlow may make several exceptions for it."""
 
     def __init__(self, messenger: Messenger) -> None:
         self._messenger = messenger
         self._last = ("", 0.0)
 
     def notice(self, message: object) -> None:
-        """An exception with *message* is being made."""
+        """Report the failure in *message*, with which TensorFlow is making an exception, if it is of an allocation."""
         text = message if type(message) is str else ""
         lower = text.lower()
         if not any(words in lower for words in _ALLOCATION):

@@ -1,8 +1,8 @@
-"""The local variables of functions that are running in the script's threads, or that its generators suspend.
+"""Reads the local variables of functions that run in the script's threads, or that its generators suspend.
 
-``frame.f_locals`` would say, but before Python 3.13 it leaves a copy behind that keeps the values alive as long as the
-function runs, and a tracer of the script's writes such a copy back into the function. There the values are read where
-the interpreter has them. Where its frames have no known layout, locals are not told.
+``frame.f_locals`` would return them. But before Python 3.13 it leaves a copy behind that keeps the values alive as long
+as the function runs, and a tracer of the script's writes such a copy back into the function. So before 3.13 the values
+are read from the interpreter's own frames. Where the layout of these is not known, no locals are reported.
 """
 
 import _operator as operator
@@ -36,7 +36,7 @@ _INTERPRETERS_FRAME, _ITS_LOCALS = 24, 72
 
 
 class Running(NamedTuple):
-    """A function that runs; ``found`` gives its frame, once, if it still runs."""
+    """A function that runs; ``found`` returns an iterator of its frame, which is empty if the function has ended."""
 
     code: Any
     found: "Callable[[], Iterator[Any]]"
@@ -52,22 +52,25 @@ class Local(NamedTuple):
 
 
 def stack(thread: int) -> "list[Running]":
-    """The functions that run in *thread*, the outermost first."""
+    """Return the functions that run in *thread*, the outermost first."""
     box: list[Any] = []
     told = list(chain(_fill(box, thread), map(_code, _reversed(box)), starmap(box.clear, ((),))))
     return [Running(code, _inwards(thread, height, code)) for height, code in enumerate(told[:-1][:_HIGHEST])]
 
 
 def _fill(box: "list[Any]", thread: int) -> "Iterator[Any]":
-    """Nothing: this only fills the *box* with the frames of *thread*, the innermost first."""
+    """Return an iterator that yields nothing, but fills the *box* with *thread*'s frames, the innermost first."""
     innermost = filter(None, map(dict.get, starmap(sys._current_frames, ((),)), repeat(thread)))
-    # The list grows while it is gone through, by the caller of each.
+    # The list grows during this iteration: the caller of each frame is added.
     callers = filter(None, map(_caller, box))
     return filter(None, chain(map(box.append, innermost), map(box.extend, (callers,))))
 
 
 def _inwards(thread: int, height: int, code: Any) -> "Callable[[], Iterator[Any]]":
-    """To the frame so many calls inwards from the outermost, which moves less than the innermost one."""
+    """Return a function that finds the frame *height* calls inwards from the outermost, if it still runs *code*.
+
+    The count begins at the outermost frame, since that changes less often than the innermost one.
+    """
 
     def found() -> "Iterator[Any]":
         box: list[Any] = []
@@ -78,17 +81,17 @@ def _inwards(thread: int, height: int, code: Any) -> "Callable[[], Iterator[Any]
 
 
 def _reversed(box: "list[Any]") -> "Iterator[Any]":
-    """The *box* from its end on, as it is when this is gone through."""
+    """Iterate over the *box* from its end, as the box is when the iteration begins."""
     return chain.from_iterable(map(reversed, (box,)))
 
 
 def if_it_runs(code: Any, frame: "Iterator[Any]") -> "Iterator[Any]":
-    """The same frame, but only if *code* is what it runs."""
+    """Yield the same frame, but only if *code* is what it runs."""
     return only(frame, lambda same: map(operator.is_, map(_code, same), repeat(code)))
 
 
 def locals_of(running: Running) -> "list[Local]":
-    """The local variables of a function; none of what is no function, and where they cannot be read."""
+    """Return the local variables of a function; none if the code is not a function's, or they cannot be read."""
     code, found = running
     if not code.co_flags & _OPTIMIZED:
         return []
@@ -144,14 +147,17 @@ def _in_place(code: Any, found: "Callable[[], Iterator[Any]]") -> "list[Local]":
 
 
 def _names(code: Any) -> "tuple[list[str], set[str]]":
-    """What stands in the places of a frame's locals, in order, and which of these share a cell with a closure."""
+    """Return the names of a frame's locals in the order of their places, and which of them may be in cells.
+
+    A cell is shared with a closure.
+    """
     own = list(code.co_varnames)
     cells = [name for name in code.co_cellvars if _VERSION < (3, 11) or name not in own]
     return [*own, *cells, *code.co_freevars], {*code.co_cellvars, *code.co_freevars}
 
 
 def _places(code: Any) -> Way:
-    """From a frame to the address of its first local."""
+    """Return the way from a frame to the address of its first local."""
     if _VERSION >= (3, 11):
         return lambda frame: map(
             _ITS_LOCALS.__add__,
@@ -160,7 +166,7 @@ def _places(code: Any) -> Way:
     held = code.co_stacksize + code.co_nlocals + len(code.co_cellvars) + len(code.co_freevars)
 
     def way(frame: "Iterator[Any]") -> "Iterator[Any]":
-        # They end the frame's own memory.
+        # The locals are at the end of the frame's own memory.
         box: list[Any] = []
         ends = map(operator.add, map(_FRAME.__sizeof__, box), map((4).__rlshift__, map(identity, box)))
         return chain(
@@ -176,7 +182,7 @@ _known: "list[bool]" = []
 
 
 def _fits() -> bool:
-    """Whether the places are where this module believes: tried once, with a function of its own."""
+    """Return whether locals are where this module expects them: tried once, with a function of its own."""
     if not _known:
         _known.append(False)
         _known[0] = sys.implementation.name == "cpython" and not hasattr(sys, "getobjects") and _tried({}, [])

@@ -1,7 +1,7 @@
-"""How often the script's ``tf.function``s are called and traced, by TensorFlow's own count of it.
+"""Counts how often the script's ``tf.function``s are called and traced, from TensorFlow's own counts.
 
 TensorFlow counts every call that the script makes, so that it can warn of retracing. Its counts are read
-here once a second; nothing of ours runs in a call, except after one that has traced its function anew.
+here once a second. No code of the agent runs in a call, except after one that has traced its function anew.
 """
 
 from _weakref import ref
@@ -15,21 +15,22 @@ CodeType: Any = type((lambda: None).__code__)
 
 PACE_S = 1.0
 SENT = 20
-"""Functions that are told of at most, the busiest first."""
+"""The most functions that are sent, the busiest first."""
 
 _NAME, _PATH = 200, 1000  # characters: all of them must fit a packet
 _ARGUMENTS = 64
 
 _KERAS_STEPS = ("multi_step_on_iterator", "one_step_on_iterator", "multi_step_on_data", "one_step_on_data")
 _STEPS = {"steps_per_execution", "_steps_per_execution"}
-"""What a Keras model calls the steps that one call of its function takes."""
+"""The attributes in which a Keras model keeps how many steps one call of its function takes."""
 
 
 class Tally:
-    """Of one function: calls that TensorFlow no longer counts, tracings, and steps a call takes.
+    """The counts of one function: calls that TensorFlow no longer counts, tracings, and the steps that a call takes.
 
-    ``anew`` are those of the tracings that were the first of another ``tf.function`` of the same Python, ``changed``
-    what the newest differed in from the one before, ``changes`` in how many each argument did.
+    ``anew`` counts the tracings that were the first of another ``tf.function`` of the same Python function. ``changed``
+    has the arguments in which the newest tracing differed from the one before. ``changes`` has, for each argument, the
+    number of tracings in which it differed.
     """
 
     __slots__ = ("anew", "changed", "changes", "lost", "steps", "traces")
@@ -41,7 +42,7 @@ class Tally:
         self.changes: dict[str, int] = {}
 
     def compare(self, made: Any) -> None:
-        """Another tracing is of *made*, TensorFlow's object for the function."""
+        """Note what differs in another tracing of *made*, TensorFlow's object for the function."""
         changed = changes(made)
         if changed is None:
             self.anew += 1
@@ -51,12 +52,12 @@ class Tally:
         self.changed = changed or self.changed
 
     def told(self) -> "list[list[Any]]":
-        """What changed, as it is sent."""
+        """Return what changed, as it is sent: rows of argument, type before, type after, and number of changes."""
         return [[*each, self.changes.get(each.argument, 1)] for each in self.changed]
 
 
 class Functions:
-    """Reads the counts, and adds what a tracing makes TensorFlow forget. Keeps no function alive."""
+    """Reads the counts, and adds the calls that TensorFlow drops from them at a tracing. Keeps no function alive."""
 
     def __init__(self, messenger: Messenger) -> None:
         self._messenger = messenger
@@ -65,23 +66,23 @@ class Functions:
         self._next = 0.0
         self._known = 0
         self._sent: list[list[Any]] = []
-        self._keras_steps: Optional[int] = None  # of the models that were there before us
+        self._keras_steps: Optional[int] = None  # of the models that were made before the agent was loaded
 
     def found(self, manager: Any) -> None:
-        """TensorFlow's own counting is there."""
+        """Take the counts from *manager*, TensorFlow's own counting, which has been imported."""
         self._detectors = manager._detectors.data
 
     def calls(self, key: Any) -> int:
-        """Calls of the function *key* that TensorFlow counts now, without those that it no longer counts."""
+        """Return the calls of the function *key* that TensorFlow counts now, without those that it no longer counts."""
         if not plainly_hashed(key):
             return 0
         detector = self._detectors.get(ref(key))
         return 0 if detector is None else detector._call_count
 
     def traced(self, key: Any, function: Any, calls_before: int, made: Any = None) -> None:
-        """The function *key* was traced anew in a call; *calls_before* TensorFlow counted before that.
+        """Note that a call has traced the function *key* anew; TensorFlow counted *calls_before* calls before that.
 
-        *made* is TensorFlow's object for it, if that is known.
+        *made* is TensorFlow's object for the function, if that is known.
         """
         if not plainly_hashed(key):
             return
@@ -96,7 +97,7 @@ class Functions:
             tally.compare(made)
 
     def tell(self, now: float, last: bool = False) -> None:
-        """Send the counts if some have changed: at most once a second, but at once for a new function."""
+        """Send the counts if some have changed: at most once a second, but at once for a new function or if *last*."""
         detectors = self._detectors
         if now < self._next and len(detectors) == self._known and not last:
             return
@@ -108,7 +109,7 @@ class Functions:
             if place is not None:
                 name, file, line = place
                 tally = self._tallies.get(reference) or Tally()
-                # Traced before by other means than a call, it may never be traced in one.
+                # A function that was traced by other means than a call may never be traced in a call.
                 steps = self._steps_untraced(key) if tally.steps == 0 else tally.steps
                 calls = tally.lost + detector._call_count
                 counts.append([name, calls, tally.traces, file, line, steps, tally.anew, tally.told()])
@@ -119,40 +120,41 @@ class Functions:
             self._messenger.offer("functions", functions=counts)
 
     def found_earlier(self, trainers: "list[dict[str, Any]]") -> None:
-        """Keras's models that were made before we came, by their attributes."""
+        """Note the steps of Keras's models made before the agent was loaded; *trainers* are the models' attributes."""
         # Models within others are not compiled.
         compiled = [each for each in trainers if each.get("compiled") is True]
         said = {each[name] for each in compiled for name in _STEPS if type(each.get(name)) is int}
         self._keras_steps = said.pop() if len(said) == 1 else None
 
     def begin_again(self) -> None:
-        """Another engine knows nothing yet."""
+        """Send the next counts in any case: a new engine has none yet."""
         self._sent = []
 
     def _steps_untraced(self, key: Any) -> Optional[int]:
-        """Steps that a call takes of a function that was not seen being traced: one, except where Keras takes several.
+        """Return the steps of a call, for a function whose tracing was not seen: one, unless Keras takes several.
 
-        All its models must agree then, since it is not known which of them has made the function.
+        Then all of Keras's models must agree, since it is not known which of them has made the function. ``None`` if
+        they do not.
         """
         name = getattr(key, "co_name", "")
         several = name.startswith("multi") if name in _KERAS_STEPS else name == "train_function"
         return self._keras_steps if several else 1
 
     def busiest(self, called: "Callable[[str, int], None]") -> None:
-        """Tell *called* the name of the function called most often, and how often it was."""
+        """Call *called* with the name of the function that was called most often, and with its number of calls."""
         if self._sent:
             name, calls = self._sent[0][:2]
             called(name, calls)
 
 
 def plainly_hashed(key: Any) -> bool:
-    """Whether looking *key* up runs no code of the script's."""
+    """Return whether looking *key* up in a dict runs no code of the script's."""
     kind: Any = type(key)
     return kind is CodeType or kind.__hash__ is object.__hash__
 
 
 def place_of(key: Any) -> "Optional[tuple[str, str, int]]":
-    """Name, file and line of the Python function behind *key*; ``None`` if it has none."""
+    """Return name, file and line of the Python function behind *key*; ``None`` if there is none."""
     while _is_partial(type(key)):
         key = key.func
     if not isinstance(key, CodeType):
@@ -169,9 +171,9 @@ def _is_partial(kind: type) -> bool:
 
 
 def steps_of_a_call(function: Any) -> Optional[int]:
-    """Steps that a call of *function* takes: one, except with a Keras model that was told otherwise.
+    """Return the steps that a call of *function* takes: one, unless a Keras model was configured otherwise.
 
-    ``None`` if the model does not say, or keeps it where only an operation could read it.
+    ``None`` if the model does not have the number, or keeps it where only an operation could read it.
     """
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
@@ -185,7 +187,7 @@ def steps_of_a_call(function: Any) -> Optional[int]:
         model = function.__closure__[code.co_freevars.index("self")].cell_contents
     except ValueError:  # the cell is empty
         return None
-    # Past properties, which would be the script's code.
+    # Read from __dict__: a property would run code of the script.
     attributes = getattr(model, "__dict__", {})
     said = [attributes[name] for name in _STEPS if name in attributes]
     return said[0] if said and type(said[0]) is int and said[0] > 0 else None

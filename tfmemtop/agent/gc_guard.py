@@ -1,8 +1,8 @@
-"""Keeps Python's collector of cycles out of our thread.
+"""Keeps Python's collector of cycles out of the agent's thread.
 
-The collector runs in whichever thread makes one object too many. In ours it would run the script's finalizers and
-callbacks. Some of these may run in one thread only, as those of sqlite's connections. And they would be cut off if the
-process ended meanwhile.
+The collector runs in whichever thread makes one object too many. In the agent's thread it would run the script's
+finalizers and callbacks. Some of these may run in one thread only, as those of sqlite's connections. And they would be
+cut off if the process ended meanwhile.
 """
 
 import gc
@@ -10,15 +10,17 @@ import time
 from typing import Optional
 
 _ROOM = 64
-"""Containers made, beyond those given back, between two looks: the script's threads may make any number whenever ours
-waits for the kernel or for TensorFlow, so we look again after that. A reading makes 10, the counts of calls 29."""
+"""The containers that may be made, less those that are freed, between two checks of whether the collector is due. The
+script's threads may make any number whenever the agent's thread waits for the kernel or for TensorFlow, so the check is
+repeated after each such wait. A reading makes 10, the counts of calls 29."""
 
 _PATIENCE_S = 0.25
 
 
 class Collector:
-    """For our one thread. It makes nothing while :meth:`waits` is true, and what it makes, between ``off`` and ``on``.
+    """The guard of the agent's one thread.
 
+    That thread makes nothing while :meth:`waits` is true, and makes all else between :meth:`off` and :meth:`on`.
     Neither this class nor its callers may make a container while the collector is due.
     """
 
@@ -27,7 +29,7 @@ class Collector:
         self._off = False
 
     def waits(self) -> bool:
-        """Whether to let the script's threads make the next objects. Not for long: they may sleep."""
+        """Return whether to wait, so that the script's threads make the next objects. Not for long: they may sleep."""
         if not _soon():
             self._since = None
             return False
@@ -36,23 +38,24 @@ class Collector:
         return time.monotonic() - self._since < _PATIENCE_S
 
     def off(self, much: bool = False) -> None:
-        """Turn it off, if it is due or *much* will be made, until :meth:`on`.
+        """Turn the collector off until :meth:`on`, if it is due or *much* will be made.
 
-        A script that turns it off or on meanwhile is overruled: only where its threads sleep or wait for us, for a
-        millisecond or so twice a minute, or for as long as a look for tensors takes that somebody asked for.
+        A script that turns the collector off or on meanwhile is overruled. That time is short: the script's threads
+        sleep or wait for the agent's, for a millisecond or so twice a minute, or for as long as a requested look for
+        tensors takes.
         """
         if not self._off and gc.isenabled() and (much or _soon()):
             self._off = True
             gc.disable()
 
     def take_over(self) -> None:
-        """It was turned off for us before, and is to be turned on again by :meth:`on`."""
+        """Note that the hook has turned the collector off, so that :meth:`on` turns it on again."""
         self._off = True
 
     def on(self) -> None:
         """Undo :meth:`off`."""
         if self._off:
-            gc.enable()  # first: a child forked in between is to find it on
+            gc.enable()  # first, so that it is on in a child that is forked between these two lines
             self._off = False
 
 

@@ -1,4 +1,4 @@
-"""Waits until modules of TensorFlow are complete, and then does once what was to be done."""
+"""Waits until modules of TensorFlow are completely imported, and then calls the action for them once."""
 
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Optional
@@ -24,27 +24,27 @@ class Awaited:
         return self._once.locked()
 
     def take(self) -> "Optional[list[ModuleType]]":
-        """The modules, for the one thread that comes first; ``None`` for others, and before they are complete."""
+        """Return the modules, but only to the first thread that calls this once all are complete; else ``None``."""
         modules = [module for module in map(_complete, self._names) if module is not None]
         return modules if len(modules) == len(self._names) and self._once.acquire(False) else None
 
 
 class ImportWatch:
-    """A finder that finds nothing: at each import it looks whether the awaited modules are there.
+    """A finder that finds nothing: at each import it checks whether the awaited modules are complete.
 
-    No module is loaded differently for it, as a wrapped loader would do. TensorFlow imports hundreds
-    more after those that are awaited.
+    So no module is loaded in another way than without it; with a wrapped loader it would be. There are enough
+    imports: TensorFlow imports hundreds of modules after those that are awaited.
     """
 
     def __init__(self, guarded: Callable[..., Any], first: Awaited, then: "list[Awaited]") -> None:
-        """*guarded* is the messenger's. What comes *then* is not looked for before the *first* is done."""
-        self.agent: Any = None  # whose watch it is
+        """*guarded* is the messenger's method. The modules of *then* are awaited once *first* is done."""
+        self.agent: Any = None  # the agent that this watch belongs to
         self._guarded = guarded
         self._first = first
         self._then = then
 
     def look(self) -> bool:
-        """Take what is complete by now; whether there is more to wait for."""
+        """Call the actions of the modules that are complete by now; return whether others are still awaited."""
         if not self._first.done:
             self._look(self._first)
         if self._first.done:
@@ -70,9 +70,10 @@ class ImportWatch:
             self._guarded(awaited.doing, awaited.action, *modules)
 
     def _leave(self, name: str, path: Any, target: Any) -> Any:
-        """Leave ``sys.meta_path``, answering for the next finder, which the search under way will skip.
+        """Leave ``sys.meta_path``, and return the answer of the next finder, which the present search will skip.
 
-        Another thread's search would skip one too: then this finder stays, and does nothing.
+        The search of another thread would skip a finder, too. So while there are other threads, this finder stays, and
+        does nothing.
         """
         finders = sys.meta_path
         if not real_threads.alone() or self not in finders:

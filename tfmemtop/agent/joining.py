@@ -1,7 +1,7 @@
-"""What a process that runs already has of an earlier agent, and of TensorFlow's objects made before this one came.
+"""Finds an earlier agent in a process that runs already, and TensorFlow's objects made before this agent was loaded.
 
-The objects are found in one look through those that Python's garbage collector lists, as live tensors are. It leaves
-weak references only, and runs nothing of the script's.
+The objects are found in one look through those that Python's garbage collector lists, as live tensors are. The look
+leaves weak references only, and runs no code of the script's.
 """
 
 import sys
@@ -39,7 +39,7 @@ _THEIRS = ("_variables", "_trainable_weights", "_non_trainable_weights")
 
 
 class Variable(NamedTuple):
-    """A variable that was there, its kind by who keeps it, and Keras's path of it."""
+    """A variable made before, its kind (by the object that keeps it), and Keras's path of it."""
 
     variable: Any
     kind: str
@@ -47,7 +47,7 @@ class Variable(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """What was made before; the oldest first, as far as Python keeps an order."""
+    """The objects made before; the oldest first, as far as Python keeps an order."""
 
     variables: "list[Variable]"
     graphs: "list[Any]"
@@ -56,18 +56,18 @@ class Earlier(NamedTuple):
 
 
 def remember(context: Any, agent: Any) -> None:
-    """Leave word of the *agent* for one that comes later: on a method of TensorFlow's that it has wrapped."""
+    """Store the *agent* where a later one finds it: on a method of TensorFlow's that the agent has wrapped."""
     context.Context._initialize_logical_devices.__dict__[_MARK] = agent
 
 
 def agent_before() -> Any:
-    """The agent that an earlier tfmemtop has brought into this process; ``None`` if there is none."""
+    """Return the agent that an earlier tfmemtop has brought into this process; ``None`` if there is none."""
     for finder in list(sys.meta_path):
         kind: Any = type(finder)
         if kind.__module__ == _WATCH:
             return finder.agent  # type: ignore[attr-defined]
         if (kind.__module__, kind.__name__) == ("sitecustomize", "_Arrival"):
-            _silence(finder)  # its engine has gone, else that had been asked
+            _silence(finder)  # its engine has gone: else ``attach`` would have shown that session
     method = getattr(getattr(sys.modules.get(_CONTEXT), "Context", None), "_initialize_logical_devices", None)
     return getattr(method, "__dict__", {}).get(_MARK)
 
@@ -81,7 +81,7 @@ def _find_nothing(name: str, path: Any = None, target: Any = None) -> None:
 
 
 def earlier() -> Earlier:
-    """Look for what was made before."""
+    """Find TensorFlow's and Keras's objects that were made before."""
     made, graphs, sessions = _classes(_MADE), _classes(_GRAPHS), _classes(_SESSIONS)
     keras, optimizers, metrics = _classes(_KERAS), _classes(_OPTIMIZERS), _classes(_METRICS)
     trainers = _classes(_TRAINERS)
@@ -116,7 +116,7 @@ def _of(each: Any, classes: "set[int]") -> bool:
 
 
 def _theirs(owner: Any) -> "list[Any]":
-    """TensorFlow's variables that an optimizer or a metric keeps."""
+    """Return TensorFlow's variables that an optimizer or a metric keeps."""
     kept = [each for name in _THEIRS for each in _elements(_attributes(owner).get(name))]
     return [_attributes(each).get("_value", each) for each in kept]
 
@@ -127,7 +127,7 @@ def _elements(value: Any) -> "list[Any]":
 
 
 def _attributes(each: Any) -> "dict[str, Any]":
-    """Past properties, which would be the script's code."""
+    """Return the ``__dict__`` of an object, without the properties and methods that would run the script's code."""
     try:
         found = object.__getattribute__(each, "__dict__")
     except AttributeError:
@@ -136,7 +136,7 @@ def _attributes(each: Any) -> "dict[str, Any]":
 
 
 def _classes(places: "tuple[_Place, ...]") -> "set[int]":
-    """The identities of the classes there and of all that are derived from them, as far as they are imported."""
+    """Return the identities of the classes at *places* and of all their subclasses, as far as they are imported."""
     waiting = [getattr(sys.modules.get(module), name, None) for module, name in places]
     found: set[int] = set()
     while waiting:

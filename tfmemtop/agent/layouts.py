@@ -1,7 +1,8 @@
-"""Where TensorFlow keeps an allocator's figures in memory, by version, and how they are read: offsets, sizes in bytes.
+"""The places of an allocator's figures in memory, by TensorFlow's version: offsets and sizes in bytes.
 
 A compiler printed them from TensorFlow's own headers. ``tests/probe/test_layouts.py`` compares them with the headers
-of the installed version, and makes the row of a new one. They hold for 64-bit processes with GCC's new ``std::string``.
+of the installed version, and makes the row of a new version. They are right for 64-bit processes with GCC's new
+``std::string``.
 """
 
 from struct import Struct, calcsize
@@ -9,11 +10,13 @@ from typing import NamedTuple, Optional
 
 
 class Layout(NamedTuple):
-    """The first eight lie in a ``BFCAllocator``, ``allocations`` to ``peak_pool`` in its ``AllocatorStats``.
+    """Offsets and sizes in bytes in one version of TensorFlow.
 
-    ``environment`` and ``waiters`` are the first and last part of its ``AllocatorRetry``: a pointer to TensorFlow's
-    ``Env``, and one to the list of those who wait for memory. The latter is null while no thread waits, but for flags.
-    ``retries`` is a bool: whether allocations wait at all.
+    The first eight are places in a ``BFCAllocator``, ``allocations`` to ``peak_pool`` in its ``AllocatorStats``.
+
+    ``environment`` and ``waiters`` are the first and the last part of its ``AllocatorRetry``: a pointer to TensorFlow's
+    ``Env``, and a pointer to the list of threads that wait for memory. Apart from flag bits, the latter is null while
+    no thread waits. ``retries`` is a bool: whether allocations wait at all.
 
     ``limit_told`` to ``peak_pool`` are ``std::optional``, ``regions`` and ``chunks`` vectors.
     """
@@ -76,12 +79,12 @@ LAYOUTS = {
 
 
 def layout_of(version: str) -> Optional[Layout]:
-    """The layout of the TensorFlow *version*, as ``2.21.0``; ``None`` if it is not known."""
+    """Return the layout of the TensorFlow *version*, such as ``2.21.0``; ``None`` if it is not known."""
     return LAYOUTS.get(".".join(version.split(".")[:2]))
 
 
 class Figures(NamedTuple):
-    """An allocator at one moment; bytes, and ``None`` where TensorFlow itself keeps none."""
+    """An allocator's figures at one moment, in bytes; ``None`` where TensorFlow itself does not keep the figure."""
 
     in_use: int
     peak: int
@@ -92,10 +95,10 @@ class Figures(NamedTuple):
 
 
 def form_of(layout: Layout) -> Struct:
-    """The figures within an ``AllocatorStats``, each that may be missing followed by whether it is there.
+    """Return the form of an ``AllocatorStats``: after a figure that may be missing comes a flag whether it is there.
 
     Raises:
-        ValueError: the table has them in no order.
+        ValueError: the figures of *layout* are not in the order of their places.
     """
     form, at = "<", 0
     figures = [(layout.allocations, "q"), (layout.in_use, "q"), (layout.peak, "q")]
@@ -109,11 +112,11 @@ def form_of(layout: Layout) -> Struct:
 
 
 def figures_in(stats: bytes, form: Struct) -> Figures:
-    """The figures of an ``AllocatorStats``."""
+    """Return the figures of an ``AllocatorStats``."""
     allocations, in_use, peak, limit, limited, pool, pooled, peak_pool, peaked = form.unpack_from(stats)
     return Figures(
         in_use,
-        max(in_use, peak),  # TensorFlow, interrupted between the one and the other, sets it next
+        max(in_use, peak),  # the copy may fall between two writes of TensorFlow, which sets the peak next
         pool if pooled else None,
         limit if limited else None,
         max(pool, peak_pool) if pooled and peaked else None,

@@ -1,4 +1,4 @@
-"""The line to the engine: a unix SOCK_SEQPACKET socket that never makes the script wait."""
+"""The connection to the engine: a unix SOCK_SEQPACKET socket that never makes the script wait."""
 
 import _socket
 import errno
@@ -9,19 +9,20 @@ from typing import Optional
 from . import real_threads
 
 QUEUE = 256
-"""Packets that wait while the socket is full; later ones are dropped and counted."""
+"""The most packets that wait while the socket is full; later ones are dropped and counted."""
 
-_LONGEST = 107  # bytes of a path that the kernel takes
+_LONGEST = 107  # bytes of a socket's path, at most, that the kernel accepts
 _FOR_NOW = (errno.ENOBUFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
-_FLAGS = _socket.MSG_DONTWAIT | _socket.MSG_NOSIGNAL  # the script may have let SIGPIPE kill it
+_FLAGS = _socket.MSG_DONTWAIT | _socket.MSG_NOSIGNAL  # the script may have set SIGPIPE so that it ends the process
 
 
 class Link:
     """A connection to *path*, opened by the first packet. After the engine has gone it sends nothing.
 
-    ``dropped`` counts packets that could not be sent. No method blocks, or raises what the kernel says; an
-    ``OSError`` without a number is not the kernel's, but that of a signal handler or audit hook of the script.
+    ``dropped`` counts packets that could not be sent. No method blocks, and none raises an error of the kernel. An
+    ``OSError`` without a number is not the kernel's: a signal handler or audit hook of the script has raised it, and
+    it passes.
     """
 
     def __init__(self, path: str) -> None:
@@ -31,7 +32,7 @@ class Link:
         self._socket: Optional[_socket.socket] = None
         self._identity = (0, 0)
         self._waiting: list[bytes] = []
-        # Taken without waiting only: a signal's handler may come back here while its thread holds it.
+        # Acquired only without waiting: a signal handler may call this code again while its own thread holds the lock.
         self._sending = real_threads.allocate_lock()
 
     @property
@@ -70,7 +71,7 @@ class Link:
 
     def pump(self) -> None:
         """Send what waits, as far as the socket has room."""
-        # A thread that finds another one sending may return: the other looks again after it has let go.
+        # A thread that finds another one sending may return: the other checks the queue again after its release.
         while self._waiting and not self.dead and self._sending.acquire(False):
             try:
                 while self._waiting:
@@ -82,7 +83,7 @@ class Link:
                 self._sending.release()
 
     def listen(self) -> "list[bytes]":
-        """The packets that the engine has sent. Here it is noticed, too, that the engine has gone."""
+        """Return the packets that the engine has sent. If the engine has gone, that is noticed here."""
         packets: list[bytes] = []
         while self._socket is not None and not self.dead:
             try:
@@ -98,7 +99,7 @@ class Link:
         return packets
 
     def close(self) -> None:
-        """End the line for good. A descriptor that the script has closed and reused is left alone."""
+        """Close the connection for good. A descriptor that the script has closed and reused is left alone."""
         self.dead = True
         self._waiting.clear()
         line, self._socket = self._socket, None
@@ -109,7 +110,7 @@ class Link:
                 line.detach()
 
     def _try(self, packet: bytes) -> bool:
-        """Whether *packet* is done with: it was sent, or never will be."""
+        """Try to send *packet*; return whether it is done with: it was sent, or it never will be."""
         try:
             if self._socket is None:
                 self._open()
@@ -148,7 +149,7 @@ class Link:
         return self._socket is not None and self._is(self._socket)
 
     def _is(self, line: _socket.socket) -> bool:
-        """Whether the descriptor is still the one we opened: daemons close all and open others."""
+        """Return whether the descriptor is still the one that was opened here: daemons close all and open others."""
         try:
             status = os.fstat(line.fileno())
         except OSError as error:
@@ -159,7 +160,7 @@ class Link:
 
 
 def high_copy(descriptor: int) -> int:
-    """A copy of *descriptor* with a high number, so that the script's own descriptors keep their numbers."""
+    """Return a copy of *descriptor* with a high number, so that the script's own descriptors keep their numbers."""
     for least in (900, 200, 3):
         try:
             return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, least)

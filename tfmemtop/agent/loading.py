@@ -1,6 +1,6 @@
 """Loads a library as it was when it was checked: from a sealed copy in memory, whatever happens to its file.
 
-A file that shrinks or is written over ends every process that has it mapped, however long after it was loaded.
+If a mapped file shrinks or is overwritten, every process that has it mapped may crash, even long after the load.
 """
 
 import _stat as stat
@@ -22,11 +22,11 @@ _libc = CDLL(None)
 
 
 def load(path: str, checksum: int) -> Any:
-    """The library at *path*, with all its symbols found; *checksum* is its length and its CRC-32 in one number.
+    """Load the library at *path*, with all its symbols; *checksum* is its length and its CRC-32 in one number.
 
     Raises:
-        NotTrusted: others may write to it, it is another by now, or there is no way to load it.
-        OSError: it cannot be read or loaded.
+        NotTrusted: other users may write to the file, its content has changed, or there is no way to load it.
+        OSError: the file cannot be read or loaded.
     """
     content = _read(path)
     if len(content) << 32 | crc32(content) != checksum:
@@ -34,10 +34,10 @@ def load(path: str, checksum: int) -> Any:
     copy = _in_memory(content)
     identity = _identity(copy)
     try:
-        # Not through /proc/self/fd, where others load theirs: the loader takes equal names for equal libraries.
+        # Not through /proc/self/fd, which other code may use: the loader takes equal paths for the same library.
         return CDLL(f"/proc/thread-self/fd/{copy}", mode=_LOADING)
     finally:
-        # Unless the script has meanwhile closed all descriptors and opened its own.
+        # The script may meanwhile have closed all descriptors and opened its own.
         if _identity(copy) == identity:
             close(copy)
 
@@ -62,12 +62,12 @@ def _read(path: str) -> bytes:
 
 
 def _in_memory(content: bytes) -> int:
-    """A descriptor of a file in memory with *content*, which cannot be changed."""
+    """Return the descriptor of a new file in memory with *content*, which can no longer be changed."""
     try:
         create = _libc.memfd_create
     except AttributeError:
         raise NotTrusted("no_memfd") from None
-    # Some systems ask for it to be said that it will not be started as a program; kernels before 6.3 do not know that.
+    # Some systems require the flag which says that the file will not be run as a program. Kernels before 6.3 lack it.
     for flags in (_MFD_NOEXEC_SEAL | _MFD_CLOEXEC, _MFD_ALLOW_SEALING | _MFD_CLOEXEC):
         copy = int(create(b"tfmemtop-probe", flags))
         if copy >= 0:

@@ -22,7 +22,7 @@ class _Piece(Structure):
 
 
 class Memory:
-    """This process's memory, for one thread.
+    """A reader of this process's memory, for one thread.
 
     *regained* is called after each copy, during which the script's threads may have run.
 
@@ -47,7 +47,8 @@ class Memory:
             self._here, self._there = _Piece(), _Piece()
             self._pieces = addressof(self._here), addressof(self._there)
         else:
-            # A filter that does not know the call may end the process for it, as some sandboxes' do.
+            # There is a filter of system calls. One that does not list process_vm_readv may kill the process for that
+            # call, as those of some sandboxes do.
             self._pread: Any = library.pread
             self._pread.restype, self._pread.argtypes = c_long, [c_int, c_void_p, c_size_t, c_long]
             low = open_file("/proc/self/mem", O_RDONLY | O_CLOEXEC)
@@ -60,7 +61,7 @@ class Memory:
             raise NotTrusted("memory_closed")
 
     def copy(self, address: int, size: int, to: int) -> bool:
-        """Copy *size* bytes from *address* to the address *to*, which must be ours; whether all were there."""
+        """Copy *size* bytes from *address* to the buffer at *to*; return whether all of them were there."""
         if size == 0:
             return True
         if not 0 < address < 1 << 56:
@@ -77,11 +78,11 @@ class Memory:
         return bool(copied == size)
 
     def block(self, address: int, size: int) -> Optional[bytes]:
-        """At most 4096 bytes at *address*; ``None`` if they are not there."""
+        """Return *size* bytes at *address*, at most 4096; ``None`` if they are not there."""
         return self._buffer.raw[:size] if size <= _BUFFER and self.copy(address, size, self._at) else None
 
     def values(self, address: int, form: Struct) -> "Optional[tuple[Any, ...]]":
-        """What lies at *address* in that *form*; ``None`` if nothing does."""
+        """Return the values of that *form* at *address*; ``None`` if there is no memory."""
         return form.unpack_from(self._buffer) if self.copy(address, form.size, self._at) else None
 
 
@@ -89,7 +90,7 @@ def _identity(descriptor: int) -> "Optional[tuple[int, int]]":
     try:
         status = fstat(descriptor)
     except OSError as error:
-        if error.errno is None:  # not the kernel's
+        if error.errno is None:  # not raised by the kernel
             raise
         return None
     return status.st_dev, status.st_ino

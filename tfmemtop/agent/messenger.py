@@ -19,23 +19,24 @@ class TensorFlow(NamedTuple):
 
     @classmethod
     def of(cls, context: Any) -> "TensorFlow":
-        """*context* is the module ``tensorflow.python.eager.context``."""
+        """Read both from *context*, the module ``tensorflow.python.eager.context``."""
         folder = (sys.modules["tensorflow"].__file__ or "").rpartition("/")[0]
         return cls(context.pywrap_tf_session.get_version(), folder)
 
 
 class Messenger:
-    """One to a process. All that we do in the script's threads goes through :meth:`guarded`.
+    """The one sender of events in a process. All that the agent does in the script's threads runs in :meth:`guarded`.
 
-    ``tensorflow`` is ``None`` until TensorFlow can be asked for its version.
+    ``tensorflow`` is ``None`` until TensorFlow's version can be read.
     """
 
     def __init__(
         self, path: str, from_signal_handler: Callable[[Exception], bool], in_child: Callable[[], object]
     ) -> None:
-        """*path* is the engine's socket. *from_signal_handler* tells whether an exception is the script's.
+        """*path* is the engine's socket.
 
-        *in_child* is called first of all in a forked child. It must call :meth:`start_over`.
+        *from_signal_handler* returns whether a signal handler of the script raised an exception. *in_child* is called
+        first of all in a forked child. It must call :meth:`start_over`.
         """
         self.tensorflow: Optional[TensorFlow] = None
         self._path = path
@@ -50,12 +51,12 @@ class Messenger:
         self._told: set[tuple[str, str]] = set()
 
     def begin_again(self, path: str) -> None:
-        """Take up with the engine whose socket is *path*; the one before has gone."""
+        """Send to the engine whose socket is *path* from now on; the one before has gone."""
         self._path = path
         self._begin()
 
     def start_over(self) -> None:
-        """Become the messenger of a forked child. The parent's line, left open, would hide the parent's end."""
+        """Become the messenger of a forked child. The parent's connection is closed: open, it would hide its end."""
         link = self.link
         self._begin()
         link.close()
@@ -63,7 +64,7 @@ class Messenger:
     def guarded(self, doing: str, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(*args)``, or ``None`` if it fails; the failure is reported.
 
-        *doing* is a value of ``HookPart`` in ``events/hook_error.py``, and after a colon of what.
+        *doing* is a value of ``HookPart`` in ``events/hook_error.py``; after a colon it may name the object concerned.
         An exception that a signal handler of the script raised meanwhile is the script's, and passes.
         """
         try:
@@ -77,13 +78,13 @@ class Messenger:
             return None
 
     def report(self, doing: str, error: Exception) -> None:
-        """Tell the engine what failed, and where: each such text once."""
+        """Report to the engine what failed, and where in the code: each such text once."""
         try:
             self._report(doing, error)
         except Exception as again:
             if self._from_signal_handler(again):
                 raise
-            # Sending fails too. Where an audit hook of the script forbids the line, it need not say so again.
+            # Sending fails, too. If an audit hook of the script forbids the connection, there is no other attempt.
             if not self.link.opened:
                 self.link.close()
 
@@ -112,7 +113,7 @@ class Messenger:
         self.link.offer(encode(kind, fields))
 
     def hello(self) -> None:
-        """Say who this process is, with TensorFlow's version once that is known."""
+        """Send the event that describes this process, with TensorFlow's version once that is known."""
         self.greeted = True
         fields = {
             "ppid": os.getppid(),
@@ -125,13 +126,13 @@ class Messenger:
         self.link.send(encode("hook", fields))
 
     def goodbye(self) -> None:
-        """Say that this process ends, and close the line."""
+        """Send the event that this process ends, and close the connection."""
         self.send("hook_end", reason="exit", dropped=self.link.dropped)
         self.link.close()
 
 
 def encode(kind: str, fields: "dict[str, Any]") -> bytes:
-    """One packet. Texts are cut to what a packet can hold, and made fit for UTF-8."""
+    """Return an event as one packet. Texts are cut to what a packet can hold, and made fit for UTF-8."""
     message = {"type": kind}
     message.update((name, _clean(value)) for name, value in fields.items())
     return json.dumps(message).encode()

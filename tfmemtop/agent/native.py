@@ -1,4 +1,4 @@
-"""The native library through ctypes: loaded when the engine says so, checked before it is trusted."""
+"""Calls the native library through ctypes. It is loaded at the engine's request, and checked before it is trusted."""
 
 import binascii
 import ctypes
@@ -11,7 +11,7 @@ from .trust import Growth, NotTrusted, PublicReader, Taken, agree
 VERSION = 2
 HERTZ = 1000
 CELLS = 2048
-"""Cells of one map at most."""
+"""The most cells of one map."""
 
 _DONE, _FAILED = 1, -2
 
@@ -69,12 +69,12 @@ class _Map(ctypes.Structure):
 
 
 class Native:
-    """The loaded library. After a fork it must not be called: it then does nothing.
+    """The loaded library. It must not be called in a forked child, where its functions do nothing.
 
-    *regained* is called after each call of it, during which the script's threads may have run.
+    *regained* is called after each call of the library, during which the script's threads may have run.
 
     Raises:
-        NotTrusted: the file at *path* has not this *checksum*, cannot be loaded, or is of another version.
+        NotTrusted: the file at *path* does not have this *checksum*, cannot be loaded, or is of another version.
     """
 
     def __init__(self, path: str, checksum: int, regained: "Callable[[], object]" = bool) -> None:
@@ -86,17 +86,17 @@ class Native:
             raise NotTrusted("system", str(error)) from None
         if version != VERSION:
             raise NotTrusted("version", "", (version, VERSION))
-        # One of each for all readings, which one thread makes.
+        # One structure serves all readings, since one thread makes them.
         self._taken = _Taken(size=ctypes.sizeof(_Taken), now=_Stats(size=ctypes.sizeof(_Stats)))
         self._map: Optional[_Map] = None
 
     @property
     def library(self) -> Any:
-        """The library itself."""
+        """The library as ctypes has loaded it."""
         return self._library
 
     def gpus(self) -> int:
-        """How many GPU allocators TensorFlow has made."""
+        """Return how many GPU allocators TensorFlow has made."""
         return max(0, int(self._library.tfmemtop_gpus()))
 
     def take(self, kind: int, index: int) -> Optional[Taken]:
@@ -112,9 +112,9 @@ class Native:
         return Taken(reading, now.name.decode("utf-8", "replace"), _known(now.physical), growths, taken.lost)
 
     def check(self, kind: int, index: int, public: Optional[PublicReader]) -> bool:
-        """Compare with *public* while the script goes on allocating; without it, ask for plausible figures.
+        """Compare the figures with *public* while the script goes on allocating; without it, require plausible ones.
 
-        False if TensorFlow has not made that allocator yet.
+        Return ``False`` if TensorFlow has not made that allocator yet.
 
         Raises:
             NotTrusted: the figures are not those of this allocator.
@@ -129,27 +129,28 @@ class Native:
         return agree(read, public)
 
     def start_sampler(self) -> None:
-        """Start the thread that watches what was read between two readings.
+        """Start the library's thread, which watches the allocators that were read, between two readings.
 
         Raises:
-            NotTrusted: it cannot be started.
+            NotTrusted: the thread cannot be started.
         """
         if self._library.tfmemtop_sampler_start(HERTZ) != _DONE:
             raise NotTrusted("no_thread")
 
     def stop_sampler(self) -> None:
-        """Stop that thread, waiting a twentieth of a second at most."""
+        """Stop the library's thread; wait a twentieth of a second at most."""
         self._library.tfmemtop_sampler_stop()
 
     def map(
         self, kind: int, index: int, region: Optional[int], read: "Callable[[], object]" = bool
     ) -> "Optional[dict[str, Any]]":
-        """The fields of a MemoryMap event; ``None`` if this allocator has no map.
+        """Return the fields of a MemoryMap event; ``None`` if this allocator has no map.
 
-        With *region*, its address, all cells are spent on that one. *read* is called before much is made of it.
+        With *region*, a region's address, all cells are spent on that one. *read* is called once the map has been read,
+        before many Python objects are made of it.
 
         Raises:
-            MemoryError: there was none left to read it into.
+            MemoryError: there was no memory left for the record of the chunks.
         """
         if self._map is None:
             self._map = _Map(size=ctypes.sizeof(_Map))

@@ -1,10 +1,10 @@
-"""The probe's windows of allocations through ctypes; ``probe/window.h`` has the same structures."""
+"""Calls the probe's windows of allocations through ctypes; ``probe/window.h`` has the same structures."""
 
 import ctypes
 from typing import Any, NamedTuple, Optional
 
 PLACES = 20
-"""Pools of one window at most."""
+"""The most pools of one window."""
 
 OPEN, BY_STEP, BY_TIME, BY_EVENTS, BY_PROFILER, BY_EXIT, BY_DISK, BY_MEMORY = range(8)
 """Why a window ended."""
@@ -68,13 +68,13 @@ class Progress(NamedTuple):
 
 
 class NativeWindows:
-    """One window at a time. :meth:`forbid`, :meth:`permit` and :meth:`end` may be called in any thread."""
+    """The probe's windows, one at a time. Any thread may call :meth:`forbid`, :meth:`permit` and :meth:`end`."""
 
     def __init__(self, library: Any) -> None:
         """*library* is the loaded probe.
 
         Raises:
-            AttributeError: it has no windows.
+            AttributeError: the library has no windows.
         """
         self._start: Any = library.tfmemtop_window_start
         self._progress: Any = library.tfmemtop_window_told
@@ -83,7 +83,7 @@ class NativeWindows:
         self._told = _Told(size=ctypes.sizeof(_Told))
 
     def start(self, path: str, places: "list[tuple[int, int]]", function: str, limits: Limits) -> Optional[bool]:
-        """Open a window; false if it may not be now, ``None`` if this TensorFlow has none."""
+        """Open a window; return ``False`` if none may be opened now, ``None`` if this TensorFlow cannot have any."""
         wanted = _Wanted(
             size=ctypes.sizeof(_Wanted),
             steps=limits.steps,
@@ -102,7 +102,7 @@ class NativeWindows:
         return done == _DONE if done in (_DONE, _NOTHING) else None
 
     def progress(self) -> Optional[Progress]:
-        """How far the newest window is; ``None`` if there was none."""
+        """Return how far the newest window is; ``None`` if there was none."""
         told = self._told
         if self._progress(ctypes.byref(told)) != _DONE:
             return None
@@ -122,11 +122,11 @@ class NativeWindows:
         )
 
     def end(self, why: int) -> None:
-        """End the recording at once; what there is will still be written."""
+        """End the recording at once, for the reason *why*; what was recorded is still written."""
         self._end(ctypes.c_int64(why))
 
     def forbid(self) -> None:
-        """End a window that is open; none may be opened until :meth:`permit`, which undoes one call of this."""
+        """End a window that is open, and let none be opened until :meth:`permit`, which undoes one call of this."""
         self._forbid(1)
 
     def permit(self) -> None:

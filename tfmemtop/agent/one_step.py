@@ -1,9 +1,9 @@
-"""Reads of the script's objects that no other thread comes between, that keep nothing alive and run no code of its.
+"""Reads the script's objects: no other thread runs during a read, nothing is kept alive, no code of the script's runs.
 
-Each read is one call of a C function, which goes from an object that lives anyway down to what is looked at, tells
-identities, classes and plain keys, and lets go of all else before it returns: our thread is never the last to hold
-an object of the script's, whose finalizer would then run in it. Only methods of Python's own types are called, never
-those that a class of the script's has put in their place.
+Each read is one call of a C function. It goes from an object that is alive anyway down to the objects of interest. It
+returns identities, classes and plain keys, and releases all else before it returns. So the agent's thread is never the
+last to hold an object of the script's, whose finalizer would then run in it. Only methods of Python's own types are
+called, never those that a class of the script's has put in their place.
 """
 
 import gc
@@ -15,33 +15,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST, MOST_KEYS = 200_000, 50_000
-"""Items of a sequence and of a dict that are looked at; one with more is left out. So many take about 40 ms."""
+"""The most items of a sequence, and of a dict, that are read; one with more is left out. So many take about 40 ms."""
 
 Way = Callable[["Iterator[Any]"], "Iterator[Any]"]
-"""From an object to one that it holds, each the only one of its iterator; nothing is fetched before it is read."""
+"""From an iterator of one object to an iterator of one that it holds; nothing is fetched before the latter is read."""
 
 identity = object.__hash__
-"""Tells objects that are alive at the same time; unlike ``id``, no audit hook of the script's hears of it."""
+"""A number that differs for objects alive at the same time. Unlike ``id``, it calls no audit hook of the script's."""
 
 PLAIN = {identity(kind) for kind in (str, int, float, bool, bytes, type(None))}
-"""Classes, by identity, of keys that are no more than their value."""
+"""The identities of the classes whose instances are plain values: only keys of these classes are read."""
 
 _DICT: Any = dict
 _MAPPING: Any = type(type.__dict__)
 
 
 def alive(choose: "Callable[[list[Any]], Iterator[bool]]") -> "list[ref[Any]]":
-    """Weak references to all objects that *choose* says true of, among those that Python's garbage collector lists.
+    """Return weak references to those objects that Python's garbage collector lists and *choose* is true for.
 
-    *choose* gets an empty list, and goes through it once the objects are in it. It may call C functions only.
+    *choose* gets an empty list, and returns an iterator that goes through it once the objects are in it. It may call C
+    functions only.
 
-    Not by ``gc.get_referrers``, though it lists only those of a class: on Python 3.11 it crashes where an object that
-    it visits has a dict made for that, as pybind11's have, and this sets off a collection.
+    ``gc.get_referrers`` is not used, though it lists only the objects of a class: on Python 3.11 it crashes where an
+    object that it visits gets its dict made for that, as pybind11's objects do, and this starts a collection.
     """
     everything: list[Any] = []
     chosen = choose(everything)
-    # One step of the interpreter from filling the list to emptying it, in which no other thread can take its
-    # turn: what the script lets go of is never held by us.
+    # From filling the list to emptying it is one step of the interpreter, in which no other thread can run. So no
+    # object that the script releases is held here.
     found: list[Any] = list(
         chain(
             map(everything.extend, starmap(gc.get_objects, ((),))),
@@ -53,7 +54,7 @@ def alive(choose: "Callable[[list[Any]], Iterator[bool]]") -> "list[ref[Any]]":
 
 
 class Container(NamedTuple):
-    """How to look into a kind of container; ``keys`` is ``None`` for a sequence, ``item`` for a mapping."""
+    """The functions that read a kind of container; ``keys`` is ``None`` for a sequence, ``item`` for a mapping."""
 
     length: "Callable[[Any], int]"
     values: "Callable[[Any], Any]"
@@ -62,16 +63,16 @@ class Container(NamedTuple):
 
     @property
     def most(self) -> int:
-        """Items that are looked at."""
+        """The most items that are read."""
         return MOST if self.keys is None else MOST_KEYS
 
     def way(self, position: int) -> Way:
-        """To the value at *position*."""
+        """Return the way to the value at *position*."""
         item, values = self.item, self.values
         if item is not None:
             return lambda found: map(item, found, repeat(position))
-        # Not by its key: to look that up would ask the script's other keys whether they are equal.
-        # To the end of the values, else an iterator would hold them.
+        # Not by its key: a look-up would compare it with the script's other keys, in code of the script's.
+        # The values are read to their end, else an iterator would hold them.
         return lambda found: compress(
             chain.from_iterable(map(values, found)), chain(repeat(False, position), (True,), repeat(False))
         )
@@ -84,7 +85,7 @@ TUPLE = Container(tuple.__len__, tuple.__iter__, None, tuple.__getitem__)
 
 
 def only(found: "Iterator[Any]", passes: Way) -> "Iterator[Any]":
-    """The same, if *passes* makes something true of it."""
+    """Yield the same object, if the value that *passes* makes of it is true."""
     box: list[Any] = []
     return chain(
         filter(None, map(box.append, found)),  # nothing: this only fills the box
@@ -94,9 +95,9 @@ def only(found: "Iterator[Any]", passes: Way) -> "Iterator[Any]":
 
 
 class Rows(NamedTuple):
-    """What a container holds, in its order; ``keys`` has the plain ones by position.
+    """What a container holds, in its order; ``keys`` has the plain keys by position.
 
-    Classes may be kept: they die only in collections, and none runs in our thread.
+    Classes may be kept: only the collector deletes them, and it never runs in the agent's thread.
     """
 
     whole: int
@@ -106,21 +107,21 @@ class Rows(NamedTuple):
 
 
 def through(getter: "Callable[[Any], Any]") -> Way:
-    """By a C function of the object."""
+    """Return the way that calls the C function *getter* with the object."""
     return lambda found: map(getter, found)
 
 
 def number(found: "Iterator[Any]", container: Container) -> int:
-    """How many items the container that is *found* has; -1 if it is not there."""
+    """Return how many items the container that is *found* has; -1 if it is not there."""
     box: list[Any] = []
     told: list[Any] = list(chain(map(box.append, found), map(container.length, box), starmap(box.clear, ((),))))
     return told[1] if len(told) == 3 else -1
 
 
 def rows(found: "Callable[[], Iterator[Any]]", container: Container) -> Optional[Rows]:
-    """What the container that is *found* holds; ``None`` if it is too large, or is not there.
+    """Return what the container that is *found* holds; ``None`` if it is too large, or is not there.
 
-    Raises what Python raises where something on the way to it has gone.
+    If something on the way to it has gone, this raises what Python raises there.
     """
     box: list[Any] = []
     if not 0 <= number(found(), container) <= container.most:
@@ -154,7 +155,10 @@ class Inner(NamedTuple):
 
 
 def inner(found: "Callable[[], Iterator[Any]]", outer: Container, way: Way, each: Container) -> Optional[Inner]:
-    """What is in the containers that one *outer* container holds, each by that *way*; ``None`` if that is too much."""
+    """Return what is in the containers that one *outer* container holds; ``None`` if that is too much, or has changed.
+
+    *way* leads from each object in the outer container to the inner container.
+    """
     box: list[Any] = []
 
     def flat(view: "Callable[[Any], Any]") -> "Iterator[Any]":
@@ -181,7 +185,7 @@ def inner(found: "Callable[[], Iterator[Any]]", outer: Container, way: Way, each
 
 
 def single(found: "Iterator[Any]") -> "Optional[tuple[int, type]]":
-    """Identity and class of the one object that is *found*; ``None`` if there is none."""
+    """Return identity and class of the one object that is *found*; ``None`` if there is none."""
     box: list[Any] = []
     parts: Any = map(box.append, found), map(identity, box), map(type, box), starmap(box.clear, ((),))
     told = list(chain(*parts))

@@ -1,6 +1,6 @@
-"""The lines of the script that made operations of its graphs, by what TensorFlow keeps of where each was made.
+"""Finds the lines of the script that made operations of its graphs, in the tracebacks that TensorFlow keeps of them.
 
-It keeps weak references only, to the graphs of functions and sessions. A look-up takes some tenths of a millisecond, so
+Only weak references are kept, to the graphs of functions and sessions. A look-up takes some tenths of a millisecond, so
 few are made at a time.
 """
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     pass
 
 AT_ONCE_S = 0.002
-"""After so long the script's threads go first again."""
+"""The thread time of one round of look-ups. After that the script's threads run first."""
 PAUSE_S = 0.02
 
-_GRAPHS = 512  # the newest, which are looked through
+_GRAPHS = 512  # the newest graphs, which are searched
 _WANTED = 1024
 _SENT = 16  # lines of one message, which must fit a packet
 _NAME, _PATH = 500, 1000  # characters
@@ -30,7 +30,7 @@ _LIBRARIES = ("/tensorflow/", "/keras/", "/tf_keras/")
 
 
 class OperationLines:
-    """Looks up what the engine asks for. All but :meth:`graph_made` runs in the sampler's thread."""
+    """Looks up the lines that the engine requests. All but :meth:`graph_made` runs in the sampler's thread."""
 
     def __init__(self, messenger: Messenger, collector: Collector) -> None:
         self._messenger = messenger
@@ -41,14 +41,14 @@ class OperationLines:
         self._library = os.__file__.rpartition("/")[0] + "/"
 
     def graph_made(self, graph: Any) -> None:
-        """A graph of a function or session has been made; operations will come."""
+        """Note the new *graph* of a function or session, in which operations will be made."""
         graphs = self._graphs
         graphs.append(ref(graph))
         if len(graphs) > 2 * _GRAPHS:
             self._graphs = [reference for reference in graphs if reference() is not None][-_GRAPHS:]
 
     def want(self, operations: "list[Any]") -> None:
-        """The engine asks for the lines of *operations*."""
+        """Note that the engine requests the lines of *operations*."""
         names = [name for name in operations if type(name) is str and name]
         self._wanted += [name for name in names if name not in self._wanted]
         del self._wanted[_WANTED:]
@@ -59,7 +59,7 @@ class OperationLines:
         return bool(self._wanted)
 
     def work(self) -> None:
-        """Look up some, and send what was found of all, a few at a time."""
+        """Look up some of the lines, and send those that were found, a few in one message."""
         if not self._wanted:
             return
         self._collector.off(much=True)
@@ -75,7 +75,7 @@ class OperationLines:
             self._found = []
 
     def _line_of(self, name: str) -> Optional[Line]:
-        """The innermost line of the script on the way to where the operation was made."""
+        """Return the innermost line of the script on the stack on which the operation was made."""
         operation = self._operation(name)
         line = None
         for frame in operation.traceback if operation is not None else ():
@@ -85,7 +85,10 @@ class OperationLines:
         return line
 
     def _operation(self, name: str) -> Any:
-        """The operation in the newest graph that has one of this *name*, less the calls by which its function runs."""
+        """Return the operation of this *name* in the newest graph that has one; ``None`` if no graph has.
+
+        If no graph has the whole name, the function calls at its beginning are left out, one after the other.
+        """
         while True:
             for reference in reversed(self._graphs[-_GRAPHS:]):
                 graph = reference()
@@ -93,7 +96,7 @@ class OperationLines:
                     try:
                         return graph._get_operation_by_name(name)
                     except (KeyError, ValueError):
-                        continue  # it is another graph's
+                        continue  # the operation is in another graph
             call, _, rest = name.partition("/")
             if _CALL not in call or not rest:
                 return None
@@ -109,7 +112,7 @@ class OperationLines:
 
 
 def _folders() -> "tuple[str, ...]":
-    """Where TensorFlow and Keras are, wherever they were installed."""
+    """Return the folders of TensorFlow and Keras, wherever they were installed."""
     found = []
     for name in ("tensorflow", "keras", "tf_keras"):
         file = getattr(sys.modules.get(name), "__file__", None)

@@ -1,4 +1,4 @@
-"""The places in TensorFlow where tfmemtop listens, and the one where it acts."""
+"""Wraps methods of TensorFlow: most wrappers only observe, and one applies the user's settings."""
 
 import functools
 import sys
@@ -27,10 +27,10 @@ def patch(
     making: Making,
     initialised: Callable[..., None],
 ) -> None:
-    """Wrap what is there of TensorFlow's methods; each that is missing is reported.
+    """Wrap those of TensorFlow's methods that exist; each that is missing is reported.
 
-    *initialised* is called once the devices are there: with the GPUOptions that they were made with, ``None`` if that
-    is not known, and with what *settings* changed in these.
+    *initialised* is called once the devices are there: with the GPUOptions with which they were made, ``None`` if these
+    are not known, and with what *settings* changed in them.
     """
     for name in RECORDED:
         messenger.guarded(f"listen:Context.{name}", _record, messenger, context.Context, name)
@@ -65,7 +65,7 @@ def patch_graphs(messenger: Messenger, func_graph: "ModuleType", lines: Operatio
 
 
 def _note_each(messenger: Messenger, owner: Any, doing: str, note: Callable[[Any], None]) -> None:
-    """Have *note* called with each *owner* that has been made."""
+    """Have *note* called with each new instance of *owner*, once it is made."""
     original: Callable[..., None] = owner.__init__
 
     @functools.wraps(original)
@@ -81,7 +81,7 @@ def _note_each(messenger: Messenger, owner: Any, doing: str, note: Callable[[Any
 
 
 def patch_functions(messenger: Messenger, polymorphic_function: "ModuleType", functions: Functions) -> None:
-    """Notice that a ``tf.function`` was traced; its other calls TensorFlow counts without our doing."""
+    """Notice each call that traces a ``tf.function``. TensorFlow itself counts the other calls."""
     manager: Any = polymorphic_function._frequent_tracing_detector_manager
     functions.found(manager)
     owner: Any = type(manager)
@@ -102,7 +102,7 @@ def patch_functions(messenger: Messenger, polymorphic_function: "ModuleType", fu
         while frame.f_code is not code and frame.f_back is not None:
             frame = frame.f_back
         caller = frame.f_back
-        made = None if caller is None else caller.f_locals.get("self")  # of a call that ends now
+        made = None if caller is None else caller.f_locals.get("self")  # this call ends now, and with it f_locals
         kept = isinstance(made, polymorphic_function.Function) and hasattr(made, "_function_cache")
         functions.traced(key, function, calls, made if kept else None)
 
@@ -114,8 +114,8 @@ def patch_functions(messenger: Messenger, polymorphic_function: "ModuleType", fu
 def patch_variables(messenger: Messenger, resource_variable_ops: "ModuleType", census: Census) -> None:
     """Notice each variable that is made.
 
-    Before ``__init__``, not around it: there our frame would stand in what TensorFlow writes down of
-    where an operation was made, and ``__init__`` of their common base runs at each ``assign`` too.
+    ``__new__`` is replaced, and ``__init__`` is not wrapped. A wrapper's frame would be in the tracebacks that
+    TensorFlow keeps of its operations, and the ``__init__`` of the common base runs at each ``assign``, too.
     """
     census.found(resource_variable_ops)
     for owner in (resource_variable_ops.ResourceVariable, resource_variable_ops.UninitializedVariable):
@@ -125,7 +125,7 @@ def patch_variables(messenger: Messenger, resource_variable_ops: "ModuleType", c
 
 
 def patch_reference_variables(messenger: Messenger, ref_variable: "ModuleType", census: Census) -> None:
-    """Notice the variables of TF 1 that are no resources."""
+    """Notice the variables of TF 1 that are not resource variables."""
     messenger.guarded("listen:RefVariable", _notice_making, messenger, census.add, ref_variable.RefVariable)
 
 
@@ -143,7 +143,7 @@ def _notice_making(messenger: Messenger, add: Callable[[Any], None], owner: Any)
 
 
 def _notice_executors(messenger: Messenger, notice: Callable[[Any], None], module: Any) -> None:
-    """Not by looking for them when it matters: one that is just being deleted must not be asked."""
+    """Note executors as they are made. A search for them later is not safe: one may just be being deleted."""
     original: Callable[..., Any] = module.new_executor
 
     @functools.wraps(original)
@@ -155,7 +155,7 @@ def _notice_executors(messenger: Messenger, notice: Callable[[Any], None], modul
 
 
 def _record(messenger: Messenger, owner: type, name: str) -> None:
-    """Report every call of *name* and its outcome; never change either."""
+    """Wrap the method *name*: report every call and its outcome, and never change either."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
@@ -183,7 +183,7 @@ def _report_call(
 def _settle_options(
     messenger: Messenger, owner: type, settings: Settings, making: Making, initialised: Callable[..., None]
 ) -> None:
-    """Make the user's settings win where TensorFlow makes its GPU options final."""
+    """Wrap the methods in which TensorFlow makes its GPU options final, so that the user's settings win."""
     compute: Callable[[Any], Any] = owner._compute_gpu_options  # type: ignore[attr-defined]
     initialise: Callable[[Any], Any] = owner._initialize_logical_devices  # type: ignore[attr-defined]
     latest: list[Any] = [None]
@@ -217,12 +217,12 @@ def _settle_options(
             hide_our_frame(error)
             raise
         messenger.guarded("devices", made, self)
-        # Only now: a thread of ours before TensorFlow's own would make Python warn of a fork.
+        # Not earlier: a thread of the agent's before TensorFlow's own would make Python warn of a fork.
         messenger.guarded("read:allocators", initialised, *(latest[0] or (None, [])))
         return result
 
     def made(context: Any) -> None:
-        if not context._initialized:  # else they are looked at again, since a cluster has changed
+        if not context._initialized:  # else TensorFlow only lists them again, since a cluster has changed
             making.made()
 
     owner._compute_gpu_options = compute_gpu_options  # type: ignore[attr-defined]
@@ -234,8 +234,9 @@ def _notice_exhaustion(messenger: Messenger, error_class: type) -> None:
     original = error_class.__init__  # type: ignore[misc]
     exhaustion = Exhaustion(messenger)
 
+    # OpError.__reduce__ reads the signature of this function.
     @functools.wraps(original)
-    def __init__(self: Any, node_def: Any, op: Any, message: Any, *args: Any) -> None:  # OpError.__reduce__ reads it
+    def __init__(self: Any, node_def: Any, op: Any, message: Any, *args: Any) -> None:
         original(self, node_def, op, message, *args)
         messenger.guarded("notice:failure", exhaustion.notice, message)
 

@@ -1,9 +1,9 @@
-"""The path by which Python holds a tensor: ``trainer.history[17]``, ``train.<locals>.kept``, ``Model.cache['x']``.
+"""Finds paths by which Python holds tensors: ``trainer.history[17]``, ``train.<locals>.kept``, ``Model.cache['x']``.
 
-It is looked for forwards: from the script's global variables, the local variables of what runs and the script's
-modules, through containers, attributes, closures and generators, the shortest paths first. Backwards,
-``gc.get_referrers`` goes through all objects for each holder, without letting the script run meanwhile.
-Each part is read in one step, from the root on, so that a path that is told was one at that moment.
+The search goes forwards, the shortest paths first. It begins at the script's global variables, the local variables of
+running functions and the script's modules, and goes through containers, attributes, closures and generators. A search
+backwards is too slow: ``gc.get_referrers`` goes through all objects for each holder, and the script cannot run
+meanwhile. Each part is read in one step, from the root on, so a path that is reported did exist at that moment.
 """
 
 import sys
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 
 _DEEPEST, _NEAR = 12, 1  # pieces of a path
 _CHILDREN, _MANY, _INSTANCES, _LARGE = 1_000, 32, 5_000, 10_000
-"""Of one container: objects that are looked into; objects of one kind from which on these are looked into at once, and
-how many if they are no containers; items from which on it waits until smaller ones are done."""
+"""For one container: the most objects in it that are searched; the number of objects of one kind from which on they are
+searched all at once; the most of these if they are no containers; the number of items from which on the container waits
+until smaller ones are done."""
 _SOME = 8_000
-"""Objects that are looked into in their turn: at most so many at one distance, the others after all else."""
-_LOOKED = 16  # objects between two looks at the clock
+"""The most objects at one distance from the roots that are searched in their turn. Further ones come after all else."""
+_LOOKED = 16  # objects between two reads of the clock
 _PATIENCE = 5
 _THREADS, _MODULES = 64, 5_000
 _KEY = 60  # characters
 
 _GONE = (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError)
-"""What Python raises where an object on the way has gone or changed meanwhile."""
+"""The exceptions that Python raises if an object on the way has gone or changed meanwhile."""
 
 _MODULE: Any = type(sys)
 _code, _defaults, _keywords = (
@@ -41,9 +42,10 @@ _closure, _attributes = FUNCTION.__dict__["__closure__"].__get__, FUNCTION.__dic
 
 
 class Held(NamedTuple):
-    """``path`` by which a tensor is held; ``group`` is that of all that are held alike, empty if it is the only one.
+    """The ``path`` by which a tensor is held, and the path of the ``group`` of all tensors that are held alike.
 
-    ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``.
+    ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``. The group is empty
+    if the tensor is not one of many.
     """
 
     path: str
@@ -69,12 +71,13 @@ class _Node(NamedTuple):
 
 
 class Search:
-    """Looks for the paths of the objects *wanted*, by :data:`identity`, which must be alive all the while."""
+    """A search for the paths of the objects *wanted*, given by :data:`identity`. They must stay alive meanwhile."""
 
     def __init__(self, wanted: "set[int]", kind: type, seconds: float) -> None:
-        """They are of class *kind*. It takes about *seconds* of the thread's time at most.
+        """The objects are of class *kind*. The search takes about *seconds* of the thread's time at most.
 
-        The script's threads take their turns meanwhile; where these leave it little, it ends all the same.
+        The script's threads take their turns meanwhile. If they leave the search little time, it ends all the same,
+        after five times *seconds*.
         """
         self.found: dict[int, Held] = {}
         self._wanted = wanted
@@ -90,7 +93,7 @@ class Search:
         self._looks = 0
 
     def run(self) -> "dict[int, Held]":
-        """The paths that are found in time."""
+        """Search, and return the paths that are found in time, by identity."""
         self._attempt(self._globals, "__main__", "")
         running = self._attempt(self._running) or []
         for each in running:
@@ -176,7 +179,7 @@ class Search:
                 self._attempt(self._single, node, way, Piece("." + name if name else ""))
 
     def _mapping(self, node: _Node, way: Way, form: Optional[str]) -> None:
-        """*form* is how a key is appended, as in :func:`_keyed`."""
+        """Search the mapping at the end of *way*. *form* is how a key is appended, as in :func:`_keyed`."""
         read = rows(lambda: way(_found(node)), MAPPING)
         if read is None:
             return
@@ -191,14 +194,17 @@ class Search:
             return
         alike = len(read.items) >= _MANY and len(set(map(identity, read.kinds))) == 1
         if alike and self._attempt(self._each, node, container, read.kinds[0]):
-            self._late.append(node)  # for what they hold further down
+            self._late.append(node)  # for the objects that they hold further down
             return
         for position in self._of_interest(read):
             piece = _numbered(position, fields)
             self._meet(node, container.way(position), piece, read.items[position], read.kinds[position])
 
     def _each(self, node: _Node, container: Container, kind: type) -> bool:
-        """Look into many objects of one kind at once, as the transitions of a replay buffer are; whether some held."""
+        """Search many objects of one kind at once, such as the transitions of a replay buffer.
+
+        Return whether any of them holds an object that is wanted.
+        """
         parts = self._classes.parts(kind)
         way: Way = _same
         held = parts.items
@@ -221,7 +227,7 @@ class Search:
         return True
 
     def _of_interest(self, read: Rows) -> "list[int]":
-        """The positions of what is wanted, and of what may hold it."""
+        """Return the positions of the objects that are wanted, and of those that may hold one."""
         empty, kinds = self._empty, read.kinds
         found = set() if self._wanted.isdisjoint(read.items) else self._wanted
         there = [at for at, item in enumerate(read.items) if item in found] if found else []
@@ -231,7 +237,7 @@ class Search:
         return sorted({*there, *islice(inside, _CHILDREN)})
 
     def _meet(self, node: _Node, way: Way, piece: Piece, item: int, kind: type) -> None:
-        """The *item* is held by that *way*: note its path if it is wanted, and look into it later."""
+        """Note the path of *item*, to which *way* leads, if it is wanted, and have it searched later."""
         if item in self._wanted:
             self._wanted.discard(item)
             self.found[item] = _held(node, piece)
@@ -279,7 +285,7 @@ class Search:
             self._attempt(self._defaults, node, ways[1], code.co_varnames[: code.co_argcount])
         if keywords == [dict]:
             self._attempt(self._mapping, node, ways[2], ".<defaults>.{}")
-        # To ask for its attributes gives it a dict, so those of methods are not asked.
+        # A read of a function's attributes makes a dict for it, so the attributes of methods are not read.
         if node.depth <= _NEAR and not self._classes.of_library(code.co_filename):
             self._attempt(self._mapping, node, through(_attributes), ".{}")
 
@@ -310,7 +316,7 @@ def _modules_by_name() -> "list[str]":
 
 
 def _found(node: _Node) -> "Iterator[Any]":
-    """The node's object alone, if it is still held by its path."""
+    """Yield the node's object, if it is still held by its path."""
     nodes: list[_Node] = []
     each: Optional[_Node] = node
     while each is not None:
@@ -319,7 +325,7 @@ def _found(node: _Node) -> "Iterator[Any]":
     found: Iterator[Any] = iter((sys.modules,))
     for one in reversed(nodes):
         found = one.way(found)
-    # What it was found as is what it must still be.
+    # It must still be the object that was found before.
     return only(found, lambda same: map(node.item.__eq__, map(identity, same))) if node.item else found
 
 
@@ -332,7 +338,7 @@ def _after(first: Way, second: Way) -> Way:
 
 
 def _keyed(keys: "dict[int, Any]", position: int, form: Optional[str]) -> Piece:
-    """*form* is how a key is appended; as an index if it is ``None``."""
+    """Return the piece for the key at *position*. *form* is how it is appended; as an index if *form* is ``None``."""
     if position not in keys:
         return Piece("[...]", True)
     key = keys[position]
@@ -354,7 +360,7 @@ def _held(node: _Node, *last: Piece) -> Held:
     last_piece, many = pieces[-1], any(piece.numbered for piece in pieces[:-1])
     if not (last_piece.item or many):
         return Held(path, "")
-    # The loss of each row is not its step.
+    # A name at the end stays in the group: the loss of each row is not its step.
     rest = pieces[:-1] if last_piece.numbered or (last_piece.item and not many) else pieces
     return Held(path, "".join("[*]" if piece.numbered else piece.text for piece in rest))
 

@@ -1,4 +1,4 @@
-"""Readings of this process's pools: in place from the first one on, by the native library once it is there."""
+"""Reads this process's pools: in place from the first reading on, with the native library once it is loaded."""
 
 from time import monotonic, perf_counter, thread_time
 from typing import Any, Generic, Optional, TypeVar
@@ -12,8 +12,8 @@ from .native import Native
 from .trust import GPU, PINNED_NAME, NotTrusted, PublicReader, Taken, place_of
 
 _MAP_SHARE = 0.01  # of a core, for all maps of one pool together
-_HURRY_SHARE = 0.1  # the same, while somebody goes from region to region: TensorFlow waits while one is read
-_INTERRUPTED_S = 0.02  # so long another thread may have the processor while a map is read, and TensorFlow waits
+_HURRY_SHARE = 0.1  # the same, while a user goes from region to region: TensorFlow waits while one is read
+_INTERRUPTED_S = 0.02  # the time for which another thread may have the processor while TensorFlow waits for a map
 _CONDENSE_S = 2.5e-6  # the engine's time for each chunk of a map that was read in place
 _CONDENSE_SHARE = 0.05  # of a core, for the engine's part
 
@@ -25,14 +25,14 @@ _Way = TypeVar("_Way", Native, Direct)
 
 
 class _Reader(Generic[_Way]):
-    """A way to read pools, and the devices for which its figures were found right."""
+    """A way to read pools, and the devices for which its figures have passed the check."""
 
     def __init__(self, way: _Way) -> None:
         self.way: _Way = way
         self.places: dict[str, _Place] = {}
 
     def take(self, device: str, public: Optional[PublicReader]) -> Optional[Taken]:
-        """A reading, checked against the *public* one the first time; ``None`` if there is no pool yet.
+        """Return a reading, checked against the *public* one the first time; ``None`` if there is no pool yet.
 
         Raises:
             NotTrusted: the figures are not those of this device.
@@ -50,7 +50,7 @@ class Pools:
     """Reads pools and their maps. All of it runs in the sampler's thread."""
 
     def __init__(self, messenger: Messenger, collector: Collector, copies: ChunkCopies, look: bool) -> None:
-        """*look* tells whether to look into pools in place."""
+        """With *look*, pools are read in place until the library is loaded."""
         self._messenger = messenger
         self._collector = collector
         self._copies = copies
@@ -63,28 +63,28 @@ class Pools:
         self._due: dict[_Key, float] = {}
         self._rested: dict[str, float] = {}  # when a pool may be read again at the earliest
         self._mapless: set[str] = set()
-        self._mapless_in_place: set[str] = set()  # the library may have one
-        self._disagreed = 0  # readings in place, one after the other, with TensorFlow's own account
-        self._placeless: set[str] = set()  # GPUs of sessions; only the library will know their card
+        self._mapless_in_place: set[str] = set()  # pools without a map in place; the library may have one
+        self._disagreed = 0  # readings in place, in a row, that disagreed with TensorFlow's own account
+        self._placeless: set[str] = set()  # GPUs of sessions; only the library can find which card they are
 
     def obey(self, message: "dict[str, Any]") -> None:
-        """Do what the engine says: ``load`` a library, or read the ``maps`` it wants from now on.
+        """Obey the engine's *message*: ``load`` a library, or read the ``maps`` it requests from now on.
 
         Raises:
-            ValueError, LookupError, TypeError: an engine of this version does not send such a *message*.
+            ValueError, LookupError, TypeError: *message* is not one that an engine of this version sends.
         """
         if message["do"] == "load":
             self._handed = message["path"], message["checksum"]
         elif message["do"] == "maps":
             self._wanted = [(device, region, float(pace)) for device, region, pace in message["wanted"]]
-            # A new wish is answered as soon as the pool has rested.
+            # A new request is served as soon as the pool has rested.
             wishes = {(device, region) for device, region, _ in self._wanted}
             self._due = {key: due for key, due in self._due.items() if key in wishes or (None, key[1]) in wishes}
 
     def load(self) -> None:
-        """Load the library that was handed over, if there is one.
+        """Load the library whose path the engine has sent, if it has sent one.
 
-        The engine is told before. If the library ends this process, it is not loaded into another.
+        This is reported before. So if the library crashes this process, the engine has it loaded into no other.
         """
         if self._handed is None or self._native is not None or self._refused:
             return
@@ -102,22 +102,22 @@ class Pools:
             self._refuse_native(error)
 
     def read(self, device: Device, handle: Any) -> Optional[Taken]:
-        """A reading of *device* by the best way there is; ``None`` where there is none beside the public one."""
+        """Return a reading of *device* by the best way there is; ``None`` if only the public API can read it."""
         read = device.read
         public = None if read is None or handle is None else lambda: read(handle)
         return self._take(device.name, public)
 
     def pinned(self) -> Optional[Taken]:
-        """A reading of the pool of pinned host memory, where TensorFlow has made one beside a GPU's."""
+        """Return a reading of the pool of pinned host memory; ``None`` if TensorFlow has made none beside a GPU's."""
         for reader in (self._native, self._direct):
             if reader is not None and any(kind == GPU for kind, _ in reader.places.values()):
                 return self._take(PINNED_NAME, None)
         return None
 
     def of_sessions(self, growth: Optional[bool], known: "set[str]") -> "list[Device]":
-        """Devices of TF1-style sessions beyond those *known*; only the allocators themselves tell of them.
+        """Return devices of TF1-style sessions that are not yet *known*. Only the allocators themselves show them.
 
-        Some come twice, the second time with the card that they are on.
+        Some devices are returned twice, the second time with the card that they are on.
         """
         self._begin()
         reader = self._native or self._direct
@@ -151,7 +151,7 @@ class Pools:
         return devices
 
     def settle(self) -> None:
-        """All devices have been tried: say by which way they are read; the library begins to watch between readings."""
+        """Report by which way pools are read, once all devices have been tried, and let the library's thread start."""
         if self._native is not None and not self._announced:
             self._announced = True
             try:
@@ -172,7 +172,7 @@ class Pools:
 
     @property
     def direct(self) -> Optional[Direct]:
-        """What reads pools in place; ``None`` before the first reading, and where it is not trusted."""
+        """The reader in place; ``None`` before the first reading, and where it is not trusted."""
         return None if self._direct is None else self._direct.way
 
     @property
@@ -181,7 +181,7 @@ class Pools:
         return None if self._native is None else self._native.way.library
 
     def next_map(self) -> Optional[float]:
-        """When, by the monotonic clock, the next map is due; ``None`` while none is wanted."""
+        """Return when, by the monotonic clock, the next map is due; ``None`` while none is requested."""
         return min(map(self._when, self._wishes()), default=None)
 
     def read_maps(self) -> None:
@@ -190,18 +190,18 @@ class Pools:
         for key, pace in wishes.items():
             if self._when(key) > monotonic():
                 continue
-            self._due[key] = monotonic() + pace  # should it fail
+            self._due[key] = monotonic() + pace  # in case the read fails
             native, direct = self._native, self._direct
             if native is not None and key[0] in native.places:
                 self._due[key] = monotonic() + self._read_map(native, *key, pace)
             elif direct is not None and key[0] in direct.places:
-                # One copy of a pool serves all that is wanted of it.
+                # One copy of a pool serves all the maps of it that are due.
                 due = {one for one in wishes if one[0] == key[0] and self._due.get(one, 0.0) <= monotonic()}
                 rest = self._cut(direct, key[0], {one[1]: wishes[one] for one in due | {key}}, len(wishes))
                 self._due.update((one, monotonic() + rest.get(one[1], pace)) for one in due | {key})
 
     def _begin(self) -> None:
-        """Look into pools in place, if the user has not forbidden it and this TensorFlow is one of those known."""
+        """Make the reader in place, once, if the user has not forbidden it and this TensorFlow's version is known."""
         if self._look:
             self._look = False
             self._about_to_make_much()
@@ -210,7 +210,7 @@ class Pools:
                 if found is None:
                     raise NotTrusted("tensorflow_unknown")
                 self._direct = _Reader(Direct(found.folder, found.version, self._collector.off))
-            except Exception as error:  # an audit hook of the script's, too, may forbid it
+            except Exception as error:  # an audit hook of the script's may also forbid it
                 self._refuse_direct(error)
 
     def _take(self, device: str, public: Optional[PublicReader]) -> Optional[Taken]:
@@ -236,7 +236,11 @@ class Pools:
         return taken
 
     def _compare(self, before: Reading, reading: Reading, after: Reading) -> None:
-        """Go on checking what is read in place: a wrong figure may agree while there is little in a pool."""
+        """Go on checking readings in place: a wrong figure may agree while there is little in a pool.
+
+        Raises:
+            NotTrusted: several readings in a row have disagreed.
+        """
         if before != after:
             return
         self._disagreed = 0 if reading[:2] == before[:2] else self._disagreed + 1
@@ -247,7 +251,10 @@ class Pools:
         return max(self._due.get(key, 0.0), self._rested.get(key[0], 0.0))
 
     def _wishes(self) -> "dict[_Key, float]":
-        """Paces by device and region; the shortest, where one is wanted by name and with all others."""
+        """Return the seconds between maps, by device and region.
+
+        They are the fewest where a device is requested both by name and with all others.
+        """
         wishes: dict[_Key, float] = {}
         for reader in (self._native, self._direct):
             for wanted, region, pace in self._wanted if reader is not None else ():
@@ -257,10 +264,11 @@ class Pools:
         return wishes
 
     def _read_map(self, native: "_Reader[Native]", device: str, region: Optional[int], pace: float) -> float:
-        """Read one map; the seconds to leave until the next."""
+        """Read one map and send it; return the seconds until the next."""
         began, computed = perf_counter(), thread_time()
         found = native.way.map(*native.places[device], region, self._about_to_make_much)
-        # Without a long wait for the pool's lock: TensorFlow holds it for seconds while it takes a large GPU's memory.
+        # A long wait for the pool's lock does not count: TensorFlow holds it for seconds while it takes a large GPU's
+        # memory.
         cost = min(perf_counter() - began, thread_time() - computed + _INTERRUPTED_S)
         self._rested[device] = monotonic() + cost / _HURRY_SHARE
         if found is None:
@@ -273,7 +281,7 @@ class Pools:
     def _cut(
         self, direct: "_Reader[Direct]", device: str, wanted: "dict[Optional[int], float]", wishes: int
     ) -> "dict[Optional[int], float]":
-        """Put down how a pool is cut up, for maps of the *wanted* regions; the seconds to leave until the next."""
+        """Copy a pool for maps of the *wanted* regions; return the seconds until the next map, by region."""
         place = direct.places[device]
         if not direct.way.has_pool(*place):
             self._has_no_map(device)
@@ -314,7 +322,7 @@ class Pools:
         self._messenger.send("probe", state="failed", distrust=error.told(device))
 
     def _refuse_direct(self, error: Exception, device: str = "") -> None:
-        """Never look in place again: the public API remains."""
+        """Never read in place again: the public API remains."""
         self._direct = None
         if not isinstance(error, (NotTrusted, OSError)):
             self._messenger.report("in_place", error)

@@ -1,4 +1,4 @@
-"""The script's own profilers, which come first: a window of ours ends before one begins."""
+"""Notices the script's own profilers. They have priority: a window of the probe ends before a profiler starts."""
 
 import functools
 from typing import TYPE_CHECKING, Any, Callable
@@ -13,9 +13,9 @@ _PROFILES = 2  # the least RunOptions.TraceLevel at which a session's run is pro
 
 
 def patch_profilers(messenger: Messenger, pywrap_profiler: "ModuleType", windows: Windows) -> None:
-    """Notice the profilers that are started from Python, and the server by which others start them.
+    """Notice the profilers that are started from Python, and the server by which other programs start them.
 
-    All of TensorFlow's own and Keras's ways pass by the class and the function of this module.
+    All ways of TensorFlow and Keras to start a profiler use the class and the function of this module.
     """
     owner: Any = pywrap_profiler.ProfilerSession
     owner.start = _gated(messenger, owner.start, windows)
@@ -68,9 +68,9 @@ def _gated(messenger: Messenger, original: Callable[..., Any], windows: Windows)
 
 
 def hide_our_frame(error: BaseException) -> None:
-    """Take the wrapper out of the traceback, which a bare ``raise`` then leaves as it is.
+    """Take the wrapper's frame out of the traceback. A bare ``raise`` then leaves the traceback as it is.
 
-    Python 3.9 and 3.10 raise again with the traceback as it was: there the wrapper's line remains.
+    In Python 3.9 and 3.10 a bare ``raise`` uses the old traceback: there the wrapper's line remains.
     """
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next

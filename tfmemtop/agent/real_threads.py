@@ -1,7 +1,7 @@
 """The interpreter's own threads and locks, even if a library has replaced them.
 
-gevent and eventlet, once they have patched ``_thread``, would run the sampler as one of their
-greenlets, which waits while TensorFlow computes.
+Once gevent or eventlet has patched ``_thread``, it would run the sampler as one of its greenlets. These wait while
+TensorFlow computes.
 """
 
 import _thread
@@ -10,9 +10,9 @@ start_new_thread = _thread.start_new_thread
 allocate_lock = _thread.allocate_lock
 get_ident = _thread.get_ident
 
-main = 0  # what get_ident gives there, once the hook has told
+main = 0  # get_ident() of the main thread; the hook sets it
 
 
 def alone() -> bool:
-    """Whether no Python thread but the main one runs."""
+    """Return whether no Python thread but the main one runs."""
     return _thread._count() == 0

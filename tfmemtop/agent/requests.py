@@ -1,20 +1,20 @@
-"""What a call of the script's asks TensorFlow for, as values."""
+"""Describes what a call of the script requests of TensorFlow, as values for an event."""
 
 from typing import Any, Optional
 
 from .apply_settings import bytes_of
 
 RECORDED = ("set_memory_growth", "set_logical_device_configuration", "set_visible_devices")
-"""Methods of TensorFlow's context."""
+"""The methods of TensorFlow's context whose calls are reported."""
 
 _PARAMETERS = dict(zip(RECORDED, (("dev", "enable"), ("dev", "virtual_devices"), ("devices", "device_type"))))
 _PLAIN = (bool, int, float, str, bytes, type(None))
-_MOST = 256  # of a list's elements that are told
+_MOST = 256  # elements of a list that are reported
 _TEXT = 200  # characters
 
 
 def request(call: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "dict[str, Any]":
-    """The fields of a ``requested`` event that say what *call* was given."""
+    """Return the fields of a ``requested`` event with the arguments of *call*."""
     given = dict(zip(_PARAMETERS[call], args))
     given.update(kwargs)
     fields: dict[str, Any] = {"devices": None, "growth": None, "logical": None, "device_type": None}
@@ -28,13 +28,13 @@ def request(call: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "di
 
 
 def options_of(context: Any) -> Any:
-    """The GPUOptions that TensorFlow's *context*, which has its devices, works out from what was requested."""
+    """Return the GPUOptions that TensorFlow's *context* computes from what was requested. It must have its devices."""
     compute = type(context)._compute_gpu_options
     return getattr(compute, "__wrapped__", compute)(context)
 
 
 def requested_earlier(context: Any) -> "list[dict[str, Any]]":
-    """What was requested of TensorFlow's *context* before we came, as it keeps it; what was not set is left out."""
+    """Return what was requested of TensorFlow's *context* before the agent was loaded: the settings that it keeps."""
     found = []
     for device, growth in dict(context._memory_growth_map or {}).items():
         if growth is not None:
@@ -48,7 +48,7 @@ def requested_earlier(context: Any) -> "list[dict[str, Any]]":
 
 
 def _field(call: str, name: str, value: Any) -> "tuple[str, Any]":
-    """The field that tells the argument *name*, and its value; ``None`` if that is not what belongs there."""
+    """Return the field for the argument *name*, and its value; ``None`` as value if the argument's type is wrong."""
     if name == "dev":
         return "devices", _devices([value])
     if name == "devices":
@@ -85,7 +85,7 @@ def _number(value: Any) -> Optional[int]:
 
 
 def _fields(value: Any) -> "dict[str, Any]":
-    """The fields of a named tuple of TensorFlow's; none of anything else: that could run the script's code."""
+    """Return the fields of TensorFlow's named tuples; of anything else none, as that could run the script's code."""
     kind = type(value)
     if issubclass(kind, tuple) and kind.__module__.startswith("tensorflow."):
         return dict(value._asdict())
@@ -93,12 +93,12 @@ def _fields(value: Any) -> "dict[str, Any]":
 
 
 def _name(fields: "dict[str, Any]") -> str:
-    """``/physical_device:GPU:0`` as ``GPU:0``."""
+    """Return the short name of a device: ``GPU:0`` for ``/physical_device:GPU:0``."""
     return str(fields.get("name")).replace("/physical_device:", "")[:_TEXT]
 
 
 def described(value: Any) -> str:
-    """*value* for people. Of an object of the script's only the class: more would run its code."""
+    """Return *value* as text for people. Of an object of the script's only the class: more would run its code."""
     kind = type(value)
     if kind in (list, tuple):
         return "[" + ", ".join(described(item) for item in value[:_MOST]) + "]"

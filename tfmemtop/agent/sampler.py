@@ -25,18 +25,19 @@ if TYPE_CHECKING:
 
 _OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 
-_GOODBYE_S = 0.5  # the longest the script's end waits for a reading under way
+_GOODBYE_S = 0.5  # the longest time for which the script's exit waits for a reading that is under way
 _SOON_S = 0.01
 _AT_FIRST_S = 0.3
-"""So long after the devices are made they are read every ``_SOON_S``: until the script's first operation its memory
-is the CUDA context's, which is known for sure only if a reading on each side of NVML's finds nothing computed."""
+"""For this time after the devices are made they are read every ``_SOON_S``. Until the script's first operation its GPU
+memory is the CUDA context's. That is certain only if a reading before and one after NVML's both find nothing
+computed."""
 _OPENING_S = 0.05
 """The longest that the script waits, as its devices are made, for the recording of its allocations to begin."""
-_LISTEN_S = 1.0  # the longest time between two looks at what the engine has sent, at any interval
+_LISTEN_S = 1.0  # the longest time between two reads of the engine's messages, at any interval
 
 
 class Sampler:
-    """Reads every allocator of this process until stopped or until the engine has gone."""
+    """Reads every allocator of this process until it is stopped or the engine has gone."""
 
     def __init__(
         self,
@@ -79,8 +80,8 @@ class Sampler:
 
     def start(self) -> None:
         """Start the thread. The script's signals keep going to the script's own threads."""
-        # Blocked before it starts, since it inherits this: a signal that only the thread took would
-        # not interrupt the main thread's waiting.
+        # Signals are blocked before the thread starts, since it inherits that. A signal that went to this thread
+        # would not interrupt the main thread's waiting.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OWN_FAULTS)
@@ -90,20 +91,26 @@ class Sampler:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def devices_changed(self, options: Any, settled: "list[Settled]") -> None:
-        """TensorFlow has made its devices, with the GPUOptions *options*; *settled* says our share in them."""
+        """Read the devices that TensorFlow has made with the GPUOptions *options*.
+
+        *settled* lists the user's settings in these options.
+        """
         self._made = options, settled
         self._generation += 1
         self._first_until = time.monotonic() + _AT_FIRST_S
         self._wait_for_window()
 
     def devices_found(self, options: Any) -> None:
-        """TensorFlow made its devices before we came, with the GPUOptions *options*, as far as these are known."""
+        """Read the devices that TensorFlow made before the agent was loaded.
+
+        *options* are the GPUOptions with which they were made, ``None`` if these are not known.
+        """
         self._made = options, []
         self._generation += 1
         self._hurry()
 
     def session_made(self, growth: Optional[bool]) -> None:
-        """A TF1-style session has made devices, with *growth* as its configuration asks."""
+        """Read the devices that a TF1-style session has made, with *growth* as in its configuration."""
         self._sessions, self._session_growth = True, growth
         self._wait_for_window()
 
@@ -120,10 +127,10 @@ class Sampler:
         try:
             self._wake.release()
         except RuntimeError:
-            pass  # woken already, and not yet back at its waiting
+            pass  # the thread is woken already, and has not yet begun to wait again
 
     def stop(self) -> bool:
-        """Take a last reading and end, waiting half a second at most; whether the thread has ended."""
+        """Have the thread take a last reading and end; wait half a second at most. Return whether it has ended."""
         self._stopping = True
         self._hurry()
         if self._ended.acquire(True, _GOODBYE_S):
@@ -148,7 +155,8 @@ class Sampler:
             if not stopping and time.monotonic() >= self._first_until and collector.waits():
                 pause = _SOON_S
             else:
-                # The script's threads sleep, or wait for us. Not by its name, which makes an object on Python 3.9.
+                # The script's threads sleep, or wait for this one. *stopping* is passed by position: a keyword makes
+                # an object on Python 3.9.
                 collector.off(stopping)
                 try:
                     pause = self._work(stopping)
@@ -158,7 +166,7 @@ class Sampler:
                 self._wake.acquire(True, pause)
 
     def _work(self, stopping: bool) -> Optional[float]:
-        """All that is due now; the seconds until the next, ``None`` after the last."""
+        """Do all that is due now; return the seconds until the next is due, ``None`` if this was the last."""
         link = self._messenger.link
         for packet in link.listen():
             self._do("obey", self._obey, packet)
@@ -179,7 +187,7 @@ class Sampler:
         return None if stopping or link.dead else self._pause()
 
     def _do(self, doing: str, function: "Callable[..., object]", *arguments: Any) -> None:
-        # What was done before may have let the script's threads run.
+        # The work before this may have let the script's threads run.
         self._collector.off()
         self._messenger.guarded(doing, function, *arguments)
 
@@ -209,7 +217,7 @@ class Sampler:
 
     def _tick(self) -> None:
         messenger, collector = self._messenger, self._collector
-        # Locals only: a reference kept would keep the script's context from being deleted.
+        # In local variables only: a reference that stayed would keep the script's context from being deleted.
         current = self._context._context
         handle = None if current is None else current._context_handle
         if handle is not None or self._sessions:
@@ -218,7 +226,7 @@ class Sampler:
             self._seen = self._generation
             collector.off(much=True)
             if current._server_def is not None or current._collective_ops_server_def is not None:
-                self._windows.server_begins("server")  # for other machines, which has a profiler's service, too
+                self._windows.server_begins("server")  # a server for other machines has a profiler's service, too
             self._look_again(current)
         elif handle is None and self._sessions:
             self._look_for_sessions()
@@ -239,7 +247,7 @@ class Sampler:
         self._pools.settle()
 
     def _load(self) -> None:
-        """Load the probe, if it has been handed over, and let windows be opened by it."""
+        """Load the probe, if the engine has sent its path, and let windows be opened with it."""
         self._pools.load()
         self._follow_library()
 

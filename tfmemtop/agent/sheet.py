@@ -1,7 +1,7 @@
-"""A file in the session's folder, through which large things go to the engine.
+"""A file in the session's folder, through which large data goes to the engine.
 
-Only the kernel writes into it, at an address in memory, so that no content passes through Python. If the file system
-is full or the file was cut short, the kernel returns an error, where a write of our own would end the process.
+Only the kernel writes into the file, at an address in memory, so that no content passes through Python. If the file
+system is full or the file was cut short, the kernel returns an error; a write of the agent's would crash the process.
 """
 
 from ctypes import CDLL, c_int, c_long, c_size_t, c_void_p
@@ -10,7 +10,7 @@ from os import O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR, close, posix_fall
 from os import open as open_file
 from typing import Any
 
-# Of the module mmap, which the script may never import: it would find it in ``sys.modules``.
+# Constants of the module mmap. It is not imported: a script that never imports it would find it in ``sys.modules``.
 _READ_AND_WRITE, _SHARED = 1 | 2, 1
 _FAILED = c_void_p(-1).value
 _ROUND = 1 << 16  # bytes: whole pages on every system
@@ -30,17 +30,17 @@ class Sheet:
         self._munmap.restype, self._munmap.argtypes = c_int, [c_void_p, c_size_t]
 
     def room(self, size: int) -> int:
-        """The address of room for *size* bytes, in which nothing of before need be left.
+        """Return the address of room for *size* bytes. Earlier content may be lost.
 
         Raises:
-            OSError: there is none.
+            OSError: there is no room.
         """
         if size > self._room or not self._at:
             self._make((size * 3 // 2 // _ROUND + 1) * _ROUND)
         return self._at
 
     def close(self) -> None:
-        """Let go of the memory; the file stays, for the engine to read."""
+        """Release the memory; the file stays, for the engine to read."""
         if self._at:
             self._munmap(self._at, self._room)
         self._at = self._room = 0

@@ -1,7 +1,7 @@
-"""Which arguments of a ``tf.function`` differed between its newest two tracings, from what TensorFlow keeps of these.
+"""Finds the arguments of a ``tf.function`` that differed between its newest two tracings, from TensorFlow's records.
 
-TensorFlow keeps the type of each argument: of a tensor shape and dtype, of plain Python objects the value, of others a
-weak reference. Of the script's own classes only the name is read.
+TensorFlow keeps the type of each argument: for a tensor shape and dtype, for a plain Python object the value, for other
+objects a weak reference. Of the script's own classes only the name is read.
 """
 
 from typing import Any, NamedTuple, Optional
@@ -15,7 +15,7 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 class Change(NamedTuple):
     """An argument, or a part of one, and its type in the tracing before and in the newest; ``""`` if it was not there.
 
-    The texts are equal where it is another object of the same class.
+    The two texts are equal if the argument was another object of the same class.
     """
 
     argument: str
@@ -24,9 +24,9 @@ class Change(NamedTuple):
 
 
 def changes(function: Any) -> "Optional[list[Change]]":
-    """What differs between the newest two tracings of *function*, TensorFlow's object.
+    """Return what differs between the newest two tracings of *function*, TensorFlow's object.
 
-    ``None`` if there is only one.
+    ``None`` if there is only one tracing.
     """
     newest = reversed(function._function_cache._primary.values())
     after, before = next(newest, None), next(newest, None)
@@ -46,7 +46,7 @@ def _change(name: str, before: str, after: str) -> Change:
 
 
 def _leaves(function_type: Any) -> "dict[str, tuple[str, int]]":
-    """Text and identity of each part of each argument that has no parts of its own, by its path."""
+    """Return text and identity of each part of each argument that has no parts of its own, by its path."""
     found: dict[str, tuple[str, int]] = {}
     for name, parameter in function_type.parameters.items():
         _add(found, str(name), parameter.type_constraint, 0)
@@ -65,7 +65,7 @@ def _add(found: "dict[str, tuple[str, int]]", name: str, kind: Any, depth: int) 
 
 
 def _parts(kind: Any) -> "Optional[list[tuple[str, Any]]]":
-    """What a structure of types consists of, as appended to the argument's name; ``None`` of what is none."""
+    """Return the parts of a structure of types, each with the text for the argument's name; ``None`` if it has none."""
     kind = _of(kind, "components_tuple") or kind  # a list's
     mapping, names, parts = (_of(kind, name) for name in ("mapping", "attribute_names", "components"))
     if mapping is not None:
@@ -74,7 +74,7 @@ def _parts(kind: Any) -> "Optional[list[tuple[str, Any]]]":
         return [(f".{key}", part) for key, part in zip(names, kind.attributes.components)]
     if parts is not None:
         return [(f"[{place}]", part) for place, part in enumerate(parts)]
-    # Iterators and datasets are one object, whose elements make the difference.
+    # Iterators and datasets are one object: only their elements can differ.
     element = _of(kind, "_element_spec")
     if type(element) in (tuple, list):
         return [(f"[{place}]", part) for place, part in enumerate(element)]
@@ -100,7 +100,7 @@ def _told(kind: Any) -> "tuple[str, int]":
 
 
 def _of(kind: Any, name: str) -> Any:
-    """An attribute of one of TensorFlow's types; ``None`` if it has none, or is the script's."""
+    """Return an attribute of one of TensorFlow's types; ``None`` if it has none, or the type is the script's."""
     return getattr(kind, name, None) if str(type(kind).__module__).startswith("tensorflow.") else None
 
 

@@ -1,4 +1,4 @@
-"""Where the script stands while TensorFlow tries, for up to ten seconds, to find room for an allocation."""
+"""Finds where the script is while TensorFlow tries, for up to ten seconds, to find room for an allocation."""
 
 import sys
 from typing import TYPE_CHECKING, Any, Optional
@@ -16,11 +16,11 @@ _FALLBACK = "_eager_fallback"
 
 
 def tell(messenger: Messenger) -> None:
-    """Report the thread that is in an operation, or in a function of them: the main thread before others."""
+    """Report where a thread is that runs an operation, or a ``tf.function``: the main thread before others."""
     found = _in_tensorflow()
     if found is not None:
         operation, line, thread = found
-        # With several threads in TensorFlow it may be another that waits.
+        # With several threads in TensorFlow, another one may be the one that waits.
         known = None if operation is None or thread is None else output(thread, operation, _is_generated)
         messenger.send(
             "waiting",
@@ -35,9 +35,9 @@ def tell(messenger: Messenger) -> None:
 
 
 def _in_tensorflow() -> "Optional[tuple[Optional[str], Line, Optional[int]]]":
-    """The operation, the line of the script, and the thread if it is the only one there.
+    """Return the operation, the line of the script, and the thread if it is the only one in TensorFlow.
 
-    Keeps no frame, which would keep its locals.
+    No frame is kept, as it would keep its locals.
     """
     own, frames = real_threads.get_ident(), sys._current_frames()
     try:
@@ -48,7 +48,7 @@ def _in_tensorflow() -> "Optional[tuple[Optional[str], Line, Optional[int]]]":
             return _operation(frame), line_of(frame), ident if len(threads) == 1 else None
         return None
     finally:
-        frames.clear()  # one is that of this call, which holds them all
+        frames.clear()  # one of them is the frame of this call, which holds them all
 
 
 def _is_generated(code: Any) -> bool:
@@ -56,9 +56,9 @@ def _is_generated(code: Any) -> bool:
 
 
 def _operation(frame: "Optional[FrameType]") -> Optional[str]:
-    """The name of the operation that *frame* runs eagerly; ``None`` in a ``tf.function``, which runs many.
+    """Return the name of the operation that *frame* runs eagerly; ``None`` in a ``tf.function``, which runs many.
 
-    A generated function ``mat_mul`` runs ``MatMul``, which is among its constants.
+    The generated function ``mat_mul`` runs ``MatMul``; that name is among the function's constants.
     """
     while frame is not None and _module(frame).startswith("tensorflow."):
         if _module(frame).startswith(_GENERATED):

@@ -1,8 +1,8 @@
-"""The eager tensors that are alive, found in one look through all of Python's objects.
+"""Finds the eager tensors that are alive, in one look through all of Python's objects.
 
 TensorFlow keeps no list of them, but Python's garbage collector has one of nearly all objects.
 The look is one call into C, a tenth of a second or so in which no other Python code runs. It leaves weak
-references only; what is asked of a tensor then runs no operation and reads nothing from a device.
+references only. Of each tensor only attributes are read then: no operation runs, and nothing is read from a device.
 """
 
 import _operator as operator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 KIND = "tensors"
 
 _NO_SIZE = {"string", "resource", "variant"}
-"""Types whose tensors hold little but pointers: to a variable's own memory, say."""
+"""Types whose tensors hold little but pointers, such as one to a variable's own memory."""
 
 
 class Tensor(NamedTuple):
@@ -36,14 +36,14 @@ class Tensor(NamedTuple):
 
     @property
     def alive(self) -> bool:
-        """Whether it still is."""
+        """Whether the tensor is still alive."""
         return self.reference() is not None
 
 
 class Look(NamedTuple):
-    """What a look has found; ``None`` and the reason in ``hidden`` if there could be none. See ``events/inside.py``.
+    """The tensors that a look has found; ``None``, with the reason in ``hidden``, if no look was possible.
 
-    So many ``frozen`` objects were not looked at.
+    ``events/inside.py`` has the reasons. ``frozen`` is the number of objects that were not looked at.
     """
 
     tensors: "Optional[list[Tensor]]"
@@ -52,23 +52,23 @@ class Look(NamedTuple):
 
 
 class Tensors:
-    """Looks for tensors when told to."""
+    """Looks for tensors on request."""
 
     def __init__(self, module: "ModuleType") -> None:
-        """*module* is TensorFlow's of variables, which has imported all that is needed here."""
+        """*module* is TensorFlow's module of variables, which has imported all that is needed here."""
         self._class: Any = module.ops.EagerTensor
         self._context: Any = module.context
         self._dtype: Any = module.dtypes.as_dtype
         self._asynchronous = False
-        # What is put aside before there is a tensor; Python 3.12 does so itself.
+        # Objects that were frozen before there was a tensor; Python 3.12 itself freezes some.
         self._frozen = gc.get_freeze_count()
 
     def executor_made(self, enable_async: Any) -> None:
-        """The script makes an executor, which may run its operations asynchronously from now on."""
+        """Note that the script makes an executor, which may run its operations asynchronously from now on."""
         self._asynchronous |= bool(enable_async)
 
     def look(self, handles: "Collection[int]") -> Look:
-        """Find all that are alive. *handles* are the ``id``s of tensors that must be among them."""
+        """Find all tensors that are alive. *handles* are the ``id``s of tensors that must be among them."""
         context = self._context._context
         if context is None:
             return Look([])
@@ -85,9 +85,9 @@ class Tensors:
         return Look(found, "frozen", frozen) if frozen else Look(found)
 
     def held(self, found: "list[Tensor]", seconds: float) -> "dict[int, Held]":
-        """By which paths Python holds what was *found*, by identity, as far as that can be seen in so many *seconds*.
+        """Return the paths by which Python holds the *found* tensors, by identity, if about *seconds* suffice for them.
 
-        An identity says something only of what was alive before and still is afterwards.
+        A tensor must be alive before and after the search: else its identity may be another object's.
         """
         paths = Search({tensor.identity for tensor in found}, self._class, seconds).run() if found else {}
         return {each.identity: paths[each.identity] for each in found if each.identity in paths and each.alive}
@@ -99,8 +99,8 @@ class Tensors:
         try:
             device = tensor.backing_device
         except ValueError:
-            # Another thread is still making it. This must be asked first: TensorFlow checks for that here,
-            # but to ask such a tensor for its type would end the process.
+            # Another thread is still making it. This attribute must be read first: TensorFlow checks for that
+            # here, but a read of such a tensor's type would crash the process.
             return None
         if tensor.is_packed:
             return None
@@ -116,5 +116,5 @@ class Tensors:
 
 
 def _find(kind: type) -> "list[ref[Any]]":
-    """All objects of exactly *kind*."""
+    """Return weak references to all objects of exactly *kind*."""
     return alive(lambda everything: map(operator.is_, map(type, everything), repeat(kind)))

@@ -1,4 +1,4 @@
-"""What readers of pools have in common: the figures they give, and how these are checked before use."""
+"""The common part of the readers of pools: the figures that they return, and how these are checked before use."""
 
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
@@ -11,37 +11,37 @@ GPU, PINNED, CPU = 0, 1, 2
 """Kinds of allocators. Only GPUs have an index above 0."""
 
 PINNED_NAME = "HOST:0"
-"""The name we give the pool of pinned host memory, which is no device of TensorFlow's."""
+"""tfmemtop's name for the pool of pinned host memory, which is not a device of TensorFlow's."""
 
 PublicReader = Callable[[], Reading]
-"""In use and peak as TensorFlow's public API gives them."""
+"""A function that returns in use and peak as TensorFlow's public API has them."""
 
 _TRIALS = 400
 _AGREEMENTS = 5
 
 
 def place_of(device: str) -> "tuple[int, int]":
-    """Kind and index of the allocator of *device*, as ``GPU:0``."""
+    """Return kind and index of the allocator of *device*, such as ``GPU:0``."""
     if device == PINNED_NAME:
         return PINNED, 0
     return (CPU, 0) if device == "CPU:0" else (GPU, int(device.partition(":")[2]))
 
 
 class NotTrusted(Exception):
-    """The figures would not be those of the allocator. ``events/probe.py`` says what each *fault* is."""
+    """The figures would not be those of the allocator. ``events/probe.py`` explains each *fault*."""
 
     def __init__(self, fault: str, detail: str = "", figures: "Sequence[Optional[int]]" = ()) -> None:
         super().__init__(fault, detail, figures)
         self.fault, self.detail, self.figures = fault, detail, figures
 
     def told(self, device: str = "") -> "dict[str, Any]":
-        """The fields of an event."""
+        """Return the fields of an event about *device*."""
         figures = [figure if figure is None or figure >= 0 else None for figure in self.figures]
         return {"fault": self.fault, "detail": self.detail, "figures": figures, "device": device}
 
 
 class Growth(NamedTuple):
-    """A pool that grew or shrank: seconds of CLOCK_MONOTONIC, bytes."""
+    """A pool that grew or shrank: ``at`` is seconds of CLOCK_MONOTONIC, the others are bytes."""
 
     at: float
     before: int
@@ -49,7 +49,7 @@ class Growth(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A reading and what happened since the one before; ``lost`` counts growths beyond those told."""
+    """A reading, and the growths since the one before; ``lost`` counts those that are not in ``growths``."""
 
     reading: Reading
     name: str
@@ -59,9 +59,9 @@ class Taken(NamedTuple):
 
 
 def agree(read: Callable[[], Optional[Reading]], public: Optional[PublicReader]) -> bool:
-    """Compare *read* with *public* while the script goes on allocating; without it, ask for plausible figures.
+    """Compare *read* with *public* while the script goes on allocating; without it, require plausible figures.
 
-    False if there is nothing to read yet.
+    Return ``False`` if there is nothing to read yet.
 
     Raises:
         NotTrusted: the figures are not those of this allocator.
@@ -77,7 +77,7 @@ def agree(read: Callable[[], Optional[Reading]], public: Optional[PublicReader])
         if public is None or before is None:
             return True
         after = public()
-        # A figure that did not move around ours must be ours.
+        # If the public figures are equal before and after the reading, the reading must be equal, too.
         if before == after and reading[:2] == before[:2]:
             agreed += 1
         if agreed == _AGREEMENTS:

@@ -2,7 +2,7 @@
 
 TensorFlow's ``AllocatorRetry`` lets an allocation wait for up to ten seconds before it fails. Allocations that wait are
 in a list, which is read here several times a second. Two kinds are not seen: allocations that TensorFlow can do
-without, as the scratch memory of convolutions, since they do not wait; and waits that end before the next look,
+without, such as the scratch memory of convolutions, since they do not wait; and waits that end before the next look,
 because memory was freed.
 """
 
@@ -19,26 +19,27 @@ from .trust import GPU, NotTrusted, place_of
 
 _AGAIN_S = 2.0
 """If the allocation still waits, the pool is copied again after this time. Other threads may have freed memory
-meanwhile, and a copy made without TensorFlow's lock may mix two moments, which only the engine can tell."""
+meanwhile, and a copy made without TensorFlow's lock may mix two moments, which only the engine can detect."""
 
 _AFTER_CHUNK_S = 5e-5
-"""Nor is it copied again before this time for each chunk: the engine takes a twentieth of it to make the map."""
+"""The pool is not copied again before this time has passed for each chunk either: the engine takes a twentieth of it to
+make the map."""
 
 _PATIENCE_S = 1.0
-"""For a pool that does not keep still while it is copied."""
+"""The time for which copies are tried that fail because the pool changes. Then TensorFlow is to write the pool down."""
 
 _CENSUS_AFTER_S = 1.0
-"""A wait that has lasted so long most often ends in an error: what holds the memory is found out while it is there.
+"""A wait that has lasted so long most often ends in an error: a census is taken while the memory is still held.
 Shorter waits are usual where threads share a pool that is nearly full."""
 
 
 def watched(version: str) -> bool:
-    """Whether waits are seen in the TensorFlow *version*, as far as is known before its pools are there."""
+    """Return whether waits are seen in the TensorFlow *version*, as far as is known before it has made its pools."""
     return layout_of(version) is not None
 
 
 class WaitWatch:
-    """Puts down each pool in which an allocation waits. All of it runs in the sampler's thread."""
+    """Copies each pool in which an allocation waits. All of it runs in the sampler's thread."""
 
     def __init__(
         self,
@@ -50,21 +51,21 @@ class WaitWatch:
     ) -> None:
         """*ask_for_dumps* is called once if there is a pool that cannot be watched, or cannot be copied.
 
-        *want_census* is called once a wait, if it lasts: the script stands still then, and a census costs it nothing.
-        So is *want_window*, for a window of allocations.
+        *want_census* is called once in each wait that lasts: the script stands still then, and a census costs it
+        nothing. *want_window*, which requests a window of allocations, is called at the same time.
         """
         self._messenger = messenger
         self._copies = copies
         self._ask_for_dumps: Optional[Callable[[], None]] = ask_for_dumps
-        self._watched: dict[str, bool] = {}  # whether it is a pool that can be
+        self._watched: dict[str, bool] = {}  # by device: whether it has a pool that can be watched
         self._want_census = want_census
         self._want_window = want_window
         self._counted: set[str] = set()  # pools for whose present wait a census was wanted
-        self._since: dict[str, float] = {}  # when the wait was seen first, while there is one
-        self._next: dict[str, float] = {}  # when a pool may be put down again
+        self._since: dict[str, float] = {}  # when the present wait was seen first
+        self._next: dict[str, float] = {}  # when a pool may be copied again
 
     def look(self, direct: Optional[Direct], devices: "list[str]") -> None:
-        """Look whether an allocation waits in one of the pools of *devices*; *direct* reads pools in place."""
+        """Check whether an allocation waits in one of the pools of *devices*; *direct* reads pools in place."""
         if direct is None:
             if devices:
                 self._ask()
@@ -79,7 +80,7 @@ class WaitWatch:
                     self._counted.discard(device)
 
     def _can_be_watched(self, direct: Direct, device: str, place: "tuple[int, int]") -> bool:
-        """Whether it is a pool in which waits are seen. Checked once, when TensorFlow has made the allocator."""
+        """Return whether waits are seen in this pool. It is checked once, when TensorFlow has made the allocator."""
         known = self._watched.get(device)
         if known is None:
             try:
@@ -108,7 +109,7 @@ class WaitWatch:
         try:
             copy = self._copies.make(direct, device, place, OUT_OF_MEMORY)
         except NoCopy:
-            # TensorFlow writes it down at its last attempt, if not before.
+            # Then TensorFlow itself writes the pool down: at its last attempt to allocate, or before.
             self._ask()
             self._next[device] = now + _AGAIN_S
             return

@@ -1,7 +1,8 @@
-"""When windows of allocations are opened, and what the engine is told of them.
+"""Decides when windows of allocations are opened, and reports them to the engine.
 
-In a window TensorFlow tells of each allocation, as to a profiler. ``probe/recorder.h`` takes that in. The script's own
-profilers come first: none is open while one of them is on, and none at all where one may begin without our seeing it.
+In a window TensorFlow reports each allocation, as it does to a profiler. ``probe/recorder.h`` receives these reports.
+The script's own profilers have priority: no window is open while one of them is on. No window is opened at all where a
+profiler may start unnoticed.
 """
 
 from time import monotonic
@@ -27,20 +28,20 @@ from .trust import PINNED_NAME, place_of
 START, INTERVAL, PEAK, FINDING, ASKED, WAITING = "start", "interval", "peak", "finding", "asked", "waiting"
 
 SHARE = 0.005
-"""Of the time, which windows may cost the script."""
+"""The share of the script's time that windows may cost."""
 
 _FIRST = Limits(steps=3, seconds=3600.0, allocations=200_000, events=2_000_000, size=64 << 20, pause_s=0.005)
 _TRACE = _FIRST._replace(steps=0)  # --trace: until there are enough allocations
 _STEP = Limits(steps=1, seconds=0.3, allocations=50_000, events=200_000, size=8 << 20, pause_s=0.001)
 _EMERGENCY = _STEP._replace(steps=0, seconds=0.1)
-_LONGEST_S = 3.0  # of a window whose step is known to be longer than _STEP allows
+_LONGEST_S = 3.0  # the longest window, for a step that is known to be longer than _STEP allows
 _TRIES = 3  # windows in a row in which no step was whole, each longer than the one before
 _STEPS_TO_SEE_ONE = 2.2  # a window may open just after a step has begun
-_ASKED_WAITS_S = 2.0  # for the window of the start to end of itself
-_RISEN = 1.1  # a peak so much above that of the last window
+_ASKED_WAITS_S = 2.0  # for so long a requested window lets the window of the start go on
+_RISEN = 1.1  # the factor by which a peak has risen since the last window, for another one
 _RISEN_BYTES = 1 << 20
-_PARTS_S = 1.0  # between two messages about a window that goes on
-_LOOK_S = 0.05  # between two looks at one, and at exit
+_PARTS_S = 1.0  # between two messages about an open window
+_LOOK_S = 0.05  # between two looks at an open window
 _GOODBYE_S = 0.3
 
 _CLOSED = {
@@ -67,7 +68,7 @@ class _Open:
 
 
 class Windows:
-    """Opens windows and tells of them, in the sampler's thread; the script's profilers report in theirs."""
+    """Opens and reports windows, in the sampler's thread. What concerns profilers is called in the script's threads."""
 
     def __init__(self, messenger: Messenger) -> None:
         self._messenger = messenger
@@ -75,11 +76,11 @@ class Windows:
         self._interval = 0.0
         self._traces = self._joined = False
         self._served = ""  # why no window can be opened any more
-        self._profilers = 0  # that the script is just starting
+        self._profilers = 0  # the number of profilers that the script is just starting
         self.start_over()
 
     def start_over(self) -> None:
-        """Forget the windows of the process that this one was forked from."""
+        """Begin without any window: at first, and again for another engine."""
         self._native: Optional[NativeWindows] = None
         self._count = 0
         self._open: Optional[_Open] = None
@@ -88,22 +89,22 @@ class Windows:
         self._pace: Optional[float] = None
         self._again = ""  # why the last window was opened, if it was too short for a step
         self._tries = 0
-        self._peaks: dict[str, int] = {}  # after the last window
+        self._peaks: dict[str, int] = {}  # the first ones read after the last window
         self._risen = self._found = False
         self._missing_told: set[str] = set()
         self._calls: list[tuple[float, str, int]] = []
 
     def may_write(self, folder: Optional[str], interval: float, traces: bool, joined: bool = False) -> None:
-        """Windows go to *folder*, the session's. One is opened every *interval* seconds, 0 never.
+        """Let windows be written to *folder*, the session's. One is opened every *interval* seconds; with 0, none is.
 
-        If it *traces*, the window of the start goes on after the first steps, until it has enough allocations.
-        If we have *joined* a process that ran already, there is none of the start.
+        With *traces*, the window of the start goes on after the first steps, until it has enough allocations. If the
+        agent has *joined* a process that ran already, there is no window of the start.
         """
         self._folder, self._interval, self._traces, self._joined = folder, interval, traces, joined
 
     @property
     def wanted(self) -> bool:
-        """Whether there is to be a window of the start, and was none yet."""
+        """Whether the window of the start is still to be opened."""
         return (self._interval > 0 or self._traces) and self._count == 0 and not self._served and not self._joined
 
     @property
@@ -112,7 +113,7 @@ class Windows:
         return self._interval > 0 and not (self._served and self._count == 0)
 
     def may_begin(self, native: Any) -> None:
-        """The probe is there: *native* is its library. All that follows needs it."""
+        """Use *native*, the library of the probe, which has been loaded. No window is opened without it."""
         try:
             windows = NativeWindows(native)
         except AttributeError:
@@ -124,13 +125,13 @@ class Windows:
             self._wish(START)
 
     def refuse(self) -> None:
-        """The probe is not to be called any more."""
+        """End an open window, and call the probe no more."""
         native, self._native = self._native, None
         if native is not None:
             native.end(BY_EXIT)
 
     def ask(self, finding: bool) -> None:
-        """The user wants one now, or a *finding* does, which would be told in more detail."""
+        """Request a window for the user now, or soon for a *finding*, which a window would describe in more detail."""
         if finding:
             self._found = True
         else:
@@ -138,18 +139,18 @@ class Windows:
             self._wish(ASKED)
 
     def waits(self) -> None:
-        """An allocation has failed, and waits for room."""
+        """Request a window, as an allocation has failed and waits for room."""
         if self._interval:
             self._wish(WAITING)
 
     def read(self, device: str, peak: Optional[int]) -> None:
-        """The *peak* of a pool, of now."""
+        """Note the present *peak* of a pool, in bytes."""
         if peak is not None and self._open is None:
             before = self._peaks.setdefault(device, peak)
             self._risen |= peak > before * _RISEN and peak > before + _RISEN_BYTES
 
     def called(self, name: str, calls: int) -> None:
-        """The busiest function has been called so often."""
+        """Note how often the busiest function has been called by now."""
         now = monotonic()
         if self._calls and self._calls[-1][1] != name:
             self._calls.clear()
@@ -158,26 +159,26 @@ class Windows:
             del self._calls[:-8]
 
     def profiler_begins(self) -> None:
-        """The script starts a profiler, in this thread: it must find nothing of ours."""
+        """End an open window, and open none: the script starts a profiler, which must not find a recording."""
         self._profilers += 1
         if self._native is not None:
             self._native.forbid()
 
     def profiler_began(self) -> None:
-        """It has started, or failed to; TensorFlow itself says until when it is on."""
+        """Note that the profiler has started, or failed to start. TensorFlow itself reports until when it is on."""
         self._profilers -= 1
         if self._native is not None:
             self._native.permit()
 
     def server_begins(self, server: str = "profiler_server") -> None:
-        """The script starts a *server* by which profilers are started past Python: no window from now on."""
+        """Open no window from now on: the script starts a *server*, which starts profilers without Python."""
         if not self._served:
             self._served = server
             if self._native is not None:
                 self._native.forbid()
 
     def work(self, devices: "list[str]", stopping: bool) -> None:
-        """Do what is due: *devices* are those that are read."""
+        """Do what is due. *devices* are the names of those that are read; with *stopping*, the process ends."""
         native = self._native
         if native is None:
             if ASKED in self._wishes:
@@ -192,7 +193,7 @@ class Windows:
                 self._start(native, opened, devices)
 
     def next(self) -> Optional[float]:
-        """When, by the monotonic clock, there is something to do; ``None`` while there is not."""
+        """Return when, by the monotonic clock, there is something to do; ``None`` while there is nothing."""
         if self._native is None:
             return None
         if self._open is not None:
@@ -252,16 +253,16 @@ class Windows:
             self._say_missing(opened, "no_events", pools)
         elif opened in (ASKED, WAITING):
             self._say_missing(opened, "profiler", pools)
-        # Else it will be tried again.
+        # Otherwise another attempt follows.
         self._retry_at = self._next = monotonic() + min(self._interval or 1.0, 1.0)
 
     def _pools(self, devices: "list[str]") -> "list[str]":
-        """The pools of *devices*, and that of pinned memory beside those of GPUs."""
+        """Return the pools of *devices*, and that of pinned memory beside those of GPUs."""
         pools = [name for name in devices if name != "CPU:0"] + (["CPU:0"] if uses_cpu_pool() else [])
         return [*pools, PINNED_NAME] if any(name.startswith("GPU") for name in pools) else pools
 
     def _no_pool(self, opened: str) -> None:
-        """There is none that is read; of a session it comes later."""
+        """Try again later: no pool is read yet. A session's pool comes later."""
         if opened == START:
             self._wish(START)
         elif opened == ASKED:
@@ -280,7 +281,7 @@ class Windows:
         return _STEP._replace(seconds=min(max(_STEP.seconds, _STEPS_TO_SEE_ONE * step_s), _LONGEST_S))
 
     def _look(self, native: NativeWindows, window: _Open, stopping: bool) -> None:
-        """See how far the *window* is, and tell of it."""
+        """Check how far the *window* is, and report it."""
         if stopping:
             native.end(BY_EXIT)
             until = monotonic() + _GOODBYE_S
@@ -305,9 +306,9 @@ class Windows:
             self._tell(window, found, None)
 
     def _others_wait(self) -> bool:
-        """Whether the window of the start must end for another.
+        """Return whether the window of the start must end for another one.
 
-        While an allocation waits for room, no step ends; who holds what is to be told before it fails.
+        While an allocation waits for room, no step ends, and the holders must be recorded before the allocation fails.
         """
         return WAITING in self._wishes or (ASKED in self._wishes and monotonic() > self._asked_at + _ASKED_WAITS_S)
 
@@ -343,7 +344,7 @@ class Windows:
         )
 
     def _say_missing(self, opened: str, why: str, pools: "list[str]") -> None:
-        """Of these *pools* there is no window. Said once, or to each who asked. ``events/holders.py`` has *why*."""
+        """Report that there is no window of *pools*: once, or at each request. ``events/holders.py`` explains *why*."""
         if opened != ASKED and why in self._missing_told:
             return
         self._missing_told.add(why)

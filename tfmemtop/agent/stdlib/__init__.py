@@ -1,6 +1,6 @@
-"""Stand-ins for Python modules of the standard library, as far as the agent uses them, on its C modules alone.
+"""Stand-ins for modules of Python's standard library, as far as the agent uses them, built on C modules alone.
 
-In the watched process the agent's ``import json`` finds ``json.py`` here. The real one would call what the script
-has put into it, would be imported earlier than the script does, or be the script's own module of that name.
-Type checkers see the real ones, and so do tests that import the agent as a part of tfmemtop.
+In the watched process the agent's ``import json`` finds ``json.py`` here. The real module might call functions that the
+script has put into it, would be imported earlier than the script imports it, or might be the script's own module of
+that name. Type checkers use the real modules, and so do tests that import the agent as a part of tfmemtop.
 """

@@ -1,4 +1,4 @@
-"""C's types, structures and shared libraries."""
+"""A stand-in for ``ctypes``: C's types, structures and shared libraries."""
 
 import _ctypes
 from _ctypes import Structure, addressof, byref, sizeof
@@ -12,7 +12,7 @@ def _simple(code: str) -> Any:
     return kind("simple_" + code, (_ctypes._SimpleCData,), {"_type_": code})
 
 
-# As on every machine that TensorFlow runs on.
+# These sizes are right on every machine that TensorFlow runs on.
 c_char, c_ubyte, c_int, c_uint, c_long, c_ulong, c_char_p, c_void_p, py_object = map(_simple, "cBiIlLzPO")
 c_uint8, c_int64, c_uint64, c_size_t = c_ubyte, c_long, c_ulong, c_ulong
 
@@ -23,10 +23,10 @@ class _Function(_ctypes.CFuncPtr):
 
 
 class CDLL:
-    """A shared library; its functions are its attributes, and return an ``int`` unless told otherwise.
+    """A shared library; its functions are its attributes, and return an ``int`` unless their ``restype`` is set.
 
     Raises:
-        OSError: it cannot be loaded.
+        OSError: the library cannot be loaded.
     """
 
     def __init__(self, name: Optional[str], mode: int = 0) -> None:

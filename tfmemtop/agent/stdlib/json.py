@@ -1,11 +1,11 @@
-"""``dumps`` and ``loads``."""
+"""A stand-in for ``json``: ``dumps`` and ``loads``."""
 
 from _json import encode_basestring_ascii, make_encoder, make_scanner
 from typing import Any
 
 
 class _Choices:
-    """How ``json`` reads, if it is not told otherwise."""
+    """The default options of ``json``'s decoder."""
 
     strict = True
     memo: "dict[str, str]" = {}  # noqa: RUF012
@@ -22,19 +22,19 @@ _scan: Any = make_scanner(_Choices())  # type: ignore[arg-type]
 
 
 def dumps(value: Any) -> str:
-    """*value* as JSON.
+    """Return *value* as JSON.
 
     Raises:
-        TypeError: there is something in it that JSON does not know.
+        TypeError: a part of *value* has no form in JSON.
     """
     return "".join(_encode(value, 0))
 
 
 def loads(text: "str | bytes") -> Any:
-    """The value that the JSON *text* stands for; as bytes, in UTF-8.
+    """Return the value of the JSON *text*, which is in UTF-8 if it is bytes.
 
     Raises:
-        ValueError: it is not JSON.
+        ValueError: *text* is not JSON.
     """
     text = (text if isinstance(text, str) else text.decode()).strip()
     try:

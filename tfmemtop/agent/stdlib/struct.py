@@ -1,4 +1,4 @@
-"""Figures as they lie in memory."""
+"""A stand-in for ``struct``: values as they lie in memory."""
 
 from _struct import Struct, calcsize, pack, unpack, unpack_from
 

@@ -1,4 +1,4 @@
-"""What annotations need, and named tuples."""
+"""A stand-in for ``typing``: the names that annotations need, and named tuples."""
 
 from _operator import itemgetter
 
@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 
 
 class _Anything:
-    """Stands in annotations, which are not read here."""
+    """A stand-in for all types in annotations, which are not read here."""
 
     def __getitem__(self, parameters: object) -> "_Anything":
         return self
