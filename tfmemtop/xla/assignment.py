@@ -1,7 +1,7 @@
-"""The text of XLA's buffer assignment: allocations, the values in them, and when each value is needed.
+"""Parses the text of XLA's buffer assignment: allocations, the values in them, and when each value is needed.
 
 XLA's ``BufferAssignment::ToString`` and ``HloLiveRange::ToString`` write it: in TensorFlow 2.16 to 2.21 into one file,
-from 2.22 on into three, which are read one after the other.
+from 2.22 on into three files, which are read one after the other.
 """
 
 import re
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 MOST_VALUES = 500_000
-"""In a report; ResNet-50's training step has some three thousand."""
+"""The most values of one allocation in a report. ResNet-50's training step has some three thousand values."""
 
 
 class Unread(ValueError):
-    """The text is not one that is known. The argument names the part that was not found or does not add up."""
+    """The text is not in a known form. The argument names the part that was not found or does not add up."""
 
 
 class Purpose(Enum):
@@ -30,7 +30,10 @@ class Purpose(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A value in an allocation: of instruction ``name``, or if that makes a tuple, of its part ``index``: ``{1}``."""
+    """A value in an allocation: the result of instruction ``name``; ``offset`` and ``size`` are in bytes.
+
+    If the result is a tuple, the value is its part ``index``, such as ``{1}``.
+    """
 
     name: str
     index: str
@@ -40,13 +43,13 @@ class Placed:
 
     @property
     def key(self) -> str:
-        """Its name among the live ranges."""
+        """The value's name among the live ranges."""
         return f"{self.name}{self.index or '{}'}"
 
 
 @dataclass(slots=True)
 class Allocation:
-    """``size`` bytes that XLA takes at once, and the values that lie in them."""
+    """An allocation of ``size`` bytes, which XLA takes at once, and the values that lie in it."""
 
     size: int
     purpose: Purpose
@@ -55,10 +58,11 @@ class Allocation:
 
 @dataclass(slots=True)
 class Assignment:
-    """``ranges`` are the first and the last moment at which a value is needed, by :attr:`Placed.key`.
+    """The content of a buffer assignment; ``total`` is the bytes of all its allocations, as XLA counts them.
 
-    ``schedule`` is the number of moments. ``at_peak`` are bytes by the values' keys at the moment at which XLA itself
-    counts most; ``None`` if it does not say so.
+    ``ranges`` has the first and the last moment at which a value is needed, by :attr:`Placed.key`. ``schedule`` is the
+    number of moments. ``at_peak`` has bytes by the values' keys, at the moment at which XLA itself counts the most
+    bytes; ``None`` if the text does not have this list.
     """
 
     allocations: list[Allocation] = field(default_factory=list)
@@ -80,14 +84,14 @@ _RANGE = re.compile(r"    ([^\s{}]+\{[\d,]*\}):(\d{1,9})-(\d{1,9})\s*$")
 _PEAK = re.compile(r"  Live ranges at \d+ \(peak\):")
 _AT_PEAK = re.compile(r"    ([^\s{}]+\{[\d,]*\}): (\d{1,19}) bytes \(cumulative: (\d{1,19}) bytes\)")
 
-_SHAPE = 300  # characters of a shape that are kept: of a long tuple its beginning is enough
+_SHAPE = 300  # characters of a shape that are kept: the beginning of a long tuple is enough
 
 
 def read_assignment(lines: Iterable[str]) -> Assignment:
-    """What the *lines* say of ``*-buffer-assignment.txt``, and of the files beside it.
+    """Parse the *lines* of ``*-buffer-assignment.txt``, and of the files beside it.
 
     Raises:
-        Unread: it is not such a text, or not all of it.
+        Unread: the lines are not such a text, or not all of it.
     """
     found = Assignment()
     part: _Part = _in_allocations
@@ -114,10 +118,10 @@ def _begin(line: str, found: Assignment) -> "_Part":
 
 
 class _Part:
-    """How the lines of one part of the text are read."""
+    """A parser for the lines of one part of the text. This one ignores its lines."""
 
     def __call__(self, line: str, found: Assignment) -> None:
-        """Take *line* in."""
+        """Parse *line*, and add its content to *found*."""
 
 
 class _Allocations(_Part):
@@ -157,7 +161,7 @@ _ignore, _in_allocations, _in_ranges, _in_peak = _Part(), _Allocations(), _Range
 
 
 def sum_so_far(bytes_by_key: dict[str, int]) -> int:
-    """All bytes in *bytes_by_key*."""
+    """Return the sum of all bytes in *bytes_by_key*."""
     return sum(bytes_by_key.values())
 
 
@@ -173,10 +177,10 @@ def _purpose(attributes: str) -> Purpose:
 
 
 def _check(found: Assignment) -> None:
-    """What XLA wrote adds up, or it was read wrongly.
+    """Check that the figures add up. If they do not, the text was read wrongly.
 
     Raises:
-        Unread: it does not.
+        Unread: the figures do not add up.
     """
     if not found.allocations:
         raise Unread("allocation")

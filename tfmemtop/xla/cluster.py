@@ -1,4 +1,4 @@
-"""What lies in the temporary buffer of a cluster over its schedule, from XLA's own texts."""
+"""Computes what lies in the temporary buffer of a cluster over its schedule, from XLA's own texts."""
 
 import re
 from bisect import bisect_right
@@ -10,9 +10,9 @@ from tfmemtop.xla.assignment import Allocation, Assignment, Placed, Purpose, Unr
 from tfmemtop.xla.origins import Origins
 
 KEPT_AT_PEAK, KEPT = 600, 900
-"""Values that are kept: of those at the peak, and all in all. At both, the largest."""
+"""The most values that are kept: of those at the peak, and of all. The largest are kept in both cases."""
 PARTS = 500
-"""Of the schedule, of which the course is kept."""
+"""The most parts of the schedule for which the course of the needed bytes is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Living:
 def make_cluster(
     lines: Iterable[str], module_lines: Iterable[str], *, pid: int, name: str, module: int, t: float
 ) -> XlaCluster | None:
-    """The cluster of which XLA wrote the buffer assignment *lines* and the module's text *module_lines*.
+    """Return the cluster whose buffer assignment XLA wrote as *lines*, and whose module as *module_lines*.
 
-    ``None`` if it has no temporary buffer. Where XLA allocates several, it is of the largest.
+    ``None`` if the cluster has no temporary buffer. Where XLA allocates several, the largest one is described.
 
     Raises:
-        Unread: the buffer assignment is of a form that is not known, or does not add up.
+        Unread: the buffer assignment is not in a known form, or does not add up.
     """
     assignment = read_assignment(lines)
     sizes = dict.fromkeys(Purpose, 0)
@@ -73,19 +73,19 @@ _BRIDGES = re.compile(r"(?:cluster_|a_|__)?(?:inference_)?(.+?)(?:_\d+)?(?:__Xla
 
 
 def function_name(module: str) -> str:
-    """The name of the function, of the *module* that XLA's bridge made of it.
+    """Return the name of the function from which XLA's bridge made *module*.
 
-    ``a_inference_one_step_on_data_1421__.9`` is of ``one_step_on_data``.
+    ``a_inference_one_step_on_data_1421__.9`` was made from ``one_step_on_data``.
     """
     found = _BRIDGES.match(module)
     return found[1] if found else module
 
 
 def _living(buffer: Allocation, assignment: Assignment) -> list[Living]:
-    """The values in *buffer*, no two of them in one place at one moment, by offset.
+    """Return the values in *buffer*, by offset, so that no two are in one place at one moment.
 
-    XLA counts a value as needed also at the moment at which another takes its place, and gives the values that a loop
-    hands on one place. At each moment the place is counted once, and as that of the value that came last.
+    XLA counts a value as needed also at the moment at which another takes its place. It gives one place to all the
+    values that a loop passes on. Here each place is counted once at each moment, for the value that came last.
 
     Raises:
         Unread: a value has no live range.
@@ -108,7 +108,7 @@ def _one_after_the_other(sharing: list[Living]) -> list[Living]:
     for one in sorted(sharing, key=lambda one: (one.first, -one.last)):
         before = found[-1] if found else None
         if before and one.last <= before.last and (one.first == before.first or one.last < before.last):
-            continue  # the same bytes, within the life of another
+            continue  # another value has the same bytes during all of this time
         if before and one.first <= before.last:
             found[-1] = replace(before, last=one.first - 1)
         found.append(one)
@@ -116,7 +116,7 @@ def _one_after_the_other(sharing: list[Living]) -> list[Living]:
 
 
 def _course(living: list[Living]) -> tuple[list[int], list[int]]:
-    """Moments at which something begins or ends, and the bytes needed from each of them on."""
+    """Return the moments at which a value begins or ends, and the bytes needed from each of them on."""
     changes: dict[int, int] = {}
     for one in living:
         changes[one.first] = changes.get(one.first, 0) + one.value.size
@@ -129,7 +129,7 @@ def _course(living: list[Living]) -> tuple[list[int], list[int]]:
 
 
 def _parts(moments: list[int], needed: list[int], schedule: int) -> list[int]:
-    """The most bytes that are needed in each of at most :data:`PARTS` equal parts of the schedule."""
+    """Return the most bytes that are needed in each of at most :data:`PARTS` equal parts of the schedule."""
     count = min(PARTS, schedule)
     found = []
     for part in range(count):
@@ -141,10 +141,10 @@ def _parts(moments: list[int], needed: list[int], schedule: int) -> list[int]:
 
 
 def _fits(living: list[Living], moment: int, size: int) -> None:
-    """What is needed at *moment* lies side by side within *size* bytes.
+    """Check that the values needed at *moment* lie side by side within *size* bytes.
 
     Raises:
-        Unread: it does not.
+        Unread: two values overlap, or one lies beyond *size*.
     """
     end = 0
     for one in living:  # by offset
@@ -157,10 +157,12 @@ def _fits(living: list[Living], moment: int, size: int) -> None:
 
 
 def _agrees(assignment: Assignment) -> None:
-    """Sizes and live ranges are those of XLA's own list of what is needed when it counts most, if it wrote one.
+    """Check the sizes against XLA's own list of the values at the moment for which it counts the most bytes.
+
+    Nothing is checked if XLA wrote no such list.
 
     Raises:
-        Unread: they are not.
+        Unread: a size differs.
     """
     if not assignment.at_peak:
         return
@@ -170,7 +172,7 @@ def _agrees(assignment: Assignment) -> None:
 
 
 def _largest(living: list[Living], peak_at: int) -> tuple[list[Living], int]:
-    """The values to keep, by offset, and the bytes of those at the peak that are left out."""
+    """Return the values to keep, by offset, and the bytes of those at the peak that are left out."""
     there = [one for one in living if one.first <= peak_at <= one.last]
     beside = [one for one in living if not one.first <= peak_at <= one.last]
     there.sort(key=lambda one: -one.value.size)

@@ -1,8 +1,8 @@
-"""From XLA's text of a module: which operation of TensorFlow each instruction computes, and where the script makes it.
+"""Finds the operation of TensorFlow that each instruction of an XLA module computes, and where the script makes it.
 
-An instruction says so in its metadata. What XLA has made itself has none: a fusion is of the operation of what it
-computes last, a copy or transposition of the operation whose value it takes, or if that is a parameter, of the one
-that uses it.
+The source is XLA's text of the module. An instruction names its operation in its metadata. Instructions that XLA has
+made itself have no metadata. A fusion then gets the operation of the instruction that it computes last. A copy or
+transposition gets the operation whose value it takes, or, if that value is a parameter, the operation that uses it.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 MOST_INSTRUCTIONS = 1_000_000
-_DEPTH = 8  # steps from a copy to what it is of
+_DEPTH = 8  # steps, at most, from a copy to the operation whose value it copies
 _VISITED = 64
 
 _INSTRUCTION = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")
@@ -22,13 +22,13 @@ _OPERATION = re.compile(r'\bop_name="((?:[^"\\]|\\.)*)"')
 _FILE = re.compile(r'\bsource_file="((?:[^"\\]|\\.)*)"(?: source_line=(\d{1,9})\b)?')
 
 _NOBODYS = ("XLA_Args", "XLA_Retvals", "")
-"""Names that XLA's bridge gives to what is handed in and out."""
+"""Names that XLA's bridge gives to arguments and results."""
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "dummy_file_name")
-"""What stands in the names of files that are not the script's."""
+"""Parts of the names of files that are not the script's."""
 
 
 class Origin(NamedTuple):
-    """An operation of TensorFlow, and where the script makes it. Empty, and 0, for what is not known."""
+    """An operation of TensorFlow, and where the script makes it. Fields that are not known are empty, or 0."""
 
     operation: str = ""
     file: str = ""
@@ -39,10 +39,10 @@ _UNKNOWN = Origin()
 
 
 class Origins:
-    """The instructions of one module."""
+    """The origins of the instructions of one module."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        """*lines* are of XLA's text of the module after its optimizations. What cannot be read in it is left out."""
+        """*lines* are XLA's text of the module after its optimizations. Parts that cannot be parsed are left out."""
         self._own: dict[str, Origin] = {}
         self._operands: dict[str, tuple[str, ...]] = {}
         self._users: dict[str, list[str]] = {}
@@ -60,7 +60,7 @@ class Origins:
         self._texts.clear()
 
     def of(self, name: str) -> Origin:
-        """What instruction *name* computes."""
+        """Return the origin of instruction *name*; empty if it is not known."""
         if name not in self._known:
             self._known[name] = self._search(name)
         return self._known[name]
@@ -92,14 +92,14 @@ class Origins:
         return Origin(self._one(operation), self._one(file), min(line, 2**31 - 1))
 
     def _one(self, text: str) -> str:
-        """*text*, of which there is one copy however often it occurs."""
+        """Return the one stored copy of *text*, so that equal texts share their memory."""
         return self._texts.setdefault(text, text)
 
     def _search(self, name: str) -> Origin:
         return self._nearest(name, self._operands) or self._nearest(name, self._users) or _UNKNOWN
 
     def _nearest(self, name: str, ways: "dict[str, tuple[str, ...]] | dict[str, list[str]]") -> Origin | None:
-        """The origin of the nearest instruction along *ways* that has one."""
+        """Return the origin of the nearest instruction along *ways* that has one."""
         seen, here = {name}, [name]
         for _ in range(_DEPTH):
             for each in here:
@@ -114,7 +114,7 @@ class Origins:
 
 
 def _between(text: str, begin: int) -> str:
-    """The part of *text* from *begin* to the parenthesis that closes there."""
+    """Return the part of *text* from *begin* to the parenthesis that closes it."""
     depth = 1
     for found in re.finditer(r"[()]", text[begin:]):
         depth += 1 if found[0] == "(" else -1
