@@ -1,14 +1,14 @@
-"""tfmemtop's way in: runs at the start of every Python of the watched command.
+"""The hook: every Python of the watched command runs it at its start.
 
 The script must not notice it. It leaves ``sys.path`` at once and runs the ``sitecustomize`` that would have
 run without it. After that it only waits for TensorFlow. It is written in the grammar that Python 2 and 3 share,
 so that every interpreter can read it.
 
-A process that runs already has it executed by a script of the engine's, which sets ``_joined``: then it is in no
-``sys.modules``, takes nothing out of ``sys.path``, and waits for nothing (``_join``).
+In a process that runs already, a script of the engine's executes this file and sets ``_joined``. Then the hook is
+not in ``sys.modules``, takes nothing out of ``sys.path``, and waits for nothing (``_join``).
 
 It keeps the functions of Python's C modules as they are before the script begins, and the agent imports those.
-So neither hook nor agent is affected if the script replaces such a function, or names a module of its own alike.
+So neither hook nor agent is affected if the script replaces such a function, or has a module of the same name.
 """
 
 import os
@@ -19,12 +19,12 @@ if MYPY:
     from types import CodeType, FrameType, ModuleType  # noqa: F401
     from typing import Any  # noqa: F401
 
-_JOINED = globals().get("_joined")  # what the agent is told, and the main thread's number
+_JOINED = globals().get("_joined")  # the settings for the agent, and the main thread's number
 _HOOKED = not _JOINED and sys.version_info >= (3, 9) and bool(os.environ.get("TFMEMTOP_SOCKET"))
 # A tfmemtop that is itself watched has put another hook before this one.
 _HOOKED = _HOOKED and not any(type(finder).__module__ == __name__ for finder in sys.meta_path)
 if _HOOKED or _JOINED:
-    __builtins__ = dict(__builtins__)  # type: ignore  # what is defined below calls these
+    __builtins__ = dict(__builtins__)  # type: ignore  # the functions below call these
 
 _AGENT = "_tfmemtop_agent"
 _FOLDER = os.path.dirname(__file__)
@@ -33,15 +33,15 @@ _AGENTS_FOLDER = os.path.join(os.path.dirname(_FOLDER), "agent")
 _KEPT = ["_json", "_operator", "_signal", "_socket", "_stat", "_thread", "_weakref", "binascii", "errno"]
 _KEPT += ["_struct", "fcntl", "gc", "itertools", "mmap", "os", "sys", "time"]
 if sys.version_info >= (3, 10):
-    _KEPT.append("atexit")  # Python 3.9 would forget what its other copies were told
+    _KEPT.append("atexit")  # on Python 3.9, another copy makes it drop the functions that were registered before
 if sys.version_info < (3, 14):
-    _KEPT.append("_ctypes")  # from then on the script's ctypes lays structures out, and knows no other copy
-_LAYOUT = "ctypes._layout"  # imported by each structure from then on: none that the script has asked for
+    _KEPT.append("_ctypes")  # from 3.14 on the script's ctypes lays structures out, and works with no other copy
+_LAYOUT = "ctypes._layout"  # from 3.14 on each structure imports this module, even if the script does not
 _STAND_INS = ("ctypes", "functools", "json", "struct", "typing")
 
 
 def _step_aside():  # type: () -> None
-    """Let the interpreter find the next ``sitecustomize``. What that raises passes to ``site``, as without us."""
+    """Let the interpreter find the next ``sitecustomize``. Its exceptions pass to ``site``, as without the hook."""
     place = sys.path.index(_FOLDER) if _FOLDER in sys.path else 0
     before, after = sys.path[:place], [entry for entry in sys.path[place:] if entry != _FOLDER]
     working = _working_folder() if _stands_for_an_empty_part() else ""
@@ -50,15 +50,15 @@ def _step_aside():  # type: () -> None
     sys.path[:] = before + after
     for entry in [entry for entry in sys.path_importer_cache if os.path.normpath(entry) == _FOLDER]:
         del sys.path_importer_cache[entry]
-    # The import system hands out what it finds in sys.modules after this module has run: the other one.
+    # After this module has run, the import system returns the module that is in sys.modules: the other one.
     own = sys.modules.pop(__name__)
-    __import__(own.__name__)  # `own` lives on: Python 2 empties a module that is not held
+    __import__(own.__name__)  # `own` keeps this module alive: Python 2 empties a module that is not held
 
 
 def _stands_for_an_empty_part():  # type: () -> bool
-    """Whether a script has lengthened a ``PYTHONPATH`` that holds only our folder, and nothing without us.
+    """Return whether a script has lengthened a ``PYTHONPATH`` that had only the hook's folder.
 
-    The empty part that is left without us means the working folder. See ``ALONE`` in ``injection.py``.
+    Without the hook, an empty part would be there, which means the working folder. See ``ALONE`` in ``injection.py``.
     """
     parts = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     hooks = os.path.basename(_FOLDER)
@@ -75,7 +75,7 @@ def _working_folder():  # type: () -> str
 
 
 def _keep():  # type: () -> dict[str, ModuleType]
-    """Copies of the C modules that the agent needs. Modules that were not imported yet do not stay imported."""
+    """Return copies of the C modules that the agent needs. Modules that were not imported do not stay imported."""
     import _frozen_importlib
     import _frozen_importlib_external
     import _imp
@@ -91,12 +91,12 @@ def _keep():  # type: () -> dict[str, ModuleType]
             specs = (finder.find_spec(name) for finder in finders)
             spec = next((spec for spec in specs if spec is not None), None)
             if spec is None:
-                continue  # the agent will import it as everybody does
+                continue  # the agent will import it in the usual way
             try:
                 module = _frozen_importlib.module_from_spec(spec)
                 spec.loader.exec_module(module)
             except Exception:
-                continue  # the agent's import of it fails alike, and is told
+                continue  # the agent's import of it will fail in the same way, and be reported
         kept[name] = _module(name, vars(module))
     for name in () if _JOINED else set(sys.modules) - before:  # a thread of the script's may be importing others
         del sys.modules[name]
@@ -112,8 +112,8 @@ def _module(name, content):  # type: (str, dict[str, object]) -> ModuleType
 class _Arrival:
     """A finder that finds nothing, and starts the agent once ``tensorflow`` is being imported.
 
-    It waits for the submodule, since many libraries search for ``tensorflow`` (``importlib.util.find_spec``)
-    without importing it.
+    It waits for the submodule ``tensorflow.python``, since many libraries search for ``tensorflow``
+    (``importlib.util.find_spec``) without importing it.
     """
 
     def __init__(self, engine, main_thread, kept):  # type: (str, int, dict[str, ModuleType]) -> None
@@ -131,7 +131,7 @@ class _Arrival:
                 arrival = agent.arrive(_from_signal_handler, self._engine, self._main_thread)
                 self.find_spec = arrival.find_spec  # type: ignore[method-assign]
                 if self in sys.meta_path:  # type: ignore[comparison-overlap]  # else it was wrapped
-                    # In place, never removed: a search that walks the list would skip a finder.
+                    # Replaced, never removed: a search that is going through the list would skip a finder.
                     sys.meta_path[sys.meta_path.index(self)] = arrival  # type: ignore[arg-type]
             except Exception as error:
                 self.find_spec = _find_nothing  # type: ignore[method-assign]
@@ -142,9 +142,9 @@ class _Arrival:
 
 
 def _join(told, main_thread, kept):  # type: (dict[str, str], int, dict[str, Any]) -> None
-    """Bring the agent into a process that runs already, in a thread of its own; the engine is told what is in the way.
+    """Start the agent in a process that runs already, in a thread of its own. A failure is reported to the engine.
 
-    Nothing is done where the engine has gone meanwhile, or where C functions that the agent calls were replaced.
+    Nothing is done if the engine has gone meanwhile, or if C functions that the agent calls were replaced.
     """
     engine, collects = told["TFMEMTOP_SOCKET"], kept["gc"].isenabled()
     if collects:
@@ -163,7 +163,7 @@ def _join(told, main_thread, kept):  # type: (dict[str, str], int, dict[str, Any
 
 
 def _replaced(kept):  # type: (dict[str, Any]) -> str
-    """The name of a function of a C module that Python code has replaced, as gevent does; empty if none was."""
+    """Return the name of a C module's function that Python code has replaced, as gevent does; empty if none was."""
     for name in sorted(set(kept) - {"os", "sys"}):
         for function, value in sorted(vars(kept[name]).items()):
             if isinstance(value, type(_keep)):
@@ -176,9 +176,9 @@ def _find_nothing(name, path=None, target=None):  # type: (str, object, object) 
 
 
 def _from_signal_handler(error):  # type: (Exception) -> bool
-    """Whether *error*, caught in our code, is the script's because a Python signal handler raised it.
+    """Return whether *error*, caught in the hook or the agent, was raised by a Python signal handler of the script.
 
-    Every other exception stays with us, also one that an audit hook of the script raised, for example.
+    Every other exception is kept from the script, for example also one that an audit hook of the script raised.
     """
     handlers = set()  # type: set[int]
     for number in range(1, _NSIG):
@@ -187,7 +187,7 @@ def _from_signal_handler(error):  # type: (Exception) -> bool
             handlers.add(id(getattr(call, "__code__", call)))
     trace = error.__traceback__
     while trace is not None:
-        # A handler that is none any more, or was wrapped in something: its arguments tell.
+        # A handler that is no longer set, or was wrapped in something, is recognised by its arguments.
         if id(trace.tb_frame.f_code) in handlers or _called_as_handler(trace.tb_frame):
             return True
         trace = trace.tb_next
@@ -195,7 +195,7 @@ def _from_signal_handler(error):  # type: (Exception) -> bool
 
 
 def _called_as_handler(frame):  # type: (FrameType) -> bool
-    """Whether two arguments that follow one another are a signal's number and a frame."""
+    """Return whether two arguments that follow one another are a signal's number and a frame."""
     code = frame.f_code
     count = code.co_argcount + code.co_kwonlyargcount
     values = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
@@ -206,12 +206,12 @@ def _called_as_handler(frame):  # type: (FrameType) -> bool
 
 
 class _Agent:
-    """The agent's modules, which only they themselves can import, and what their import statements find.
+    """Loads the agent's modules, which only the agent itself can import, and runs their import statements.
 
     A relative import finds a module of the agent. Any other finds a stand-in of the agent's (``agent/stdlib``), or
-    else what was *kept* from before the script, or else what the script would find.
-    The code of these modules belongs to no file. Otherwise coverage would count it with the script's, and might end
-    with another exit code.
+    else a module that was *kept* from before the script, or else the module that the script would find.
+    The code of the agent's modules belongs to no file. Otherwise coverage would count it with the script's, and might
+    end with another exit code.
     """
 
     def __init__(self, kept):  # type: (dict[str, ModuleType]) -> None
@@ -230,7 +230,7 @@ class _Agent:
         return self._modules.get(name) or __import__(name, globals, locals, fromlist or (), level)
 
     def load(self, name):  # type: (str) -> ModuleType
-        """The agent's module *name*; its package, if that is empty."""
+        """Return the agent's module *name*, loaded once; its package, if *name* is empty."""
         full = _AGENT + ("." + name if name else "")
         module = self._modules.get(full)
         if module is None:
@@ -249,7 +249,7 @@ def _without_file(code):  # type: (CodeType) -> CodeType
 
 
 def _report(error, engine, kept):  # type: (Exception, str, dict[str, Any]) -> None
-    """Tell the *engine*, never the script, that the agent could not be loaded."""
+    """Report to the *engine*, never to the script, that the agent could not be loaded."""
     _tell(engine, kept, '{"type": "hook_error", "part": "load", "text": %s}' % _quoted(error, kept))
 
 
@@ -259,7 +259,7 @@ def _quoted(error, kept):  # type: (Exception, dict[str, Any]) -> str
 
 
 def _tell(engine, kept, packet):  # type: (str, dict[str, Any], str) -> bool
-    """Send *packet* to the engine, unless that is empty. Whether the engine is there."""
+    """Send *packet* to the engine, unless the packet is empty. Return whether the engine is there."""
     try:
         _socket = kept["_socket"]
         link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
@@ -273,13 +273,13 @@ def _tell(engine, kept, packet):  # type: (str, dict[str, Any], str) -> bool
     except Exception as again:
         if _from_signal_handler(again):
             raise
-        # Else the engine has gone too, or the script forbids the way to it: nothing can be told.
+        # Else the engine has gone, or the script forbids the connection: nothing can be reported.
         return False
     return True
 
 
 if _HOOKED:
-    # What a parent's agent has set for TensorFlow alone.
+    # The agent of a parent process has set this variable for TensorFlow alone.
     _dumps = os.environ.get("TFMEMTOP_DUMPS")
     if _dumps and os.environ.get("TF_BFC_MEMORY_DUMP", "").startswith(_dumps):
         del os.environ["TF_BFC_MEMORY_DUMP"]
