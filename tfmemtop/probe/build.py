@@ -2,7 +2,7 @@
 
 With ``replay`` it builds the program that replays allocations instead.
 
-FOLDER is that of the ``tensorflow`` package, which is never imported: it may be of another Python.
+FOLDER is that of the ``tensorflow`` package. The package is never imported, as it may be for another Python.
 The result is one JSON line on stdout: :class:`Built`.
 """
 
@@ -32,7 +32,7 @@ _LIBRARY = "libtensorflow_framework.so.2"
 _COMPILE_S = 300
 _TRIAL_S = 120
 _TRIAL = {"probe": "trial", "replay": "replay_trial"}
-_TRIALS = 2  # builds of a library that cannot be loaded
+_TRIALS = 2  # attempts to build a library that can be loaded
 _TRIAL_ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "-1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -41,19 +41,19 @@ _TRIAL_ENVIRONMENT = {
 }
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w", "-DNDEBUG")
 _LINK_FLAGS = (
-    "-Wl,-z,defs",  # else what is missing shows only in the script's process
-    "-Wl,-z,nodelete",  # if it is closed, its thread runs on
+    "-Wl,-z,defs",  # else a missing symbol is found only in the script's process
+    "-Wl,-z,nodelete",  # the library's thread runs on even if the library is closed
 )
 _PROGRAM_FLAGS = ("-std=c++17", "-O2", "-fPIE", "-pie", "-pthread", "-w", "-DNDEBUG")
 _ROOM = 1 << 20  # bytes of disk that a build and its library need at most
 _SAME = "same"
-"""What a refusal says of a library that comes out the same when it is built anew."""
+"""The line in the file of a refused library which means that a new build gave the same library."""
 _OF_WINDOWS = r"(recorder|window|window_calls|steps)\.h:|TraceMe|ProfilerLock"
 _LOCK = re.compile(r"mutable\s+[\w:]+\s+(\w+);\s+RegionManager\s+region_manager_")
 
 
 class Product(NamedTuple):
-    """What is built; of ``sources`` the first is compiled."""
+    """A thing to build, from the first of ``sources``, which includes the others."""
 
     name: str
     suffix: str
@@ -64,7 +64,7 @@ class Product(NamedTuple):
 
     @property
     def source(self) -> Path:
-        """The one that is compiled."""
+        """The path of the source file that is compiled."""
         return _HERE / self.sources[0]
 
 
@@ -86,7 +86,11 @@ _PRODUCTS = {product.name: product for product in (PROBE, REPLAY)}
 
 
 class Built(NamedTuple):
-    """``state``: ``built``, with what :class:`Library` has of it; else the fields of an event's ``Unbuilt``."""
+    """The result of a build.
+
+    If ``state`` is ``built``, the next three fields are as in :class:`Library`. Otherwise ``unbuilt`` has the fields of
+    an event's ``Unbuilt``.
+    """
 
     state: Literal["built", "unavailable", "failed"]
     path: str = ""
@@ -96,7 +100,7 @@ class Built(NamedTuple):
 
 
 _MISSING = ("no_framework", "no_headers", "no_compiler")
-"""What the user can install."""
+"""The reasons that the user can remove by installing something."""
 
 
 class _CannotBuild(Exception):
@@ -108,7 +112,7 @@ class _CannotBuild(Exception):
 
 
 def build(tensorflow: Path, version: str, product: Product = PROBE) -> Built:
-    """The *product* for the TensorFlow in the folder *tensorflow*, from the cache or newly built."""
+    """Return the *product* for the TensorFlow in the folder *tensorflow*, from the cache or newly built."""
     try:
         library = _find_or_build(product, tensorflow, version)
     except _CannotBuild as error:
@@ -119,10 +123,11 @@ def build(tensorflow: Path, version: str, product: Product = PROBE) -> Built:
 
 
 def is_cached(tensorflow: Path, version: str) -> bool:
-    """Whether :func:`build` would find the library in the cache. There is a compiler, or this raises.
+    """Return whether :func:`build` would find the library in the cache.
 
     Raises:
         OSError: the files of TensorFlow cannot be read.
+        _CannotBuild: there is no C++ compiler.
     """
     _, compiler_version = find_compiler()
     return Cache(cache_path(), _key(PROBE, version, tensorflow / _LIBRARY, compiler_version)).find() is not None
@@ -151,7 +156,11 @@ def _find_or_build(product: Product, tensorflow: Path, version: str) -> Library:
 
 
 def _build(product: Product, cache: Cache, compiler: list[str], tensorflow: Path) -> Library:
-    """A new library, which has been loaded once before anybody may have it; built anew if that failed."""
+    """Build a library, and return it after a trial has loaded it once. If the trial fails, there is a second build.
+
+    Raises:
+        _CannotBuild: there is no usable library, or this library was refused before.
+    """
     refusals = {digest_in(path): path for path in cache.refusals()}
     for mark in refusals.values():
         if _SAME in mark.read_text():
@@ -174,7 +183,11 @@ def _build(product: Product, cache: Cache, compiler: list[str], tensorflow: Path
 
 
 def find_compiler() -> tuple[list[str], str]:
-    """The C++ compiler's command, and what it says of its version."""
+    """Return the C++ compiler's command, and the first line that it prints about its version.
+
+    Raises:
+        _CannotBuild: there is no compiler.
+    """
     wanted = [shlex.split(os.environ.get("CXX", "")), ["g++"], ["c++"], ["clang++"]]
     for command in wanted:
         if command and shutil.which(command[0]):
@@ -195,7 +208,11 @@ def _key(product: Product, version: str, framework: Path, compiler_version: str)
 
 
 def _compile(product: Product, compiler: list[str], tensorflow: Path, draft: Path) -> Path:
-    """The library, built in the folder *draft*. What this TensorFlow lacks is left out."""
+    """Build the library in the folder *draft*, and return its path. Parts that this TensorFlow lacks are left out.
+
+    Raises:
+        _CannotBuild: the compiler fails, or the disk is full.
+    """
     defines = dict([_pool_lock(tensorflow / "include")])
     defines["_GLIBCXX_USE_CXX11_ABI"] = _string_abi(tensorflow / _LIBRARY)
     defines["EIGEN_MAX_ALIGN_BYTES"] = "64"  # as TensorFlow's own sysconfig has it
@@ -217,9 +234,13 @@ def _compile(product: Product, compiler: list[str], tensorflow: Path, draft: Pat
 
 
 def _try(product: Product, made: Library, tensorflow: Path) -> _CannotBuild | None:
-    """What goes wrong if a process loads the library *made*; ``None`` if all is well.
+    """Load the library *made* in a process of its own; return what goes wrong, ``None`` if all is well.
 
-    It has the user's variables, such as LD_LIBRARY_PATH and LD_PRELOAD, since the script's process has them too.
+    That process has the user's variables, such as LD_LIBRARY_PATH and LD_PRELOAD, since the script's process has them,
+    too.
+
+    Raises:
+        _CannotBuild: the trial takes too long.
     """
     if _is_cut_short(made.path):
         return _CannotBuild("cut_short")
@@ -235,7 +256,7 @@ def _try(product: Product, made: Library, tensorflow: Path) -> _CannotBuild | No
             env={**os.environ, **_TRIAL_ENVIRONMENT},
         )
     except subprocess.TimeoutExpired:
-        # Of the lowest priority, on a machine that trains: that says nothing of the library.
+        # The trial has the lowest priority, on a machine that trains: a slow trial is not the library's fault.
         raise _CannotBuild("trial_slow", count=_TRIAL_S) from None
     if done.returncode == 0:
         return None
@@ -250,7 +271,7 @@ def _try(product: Product, made: Library, tensorflow: Path) -> _CannotBuild | No
 
 
 def _is_cut_short(product: Path) -> bool:
-    """Whether a linker has left out the end of the library, which its header tells."""
+    """Return whether a linker has left out the end of the library: its header has the place of its last part."""
     with product.open("rb") as file:
         header = file.read(64)
         if len(header) < 64:
@@ -289,14 +310,18 @@ def _arguments(product: Product, defines: dict[str, str], tensorflow: Path, made
 
 
 def _found_by_itself(product: Product, tensorflow: Path) -> Iterator[str]:
-    """For a program: it is to find this TensorFlow, whatever LD_LIBRARY_PATH says."""
+    """Return the arguments by which a program finds this TensorFlow, whatever LD_LIBRARY_PATH contains."""
     if product is REPLAY:
         for argument in ("--disable-new-dtags", "-rpath", str(tensorflow)):
             yield from ("-Xlinker", argument)
 
 
 def _run(command: list[str], draft: Path) -> str | None:
-    """What the compiler complains of, or ``None`` if it is content."""
+    """Run the compiler; return its error messages, or ``None`` if it succeeds.
+
+    Raises:
+        _CannotBuild: the compiler cannot be run, or takes too long.
+    """
     environment = {**os.environ, "TMPDIR": str(draft), "LC_ALL": "C"}
     try:
         done = subprocess.run(
@@ -310,7 +335,7 @@ def _run(command: list[str], draft: Path) -> str | None:
 
 
 def _pool_lock(include: Path) -> tuple[str, str]:
-    """The allocator's lock by the name it has in this release; empty if its headers are otherwise."""
+    """Return a macro and its value: the name of the allocator's lock in this release; empty if no header has it."""
     for header in ("xla/tsl/framework/bfc_allocator.h", "tsl/framework/bfc_allocator.h", _HEADER):
         try:
             found = _LOCK.search((include / header).read_text(errors="replace"))
@@ -322,13 +347,13 @@ def _pool_lock(include: Path) -> tuple[str, str]:
 
 
 def _string_abi(library: Path) -> str:
-    """Which of GCC's two layouts of ``std::string`` the library was built with, seen in its symbols."""
+    """Return which of GCC's two layouts of ``std::string`` the library was built with, as its symbols show."""
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return "1" if content.find(b"_ZNSt7__cxx1112basic_string") >= 0 else "0"
 
 
 def main(arguments: list[str]) -> int:
-    """Build for the folder and version in *arguments*, out of the script's way."""
+    """Build for the folder and version in *arguments*, at the lowest priority, so as not to slow the script down."""
     os.nice(19)
     folder, version, *name = arguments
     print(json.dumps(build(Path(folder), version, _PRODUCTS[name[0]] if name else PROBE)._asdict()))

@@ -1,8 +1,9 @@
-"""Where built libraries are kept: each whole, under a name that says its digest, or not at all.
+"""The cache of built libraries: each is there completely, under a name that contains its digest, or not at all.
 
-``probe-KEY-DIGEST.so`` is a library: KEY names what it was built of, DIGEST is the SHA-256 of the file. One that ended
-a program as it was loaded leaves ``probe-KEY-DIGEST.refused``. ``replay-KEY-DIGEST.bin`` is a program. ``build-*`` are
-folders of a build under way: the holder of the lock on ``lock`` owns them, and finds what killed builders left.
+``probe-KEY-DIGEST.so`` is a library: KEY stands for all that it was built from, DIGEST is the SHA-256 of the file. A
+library that crashed a program as it was loaded is replaced by ``probe-KEY-DIGEST.refused``. ``replay-KEY-DIGEST.bin``
+is a program. ``build-*`` are folders of a build under way. The holder of the lock on the file ``lock`` owns them, and
+removes those that killed builders have left.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ class NotOurs(PermissionError):
 
 
 class Library(NamedTuple):
-    """A library that is whole.
+    """A complete library.
 
     ``digest`` is the SHA-256 of its file, in hexadecimal; ``checksum`` is what a hook compares: :func:`checksum_of`.
     """
@@ -38,10 +39,11 @@ class Library(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """Where built libraries are kept, open to this user alone; made if it is missing.
+    """Return the folder of built libraries, to which only this user has access; make it if it is missing.
 
     Raises:
-        OSError: it cannot be made, or belongs to somebody else.
+        OSError: the folder cannot be made.
+        NotOurs: the folder belongs to another user, or there is no folder but something else.
     """
     folder = cache_path()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -54,28 +56,28 @@ def cache_folder() -> Path:
 
 
 def cache_path() -> Path:
-    """Where that folder is, or would be."""
+    """Return the path of that folder, which need not exist."""
     cache = os.environ.get("XDG_CACHE_HOME") or ""
     return (Path(cache) if cache.startswith("/") else Path.home() / ".cache") / "tfmemtop"
 
 
 def describe(path: Path) -> Library:
-    """The file at *path*, as it is now.
+    """Return the library at *path*, with digest and checksum of the file as it is now.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     content = path.read_bytes()
     return Library(path, hashlib.sha256(content).hexdigest(), checksum_of(content))
 
 
 def checksum_of(content: bytes) -> int:
-    """The length of *content* and its CRC-32 in one number: the hook, in the script's process, has no SHA-256."""
+    """Return the length of *content* and its CRC-32 in one number: in the script's process the hook has no SHA-256."""
     return len(content) << 32 | zlib.crc32(content)
 
 
 def whole(path: Path, digest: str) -> Library | None:
-    """The library, if it is there, is as it was when it was kept, and no other user may write to it."""
+    """Return the library at *path*, if it is there and has this *digest*, and no other user may write to it."""
     try:
         found = path.lstat()
         library = describe(path) if stat.S_ISREG(found.st_mode) else None
@@ -86,12 +88,12 @@ def whole(path: Path, digest: str) -> Library | None:
 
 
 def refuse(path: Path, number: "int | None") -> Path:
-    """See to it that the library at *path* is never handed out again; the file that says so.
+    """Delete the library at *path*, so that it is never used again, and return the file that marks it as refused.
 
-    It has ended the process that loaded it, by the signal *number*, ``None`` if that is not known.
+    It has crashed the process that loaded it, by the signal *number*, ``None`` if that is not known.
 
     Raises:
-        OSError: this cannot be written down.
+        OSError: the mark cannot be written.
     """
     mark = path.with_suffix(".refused")
     try:
@@ -104,7 +106,7 @@ def refuse(path: Path, number: "int | None") -> Path:
 
 
 class Cache:
-    """The libraries or programs called *name* in *folder* that were built of what *key* names."""
+    """The libraries or programs called *name* in *folder* that were built from the inputs for which *key* stands."""
 
     def __init__(self, folder: Path, key: str, name: str = "probe", suffix: str = "so") -> None:
         self.folder = folder
@@ -113,24 +115,24 @@ class Cache:
         self._suffix = suffix
 
     def find(self) -> Library | None:
-        """The library, if there is one that is whole and was not refused."""
+        """Return the library, if there is one that is complete and was not refused."""
         for path in self.folder.glob(f"{self._name}-{self._key}-*.{self._suffix}"):
             library = None if path.with_suffix(".refused").exists() else whole(path, digest_in(path))
             if library is not None:
-                with contextlib.suppress(OSError):  # a cache that can only be read
+                with contextlib.suppress(OSError):  # the cache may be read-only
                     os.utime(path)
                 return library
         return None
 
     def refusals(self) -> list[Path]:
-        """What :func:`refuse` has left."""
+        """Return the files that :func:`refuse` has written."""
         return sorted(self.folder.glob(f"{self._name}-{self._key}-*.refused"))
 
     def keep(self, product: Library) -> Library:
-        """Move *product* into the cache; others with this key go.
+        """Move *product* into the cache, and return it at its new path; others with this key are deleted.
 
         Raises:
-            OSError: the disk cannot hold it.
+            OSError: the disk has no room for it.
         """
         _sync(product.path)
         kept = self.folder / f"{self._name}-{self._key}-{product.digest}.{self._suffix}"
@@ -145,17 +147,17 @@ class Cache:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """One build at a time: a second one finds the first one's library.
+        """Let only one build run at a time: a second one waits, and then finds the first one's library.
 
         Raises:
-            OSError: nothing can be locked here.
+            OSError: the folder cannot be locked.
         """
         with _lock(self.folder, fcntl.LOCK_EX):
             self._sweep()
             yield
 
     def sweep(self) -> None:
-        """Remove what killed builders have left, unless a build is under way."""
+        """Remove the folders that killed builders have left, unless a build is under way."""
         if any(self.folder.glob(_DRAFTS)):
             with contextlib.suppress(OSError), _lock(self.folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
                 self._sweep()
@@ -165,10 +167,10 @@ class Cache:
             shutil.rmtree(draft, ignore_errors=True)
 
     def draft(self) -> "tempfile.TemporaryDirectory[str]":
-        """A folder to build in, for the holder of the lock.
+        """Make a folder to build in, for the holder of the lock.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: the folder cannot be made.
         """
         return tempfile.TemporaryDirectory(
             dir=self.folder, prefix=_DRAFTS.removesuffix("*"), ignore_cleanup_errors=True
@@ -176,7 +178,7 @@ class Cache:
 
 
 def digest_in(path: Path) -> str:
-    """The digest that the name of a library, or of a refusal, says."""
+    """Return the digest in the name of a library, or of a refusal."""
     return path.stem.rpartition("-")[2]
 
 
@@ -184,11 +186,11 @@ def _last_used(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
-        return 0.0  # refused this moment
+        return 0.0  # it was refused just now
 
 
 def _sync(path: Path) -> None:
-    """Have the disk hold it: what a full one cannot keep is often told only now."""
+    """Write the file or folder through to the disk. That the disk is full is often reported only now."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -4,7 +4,7 @@ import shutil
 
 
 def install_command() -> str:
-    """The command that brings a compiler to this system."""
+    """Return the command that installs a compiler on this system."""
     managers = {
         "apt-get": "apt-get install g++",
         "dnf": "dnf install gcc-c++",

@@ -1,4 +1,4 @@
-// How the probe looks at what is TensorFlow's: one at a time with forks, and with no exception to the outside.
+// How the probe reads TensorFlow's objects: never during a fork, and without letting an exception out.
 
 #ifndef TFMEMTOP_PROBE_LOOKING_H_
 #define TFMEMTOP_PROBE_LOOKING_H_
@@ -8,11 +8,11 @@
 #include <atomic>
 #include <cstdint>
 
-#define TFMEMTOP_API __attribute__((visibility("default")))  // what Python calls
+#define TFMEMTOP_API __attribute__((visibility("default")))  // a function that Python calls
 
 namespace {
 
-// What a function says about its work; above 0 it is done.
+// The results of a function; above 0 its work is done.
 constexpr int kDone = 1, kNothing = 0, kRefused = -1, kFailed = -2, kNoMap = -3;
 
 constexpr int64_t kForkWaits_ns = 50000000, kForkWaitsForMap_ns = 5000000000;
@@ -34,10 +34,10 @@ void Pause(long ns) {
   nanosleep(&pause, nullptr);
 }
 
-// A child of fork has the locks as they were, and not the threads that would have released them: it would wait for
-// ever for an allocator that one of ours was just asking. So nobody looks while another thread forks, and a fork
-// waits for who looks; for a twentieth of a second at most, since TensorFlow may keep one of ours waiting itself,
-// longer only for a map, which of a million chunks takes a third of a second by itself.
+// A forked child has the locks as they were, but not the threads that would have released them. It would wait for ever
+// for an allocator that a thread of the probe was just reading. So no thread of the probe reads while another thread
+// forks, and a fork waits for threads that read. It waits for a twentieth of a second at most, since TensorFlow itself
+// may keep such a thread waiting. It waits longer only for a map: that of a million chunks takes a third of a second.
 class Look {
  public:
   Look() {
@@ -57,7 +57,7 @@ void Forking() {
 
 void ForkedParent() { forking.fetch_sub(1); }
 
-// Runs `work` where no exception passes, and never in a forked child.
+// Runs `work` so that no exception passes, and never in a forked child.
 template <class Work>
 int Guarded(Work work) {
   if (forked.load(std::memory_order_relaxed)) return kRefused;
@@ -68,7 +68,7 @@ int Guarded(Work work) {
   }
 }
 
-// The same for what takes locks of TensorFlow's.
+// The same for work that takes locks of TensorFlow's.
 template <class Work>
 int Looking(Work work) {
   return Guarded([&] {

@@ -39,20 +39,20 @@ struct Biggest {
 
 struct Map {
   uint64_t size;
-  uint64_t only_region;  // its address, or 0 for all
+  uint64_t only_region;  // a region's address, or 0 for all
   int64_t cells_wanted;
   int64_t pool, in_use, chunks, chunks_in_use, largest_free, regions_found, cost_ns;
   int64_t cells, regions, bins, biggests;
   uint8_t cell[kCells];
   Region region[kRegions];
   Bin bin[kBins];
-  int64_t sizes[kSizes];  // chunks in use of 2^i bytes up to twice that
+  int64_t sizes[kSizes];  // counts of chunks in use, of 2^i bytes up to twice that
   Biggest biggest[kBiggest];
 };
 
 #ifdef TFMEMTOP_POOL_LOCK
-// Where regions begin is in no public structure: a chunk map shows neighbours as one. These members are
-// private, which an explicit instantiation may name; their places come from the headers of this TensorFlow.
+// No public structure shows where regions begin: in a chunk map, neighbouring regions look like one. These members are
+// private, but an explicit instantiation may name them. Their places come from the headers of this TensorFlow.
 constexpr auto RegionsMember();
 constexpr auto LockMember();
 constexpr auto NameMember();
@@ -84,8 +84,8 @@ OldLock<Mutex> Acquire(Mutex& mutex, long) {
   return OldLock<Mutex>(mutex);
 }
 
-// Whether members lie where this file thinks: the name does if the bytes there are a string that says
-// what Name() says. Looks at the object alone, unless all before that fits.
+// Whether members lie where this file expects them: the name does if the bytes there are a string equal to Name().
+// Reads outside of the object only if all that was compared before fits.
 bool MembersFit(BFCAllocator* pool) {
   const std::string told = pool->Name(), &here = pool->*NameMember();
   if (here.size() != told.size() || here.capacity() < told.size()) return false;
@@ -109,14 +109,14 @@ std::vector<uint64_t> RegionStarts(BFCAllocator*) { return {}; }
 
 int Log2(uint64_t value) { return value == 0 ? 0 : 63 - __builtin_clzll(value); }
 
-// A cell's share in use, 0 to 255; the ends are exact: 0 is nothing, 255 is all.
+// A cell's share in use, 0 to 255. The ends are exact: 0 means that nothing is in use, 255 that all is.
 uint8_t Share(int64_t used, int64_t size) {
   if (used <= 0) return 0;
   if (used >= size) return 255;
   return static_cast<uint8_t>(std::min<int64_t>(std::max<int64_t>(1, used * 255.0 / size + 0.5), 254));
 }
 
-// Regions from the chunks, which come in the order of their addresses, region after region.
+// Makes regions of the chunks, which come in the order of their addresses, region after region.
 std::vector<Region> Regions(const tensorflow::MemoryDump& dump, const std::vector<uint64_t>& starts) {
   std::vector<Region> regions;
   for (const auto& chunk : dump.chunk()) {
@@ -134,7 +134,7 @@ std::vector<Region> Regions(const tensorflow::MemoryDump& dump, const std::vecto
   return regions;
 }
 
-// Gives every region cells in proportion to its size, at least one; a single one wanted gets them all.
+// Gives every region cells in proportion to its size, at least one. If only one region is wanted, it gets all cells.
 void DealCells(std::vector<Region>& regions, Map* map) {
   const int64_t wanted = std::min<int64_t>(std::max<int64_t>(map->cells_wanted, 1), kCells);
   const int64_t count = regions.size();
@@ -145,7 +145,7 @@ void DealCells(std::vector<Region>& regions, Map* map) {
       const double share = map->pool > 0 ? static_cast<double>(region.size) / map->pool : 0;
       region.cells = 1 + static_cast<int64_t>(std::max<int64_t>(0, wanted - count) * share);
     }
-    // No cell without a byte: nothing is smaller than 256.
+    // No cell may be without a byte: no chunk is smaller than 256 bytes.
     region.cells = std::min(region.cells, std::max<int64_t>(1, region.size / 256));
     region.cells = std::min(region.cells, kCells - map->cells);
     map->cells += region.cells;
@@ -157,8 +157,8 @@ void FillCells(const tensorflow::MemoryDump& dump, const std::vector<Region>& re
   auto border = [](const Region& region, int64_t cell) {
     return static_cast<int64_t>(static_cast<__int128>(region.size) * cell / region.cells);
   };
-  // Region by region as they were made of the chunks, not by address: so no chunk lies outside its region,
-  // whatever the record says.
+  // Chunks are counted to their regions in the order in which regions were made of them, not by address. So no chunk
+  // lies outside its region, whatever the record contains.
   size_t at = 0;
   int64_t first = 0, passed = 0;
   for (const auto& chunk : dump.chunk()) {
@@ -192,7 +192,7 @@ void FillCells(const tensorflow::MemoryDump& dump, const std::vector<Region>& re
 
 void CountChunks(const tensorflow::MemoryDump& dump, Map* map) {
   std::vector<Biggest> biggest;
-  auto smaller = [](const Biggest& a, const Biggest& b) { return a.size > b.size; };  // the smallest on top
+  auto smaller = [](const Biggest& a, const Biggest& b) { return a.size > b.size; };  // the heap's top is the smallest
   map->bins = 0;
   for (const auto& chunk : dump.chunk()) {
     const int64_t size = chunk.size();
@@ -227,7 +227,7 @@ void CountChunks(const tensorflow::MemoryDump& dump, Map* map) {
   std::copy(biggest.begin(), biggest.end(), map->biggest);
 }
 
-// Fills *map*, which says what is wanted. TensorFlow holds the pool's lock while it writes its record.
+// Fills *map*, in which the caller has set what is wanted. TensorFlow holds the pool's lock while it writes its record.
 void Condense(BFCAllocator* pool, Map* map) {
   const std::vector<uint64_t> starts = RegionStarts(pool);
   const tensorflow::MemoryDump dump = pool->RecordMemoryMap();

@@ -1,4 +1,4 @@
-// TensorFlow's allocators, found without making one, and what the probe keeps of each.
+// Finds TensorFlow's allocators without making any, and defines what the probe keeps of each.
 
 #ifndef TFMEMTOP_PROBE_POOLS_H_
 #define TFMEMTOP_PROBE_POOLS_H_
@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "tensorflow/core/common_runtime/process_state.h"
-#ifndef TFMEMTOP_NO_GPU  // set where TensorFlow was built without
+#ifndef TFMEMTOP_NO_GPU  // defined where TensorFlow was built without GPUs
 #include "tensorflow/core/common_runtime/gpu/gpu_id_manager.h"
 #include "tensorflow/core/common_runtime/gpu/gpu_process_state.h"
 #endif
@@ -38,13 +38,13 @@ struct Slot {
   Growth growth[kGrowths];
 };
 
-// The thread may outlive static destruction.
+// The sampler's thread may still run after static objects are destroyed.
 static_assert(std::is_trivially_destructible_v<Slot>);
 
 Slot slots[kGpus + 2];
 
-// TensorFlow's getters create what is not there yet, so the lists behind them are read instead,
-// under their own locks. They are protected members, open to whoever derives.
+// TensorFlow's getters create an allocator that is not there yet. So the lists behind them are read instead, under
+// their own locks. The lists are protected members, which derived classes may read.
 #ifndef TFMEMTOP_NO_GPU
 struct Gpus : tensorflow::GPUProcessState {
   static Allocator* Find(int index, bool pinned) {
@@ -86,7 +86,7 @@ Slot* SlotOf(int kind, int index) {
   return nullptr;
 }
 
-// The allocator, if TensorFlow has made it. It then lives as long as the process.
+// The allocator, if TensorFlow has made it; else null. It exists until the process ends.
 Allocator* Find(int kind, int index) {
   Slot* slot = SlotOf(kind, index);
   if (slot == nullptr) return nullptr;

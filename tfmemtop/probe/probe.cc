@@ -1,8 +1,8 @@
 // Reads TensorFlow's allocators from inside the process that trains.
 //
-// Built on demand against the TensorFlow it is loaded into, called through ctypes. It only looks:
-// no function creates, changes, resets or allocates from an allocator, none lets an exception out,
-// and none is willing in a forked child, where locks may be held by threads that are no more.
+// It is built on demand against the TensorFlow into which it is loaded, and called through ctypes. It only reads:
+// no function creates, changes, resets or allocates from an allocator, and none lets an exception out.
+// In a forked child every function refuses: there, locks may be held by threads that do not exist any more.
 // Every structure begins with its own size, which the caller fills in; sizes that differ are refused.
 
 #define GOOGLE_CUDA 1  // for the GPU's half of TensorFlow's headers, which needs no CUDA
@@ -49,11 +49,11 @@ struct Figures {
   int64_t in_use, peak, pool;
 };
 
-// Keeps the highest and notes a pool that grew or shrank. Under the slot's lock, as the reading of the figures
-// itself, lest older ones come after newer ones. TensorFlow knows nothing of that lock.
+// Stores the highest figure, and notes a pool that grew or shrank. The caller holds the slot's lock, and has read the
+// figures under it: otherwise older figures might come after newer ones. TensorFlow does not use that lock.
 void Observe(Slot* slot, const Figures& now) {
   int64_t high = now.in_use;
-  // A peak that rose since the last look was reached in between, however short it was.
+  // A peak that has risen since the last look was reached in between, however short it was.
   if (slot->peak != kUnknown && now.peak > slot->peak) high = std::max(high, now.peak);
   slot->high = std::max(slot->high, high);
   slot->peak = now.peak;
@@ -94,8 +94,8 @@ void ForkedChild() {
 #endif
 }
 
-// Of the script's own priority: a lower one would have the script wait for an allocator's lock that a thread
-// holds which the system does not run.
+// The thread has the script's own priority. With a lower one, the script might wait for an allocator's lock that this
+// thread holds while the system does not run it.
 void* Sample(void* period_ns) {
   const int64_t period = reinterpret_cast<intptr_t>(period_ns);
   pthread_setname_np(pthread_self(), "tfmemtop");
@@ -104,7 +104,7 @@ void* Sample(void* period_ns) {
     Looking([] {
       for (int kind : {kGpu, kPinned, kCpu}) {
         for (int index = 0; Slot* slot = SlotOf(kind, index); index++) {
-          // Only those that somebody reads, and has found before.
+          // Only allocators that a reader has found before.
           Allocator* allocator = slot->allocator.load(std::memory_order_acquire);
           if (allocator == nullptr) continue;
           std::lock_guard<std::mutex> lock(slot->mutex);
@@ -116,8 +116,8 @@ void* Sample(void* period_ns) {
       }
       return kDone;
     });
-    // What was missed, as while the machine slept, is not made up for. There is always a rest: where readings wait
-    // for the processor or for a lock, one after the other would make that worse.
+    // Readings that were missed, for example while the machine slept, are not made up for. There is always a pause:
+    // where readings wait for the processor or for a lock, readings without a pause would make that worse.
     next = std::max(next + period, Now() + period / 2);
     timespec until{next / 1000000000, next % 1000000000};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
@@ -126,17 +126,17 @@ void* Sample(void* period_ns) {
   return nullptr;
 }
 
-// Waits a twentieth of a second at most: a process that ends is not held up.
+// Waits a twentieth of a second at most, so as not to delay the end of the process.
 void Stop() {
 #ifdef TFMEMTOP_WINDOWS
-  End(kByExit);  // not in a forked child: there the lock may be one of a thread that is no more
+  End(kByExit);  // does nothing in a forked child, where a thread that does not exist any more may hold the lock
 #endif
   stopping.store(true);
   for (int tries = 0; running.load(std::memory_order_acquire) && tries < 50; tries++) Pause(1000000);
 }
 
-// At exit what was registered last comes first: the thread is stopped before what is static in TensorFlow is
-// destroyed. This library's own destructors would come last of all.
+// At exit, functions that were registered last are called first. So the thread is stopped before TensorFlow's static
+// objects are destroyed. This library's own destructors would come last of all.
 __attribute__((constructor)) void Loaded() {
   pthread_atfork(Forking, ForkedParent, ForkedChild);
   std::atexit(Stop);
@@ -148,7 +148,7 @@ extern "C" {
 
 TFMEMTOP_API uint32_t tfmemtop_version() { return kVersion; }
 
-// GPU allocators that TensorFlow has made.
+// The number of GPU allocators that TensorFlow has made.
 TFMEMTOP_API int tfmemtop_gpus() {
   return Looking([] { return Gpus::Count(); });
 }
@@ -161,7 +161,7 @@ TFMEMTOP_API int tfmemtop_stats(int kind, int index, Stats* out) {
   });
 }
 
-// A reading, and what the sampler saw since the last one.
+// A reading, and what the sampler has observed since the last one.
 TFMEMTOP_API int tfmemtop_take(int kind, int index, Taken* out) {
   return Looking([=] {
     if (out == nullptr || out->size != sizeof *out) return kRefused;
@@ -200,7 +200,7 @@ TFMEMTOP_API int tfmemtop_map(int kind, int index, Map* map) {
   });
 }
 
-// Starts the thread that samples every allocator somebody has read, `hz` times a second.
+// Starts the thread that samples every allocator that has been read before, `hz` times a second.
 TFMEMTOP_API int tfmemtop_sampler_start(int hz) {
   return Guarded([=] {
     if (hz < 1 || hz > 10000 || running.exchange(true)) return kRefused;
@@ -214,7 +214,7 @@ TFMEMTOP_API int tfmemtop_sampler_start(int hz) {
   });
 }
 
-// 1 once the thread has ended, 0 if it is busy still and will end.
+// 1 once the thread has ended, 0 if it is still busy and will end later.
 TFMEMTOP_API int tfmemtop_sampler_stop() {
   return Guarded([] {
     Stop();

@@ -1,7 +1,7 @@
-// Runs a window: has TensorFlow record, takes in what it has recorded every few milliseconds, and writes the file.
+// Runs a window: has TensorFlow record events, collects them every few milliseconds, and writes the file.
 //
-// Only one can record in a process, and the script's own profilers come first: a window does not open while one is on,
-// and Halt() ends it at once when one is about to begin.
+// Only one recording is possible in a process, and the script's own profilers have priority: a window does not open
+// while one of them is on, and Halt() ends it at once when one is about to start.
 
 #ifndef TFMEMTOP_PROBE_RECORDER_H_
 #define TFMEMTOP_PROBE_RECORDER_H_
@@ -22,8 +22,9 @@ namespace {
 
 using TraceMes = tsl::profiler::TraceMeRecorder;
 
-// What was recorded until now, of threads that go on recording. It is private. A thread that ends after the first such
-// look takes with it what it has recorded since the last; the pools' own figures then show that something is missing.
+// Consume() returns the events that were recorded until now, while the threads go on recording. It is a private member.
+// If a thread ends after the first such call, the events that it has recorded since the last call are lost. The pools'
+// own figures then show that something is missing.
 constexpr auto ConsumeMember();
 template <auto consume>
 struct OpenRecorder {
@@ -31,17 +32,17 @@ struct OpenRecorder {
 };
 template struct OpenRecorder<&TraceMes::Consume>;
 
-constexpr int kLevel = 2;  // at which allocators tell of themselves
+constexpr int kLevel = 2;  // the level at which allocators record events
 constexpr int kTrials = 64;
 
 // The one recording of this process.
 struct Recording {
   std::mutex mutex;
   std::atomic<bool> on{false};
-  std::atomic<bool> started{false};  // from before TensorFlow records until after it does no more
+  std::atomic<bool> started{false};  // from before TensorFlow begins to record until after it has stopped
   std::atomic<int> forbidden{0};
   std::atomic<int64_t> closed{kOpen};
-  std::vector<TraceMes::Events> left;  // what Halt() took in
+  std::vector<TraceMes::Events> left;  // the events that Halt() has collected
 };
 
 struct Progress {
@@ -50,11 +51,11 @@ struct Progress {
   Told told{};
 };
 
-// Never destroyed: the thread may outlive what is static.
+// Never destroyed: the window's thread may still run after static objects are destroyed.
 Recording& recording = *new Recording;
 Progress& progress = *new Progress;
 
-// Ends the recording; the window's thread writes what there is. Whoever comes first says why.
+// Ends the recording; the window's thread writes what was recorded. The first call sets the reason.
 void Halt(int64_t why) {
   std::lock_guard<std::mutex> lock(recording.mutex);
   if (!recording.on) return;
@@ -65,8 +66,8 @@ void Halt(int64_t why) {
   recording.left.push_back(std::move(events));
 }
 
-// The same for who is not Looking yet: no fork comes in between, which would leave TensorFlow's lock of its recorders
-// held in the child, and where memory has run out, the script does not end of that.
+// The same for callers that are not within Looking() yet. So no fork comes in between, which would leave TensorFlow's
+// lock of its recorders held in the child. And if memory has run out, the exception does not end the script.
 void End(int64_t why) {
   Looking([=] {
     Halt(why);
@@ -74,14 +75,14 @@ void End(int64_t why) {
   });
 }
 
-// In a forked child nobody takes in what is recorded: as if it had been stopped, without any lock.
+// In a forked child no thread collects the events. So the recording is switched off there, without any lock.
 void ForgetRecording() {
   if (recording.started.exchange(false)) tsl::profiler::internal::g_trace_level.store(TraceMes::kTracingDisabled);
   recording.on = false;
   progress.running = false;
 }
 
-// Whether the recording has begun.
+// Begins the recording, if that is possible now; returns whether it has begun.
 bool Begin() {
   std::lock_guard<std::mutex> lock(recording.mutex);
   if (recording.forbidden > 0 || recording.on || tsl::profiler::ProfilerLock::HasActiveSession()) return false;
@@ -93,7 +94,7 @@ bool Begin() {
   return recording.on;
 }
 
-// What has been recorded; `*open` says whether more will follow.
+// Returns what has been recorded; `*open` is set to whether more will follow.
 std::vector<TraceMes::Events> Drain(bool* open) {
   std::lock_guard<std::mutex> lock(recording.mutex);
   std::vector<TraceMes::Events> events;
@@ -103,7 +104,7 @@ std::vector<TraceMes::Events> Drain(bool* open) {
   return events;
 }
 
-// What it costs a thread of the script to tell of one allocation, and of one other event: as measured here.
+// The time that a thread of the script needs to record one allocation, and one other event, as measured here.
 struct Costs {
   double memory_ns = 0, other_ns = 0;
 
@@ -135,7 +136,8 @@ class Window {
   Window(const Wanted& wanted, FindPool find)
       : wanted_(wanted), find_(find), file_(wanted.path), steps_(wanted.function, wanted.steps) {}
 
-  // Reads what is in use as the recording begins. Who opens the window waits for that: what is allocated next has a name.
+  // Reads what is in use as the recording begins. The thread that opens the window waits for that: so all that the
+  // script allocates next has a name.
   void Open() {
     told_.size = sizeof told_;
     began_ = Clock(CLOCK_MONOTONIC);
@@ -174,8 +176,8 @@ class Window {
     bool open = true, over = false;
     while (open && told_.error == 0) {
       if (!over) Pause(wanted_.pause_ns);
-      // An event that is recorded while the threads are asked one after the other may be taken in before an older one:
-      // what is younger than the beginning of it waits.
+      // The threads' events are collected one thread after the other. So an event that is recorded meanwhile may be
+      // collected before an older one of another thread: events after the beginning of this turn wait for the next.
       const int64_t until = Clock(CLOCK_REALTIME);
       std::vector<TraceMes::Events> drained;
       const int done = Looking([&] {
@@ -185,7 +187,7 @@ class Window {
       if (done != kDone) throw std::bad_alloc();
       for (const TraceMes::Events& events : drained) Take(events);
       Settle(open ? until : INT64_MAX);
-      over = open && IsOver();  // then once more: what was recorded until the end
+      over = open && IsOver();  // then one more turn collects what was recorded until the end
       const bool due = settled_.size() > kFlush || Clock(CLOCK_MONOTONIC) - flushed_ > kFlushAfter_ns;
       if (!open || due) Flush(!open);
       Tell();
@@ -193,7 +195,8 @@ class Window {
     End(kByDisk);
   }
 
-  // Pools that are made later have nothing in use yet, and all that they allocate is recorded.
+  // Reads the chunks of the pools. Pools that are made later have nothing in use yet, and all that they allocate is
+  // recorded.
   void ReadPools() {
     Header header;
     header.pools = wanted_.places;
@@ -263,7 +266,7 @@ class Window {
   void TakeOther(const TraceMes::Event& event) {
     const std::string_view name = event.name;
     cost_ns_ += costs_.other_ns;
-    if (event.end_time < event.start_time) return;  // half of one that was begun in one thread and ended in another
+    if (event.end_time < event.start_time) return;  // half of an event that began in one thread and ended in another
     const Steps::Call call{event.start_time, event.end_time};
     if (name.compare(0, 13, "EagerExecute#") == 0) {
       const std::string_view what = Field(name, "#eager_op=");
@@ -299,21 +302,21 @@ class Window {
     return -1;
   }
 
-  // What was recorded up to `until` is in order now.
+  // Takes the records up to `until` over in the order of time: no older record can follow.
   void Settle(int64_t until) {
     std::stable_sort(waiting_.begin(), waiting_.end(),
                      [](const RecordRow& a, const RecordRow& b) { return a.at_ns < b.at_ns; });
     const auto end = std::find_if(waiting_.begin(), waiting_.end(), [=](const RecordRow& row) { return row.at_ns > until; });
     for (auto row = waiting_.begin(); row != end; ++row) {
       Place& place = places_[row->pool];
-      if (place.in_use + row->size != row->in_use) lost_++;  // at least one was lost before it
+      if (place.in_use + row->size != row->in_use) lost_++;  // at least one record before it was lost
       place.in_use = row->in_use;
       settled_.push_back(*row);
     }
     waiting_.erase(waiting_.begin(), end);
   }
 
-  // Ends the recording, if it is time.
+  // Ends the recording if it has reached a limit; returns whether it has.
   bool IsOver() {
     const int64_t written = file_.bytes() + settled_.size() * sizeof(RecordRow);
     if (told_.allocations >= wanted_.most_allocations || told_.events >= wanted_.most_events ||
@@ -324,7 +327,7 @@ class Window {
     } else if (Clock(CLOCK_MONOTONIC) - began_ >= wanted_.most_ns) {
       End(kByTime);
     } else {
-      looked_ = told_.events;  // a script that rests is not looked at again and again
+      looked_ = told_.events;  // while a script rests, its events are not searched again and again
       return false;
     }
     return true;
@@ -354,7 +357,7 @@ class Window {
   }
 
   void Tell() {
-    // The processor time of the window's own thread, too: where the script keeps all cores busy, it has that much less.
+    // The processor time of the window's own thread counts, too: a script that keeps all cores busy loses that time.
     const int64_t cpu_ns = cpu_began_ns_ < 0 ? 0 : Clock(CLOCK_THREAD_CPUTIME_ID) - cpu_began_ns_;
     told_.cost_ns = held_ns_ + static_cast<int64_t>(cost_ns_) + cpu_ns;
     std::lock_guard<std::mutex> lock(progress.mutex);

@@ -1,10 +1,11 @@
 // Replays the allocations of a training in TensorFlow's own BFC allocator, over memory that is not there.
 //
-// Built on demand as the probe is, against the same TensorFlow, and run as a process of its own. Reads from stdin what
-// `replaying.py` writes, the trace and then questions, and writes a line for each of them as soon as it is answered. No byte of the memory
-// that is handed out is ever touched; what it takes is the allocator's own book-keeping, 1/32 of each pool.
+// This program is built on demand as the probe is, against the same TensorFlow, and run as a process of its own. It
+// reads from stdin what `replaying.py` writes, the trace and then questions, and writes the answer to each question as
+// soon as it has it. No byte of the memory that is allocated is ever touched. The program itself needs memory for the
+// allocator's book-keeping, 1/32 of each pool.
 //
-// Exit status: 0 all answered, 2 the input is not understood, 3 not even the trace fits the memory that is allowed.
+// Exit status: 0 all questions are answered, 2 the input is not valid, 3 not even the trace fits the allowed memory.
 
 #include <malloc.h>
 #include <sys/prctl.h>
@@ -28,11 +29,11 @@
 
 namespace {
 
-// Answers what happens under one setting and any limits. What has been answered once is remembered.
+// Answers what happens under one setting and any limits. All outcomes are kept for later questions.
 //
 // Threads take turns in another order in each run, so some orders near the recorded one are replayed, too. A limit is
-// *sure* if all fits in the recorded order without waiting, and in each of the others with it. It *could* do if all fits
-// in any of these orders with waiting, or if all but scratch memory does in the recorded one.
+// *sure* if all fits in the recorded order without waiting, and in each of the other orders with waiting. A limit
+// *could* do if all fits in any of these orders with waiting, or if all but scratch memory fits in the recorded one.
 class Setting {
  public:
   Setting(const Trace& trace, const Question& under, int64_t divisor = 1)
@@ -48,8 +49,8 @@ class Setting {
     return under_.growth == question.growth && under_.collects == question.collects;
   }
 
-  // The smallest limit that is sure, and the smallest that could do. That a limit does says nothing certain of a larger
-  // one, since regions then are others: so some above the first are looked at too, and some below the second.
+  // The smallest limit that is sure, and the smallest that could do. If a limit is enough, a larger one need not be,
+  // since the regions differ then. So some limits above the first are tried, too, and some below the second.
   Ends Smallest() {
     const Ends like = Likely();
     const auto sure = [this](int64_t limit) { return IsSure(limit); };
@@ -78,17 +79,17 @@ class Setting {
     return ends;
   }
 
-  // How it goes without waiting: in the recorded order, or in another in which not even waiting helps.
+  // The outcome without waiting in the recorded order; or that of another order, in which not even waiting helps.
   const Outcome& Surely(int64_t limit) {
     const Outcome& found = Ask(limit, kRecorded, Manner::kInOrder);
     if (!found.fits || limit >= sure_from_ || IsSure(limit)) return found;
     return Ask(limit, others_[0], Manner::kWaiting);
   }
 
-  // How it goes in the recorded order, without waiting.
+  // The outcome in the recorded order, without waiting.
   const Outcome& AsRecorded(int64_t limit) { return Ask(limit, kRecorded, Manner::kInOrder); }
 
-  // How it goes at best in the recorded order.
+  // The best outcome in the recorded order.
   const Outcome& AtBest(int64_t limit) {
     const Outcome& sparing = Ask(limit, kRecorded, Manner::kSparing);
     if (sparing.fits || !scratch_) return sparing;
@@ -96,7 +97,7 @@ class Setting {
     return without.fits ? without : sparing;
   }
 
-  // The same in any of the orders.
+  // The best outcome in any of the orders.
   const Outcome& AtBestOfAll(int64_t limit) {
     const Outcome& recorded = AtBest(limit);
     if (recorded.fits) return recorded;
@@ -109,7 +110,7 @@ class Setting {
 
  private:
   static constexpr int64_t kLook = 64;
-  static constexpr int64_t kNear = 4;  // events, by which threads are apart in the orders next to the recorded one
+  static constexpr int64_t kNear = 4;  // events by which threads are shifted in the orders nearest to the recorded one
   static constexpr int64_t kLarge = int64_t{4} << 30;
   static constexpr int64_t kRecorded = 0, kOrders = 13;  // numbers of orders
 
@@ -120,8 +121,9 @@ class Setting {
   int64_t Peak() const { return (trace_.peak - 1) / kMiB * kMiB; }
   int64_t Largest(int64_t most) const { return std::min((trace_.largest_needed - 1) / kMiB * kMiB, most - kMiB); }
 
-  // Where the search begins: at what the recorded order alone needs. The books of a large pool are long, so there it
-  // begins near what is found for the same trace made smaller, with the order that was decisive.
+  // Returns the limits at which the search begins: the first is what the recorded order alone needs. The book-keeping
+  // of a large pool is long. So there the search begins near the limits of the same trace made smaller, and only with
+  // the order that was decisive for these.
   Ends Likely() {
     Ends like;
     int64_t divisor = 1;
@@ -152,8 +154,8 @@ class Setting {
 
   bool CouldDo(int64_t limit) { return AtBestOfAll(limit).fits; }
 
-  // Between a limit that fails and one that passes, in whole MiB: one that passes while a granule less does not. It
-  // begins at a likely one, if there is one, and goes on from there by growing steps.
+  // Searches between a limit that fails and one that passes, in whole MiB. Returns a limit that passes while one that
+  // is a granule lower does not. The search begins at the `likely` limit, unless it is 0, and goes on in growing steps.
   template <class Passes>
   int64_t Search(int64_t fails, int64_t passes, int64_t likely, Passes is_enough) {
     const auto look = [&](int64_t limit) {
@@ -174,7 +176,7 @@ class Setting {
 
   const Outcome& Ask(int64_t limit, int64_t order, Manner manner) {
     if (order == kRecorded && under_.growth) {
-      // A pool that has not come to its limit takes the same regions with a larger one.
+      // A pool that does not reach its limit takes the same regions under a larger limit.
       const auto free = known_.find({kUnlimited, kRecorded, Manner::kInOrder});
       if (free != known_.end() && limit >= free->second.peak_pool) return free->second;
     }
@@ -199,8 +201,9 @@ class Setting {
 
   Outcome Find(int64_t limit, const Trace& trace, Manner manner) {
     if (under_.growth || limit < kAlwaysSplit) return Run(Pool(under_, limit, divisor_), trace, manner);
-    // A region of the whole limit, of which only the beginning is ever used, is replayed as one that is smaller: so
-    // large that its rest is always the largest free chunk, and always split, so that all goes as in the larger one.
+    // Without growth the pool is one region of the whole limit, of which only the beginning may ever be used. So it is
+    // replayed as a smaller region. Its rest must always be the largest free chunk, and always be split: then the
+    // outcome is that of the larger region.
     const int64_t usual = WholeMiB(trace.peak * 5 / 2 + trace.largest + kAlwaysSplit);
     int64_t size = std::min(limit, usual);
     for (;;) {
@@ -216,7 +219,8 @@ class Setting {
     }
   }
 
-  // One region with a limit of `size`. It is made a little larger, for the limits that come next, up to the `usual` one.
+  // A pool of one region with a limit of `size`. A new region is made a little larger, up to the `usual` size, so that
+  // it serves for the next limits, too.
   Pool& RegionOf(int64_t size, int64_t usual) {
     if (whole_ == nullptr || whole_->size() < size) {
       whole_ = nullptr;
@@ -235,9 +239,9 @@ class Setting {
   const int64_t divisor_;  // by which the trace was made smaller
   const int64_t granule_;
   int64_t sure_from_ = kUnlimited;
-  bool knows_ = false;  // what a smaller trace needs
+  bool knows_ = false;  // whether it is known what a smaller trace needs
   std::map<int64_t, Trace> reordered_;
-  std::vector<int64_t> others_;  // orders; that in which something failed last comes first
+  std::vector<int64_t> others_;  // the other orders; the one in which a replay failed last comes first
   std::map<std::tuple<int64_t, int64_t, Manner>, Outcome> known_;
   std::unique_ptr<Pool> whole_;  // one region, for limits up to its size
 };
@@ -262,9 +266,9 @@ void Answer(const Question& question, Setting* setting) {
   Tell("waiting", found.fits ? found : alone ? setting->AtBest(limit) : setting->AtBestOfAll(limit));
 }
 
-// Answers until there are no more questions; 2 if what comes is none.
+// Answers questions until there are no more. Returns 0, or 2 if a question is not valid.
 int Converse(const Trace& trace) {
-  std::vector<std::unique_ptr<Setting>> settings;  // each is made when it is asked about first
+  std::vector<std::unique_ptr<Setting>> settings;  // each is made at the first question about it
   for (Question question; std::fread(&question, sizeof question, 1, stdin) == 1;) {
     if (question.limit < 0 || question.limit > kUnlimited) return 2;
     const auto answers = [&] {
@@ -277,7 +281,7 @@ int Converse(const Trace& trace) {
     try {
       answers();
     } catch (const std::bad_alloc&) {
-      settings.clear();  // their books take memory, too
+      settings.clear();  // their book-keeping takes memory, too
       try {
         answers();
       } catch (const std::bad_alloc&) {
@@ -309,7 +313,7 @@ int Main() {
   Bound(RLIMIT_CPU, head.seconds);
   Bound(RLIMIT_DATA, head.memory);
   Bound(RLIMIT_CORE, 0);
-  // Pools come and go: their books are kept in memory that stays.
+  // Pools are made and deleted again and again: the memory of their book-keeping stays with the process.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   mallopt(M_TOP_PAD, 64 << 20);
@@ -331,7 +335,7 @@ int Main() {
 }  // namespace
 
 int main() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would read the answers
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // if the parent ends, no process reads the answers
   if (nice(19) == -1) std::fflush(stdout);
   int status;
   try {
@@ -340,5 +344,5 @@ int main() {
     status = 3;
   }
   std::fflush(stdout);
-  _exit(status);  // not by TensorFlow's own way out
+  _exit(status);  // without TensorFlow's exit handlers
 }

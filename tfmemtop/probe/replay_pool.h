@@ -21,9 +21,9 @@ using tensorflow::BFCAllocator;
 constexpr int64_t kAlwaysSplit = 128 * kMiB;  // BFC splits a chunk that has this much to spare
 constexpr uint64_t kSomewhere = uint64_t{1} << 45;
 
-// Hands out addresses that nobody may touch, as much as a device of `capacity` bytes has. Each region lies below the one
-// before, as mmap has it on the CPU, and cudaMalloc on the GPUs whose maps were recorded: BFC takes the lowest of the
-// free chunks of one size.
+// Returns addresses without memory, which no code may touch: as many bytes as a device of `capacity` bytes has. Each
+// region lies below the one before, as with mmap on the CPU, and with cudaMalloc on the GPUs whose maps were recorded.
+// That order matters: BFC takes the lowest of the free chunks of one size.
 class Nowhere : public tsl::SubAllocator {
  public:
   Nowhere(int64_t capacity, int64_t* growths) : SubAllocator({}, {}), left_(capacity), growths_(growths) {}
@@ -41,7 +41,7 @@ class Nowhere : public tsl::SubAllocator {
   void Free(void*, size_t size) override { left_ += size; }
   bool SupportsCoalescing() const override { return false; }
   tsl::AllocatorMemoryType GetMemoryType() const override { return tsl::AllocatorMemoryType::kDevice; }
-  int64_t first() const { return first_; }  // region's address
+  int64_t first() const { return first_; }  // the address of the first region
 
  private:
   int64_t left_;
@@ -65,15 +65,16 @@ struct Outcome {
   int64_t failed = kNone, asked = 0, lacking = 0, waits = 0, extent = 0;
 };
 
-// A pool, empty, whose limit can be set anew where it is one region: making one costs more than most replays, since
-// its books are as long as the pool. What is above the limit lies in use at the region's beginning meanwhile.
+// An empty pool, whose limit can be changed if it is one region. To make a pool costs more than most replays, since its
+// book-keeping is as long as the pool. The bytes above the limit are a chunk in use at the region's start, the plug.
 class Pool {
  public:
-  // For a trace that was made smaller by `divisor`, what BFC takes to be much to spare is made smaller as well.
+  // For a trace that was made smaller by `divisor`, the spare bytes from which on BFC always splits a chunk are made
+  // smaller as well.
   Pool(const Question& under, int64_t limit, int64_t divisor = 1) : size_(limit), limit_(limit) {
     BFCAllocator::Options options;
     options.allow_growth = under.growth != 0;
-    options.allow_retry_on_failure = false;  // waiting is done here
+    options.allow_retry_on_failure = false;  // Replay does the waiting
     options.garbage_collection = under.collects != 0;
     if (divisor > 1) options.fragmentation_fraction = static_cast<double>(kAlwaysSplit) / divisor / limit;
     auto nowhere = std::make_unique<Nowhere>(limit, &growths_);
@@ -96,7 +97,7 @@ class Pool {
 
   void Free(void* address) { allocator_->DeallocateRaw(address); }
 
-  // From the beginning of its first region, less what is plugged there; bytes.
+  // The bytes from the beginning of the first region to `address`, without the plug.
   int64_t Offset(void* address) const {
     return reinterpret_cast<int64_t>(address) - nowhere_->first() - (size_ - limit_);
   }
@@ -123,13 +124,14 @@ class Pool {
  private:
   const int64_t size_;
   int64_t limit_, growths_ = 0;
-  Nowhere* nowhere_;  // the allocator's
+  Nowhere* nowhere_;  // owned by the allocator
   std::unique_ptr<BFCAllocator> allocator_;
   void* plug_ = nullptr;
 };
 
-// How a trace is replayed. `kSparing` goes without the scratch memory that finds no room, as TensorFlow does, which asks
-// for it once and never waits. `kWithout` goes without any: TensorFlow then takes another algorithm, which may need less.
+// How a trace is replayed. `kSparing` does without scratch memory that finds no room, as TensorFlow does: it requests
+// such memory once and never waits for it. `kWithout` uses no scratch memory: TensorFlow then takes another algorithm,
+// which may need less.
 enum class Manner { kInOrder, kWaiting, kSparing, kWithout };
 
 class Replay {
@@ -146,7 +148,7 @@ class Replay {
   Outcome Run() { return manner_ == Manner::kInOrder ? InOrder() : Waiting(); }
 
  private:
-  // One event after the other, as they came.
+  // Replays one event after the other, as they came.
   Outcome InOrder() {
     for (int64_t at = 0; at < Count(); at++) {
       if (!Do(at)) return Failed(at);
@@ -154,8 +156,9 @@ class Replay {
     return Passed();
   }
 
-  // By thread: one whose allocation finds no room waits, while the others go on and free. It waits in its step and the
-  // next one at most: TensorFlow gives up after 10 s, and a step ends only when all its operations have.
+  // Replays by thread: a thread whose allocation finds no room waits, while the others go on and free. It waits in its
+  // step and the next one at most: TensorFlow gives up after 10 s, and a step ends only when all its operations have
+  // ended.
   Outcome Waiting() {
     const int64_t threads = trace_.of_thread.size();
     cursor_.assign(threads, 0);
@@ -192,7 +195,7 @@ class Replay {
     const int64_t number = trace_.number[at];
     void*& address = live_[number];
     if (event.who & 1) {
-      if (address == nullptr) return without_[number];  // or its allocation waits
+      if (address == nullptr) return without_[number];  // if false, its allocation still waits
       pool_->Free(address);
       address = nullptr;
       frees_++;
@@ -202,7 +205,7 @@ class Replay {
     if (!scratch || manner_ != Manner::kWithout) address = pool_->Allocate(event.value);
     if (address == nullptr) {
       const bool spares = scratch && (manner_ == Manner::kSparing || manner_ == Manner::kWithout);
-      without_[number] = spares || event.value == 0;  // nothing is handed out for nothing
+      without_[number] = spares || event.value == 0;  // BFC returns no address for 0 bytes
       if (scratch && !spares && refused_ == kNone) refused_ = at;
       return without_[number];
     }
@@ -217,7 +220,7 @@ class Replay {
     outcome_.waits += !(trace_.events[at].who & 1);
   }
 
-  // What waits is tried again, until nothing moves; none goes beyond event `at`.
+  // Tries the waiting threads again, until none of them can go on. No thread goes beyond event `at`.
   void GoOn(int64_t at) {
     for (bool moved = true; moved;) {
       moved = false;
@@ -265,7 +268,7 @@ class Replay {
     found.fits = false;
     found.failed = trace_.recorded.empty() ? at : trace_.recorded[at];
     found.asked = trace_.events[at].who & 1 ? 0 : trace_.events[at].value;
-    // The most that could have been had: the largest free chunk, or a region of what is left.
+    // The largest allocation that was possible: the largest free chunk, or a new region of all that the limit leaves.
     found.lacking = std::max<int64_t>(0, Rounded(found.asked) - std::max(found.largest_free, pool_->limit() - found.pool));
     return found;
   }
@@ -281,9 +284,9 @@ class Replay {
   Pool* const pool_;
   const Manner manner_;
   std::vector<void*> live_;    // by allocation
-  std::vector<bool> without_;  // allocations of which nothing was handed out
+  std::vector<bool> without_;  // by allocation: whether it is left out, without an address
   Outcome outcome_;
-  int64_t frees_ = 0, refused_ = kNone;  // `refused_` is scratch memory for which there was no room
+  int64_t frees_ = 0, refused_ = kNone;  // `refused_` is the event of scratch memory for which there was no room
   std::vector<int64_t> cursor_, since_, tried_, blocked_;  // by thread; `blocked_` lists threads
 };
 

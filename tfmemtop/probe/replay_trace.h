@@ -1,4 +1,4 @@
-// A trace of allocations and frees, the same made smaller, and in another order.
+// A trace of allocations and frees, and functions that make the sizes smaller or change the order.
 
 #ifndef TFMEMTOP_PROBE_REPLAY_TRACE_H_
 #define TFMEMTOP_PROBE_REPLAY_TRACE_H_
@@ -15,7 +15,7 @@
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-constexpr int64_t kRounding = 256;  // of every request, by BFC
+constexpr int64_t kRounding = 256;  // BFC rounds every request up to a multiple of this
 constexpr int64_t kUnlimited = int64_t{1} << 46;
 constexpr int64_t kNone = -1;
 
@@ -24,21 +24,22 @@ int64_t WholeMiB(int64_t size) { return (size + kMiB - 1) / kMiB * kMiB; }
 
 struct Event {
   int64_t who;    // thread * 2, + 1 for a free
-  int64_t value;  // bytes asked for; of a free, which allocation
+  int64_t value;  // bytes requested; of a free, the number of the allocation
 };
 
 struct Trace {
   std::vector<Event> events;
-  std::vector<int64_t> number;    // of an event: which allocation it makes or frees
-  std::vector<int64_t> recorded;  // of an event: its number in the trace as it was recorded; empty if this is that
+  std::vector<int64_t> number;    // by event: the number of the allocation that it makes or frees
+  std::vector<int64_t> recorded;  // by event: its number in the recorded trace; empty if this is the recorded trace
   std::vector<int64_t> steps;     // events at which a step begins
   std::vector<std::vector<int64_t>> of_thread;
-  std::vector<bool> scratch;  // of an allocation: whether TensorFlow can do without it
+  std::vector<bool> scratch;  // by allocation: whether TensorFlow can do without it
   int64_t allocations = 0, largest = 0, peak = 0;  // `peak` of the requests, rounded
-  int64_t largest_needed = 0;  // of what is not scratch memory
+  int64_t largest_needed = 0;  // the largest allocation that is not scratch memory
 };
 
-// Works out all that follows from the events and from `scratch`, which may be longer than there are allocations.
+// Computes all that follows from the events and from `scratch`, which may be longer than there are allocations. False
+// if the events are not valid.
 bool Prepare(Trace* trace) {
   trace->scratch.resize(std::max(trace->scratch.size(), trace->events.size()));
   std::vector<bool> lives;
@@ -74,7 +75,7 @@ bool Prepare(Trace* trace) {
   return true;
 }
 
-// The same trace with all sizes divided; false if that cannot be.
+// Makes `smaller` the same trace with all sizes divided by `divisor`; false if the trace is not valid.
 bool MakeSmaller(const Trace& trace, int64_t divisor, Trace* smaller) {
   smaller->events = trace.events;
   smaller->steps = trace.steps;
@@ -85,15 +86,15 @@ bool MakeSmaller(const Trace& trace, int64_t divisor, Trace* smaller) {
   return Prepare(smaller);
 }
 
-// The trace as it might have been: each thread now and then is up to `apart` events earlier or later beside the others.
-// Its own events stay in their order, and nothing is freed before it is allocated.
+// The trace as it might have been: now and then each thread is shifted against the others by up to `apart` events,
+// earlier or later. The thread's own events stay in their order, and nothing is freed before it is allocated.
 Trace Reordered(const Trace& trace, int64_t apart, int64_t seed) {
   std::mt19937_64 chance(seed);
   std::vector<int64_t> turn(trace.events.size());
   for (const auto& mine : trace.of_thread) {
     int64_t shift = 0, before = -2 * apart, last = -apart;
     for (int64_t at : mine) {
-      // Now and then, and after a rest.
+      // The shift changes now and then, and after a pause of the thread.
       if (at > before + apart || chance() % 16 == 0) shift = static_cast<int64_t>(chance() % (2 * apart + 1)) - apart;
       before = at;
       turn[at] = last = std::max(last, at + shift);
@@ -103,8 +104,8 @@ Trace Reordered(const Trace& trace, int64_t apart, int64_t seed) {
   other.steps = trace.steps;
   other.scratch.resize(trace.allocations);
   std::vector<int64_t> renumbered(trace.allocations, kNone), cursor(trace.of_thread.size(), 0);
-  std::vector<std::vector<int64_t>> waiting(trace.allocations);  // frees, by what they free
-  using Next = std::pair<int64_t, int64_t>;                      // its turn, and which event
+  std::vector<std::vector<int64_t>> waiting(trace.allocations);  // frees, by the allocation that they free
+  using Next = std::pair<int64_t, int64_t>;                      // the turn of an event, and the event
   std::priority_queue<Next, std::vector<Next>, std::greater<Next>> next;
   const auto offer = [&](int64_t thread) {
     const auto& mine = trace.of_thread[thread];

@@ -1,4 +1,4 @@
-"""Runs a new replay program once, on three allocations whose answer is known. Exit status 0 says that it is right."""
+"""Runs a new replay program once, on three allocations whose answer is known. Exit status 0 means that it is right."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ _EVENTS = [(0, 8 * _MIB), (2, 1000), (3, 1), (0, 4 * _MIB), (1, 0)]
 
 
 def main(arguments: list[str]) -> int:
-    """Try a program; *arguments* are a path that it does without, its own, and its checksum."""
+    """Try a program. Of the three *arguments* only the second is used: the program's path."""
     _, program, _ = arguments
     try:
         enough, small = run(Path(program), _EVENTS, [0], [Question(True, False), Question(False, False, 8 * _MIB)])

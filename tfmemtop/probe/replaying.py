@@ -1,6 +1,6 @@
-"""Asks the program that replays allocations: what it is sent, what it answers, and how it is run.
+"""Runs the program that replays allocations, sends it a trace and questions, and parses its answers.
 
-It runs TensorFlow's own BFC allocator over memory that is not there, see ``replay.cc``.
+The program runs TensorFlow's own BFC allocator over memory that is not there, see ``replay.cc``.
 """
 
 import os
@@ -21,10 +21,10 @@ _PASSED_ON = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PATH")
 
 
 class Question(NamedTuple):
-    """What happens with growth on or off, under a limit of *limit* bytes (``None``: without one)?
+    """A question: what happens with growth on or off, under a limit of *limit* bytes (``None``: without a limit)?
 
-    ``collects`` is BFC's garbage collection. With ``smallest``, the smallest limits that work are asked for instead.
-    ``alone``: only the recorded order counts, and none of those near it.
+    ``collects`` is BFC's garbage collection. With ``smallest``, the question is for the smallest limits that work
+    instead. With ``alone``, only the recorded order counts, and none of the orders near it.
     """
 
     growth: bool
@@ -35,10 +35,10 @@ class Question(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a replay went; bytes. The figures are those at its end, which is where it ``failed`` if it did not fit.
+    """The outcome of a replay, in bytes. The figures are those at its end, which is where it failed if it did not fit.
 
     ``failed`` is the number of the event, an allocation of ``asked`` bytes, for which ``lacking`` bytes were missing.
-    ``growths`` is how often the pool took memory, ``waits`` how many allocations had to wait.
+    ``growths`` counts how often the pool took memory, ``waits`` how many allocations had to wait.
     """
 
     fits: bool
@@ -56,10 +56,14 @@ class Outcome(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """``in_order``: one event after the other, as they came. ``waiting``: what finds no room waits, by thread.
+    """The outcomes of two replays.
 
-    Threads take turns in another order in each run. So in some orders near the recorded one the events are replayed as
-    well, with waiting. Where all fits as it came, but not in one of these, ``in_order`` is how it went in that.
+    In ``in_order``, one event comes after the other, as recorded. In ``waiting``, an allocation that finds no room
+    waits, and its thread with it.
+
+    Threads take turns in another order in each run. So the events are also replayed, with waiting, in some orders near
+    the recorded one. If all fits in the recorded order, but not in one of the others, ``in_order`` is the outcome of
+    that other order.
     """
 
     in_order: Outcome
@@ -69,8 +73,9 @@ class Answer(NamedTuple):
 class Ends(NamedTuple):
     """The smallest limits in bytes, whole MiB.
 
-    Under ``surely`` all fits as it came, and with waiting in each of the orders near that; under ``at_least`` with
-    waiting in any of these orders, or all but scratch memory does as it came.
+    Under ``surely``, all fits in the recorded order, and with waiting in each of the orders near it. Under
+    ``at_least``, all fits with waiting in at least one of these orders, or all but scratch memory fits in the recorded
+    order.
     """
 
     surely: int
@@ -86,15 +91,16 @@ class NotReplayed(Exception):
 
 
 class Replayer:
-    """The *program* with one trace, to be asked until it is closed; a context manager.
+    """The running *program* with one trace, which answers questions until it is closed; a context manager.
 
-    An event is its thread, from 0 on, times two, and the bytes asked for; of a free it is one more, and the number of
-    the allocation that is freed. *steps* are numbers of events, *scratch* of allocations that TensorFlow can do
-    without: it asks for such memory once and never waits for it. *seconds* bound its time on the processor; its memory
-    is bounded by half of what the machine has free. What it was asked before, it answers at once.
+    An event is a pair. For an allocation, it is twice the number of the thread, from 0 on, and the bytes requested. For
+    a free, it is one more than that, and the number of the allocation that is freed. *steps* are numbers of events,
+    *scratch* of allocations that TensorFlow can do without: it requests such memory once and never waits for it.
+    *seconds* limits the program's processor time. Its memory is limited to half of what the machine has free. A
+    question that was asked before is answered at once.
 
     Raises:
-        NotReplayed: it cannot be started.
+        NotReplayed: the program cannot be started.
     """
 
     def __init__(
@@ -113,13 +119,13 @@ class Replayer:
                 [program],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,  # TensorFlow's own remarks
+                stderr=subprocess.DEVNULL,  # TensorFlow's own messages
                 env=environment | {"TF_CPP_MIN_LOG_LEVEL": "3"},
                 cwd="/",
             )
         except OSError as error:
             raise NotReplayed("not_started", str(error)) from error
-        # One that hangs is not waited for without end.
+        # A program that hangs is killed in the end.
         self._timer = threading.Timer(10 * seconds, self._process.kill)
         self._timer.daemon = True
         self._timer.start()
@@ -134,10 +140,10 @@ class Replayer:
         self._process.communicate()
 
     def ask(self, questions: Sequence[Question]) -> list[Answer | Ends | None]:
-        """The answers; ``None`` where a pool's books would take more memory than is allowed.
+        """Return the answers; ``None`` where the book-keeping of a pool would take more memory than is allowed.
 
         Raises:
-            NotReplayed: there are no answers.
+            NotReplayed: the program does not give all answers.
         """
         self._send(
             b"".join(
@@ -156,10 +162,10 @@ class Replayer:
             self._process.stdin.write(data)
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # it has ended; why is said once there is no answer
+            pass  # the program has ended; the reason is reported when there is no answer
 
     def _lines(self, questions: int) -> Iterator[str]:
-        """What it writes, until so many questions are answered, or it ends."""
+        """Yield the lines that the program writes, until so many *questions* are answered, or it ends."""
         assert self._process.stdout is not None
         while questions and (line := self._process.stdout.readline()):
             yield line.decode(errors="replace")
@@ -185,10 +191,10 @@ def run(
     questions: Sequence[Question],
     scratch: Sequence[int] = (),
 ) -> list[Answer | Ends | None]:
-    """All *questions* at once, see :class:`Replayer`.
+    """Ask all *questions* at once, and return the answers, see :class:`Replayer`.
 
     Raises:
-        NotReplayed: there are no answers.
+        NotReplayed: the program does not give all answers.
     """
     with Replayer(program, events, steps, scratch) as replayer:
         return replayer.ask(questions)
@@ -197,17 +203,17 @@ def run(
 def encode(
     events: Sequence[tuple[int, int]], steps: Sequence[int], scratch: Sequence[int], *, seconds: int, memory: int
 ) -> bytes:
-    """A trace, as the program reads it before any question."""
+    """Return a trace in the form in which the program reads it before any question."""
     head = _HEAD.pack(_MAGIC, seconds, memory, len(events), len(steps), len(scratch))
     flat = [*_flat(events), *steps, *scratch]
     return head + struct.pack(f"={len(flat)}q", *flat)
 
 
 def parse(lines: Iterable[str]) -> Iterator[Answer | Ends | None]:
-    """The answers in the *lines* of the program's output.
+    """Yield the answers in the *lines* of the program's output.
 
     Raises:
-        NotReplayed: it is not such output.
+        NotReplayed: the lines are not such output.
     """
     in_order: Outcome | None = None
     try:
@@ -241,7 +247,7 @@ def _flat(rows: Iterable[tuple[int, ...]]) -> Iterator[int]:
 
 
 def _memory() -> int:
-    """Bytes that the program may take."""
+    """Return how many bytes of memory the program may take."""
     try:
         text = Path("/proc/meminfo").read_text()
         free = next(int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith("MemAvailable:"))

@@ -1,9 +1,9 @@
-// Steps of a training, seen in the events that TensorFlow records of itself.
+// Finds the steps of a training in the events that TensorFlow records.
 //
 // A step is a call of a `tf.function` from Python (`EagerExecute` with `is_func=1`), or a session's run (`SessionRun`),
-// in which gradients are computed or variables updated. Of operations that TensorFlow holds to be quick it does not tell
-// at this level: so it is seen in the names of what allocates, too. A loop of eager operations has no such event: there
-// a step is what repeats.
+// in which gradients are computed or variables updated. At this level TensorFlow does not record operations that it
+// takes to be quick: so the names of operations that allocate are used, too. A loop of eager operations has no such
+// event: there a step is the sequence of operations that repeats.
 
 #ifndef TFMEMTOP_PROBE_STEPS_H_
 #define TFMEMTOP_PROBE_STEPS_H_
@@ -19,7 +19,7 @@
 
 namespace {
 
-// Whether an operation of this type is one by which optimizers change variables, or may contain such.
+// Whether optimizers change variables with operations of this type, or the operation may contain such operations.
 inline bool Updates(std::string_view type) {
   for (std::string_view known : {"ResourceApply", "ResourceSparseApply", "Apply", "SparseApply", "AssignAdd", "AssignSub",
                                  "ResourceScatter", "XlaLaunch", "_XlaRun", "XlaLocalLaunch"}) {
@@ -33,7 +33,7 @@ inline bool IsGradient(std::string_view name) {
   return name.find("gradient_tape/") != name.npos || name.find("gradients/") != name.npos;
 }
 
-// `train_step` of TensorFlow's `__inference_train_step_48`.
+// The Python name of a function: `train_step` for TensorFlow's `__inference_train_step_48`.
 inline std::string_view PlainName(std::string_view name) {
   constexpr std::string_view prefix = "__inference_";
   if (name.substr(0, prefix.size()) == prefix) name.remove_prefix(prefix.size());
@@ -50,12 +50,13 @@ class Steps {
 
   explicit Steps(std::string wanted, size_t enough) : wanted_(std::move(wanted)), enough_(enough) {}
 
-  // A call of a function or of a session; of an eager operation; the execution of an operation, or an allocation for it.
+  // The next four note an event: a call of a function or a session's run, a call of an eager operation, the execution
+  // of an operation, and an allocation for an operation.
   void Called(std::string_view function, Call call) {
     const std::string name(PlainName(function).substr(0, 255));
     auto found = calls_.find(name);
     if (found == calls_.end()) {
-      // What was called once makes room: no step of a training, or one that will come again.
+      // Functions that were called once are removed: such a function is no step of a training, or will be called again.
       for (auto one = calls_.begin(); calls_.size() >= kFunctions && one != calls_.end();) {
         one = one->second.size() == 1 ? calls_.erase(one) : std::next(one);
       }
@@ -78,7 +79,7 @@ class Steps {
     if (IsGradient(operation) && updates_.size() < kMost) updates_.push_back(at);
   }
 
-  // Whether so many steps as wanted are whole. `last`: nothing will follow, so take what there is.
+  // Whether there are as many whole steps as wanted. With `last`, no more events follow, so fewer steps are taken, too.
   bool Enough(bool last) {
     if (!std::is_sorted(updates_.begin(), updates_.end())) std::sort(updates_.begin(), updates_.end());
     const std::vector<Call>* best = nullptr;
@@ -87,11 +88,12 @@ class Steps {
       int64_t total = 0;
       for (const Call& call : calls) total += call.end - call.begin;
       const size_t training = std::count_if(calls.begin(), calls.end(), [&](Call call) { return Trains(call); });
-      // Where nothing is seen to train, as under XLA, the function that is called most, if little else goes on.
+      // Where no call is seen to train, as under XLA, the function that is called most counts, if it runs at least half
+      // of the time.
       const bool busy = name == wanted_ && !calls.empty() && 2 * total >= calls.back().end - calls[0].begin;
       const bool alone = training == 0 && busy;
       const bool done = training >= enough_ || calls.size() >= (alone ? 1 : kWithoutUpdates) * enough_;
-      // Of an ending window what trains before what does not, then the function that is called most, then the longest.
+      // When a window ends, functions that train come first, then the function that is called most, then the longest.
       const double weight = (training > 0 ? 1e6 : 1) * (name == wanted_ ? 1e3 : 1) * (total + 1.0);
       if ((done || last) && weight > most) {
         most = weight;
@@ -110,7 +112,7 @@ class Steps {
   const std::string& function() const { return function_; }
   size_t pending() const { return calls_.size() + operations_.size(); }
 
-  // From one step's beginning to the next one's, or of one alone; 0 if there is none.
+  // The ns from one step's beginning to the next one's; the duration of a step that is alone; 0 if there is none.
   int64_t step_ns() const {
     if (steps_.empty()) return 0;
     if (steps_.size() == 1) return steps_[0].end - steps_[0].begin;
@@ -131,8 +133,8 @@ class Steps {
     return found != updates_.end() && *found <= call.end;
   }
 
-  // Looks for the shortest stretch of eager operations of which all of the newer half is made. Only now and then, since
-  // it looks at all of them.
+  // Looks for the shortest sequence of eager operations that makes up, by repetition, the newer half of them, or all of
+  // them if one step is enough. This is done only now and then, since it reads all the operations.
   bool Repeats(bool last) {
     const size_t count = operations_.size();
     if (count < 2 * kShortest || (!last && count < looked_ + looked_ / 4 + 16)) return false;
@@ -147,7 +149,7 @@ class Steps {
     }
     const size_t period = length - border[length];
     if (period < kShortest || length < 2 * period) return false;
-    // A step begins after the last of the updates.
+    // A step begins after the last of the updates in a period.
     size_t first = length;
     for (size_t i = 0; i < period; i++) {
       if (part[i].updates && !part[(i + 1) % period].updates) first = i + 1;

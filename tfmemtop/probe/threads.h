@@ -1,4 +1,4 @@
-// Threads of ours in the script's process.
+// The probe's threads in the script's process.
 
 #ifndef TFMEMTOP_PROBE_THREADS_H_
 #define TFMEMTOP_PROBE_THREADS_H_
@@ -8,12 +8,12 @@
 
 namespace {
 
-// Starts a thread of ours, to which no signal of the script's goes.
+// Starts a thread of the probe, to which no signal of the script's goes.
 bool StartThread(void* (*run)(void*), void* argument) {
   sigset_t all, before;
   sigfillset(&all);
   for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
-  // Inherited by the thread.
+  // The thread inherits this mask.
   pthread_sigmask(SIG_BLOCK, &all, &before);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);

@@ -1,8 +1,8 @@
 """Loads a new library beside the real TensorFlow, in a process of its own.
 
-All that a script's process would do with the library is done once, on an allocator of this process. Exit status 0 says
-that it went well; with 1, the last line on stdout has the fields of ``Distrust`` in
-``events/probe.py``. ``tensorflow`` is not imported, no GPU is touched.
+All that a script's process would do with the library is done once, on an allocator of this process. Exit status 0 means
+that it went well. With status 1, the last line on stdout has the fields of ``Distrust`` in ``events/probe.py``.
+``tensorflow`` is not imported, and no GPU is used.
 """
 
 import ctypes
@@ -38,12 +38,12 @@ def main(arguments: list[str]) -> int:
         told = error if isinstance(error, NotTrusted) else NotTrusted("system", str(error))
         print(json.dumps(told.told()), flush=True)
         return 1
-    # Not by TensorFlow's own way out, which says nothing of the library.
+    # Without the exit handlers of TensorFlow: if one failed, that would not be the library's fault.
     os._exit(0)
 
 
 def _make_allocator(tensorflow: ctypes.CDLL) -> int | None:
-    """The address of TensorFlow's allocator for the CPU, made here; ``None`` if this TensorFlow exports no way."""
+    """Make TensorFlow's allocator for the CPU; return its address, or ``None`` if this TensorFlow cannot make one."""
     try:
         singleton = tensorflow._ZN10tensorflow12ProcessState9singletonEv
         get = tensorflow._ZN10tensorflow12ProcessState15GetCPUAllocatorEi
@@ -55,10 +55,10 @@ def _make_allocator(tensorflow: ctypes.CDLL) -> int | None:
 
 
 def _read(native: Native, tensorflow: ctypes.CDLL, allocator: int, folder: str) -> None:
-    """Read *allocator* as a script's is read, with allocations made if it is BFC; *folder* is for passing files.
+    """Read *allocator* as a script's is read, with allocations made if it is BFC; *folder* is for temporary files.
 
     Raises:
-        NotTrusted: what is read cannot be.
+        NotTrusted: the figures that are read cannot be right.
     """
     if not native.check(CPU, 0, None):
         raise NotTrusted("found_none")
@@ -79,13 +79,13 @@ def _record(native: Native, folder: str, allocate: Callable[[], int]) -> None:
     """Open a window while *allocate* allocates.
 
     Raises:
-        NotTrusted: the window does not end, or does not tell of that.
+        NotTrusted: the window does not end, or does not contain the allocation.
     """
     try:
         windows = NativeWindows(native.library)
     except AttributeError as error:
         raise NotTrusted("system", str(error)) from None
-    # Ended as soon as that is done: a machine that trains may keep this process waiting at any place.
+    # The window is ended here, after the allocation: on a machine that trains, this process may wait long at any place.
     limits = Limits(steps=0, seconds=_WINDOW_S, allocations=1000, events=1000, size=1 << 20, pause_s=0.001)
     with tempfile.TemporaryDirectory(dir=folder) as draft:
         begun = windows.start(f"{draft}/trial.window", [(CPU, 0)], "", limits)
@@ -103,7 +103,7 @@ def _record(native: Native, folder: str, allocate: Callable[[], int]) -> None:
 
 
 def _allocate(tensorflow: ctypes.CDLL, allocator: int) -> int:
-    """How many bytes could be allocated of the BFC *allocator*."""
+    """Allocate from the BFC *allocator*; return the bytes, 0 if that fails or this TensorFlow exports no way for it."""
     try:
         allocate = tensorflow._ZN3tsl12BFCAllocator11AllocateRawEmm
     except AttributeError:

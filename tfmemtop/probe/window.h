@@ -1,12 +1,13 @@
-// Windows: short times in which TensorFlow's own allocation events are recorded, and the files they are put into.
+// Windows: short times in which TensorFlow's own allocation events are recorded, and the files for these events.
 //
 // Layout of a file, little endian: a Header, then sections, each a Section and its payload, padded to 8 bytes:
-//   1 POOLS    for each pool a PoolRow. Records of before `at_ns` are in the chunks already, and left out.
+//   1 POOLS    for each pool a PoolRow. Records from before `at_ns` are left out: the chunks contain their effect.
 //   2 CHUNKS   a ChunkRow for each chunk in use at that moment.
-//   3 STRINGS  new strings, each a u32 length and its bytes. Ids go on through the file from 1 on; 0 is "none".
+//   3 STRINGS  new strings, each a u32 length and its bytes. Ids count through the file from 1 on; 0 is "none".
 //   4 RECORDS  a RecordRow for each allocation or deallocation, by time.
 //   5 STEPS    a StepRow for each whole call of the function that the window is about.
-//   6 LOST     the count of events that are known to be lost. Others show in `in_use`, which is the allocator's own.
+//   6 LOST     the count of events that are known to be lost. Other losses can be found with `in_use`, which is the
+//              allocator's own figure.
 // Sections 3 to 6 may repeat.
 
 #ifndef TFMEMTOP_PROBE_WINDOW_H_
@@ -76,21 +77,21 @@ static_assert(sizeof(Header) == 64 && sizeof(ChunkRow) == 32 && sizeof(RecordRow
 
 enum SectionKind : uint32_t { kPools = 1, kChunks, kStrings, kRecords, kSteps, kLost };
 
-// Why a window ended; agent/windows.py has the same numbers.
+// Why a window ended; agent/native_windows.py has the same numbers.
 enum Closed : int64_t { kOpen, kByStep, kByTime, kByEvents, kByProfiler, kByExit, kByDisk, kByMemory };
 
-// What a window shall be. Limits are of the window, times in ns.
+// What the caller requests of a window. The limits are those of the whole window, times are in ns.
 struct Wanted {
   uint64_t size;
   int64_t steps, most_ns, most_allocations, most_events, most_bytes, pause_ns, places;
   struct {
     int64_t kind, index;
   } place[kPlaces];
-  char function[256];  // the step's, as Python has it; empty if it is not known
+  char function[256];  // the Python name of the step's function; empty if it is not known
   char path[4096];
 };
 
-// How far it is.
+// How far a window is.
 struct Told {
   uint64_t size;
   int64_t running, closed, error;  // errno
@@ -130,7 +131,7 @@ class File {
  public:
   explicit File(const char* path) : path_(path) {}
 
-  // errno, or 0. What could not be written whole is taken away again.
+  // Returns errno, or 0. Content that could not be written completely is cut off again.
   int Write(const std::string& content) {
     const int flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (identity_.st_ino == 0 ? O_CREAT | O_EXCL : 0);
     const int file = open(path_.c_str(), flags, 0600);
@@ -179,7 +180,7 @@ void Append(std::string& out, SectionKind kind, const std::vector<Row>& rows) {
   Append(out, kind, rows.size(), rows.data(), rows.size() * sizeof(Row));
 }
 
-// The strings of a file, each with its number. There are never more than so many, nor longer ones.
+// The strings of a file, each with its number. There are at most kMost of them, each of at most kLongest bytes.
 class Strings {
  public:
   uint32_t Id(std::string_view text) {
@@ -209,8 +210,9 @@ class Strings {
 };
 
 #ifdef TFMEMTOP_POOL_LOCK
-// A pool's chunks in use, by TensorFlow's own list, and when that was. The lock is held while they are copied, which
-// costs no memory then: room for them was made before. ns of holding it, or -1 if members are not where they should be.
+// Copies a pool's chunks in use from TensorFlow's own list, and notes the time. The pool's lock is held during the
+// copy. The copy allocates no memory, since room was made before. Returns the ns for which the lock was held, or -1 if
+// members are not where they should be.
 int64_t ReadChunks(BFCAllocator* pool, uint16_t number, PoolRow* row, std::vector<ChunkRow>& chunks) {
   if (!MembersFit(pool)) return -1;
   const size_t before = chunks.size();

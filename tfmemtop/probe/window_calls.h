@@ -1,6 +1,6 @@
-// What Python calls of the windows: to open one, ask how far it is, end it, and forbid them.
+// The functions for windows that Python calls: open a window, read how far it is, end it, and forbid windows.
 //
-// Where TensorFlow cannot be had to record, each call says so and does nothing.
+// Where TensorFlow cannot be made to record, each call does nothing and returns kNoMap.
 
 #ifndef TFMEMTOP_PROBE_WINDOW_CALLS_H_
 #define TFMEMTOP_PROBE_WINDOW_CALLS_H_
@@ -15,7 +15,7 @@
 #include "looking.h"
 #include "pools.h"
 #include "threads.h"
-#if defined(TFMEMTOP_POOL_LOCK) && !defined(TFMEMTOP_NO_WINDOWS)  // the latter where TensorFlow cannot be had to record
+#if defined(TFMEMTOP_POOL_LOCK) && !defined(TFMEMTOP_NO_WINDOWS)  // the latter where TensorFlow cannot record
 #define TFMEMTOP_WINDOWS
 #include "recorder.h"
 #endif
@@ -38,7 +38,7 @@ void* RunWindow(void* window) {
 
 extern "C" {
 
-// Opens a window, which a thread of its own then sees to. 0 if the script profiles or another window is open.
+// Opens a window, which then has a thread of its own. 0 if the script is profiling or another window is open.
 TFMEMTOP_API int tfmemtop_window_start(const Wanted* wanted) {
   return Looking([=] {
     if (wanted == nullptr || wanted->size != sizeof *wanted) return kRefused;
@@ -85,7 +85,7 @@ TFMEMTOP_API int tfmemtop_window_told(Told* out) {
   });
 }
 
-// Ends the recording of a window at once; its thread goes on to write what there is.
+// Ends the recording of a window at once; its thread goes on to write what was recorded.
 TFMEMTOP_API int tfmemtop_window_end(int64_t why) {
   return Looking([=] {
     Halt(why);
@@ -93,12 +93,14 @@ TFMEMTOP_API int tfmemtop_window_end(int64_t why) {
   });
 }
 
-// From now on no window may be opened, and one that is open ends; or again they may, after as many calls of each.
+// With `forbid`, no window may be opened from now on, and one that is open ends. Without it, one such call is undone:
+// windows may be opened again after as many calls of each kind.
 TFMEMTOP_API int tfmemtop_window_forbid(int forbid) {
   return Looking([=] {
     {
       std::lock_guard<std::mutex> lock(recording.mutex);
-      // One that was begun before this was loaded may be undone without a call: that is no leave for later.
+      // A profiler that began before this library was loaded may be undone here although it was never forbidden. The
+      // count stays at 0 then: a lower count would permit windows when they are forbidden next.
       recording.forbidden = std::max(0, recording.forbidden + (forbid ? 1 : -1));
     }
     if (forbid) Halt(kByProfiler);
