@@ -6,8 +6,8 @@ C modules: no list of threads shows them, and no library has patched them.
 
 The modules import one another, the stand-ins in ``stdlib``, and C modules. Of the C modules they get copies that the
 hook made before the script began. If the script replaces a function (``mock.patch("time.monotonic")``), the agent
-still calls the original, and the replacement sees no call of ours. All imports stand at the top of a file, so that
-they run only while the agent is loaded.
+still calls the original, and never the replacement. All imports are at the top of a file, so that they run only while
+the agent is loaded.
 """
 
 from typing import Any, Callable

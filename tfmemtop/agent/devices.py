@@ -133,7 +133,7 @@ def gpu_uuid(ordinal: int) -> Optional[str]:
             return None
         # For a slice of a GPU (MIG) this is the slice's UUID. The older call still returns that of the whole GPU.
         is_slice = not cuda.cuDeviceGetUuid(parent, device) and bytes(parent) != bytes(uuid)
-    except (OSError, AttributeError):  # not loaded, or too old to know the call
+    except (OSError, AttributeError):  # the driver is not loaded, or too old to have the call
         return None
     digits = bytes(uuid).hex()
     parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])

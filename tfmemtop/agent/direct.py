@@ -115,7 +115,7 @@ class Direct:
         return Taken(reading, found[1], None, growths, 0)
 
     def forget(self) -> None:
-        """Forget the last readings: growth since then was reported by another reader."""
+        """Drop the last readings: growth since then was reported by another reader."""
         self._last.clear()
 
     def check(self, kind: int, index: int, public: Optional[PublicReader]) -> bool:

@@ -1,7 +1,7 @@
 """Reads this process's own memory where a wrong address must do no harm.
 
 The kernel copies. It refuses an address that does not exist, where a plain read would end the process. No lock is
-taken, so no thread waits for us, and a child that is forked meanwhile finds no lock held.
+taken, so no thread waits for the reader, and a child that is forked meanwhile finds no lock held.
 """
 
 from ctypes import CDLL, Structure, addressof, c_char, c_int, c_long, c_size_t, c_ulong, c_void_p

@@ -1,4 +1,4 @@
-"""Sends events to the engine, and keeps every failure of ours away from the script."""
+"""Sends events to the engine, and keeps every failure of the agent away from the script."""
 
 import json
 import os
@@ -94,7 +94,7 @@ class Messenger:
             trace = trace.tb_next
         where = ""
         if trace is not None:
-            file = trace.tb_frame.f_code.co_filename.rpartition("/")[2]  # of ours <tfmemtop core.py>
+            file = trace.tb_frame.f_code.co_filename.rpartition("/")[2]  # <tfmemtop core.py>, if it is the agent's
             where = f" ({file.rpartition(' ')[2].rstrip('>')}:{trace.tb_lineno})"
         text = f"{type(error).__name__}: {error}{where}"
         if (doing, text) not in self._told and len(self._told) < _TOLD:

@@ -17,7 +17,7 @@ _INTERRUPTED_S = 0.02  # the time for which another thread may have the processo
 _CONDENSE_S = 2.5e-6  # the engine's time for each chunk of a map that was read in place
 _CONDENSE_SHARE = 0.05  # of a core, for the engine's part
 
-_PATIENCE = 3  # readings that may disagree with TensorFlow's own account
+_PATIENCE = 3  # readings in a row: if so many disagree with TensorFlow's own account, the reader is not trusted
 
 _Place = tuple[int, int]  # a kind of allocators and an index
 _Key = tuple[str, Optional[int]]  # a device and a region
