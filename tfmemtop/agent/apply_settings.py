@@ -1,4 +1,4 @@
-"""The user's growth and memory limit, put into TensorFlow's GPUOptions."""
+"""Puts the user's growth and memory limit into TensorFlow's GPUOptions."""
 
 import json
 from typing import Any, NamedTuple, Optional

@@ -48,7 +48,7 @@ class Parts(NamedTuple):
 
     @property
     def none(self) -> bool:
-        """Whether there is nothing to look into."""
+        """Whether the instances hold nothing that can be searched."""
         return self.items is None and self.attributes is None and not self.slots
 
 

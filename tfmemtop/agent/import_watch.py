@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Awaited:
-    """Modules to wait for by name, and the *action* to call with them once all are complete."""
+    """The names of modules to wait for, and the *action* to call with the modules once all are complete."""
 
     def __init__(self, doing: str, action: Callable[..., object], *names: str) -> None:
         self.doing = doing

@@ -56,7 +56,10 @@ class Messenger:
         self._begin()
 
     def start_over(self) -> None:
-        """Become the messenger of a forked child. The parent's connection is closed: open, it would hide its end."""
+        """Become the messenger of a forked child.
+
+        The parent's connection is closed here. Left open, it would hide from the engine that the parent has ended.
+        """
         link = self.link
         self._begin()
         link.close()

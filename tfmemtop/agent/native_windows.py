@@ -37,7 +37,7 @@ class _Told(ctypes.Structure):
 
 
 class Limits(NamedTuple):
-    """What ends a window: whole *steps*, seconds, events of allocators and of all kinds, bytes of its file.
+    """The limits that end a window: whole *steps*, seconds, events of allocators and of all kinds, bytes of its file.
 
     *pause_s* is the time between two looks at what was recorded.
     """

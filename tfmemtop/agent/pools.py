@@ -50,7 +50,7 @@ class Pools:
     """Reads pools and their maps. All of it runs in the sampler's thread."""
 
     def __init__(self, messenger: Messenger, collector: Collector, copies: ChunkCopies, look: bool) -> None:
-        """With *look*, pools are read in place until the library is loaded."""
+        """With *look*, pools are read in place where the library does not read them."""
         self._messenger = messenger
         self._collector = collector
         self._copies = copies

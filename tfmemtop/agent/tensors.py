@@ -85,7 +85,7 @@ class Tensors:
         return Look(found, "frozen", frozen) if frozen else Look(found)
 
     def held(self, found: "list[Tensor]", seconds: float) -> "dict[int, Held]":
-        """Return the paths by which Python holds the *found* tensors, by identity, if about *seconds* suffice for them.
+        """Return the paths by which Python holds the *found* tensors, by identity: those found in about *seconds*.
 
         A tensor must be alive before and after the search: else its identity may be another object's.
         """

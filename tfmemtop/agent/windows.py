@@ -68,7 +68,10 @@ class _Open:
 
 
 class Windows:
-    """Opens and reports windows, in the sampler's thread. What concerns profilers is called in the script's threads."""
+    """Opens and reports windows, in the sampler's thread.
+
+    The methods about the script's profilers are called in the script's threads.
+    """
 
     def __init__(self, messenger: Messenger) -> None:
         self._messenger = messenger

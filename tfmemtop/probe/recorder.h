@@ -302,7 +302,7 @@ class Window {
     return -1;
   }
 
-  // Takes the records up to `until` over in the order of time: no older record can follow.
+  // Moves the records up to `until` to settled_, in the order of time: no older record can follow.
   void Settle(int64_t until) {
     std::stable_sort(waiting_.begin(), waiting_.end(),
                      [](const RecordRow& a, const RecordRow& b) { return a.at_ns < b.at_ns; });

@@ -50,8 +50,8 @@ class Steps {
 
   explicit Steps(std::string wanted, size_t enough) : wanted_(std::move(wanted)), enough_(enough) {}
 
-  // The next four note an event: a call of a function or a session's run, a call of an eager operation, the execution
-  // of an operation, and an allocation for an operation.
+  // The next four functions note an event: a call of a function or a session's run, a call of an eager operation, the
+  // execution of an operation, and an allocation for an operation.
   void Called(std::string_view function, Call call) {
     const std::string name(PlainName(function).substr(0, 255));
     auto found = calls_.find(name);

@@ -1,1 +1,1 @@
-"""Reads what XLA writes about the buffers of a compiled cluster. Pure: texts in, :class:`XlaCluster` out."""
+"""Makes an :class:`XlaCluster` of the texts that XLA writes about a compiled cluster's buffers. It reads no files."""
