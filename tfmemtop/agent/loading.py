@@ -67,7 +67,7 @@ def _in_memory(content: bytes) -> int:
         create = _libc.memfd_create
     except AttributeError:
         raise NotTrusted("no_memfd") from None
-    # Some systems require the flag that forbids to run the file as a program. Kernels before 6.3 do not have the flag.
+    # Some systems require the flag that forbids running the file as a program. Kernels before 6.3 do not have the flag.
     for flags in (_MFD_NOEXEC_SEAL | _MFD_CLOEXEC, _MFD_ALLOW_SEALING | _MFD_CLOEXEC):
         copy = int(create(b"tfmemtop-probe", flags))
         if copy >= 0:

@@ -21,7 +21,7 @@ Way = Callable[["Iterator[Any]"], "Iterator[Any]"]
 """From an iterator of one object to an iterator of one that it holds; nothing is fetched before the latter is read."""
 
 identity = object.__hash__
-"""A number that differs for objects alive at the same time. Unlike ``id``, it calls no audit hook of the script's."""
+"""Returns a number that differs for objects alive at the same time. Unlike ``id``, it calls no audit hook."""
 
 PLAIN = {identity(kind) for kind in (str, int, float, bool, bytes, type(None))}
 """The identities of the classes whose instances are plain values: only keys of these classes are read."""

@@ -1,9 +1,9 @@
 """Finds paths by which Python holds tensors: ``trainer.history[17]``, ``train.<locals>.kept``, ``Model.cache['x']``.
 
 The search goes forwards, the shortest paths first. It begins at the script's global variables, the local variables of
-running functions and the script's modules, and goes through containers, attributes, closures and generators. A search
-backwards is too slow: ``gc.get_referrers`` goes through all objects for each holder, and the script cannot run
-meanwhile. Each part is read in one step, from the root on, so a path that is reported did exist at that moment.
+running functions and the script's modules, and goes through containers, attributes, closures and generators. It does
+not go backwards: ``gc.get_referrers`` goes through all objects for each holder, and the script cannot run meanwhile.
+Each part is read in one step, from the root on, so a path that is reported did exist at that moment.
 """
 
 import sys
@@ -77,7 +77,7 @@ class Search:
         """The objects are of class *kind*. The search takes about *seconds* of the thread's time at most.
 
         The script's threads take their turns meanwhile. If they leave the search little time, it ends all the same,
-        after five times *seconds*.
+        after ``_PATIENCE`` times *seconds*.
         """
         self.found: dict[int, Held] = {}
         self._wanted = wanted
