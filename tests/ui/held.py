@@ -1,4 +1,4 @@
-"""A training whose windows are known: a small transformer, for the screens that show who holds memory."""
+"""A training whose windows are known: a small transformer. It is for the screens that show what holds the memory."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ BLOCKS = 4
 
 
 def kernels() -> list[tuple[str, int]]:
-    """The model's variables with their sizes, in bytes."""
+    """Return the names of the model's variables with their sizes in bytes."""
     found = [("functional/embedding/embeddings", 12 * MIB)]
     for block in range(BLOCKS):
         found += [(f"functional/attention_{block}/query/kernel", 2 * MIB)]
@@ -23,7 +23,10 @@ def kernels() -> list[tuple[str, int]]:
 
 
 def step(number: int, batch: int = 16, leaked: int = 0, device: str = "GPU:0") -> Window:
-    """One step of the transformer on *batch* rows, and *leaked* losses of before."""
+    """Return the window of one step of the transformer on *batch* rows.
+
+    *leaked* losses of earlier steps are still held, each with 256 bytes.
+    """
     window = Window(device=device, number=number)
     for _, size in kernels():
         for _ in range(3):  # the kernel and its two slots
@@ -65,7 +68,7 @@ def step(number: int, batch: int = 16, leaked: int = 0, device: str = "GPU:0") -
 
 
 def census(device: str = "GPU:0", t: float = 5.0) -> events.Census:
-    """The variables and slots of the model."""
+    """Return a census with the model's variables and the optimizer's slots."""
     kinds = {"variables": 0, "optimizer": 0}
     found = []
     for name, size in kernels():
@@ -80,7 +83,7 @@ def census(device: str = "GPU:0", t: float = 5.0) -> events.Census:
 
 
 def lines() -> events.OperationLines:
-    """Where the script makes the layers."""
+    """Return the event with the lines of the script that make the layers."""
     found = []
     for block in range(BLOCKS):
         for line, (layer, operation) in enumerate(
@@ -93,7 +96,7 @@ def lines() -> events.OperationLines:
 
 
 def chunks(window: Window, at: int) -> pools.Cut:
-    """The window's chunks by address, as they were after event *at*, and room behind them."""
+    """Return the window's chunks by address, as they were after event *at*, and 64 MiB of free memory after them."""
     found = []
     for span in window.spans:
         alive = span.begin <= at and (span.end > at or span.end == FOREVER)
@@ -102,7 +105,11 @@ def chunks(window: Window, at: int) -> pools.Cut:
 
 
 def training(steps: Sequence[Window] | None = None, t: float = 30.0) -> list[events.Event]:
-    """A watched training with *steps* as windows, the newest 12 s ago."""
+    """Return the events of a training with *steps* as its windows.
+
+    The event of the first window is at 6 s. If there are several, that of the newest is 12 s before *t*. Times are
+    seconds of the session.
+    """
     steps = [step(1), step(2, 24), step(3, 24, leaked=40)] if steps is None else steps
     stream = pools.watched([chunks(steps[-1], steps[-1].peak_at), pools.cut_up(96 * MIB, 7)], t)
     begins = [6.0, *(t - 12.0 - 4 * (len(steps) - 2 - number) for number in range(len(steps) - 1))]

@@ -1,4 +1,4 @@
-"""A machine with many processes, some of them awkward, as the events an engine would send."""
+"""Machines with processes, some with unusual names and figures, folded from the events that an engine would send."""
 
 import random
 
@@ -41,7 +41,11 @@ def reading(index: int, held: dict[int, int | None]) -> events.DeviceReading:
 
 
 def small() -> State:
-    """Two GPUs, four processes: 100 of the run and hooked on both, 300 its child, 200 and 250 of others."""
+    """Return a machine with two GPUs and four processes.
+
+    Process 100 is the run's, has the hook, and holds memory on both GPUs. 300 is its child. 200 and 250 belong to
+    other users.
+    """
     return fold(
         [
             session(),
@@ -71,7 +75,7 @@ def small() -> State:
 
 
 def crowd(count: int = 500, gpus: int = 16) -> State:
-    """*count* processes with every kind of figure, on *gpus* GPUs."""
+    """Return a machine with *count* processes, which have every kind of figure, on *gpus* GPUs."""
     chance = random.Random(7)
     stream: list[events.Event] = [session(), run(pid=100), *(device(index) for index in range(gpus))]
     held: list[dict[int, int | None]] = [{} for _ in range(max(1, gpus))]
@@ -91,7 +95,7 @@ def crowd(count: int = 500, gpus: int = 16) -> State:
         )
         held[index % len(held)][pid] = chance.choice([None, 0, 5 * MIB, 1023 * MIB + 10**6, 30 * GIB, -5 * MIB, 2**62])
     stream += [reading(index, shares) for index, shares in enumerate(held) if gpus]
-    for t in (2.0, 5.0):  # the second process, a hooked one, has ended by then
+    for t in (2.0, 5.0):  # at 5 s the second process, which had the hook, has ended
         alive = [pid for pid in pids if t < 5 or pid != pids[1]]
         stream.append(
             events.ProcessReadings(

@@ -1,4 +1,4 @@
-"""The live screen on a recording: its events up to a moment, then silence, and a note of what is sent."""
+"""The live screen on a recording: it receives the events up to a moment, then none. The commands sent are stored."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,10 @@ RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
 class _Engine:
-    """An engine that sends *stream*, and then what is put into ``more``; what is asked of it is kept in ``sent``."""
+    """An engine that sends *stream*, and then each batch put into ``more``, up to a ``None``.
+
+    It stores the commands that it receives in ``sent``.
+    """
 
     def __init__(self, stream: list[Event]) -> None:
         self.stream = stream
@@ -34,7 +37,7 @@ class _Engine:
 
 
 class Recorded(LiveSource):
-    """A live source whose engine sends *stream*."""
+    """A live source whose engine sends *stream*. ``sent`` and ``more`` are those of the engine."""
 
     def __init__(self, stream: list[Event]) -> None:
         engine = _Engine(stream)
@@ -43,22 +46,22 @@ class Recorded(LiveSource):
 
 
 def events_until(name: str, t: float) -> list[Event]:
-    """The events of recording *name* up to *t* seconds."""
+    """Return the events of recording *name* up to *t* seconds."""
     return [event for event in recording.read(RECORDINGS / f"{name}.jsonl").events() if event.t <= t]
 
 
 def recording_of(session: str) -> Path | None:
-    """The recording of that name among those of a kernel."""
+    """Return the path of the recording of *session*, the id of a session of a kernel; ``None`` if there is none."""
     found = RECORDINGS.glob("cpu-kernel-*.jsonl")
     return next((path for path in found if recording.read(path).session.id == session), None)
 
 
 def screen(name: str, t: float, options: UiOptions | None = None) -> TfmemtopApp:
-    """The app, showing recording *name* as it was at *t* seconds."""
+    """Return the app, which shows recording *name* as it was at *t* seconds."""
     return TfmemtopApp(Recorded(events_until(name, t)), options or UiOptions())
 
 
 def source_of(app: TfmemtopApp) -> Recorded:
-    """The recorded source that *app* was made with."""
+    """Return the recorded source that *app* was made with."""
     assert isinstance(app.session.source, Recorded)
     return app.session.source

@@ -1,4 +1,4 @@
-"""States as a session would leave them, folded from events: for tests and measurements of the devices' panel."""
+"""States folded from made-up events of a session, for tests and measurements of the devices' panel."""
 
 import math
 
@@ -10,7 +10,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 
 def begun(gpus: int, *, total: int | None = 140 * GIB + 412 * MIB, name: str = "NVIDIA H200") -> State:
-    """A session on a machine with *gpus* GPUs, nothing read yet."""
+    """Return the state of a session on a machine with *gpus* GPUs, before the first reading. *total* is bytes a GPU."""
     state = State()
     apply(
         state,
@@ -25,7 +25,7 @@ def begun(gpus: int, *, total: int | None = 140 * GIB + 412 * MIB, name: str = "
 
 
 def start_run(state: State, run: int, t: float, pid: int = 100) -> None:
-    """The script starts and TensorFlow is imported, with a pool of its own on every GPU."""
+    """Let the script start and import TensorFlow, with a pool of its own on every GPU."""
     argv = ["python", "train.py"]
     apply(state, events.Run(t=t, run=run, pid=pid, argv=argv, cwd="/", settings=Settings()))
     apply(state, events.Process(t=t, pid=pid, ppid=1, user="u", command=argv, started=1.7e9 + t, run=run))
@@ -52,7 +52,7 @@ def read(
     limit: int | None = 4 * GIB,
     pid: int = 100,
 ) -> None:
-    """One reading of one GPU and, unless *in_use* is ``None``, of the run's allocator there; bytes."""
+    """Add one reading of one GPU and, unless *in_use* is ``None``, of the run's allocator there. Sizes are bytes."""
     total = state.devices[gpu].info.total
     if in_use is not None:
         apply(
@@ -75,7 +75,11 @@ def read(
 
 
 def trained(gpus: int = 1, seconds: int = 280, scale: int = 1, limit: int | None = 4 * GIB) -> State:
-    """A session of *seconds*: a run whose use swings as it grows, its end, and another run with more in use."""
+    """Return the state after a session of *seconds*: a run, its end, and another run with more in use.
+
+    The memory in use goes up and down while the pool grows. The pool grows to *scale* GiB at most, and in the second
+    run to 1.6 times as much.
+    """
     state = begun(gpus)
     start_run(state, 1, 8.0)
     for second in range(8, seconds):

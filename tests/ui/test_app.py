@@ -1,4 +1,4 @@
-"""The whole screen under keys: what is sent to the engine, and what the user is told."""
+"""The whole screen when keys are pressed: what is sent to the engine, and what the user is told."""
 
 import asyncio
 from pathlib import Path
@@ -49,7 +49,7 @@ def app(stream: list[events.Event] | None = None, options: UiOptions | None = No
 
 
 async def drawn(pilot: Pilot[Outcome]) -> TfmemtopApp:
-    """The app once it has folded all there is and drawn it."""
+    """Return the app after it has folded and drawn every event that it has received."""
     await pilot.pause()
     shown = pilot.app
     assert isinstance(shown, TfmemtopApp)
@@ -59,7 +59,7 @@ async def drawn(pilot: Pilot[Outcome]) -> TfmemtopApp:
 
 
 def text_of(shown: TfmemtopApp) -> str:
-    """The screen as text."""
+    """Return the screen as text."""
     strips = shown.screen._compositor.render_strips()
     return "\n".join(strip.text for strip in strips)
 
@@ -86,7 +86,7 @@ async def test_a_limit_is_typed_picked_or_refused() -> None:
         assert "2048M  ~ a guess: twice the peak in use, 1.0 GiB" in await press(pilot, "L")
         assert "is not a size" in await press(pilot, *"4X", "enter")
         assert "more than GPU 0 has, 140.0 GiB" in await press(pilot, "backspace", "backspace", *"200G", "enter")
-        # As on the command line, where it is refused in the same words.
+        # The command line refuses this size in the same words.
         assert "1 is less than 1 MiB, the smallest" in await press(pilot, "ctrl+u", "1", "enter")
         assert "next: limit 70.0 GiB" in await press(pilot, "ctrl+u", *"50%", "enter")
         assert "next: limit 2.0 GiB" in await press(pilot, "L", "ctrl+u", "down", "enter")
@@ -338,7 +338,10 @@ FROM_OUTSIDE = {
 
 
 def steering(event: events.Event) -> events.Event:
-    """*event* with what would steer a terminal at the end of every text that is not tfmemtop's own."""
+    """Return *event* with control characters at the end of every text that is not tfmemtop's own.
+
+    A terminal would obey them if they were not replaced.
+    """
 
     def more(value: Any) -> Any:
         if isinstance(value, str):

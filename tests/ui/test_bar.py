@@ -1,4 +1,4 @@
-"""The stacked bar: layers add up, small ones stay visible, the limit stands at its place."""
+"""The stacked bar: layers add up, small ones stay visible, and the limit is marked at its place."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The screen is as it was left."""
+"""The choices that are saved when the screen ends: the next screen begins with them."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tfmemtop.ui.choices import Choices
 
 
 async def left(file: Path, *keys: str) -> Choices:
-    """What a screen that begins as the last was left has after *keys*."""
+    """Return the choices of a screen after *keys*. It begins with those in *file*, and saves them there at its end."""
     app = TfmemtopApp(ReplaySource(RECORDINGS / "cpu-demo.jsonl"), UiOptions(), choices.load(file))
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press(*keys)

@@ -1,4 +1,4 @@
-"""The map as lines: glyphs, borders and labels; every line as wide as it shall be, whatever the pool."""
+"""The map as lines: its glyphs, borders and labels. Every line has the right width, whatever the pool."""
 
 from hypothesis import given
 from hypothesis import strategies as st

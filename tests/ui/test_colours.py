@@ -1,4 +1,4 @@
-"""Only the terminal's own colours are used, and none that is the background of a light or of a dark terminal."""
+"""Only the terminal's own colours are used, and none that a light or a dark terminal may have as its background."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,10 @@ pytestmark = pytest.mark.screens
 
 RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, GREY = 1, 2, 3, 4, 5, 6, 8
 READABLE_ON_BOTH = {RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, GREY}
-"""Of a terminal's sixteen: black, white and the bright ones may be its background, or hardly differ from it."""
+"""Those of a terminal's sixteen colours that are readable on a dark and on a light background.
+
+The others are black, white and the bright ones. They may be the background, or hardly differ from it.
+"""
 
 SCREENS = {
     "main": (),
@@ -38,7 +41,10 @@ SCREENS = {
 
 
 def drawn_in(app: TfmemtopApp) -> set[int | None]:
-    """The numbers of the colours that are on the screen, of characters and behind them; ``None`` for any other."""
+    """Return the numbers of the colours on the screen, of the characters and of their background.
+
+    A colour that has no number is ``None``. The terminal's default colours are left out.
+    """
     found: set[int | None] = set()
     for strip in app.screen._compositor.render_strips():
         for segment in strip:
@@ -54,7 +60,7 @@ async def test_no_colour_is_one_that_a_terminal_may_have_as_its_background(name:
     app = screen("h200-settings", 44.0)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
-        app.main.action_toggle_output()  # what the script writes has colours of its own
+        app.main.action_toggle_output()  # hide the output: the script's text has colours of its own
         app.redraw()
         await pilot.press(*SCREENS[name])
         await pilot.pause()
@@ -84,7 +90,7 @@ async def test_memory_that_ran_out_is_told_in_readable_colours() -> None:
 
 
 def brightness(fill: str) -> float:
-    """Relative luminance of a colour such as ``#16181d``, as WCAG 2 defines it."""
+    """Return the relative luminance of a colour such as ``#16181d``, from 0 to 1, as WCAG 2 defines it."""
     channels = [int(fill[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -99,7 +105,7 @@ async def test_every_word_is_readable_on_a_dark_and_on_a_light_terminal(theme: M
         await pilot.pause()
         drawn = picture(app.screen._compositor.render_strips(), 120, theme)
     ground = brightness(theme["background"])
-    # What has a background of its own, such as the chosen line, follows a rectangle.
+    # Text with a background of its own, such as the chosen line, follows a rectangle in the SVG. It is left out.
     words = re.findall(r'(?<!/>\n)<text [^>]*fill="(#[0-9a-f]{6})"[^>]*>([^<]*)</text>', drawn)
     contrasts = {
         word: (max(brightness(fill), ground) + 0.05) / (min(brightness(fill), ground) + 0.05) for fill, word in words

@@ -1,4 +1,4 @@
-"""The devices' panel: nothing raises or is misaligned at any size or figure, and little room is used well."""
+"""The devices' panel: at any size and with any figure it is aligned and does not raise. It uses little room well."""
 
 from collections.abc import Sequence
 from unittest.mock import patch
@@ -81,7 +81,7 @@ def test_the_height_wanted_is_never_more_than_there_is_and_is_put_to_use(gpus: i
     state = trained(gpus, 30)
     panel = shown(state)
     for width in (120, 160, 230):
-        for available in range(width % 3, 70, 3):  # each height once
+        for available in range(width % 3, 70, 3):  # the three widths together cover each height once
             wanted = panel.wanted_height(state, width, available)
             assert wanted <= available
             assert len(panel.build(width, wanted)) == wanted
@@ -269,7 +269,7 @@ def test_every_line_is_exactly_as_wide_as_the_panel(
     panel = shown(State(now=60.0), **options)
     panel.scale = scale
     panel.scroll_lines(scrolled)
-    # The figures no session would produce are the point here: they come in place of the view.
+    # This test is about figures that no session would produce. They replace the view of the state.
     with patch.object(device_panel, "panels", lambda state: found):
         lines = panel.build(width, height)
         assert panel.wanted_height(panel.state, width, height) <= height

@@ -1,4 +1,4 @@
-"""The dialogs all others are made of: a list to choose from, a line of text."""
+"""The two dialogs that the others are made of: a list to choose from, and a line of text to type."""
 
 import pytest
 from textual.app import App
@@ -17,7 +17,7 @@ OPTIONS = [
 
 
 class Host(App[None]):
-    """An empty app that keeps the results of dialogs."""
+    """An empty app that stores the results of dialogs."""
 
     def __init__(self) -> None:
         super().__init__(ansi_color=True)

@@ -1,4 +1,4 @@
-"""Figures and counts at the bounds of what an event may hold: everything is drawn and told all the same."""
+"""Figures and counts at the bounds of what an event may contain: every screen and report can still be made."""
 
 import time
 from pathlib import Path
@@ -29,7 +29,10 @@ EXTREMES = {
 
 
 def stream_of(name: str) -> list[Event]:
-    """Each event twice, as figures are also compared with those before."""
+    """Return the events of *name* twice, since figures are also compared with earlier ones.
+
+    The first four, which are the sessions, and the last one, which is the run's end, come only once.
+    """
     stream = EXTREMES[name].events()
     return [*stream[:-1], *stream[4:]]
 
@@ -62,7 +65,7 @@ def test_every_report_is_made(name: str, tmp_path: Path, capsys: pytest.CaptureF
 
 
 class Failing(Panel):
-    """A panel of which nothing can be drawn."""
+    """A panel that cannot be drawn: ``build`` raises."""
 
     def build(self, width: int, height: int) -> list[Line]:
         raise ZeroDivisionError("division by zero")

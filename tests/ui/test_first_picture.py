@@ -1,4 +1,4 @@
-"""The first picture is what the screen then draws, cell by cell; and it harms neither terminal nor keys."""
+"""The first picture equals, cell by cell, what the screen then draws."""
 
 import pytest
 from rich.style import Style
@@ -20,7 +20,7 @@ BEGAN = 1.7e9
 def cards(
     count: int, used: int = 2867 * MIB, pids: tuple[int, ...] = (4299,), total: int = 143_771 * MIB
 ) -> list[Card]:
-    """Cards of an H200, with *pids* on the first of them."""
+    """Return *count* cards, each an H200; the processes *pids* hold memory on the first. Sizes are bytes."""
     held = {pid: (used - 600 * MIB) // (at + 2) for at, pid in enumerate(pids)}
     free = max(0, total - used - 615 * MIB)
     return [Card(n, "NVIDIA H200", total, used, free, 45, 22, 269.4, 42, held if n == 0 else {}) for n in range(count)]
@@ -35,7 +35,7 @@ def rows(found: list[Card]) -> list[Row]:
 
 
 def stream(found: list[Card]) -> list[events.Event]:
-    """What the engine sends of the same cards."""
+    """Return the events that the engine sends for the same cards."""
     told: list[events.Event] = [s.session(command=[])]
     for one in found:
         uuid, reserved = f"u{one.number}", one.total - one.used - one.free
@@ -59,7 +59,7 @@ def stream(found: list[Card]) -> list[events.Event]:
 
 
 Cell = tuple[str, str]
-"""A character, and its look as the numbers of an SGR sequence."""
+"""A character, and its look: the numbers of an SGR sequence, sorted as text and joined by semicolons."""
 
 
 def cells(line: Line, width: int) -> list[Cell]:
@@ -68,7 +68,7 @@ def cells(line: Line, width: int) -> list[Cell]:
 
 
 def look(style: Style | None) -> str:
-    """The colour and the attributes of *style*, whose background is the terminal's own."""
+    """Return *style*'s colour and attributes as the look of a cell. Its background must be the terminal's own."""
     if style is None:
         return ""
     numbers = ["1"] * bool(style.bold) + ["7"] * bool(style.reverse)
@@ -78,7 +78,7 @@ def look(style: Style | None) -> str:
 
 
 async def drawn(pilot: Pilot[Outcome]) -> list[list[Cell]]:
-    """The cells of the screen's first frame with figures."""
+    """Return the cells of the screen's first frame with figures, line by line."""
     await pilot.pause()
     strips = pilot.app.screen._compositor.render_strips()
     width = pilot.app.size.width
@@ -86,7 +86,11 @@ async def drawn(pilot: Pilot[Outcome]) -> list[list[Cell]]:
 
 
 def differ(before: list[Cell], after: list[Cell]) -> list[int]:
-    """Where a line of the screen is another than that of the picture; the area of a graph may have begun."""
+    """Return the columns in which a line of the picture, *before*, differs from the screen's line, *after*.
+
+    Where the picture has a blank, a dot of a graph or a blank of another look on the screen is no difference: the
+    area of the graph may have begun.
+    """
     return [
         x
         for x, (one, other) in enumerate(zip(before, after, strict=True))

@@ -1,4 +1,7 @@
-"""F: the smallest limit that works, found by relaunching, from the keys to the setting."""
+"""The search behind the key F, from the keys to the setting of the next run.
+
+It relaunches the script to find the smallest limit that works, or the largest batch size.
+"""
 
 import asyncio
 import sys
@@ -47,13 +50,13 @@ def relaunches(shown: TfmemtopApp) -> list[events.Relaunch]:
 
 
 def said(shown: TfmemtopApp) -> str:
-    """The open dialog's text, its lines joined."""
+    """Return the open dialog's text, its lines joined."""
     assert isinstance(shown.screen, Dialog)
     return " ".join("".join(segment.text for segment in line).strip() for line in shown.screen.lines)
 
 
 async def until(pilot: Pilot[Outcome], true: Callable[[], bool]) -> None:
-    """Let the app go on until something holds."""
+    """Let the app go on until *true* returns true, for at most 120 s."""
 
     async def look() -> None:
         while not true():
@@ -63,7 +66,7 @@ async def until(pilot: Pilot[Outcome], true: Callable[[], bool]) -> None:
 
 
 async def give(pilot: Pilot[Outcome], *stream: events.Event) -> str:
-    """Let the engine send *stream*; the screen after it."""
+    """Let the engine send *stream*, and return the screen's text after it."""
     shown = await drawn(pilot)
     await source_of(shown).more.put(list(stream))
     return text_of(await drawn(pilot))
@@ -107,7 +110,7 @@ async def test_tries_are_made_and_what_they_found_is_relaunched_with() -> None:
         (first,) = relaunches(shown)
         assert first.settings == Settings(growth="on") and first.argv == ["python", "train.py"]
         assert "0 of 10 s" in await give(pilot, *started(10.0, 2, None), gib(11.0, 2))
-        await press(pilot, "enter")  # watch meanwhile
+        await press(pilot, "enter")  # closes the dialog; the search goes on
         assert "run 2" in text_of(shown) and "try 1 of 2: " not in text_of(shown)
         await give(pilot, gib(21.6, 2))
         assert isinstance(source_of(shown).sent[-1], events.Stop)
@@ -120,7 +123,7 @@ async def test_tries_are_made_and_what_they_found_is_relaunched_with() -> None:
         assert "LogicalDeviceConfiguration(memory_limit=3226)" in told
         await press(pilot, "R")
         assert relaunches(shown)[-1].settings == Settings(growth="on", memory_limit=3226 * MIB)
-        # The result stays.
+        # After the relaunch the result is still there.
         assert "The smallest limit that worked: 3.0 GiB" in await press(pilot, "F")
         assert "Find the smallest memory limit that works" in await press(pilot, "N")
 
@@ -194,7 +197,7 @@ async def test_the_key_says_why_it_does_nothing() -> None:
 
 
 async def noticed(pilot: Pilot[Outcome]) -> str:
-    """What F says in a notice."""
+    """Press F, and return the notice that it shows."""
     shown = await drawn(pilot)
     await press(pilot, "F")
     assert not isinstance(shown.screen, Dialog)
@@ -223,7 +226,7 @@ async def test_a_real_script_on_the_cpus_pool(engines: Engines, tmp_path: Path) 
         assert search.search.limit is not None and 300 * MIB <= search.search.limit <= 2 * first.peak_in_use + MIB
         assert any(not one.passed and "out of memory" in outcome(one.how) for one in limited) or len(limited) == 2
         assert f'TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "{(search.search.advice or 0) // MIB}"' in told
-        # Each try was a run of the session, begun when the one before had ended.
+        # Each try was a run of the session, and began only after the run before it had ended.
         runs = shown.state.runs
         assert [run.settings.cpu_pool for run in runs[2:]] == [one.limit for one in limited]
         assert all(before.ended is not None and before.ended <= after.started for before, after in pairwise(runs))
@@ -234,5 +237,5 @@ async def test_a_real_script_on_the_cpus_pool(engines: Engines, tmp_path: Path) 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script under test says nothing on the terminal of the tests."""
+    """Let TensorFlow log only fatal errors, so that a script prints nothing on the terminal of the tests."""
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -1,4 +1,4 @@
-"""A script that prints without end, or what costs a terminal most, holds up neither the screen nor a key."""
+"""A script that prints without end, or prints what costs a terminal most, delays neither the screen nor a key."""
 
 import math
 import time
@@ -14,9 +14,9 @@ from tfmemtop.ui.terminal.emulator import TerminalScreen
 pytestmark = pytest.mark.screens
 
 FRAME_S = 2.0
-"""CPU time in which one write has to be drawn, on a slow machine too; it took minutes where it was not bounded.
+"""Seconds of CPU time in which one write must be drawn, on a slow machine too. Without a bound it took minutes.
 
-How soon a key is heard in a flood is measured by ``python -m tests.bench keys``.
+``python -m tests.bench keys`` measures how soon a key is handled in a flood of output.
 """
 
 STORMS = {
@@ -49,7 +49,7 @@ async def test_a_frame_takes_no_longer_whatever_is_printed() -> None:
     async with app.run_test(size=(200, 60)):
         app.take(SESSION)
         for number, (name, storm) in enumerate(STORMS.items(), 1):
-            app.take(run(number))  # with a screen as new
+            app.take(run(number))  # a new run, so that the terminal begins anew
             taken_s[name] = 0.0
             for _ in range(3):
                 begun = time.thread_time()
@@ -65,7 +65,7 @@ async def test_a_flood_is_followed_at_its_newest_and_what_was_left_out_is_said()
         for _ in range(20):
             app.write("".join(f"漢\x1b[300b\r\n{number + n}\r\n" for n in range(1000)))
             number += 1000
-        # As behind as it may be, the newest comes in a second or two: it is waited for, not all of it.
+        # However far behind the panel is, it draws the newest output in a second or two, as it leaves older output out.
         while app.panel.behind:
             await pilot.pause()
         assert str(number - 1) in app.lines

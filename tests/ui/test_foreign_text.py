@@ -1,4 +1,4 @@
-"""Whatever a recording holds, nothing of it steers the terminal: every text of every event is poisoned here."""
+"""No text of a recording can control the terminal. Here every text of every event contains control sequences."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from tfmemtop.recording import RecordingError, Trouble, Writer
 
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
-# Sets the clipboard and the title, colours, moves, clears, in 7 and in 8 bits; turns the writing, hides, breaks lines.
+# These sequences set the clipboard and the title, set colours, move the cursor, and clear the screen, in their 7-bit
+# and 8-bit forms. Other characters reverse the direction of writing, are invisible, or break lines.
 POISON = (
     "GPU:0 \x1b]52;c;cG9pc29u\x07\x1b]0;poison\x1b\\\x1b[31;5;7;41m\x1b[777;777H\x1bc\x9b2J\x9d0;poison\x9c"
     "\u202eevil\u2066\u200b\u2028\u2029\x85\x7f\b\r\n\t\0 end"
 )
 FILLED = Filling(POISON, 3, named={"pid": 100, "ppid": 1, "run": 1, "index": 0, "format": FORMAT, "t": 1.0})
 
-# What Textual itself writes: sequences of CSI with digits, its question for synchronised output, the pointer's shape.
+# What Textual itself writes: CSI sequences with digits, its query for synchronised output, and the pointer's shape.
 OWN = re.compile(r"\x1b\[[?<>=]?[0-9;]*(?:\$p|[A-Za-z])|\x1b\]22;default\x07")
 
 
@@ -135,6 +136,6 @@ def test_no_error_message_lets_an_argument_through(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert cli.main([argument.replace("\0", "") for argument in arguments]) in (1, 2, 126, 127)
     out, err = capsys.readouterr()
-    *sessions, told = err.splitlines()  # attach lists the sessions of the machine first, if there are any
+    *sessions, told = err.splitlines()  # attach first lists the sessions of the machine, if there are any
     assert told.startswith("tfmemtop: ") and (not sessions or arguments[0] == "attach")
     harmless(out + err, "\n")

@@ -1,4 +1,4 @@
-"""The history graph: every peak is drawn, little is seen as little, and old columns are not worked out again."""
+"""The history graph: every peak is drawn, little looks like little, and old columns are not computed again."""
 
 from dataclasses import replace
 
@@ -70,7 +70,11 @@ def test_two_percent_in_use_under_a_full_pool_is_seen_as_a_line_and_not_as_a_row
 
 
 def test_in_use_is_as_high_as_it_is() -> None:
-    """A row of four dots stands for 2 GiB here; of a pool that is full the rest of the lowest row stays blank."""
+    """The lowest row shows the memory in use alone.
+
+    A row, which has four dots, stands for 2 GiB here. The pool is full, but in the lowest row no dots are drawn for
+    the part that is not in use.
+    """
     for dots, seen in enumerate("▁⣀⣤⣶⣿"):
         in_use = dots * GIB // 2 + 1
         lines = rows(draw(Graph(UNICODE, braille=True), panel(steady((in_use, 16 * GIB, 16 * GIB, 16 * GIB))), 299.0))
@@ -256,7 +260,7 @@ def test_drawn_bit_by_bit_it_is_the_same_as_drawn_at_once(
 
 
 class CountingHistory(History):
-    """Knows how many columns each reading of it asked for."""
+    """A history that stores in ``asked`` how many columns each call of ``read`` requested."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,7 @@
-"""The graphs of real sessions, as a user sees them: something is to be seen, it stays, and it is true in one colour."""
+"""The graphs of real sessions, as a user sees them.
+
+Memory is visible in them, it stays visible after the run has ended, and no fact depends on colour.
+"""
 
 from collections.abc import Sequence
 
@@ -27,7 +30,7 @@ def folded(name: str, t: float = NEVER) -> State:
 
 
 def graphs(state: State, width: int = 76, height: int = 9, scale: Scale = Scale.AUTO) -> list[list[str]]:
-    """Of each device: the rows of the graph of the newest run, from its start to its end or to now."""
+    """Return for each device the rows of the newest run's graph, from the run's start to its end, or to now."""
     found = []
     for panel in panels(state):
         assert panel.whole is not None
@@ -41,7 +44,7 @@ def rows(lines: Sequence[Line]) -> list[str]:
 
 
 def height_of(row: Sequence[str], column: int) -> int:
-    """How many rows of the area are drawn in a column of cells, of a graph without a limit in sight."""
+    """Return how many rows of the area are drawn in a column of cells. A limit in sight would be counted too."""
     return sum(line[column] not in BLANK for line in row[:-1])
 
 

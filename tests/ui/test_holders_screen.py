@@ -1,4 +1,7 @@
-"""B: who holds the memory under keys, at every size, live and in a replay; and what is asked of the engine for it."""
+"""The screen behind the key B, which shows what holds the memory: its keys, at every size, live and in a replay.
+
+The tests also check what it requests from the engine.
+"""
 
 import re
 import time
@@ -103,7 +106,7 @@ async def test_the_cursor_goes_through_the_step_and_the_rows_with_it() -> None:
         assert choice.window is not None and choice.at is not None and choice.at > choice.window.peak_at
         listed = choice.listed(choice.window, choice.at)
         assert listed.total < choice.window.peak and listed.total == listed.named
-        # A window that comes meanwhile does not take this one's place.
+        # A window that arrives meanwhile does not replace the one that is shown.
         await source_of(shown).more.put([held.step(4).done(31.0)])
         assert "window 3 of 4" in text_of(await drawn(pilot))
         assert "window 4 of 4" in await press(pilot, "p")
@@ -222,7 +225,7 @@ async def test_a_failing_step_has_the_names_of_the_step_before() -> None:
     for _, size in held.kernels():
         for _ in range(3):
             window.has(size)
-    for size in (4, 8, 12, 4, 8, 12):  # until within the second block, twice as much each
+    for size in (4, 8, 12, 4, 8, 12):  # what step 1 keeps up to its second block, each twice as large
         window.has(size * pools.MIB)
     waiting = window.done(18.0, opened=events.Opened.WAITING)
     async with app([*held.training([held.step(1)]), waiting]).run_test(size=(160, 48)) as pilot:

@@ -1,4 +1,4 @@
-"""Small terminals, and screens with little to show: what a user must see is seen, on recordings of real sessions."""
+"""Small terminals, and screens with little to show: what a user must see is there, on recordings of real sessions."""
 
 import pytest
 

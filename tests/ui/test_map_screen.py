@@ -1,4 +1,7 @@
-"""M: the inside of a pool under keys, at every size, live and in a replay; and what is asked of the engine for it."""
+"""The screen behind the key M, which shows the inside of a pool: its keys, at every size, live and in a replay.
+
+The tests also check what it requests from the engine.
+"""
 
 from pathlib import Path
 
@@ -63,7 +66,7 @@ async def test_m_shows_the_pool_from_inside_and_esc_goes_back() -> None:
 async def test_only_what_is_looked_at_is_read() -> None:
     async with app(pools.watched(CUTS)).run_test(size=(160, 48)) as pilot:
         await drawn(pilot)
-        assert wishes(pilot) == [("GPU:0", 1.0, None)]  # for the strip in the allocators' panel
+        assert wishes(pilot) == [("GPU:0", 1.0, None)]  # the strip in the allocators' panel needs it
         await press(pilot, "P")
         assert wishes(pilot)[1:] == [("GPU:0", None, None)]
         await press(pilot, "M")
@@ -245,7 +248,7 @@ async def test_cells_are_drawn_by_who_holds_them_and_the_one_under_the_cursor_is
 
 
 async def cells_of(pilot: Pilot[Outcome], letter: str) -> str:
-    """The screen with the cursor on the first cell that is drawn as *letter*."""
+    """Move the cursor to the first cell that is drawn as *letter*, and return the screen's text."""
     shown = pilot.app
     assert isinstance(shown, TfmemtopApp) and isinstance(shown.screen, MapScreen)
     panel = shown.screen.panel

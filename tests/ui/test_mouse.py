@@ -1,4 +1,4 @@
-"""What looks as if it could be clicked can be clicked."""
+"""Whatever looks clickable can be clicked: keys, rows, columns, panels and findings."""
 
 import pytest
 from textual.pilot import Pilot
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.screens
 
 
 async def click(pilot: Pilot[Outcome], words: str) -> str:
-    """The screen after a click on the first place where *words* stand."""
+    """Click on the first place where *words* are shown, and return the screen's text after it."""
     app = pilot.app
     assert isinstance(app, TfmemtopApp)
     lines = text_of(app).splitlines()

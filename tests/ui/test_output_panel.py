@@ -1,4 +1,4 @@
-"""The output panel as a user meets it: what it shows, how it scrolls, and when it types."""
+"""The output panel as a user meets it: what it shows, how it scrolls, and when keys are typed to the script."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ SESSION = s.session()
 
 
 class Desk(App[None]):
-    """An app with the panel, and with keys of its own that a script must not lose to it."""
+    """An app with the panel and with keys of its own. While the user types to the script, the script must get them."""
 
     BINDINGS = [Binding("q", "leave"), Binding("ctrl+c", "leave"), Binding("tab", "leave"), Binding("R", "leave")]  # noqa: RUF012
 

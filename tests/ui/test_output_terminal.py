@@ -1,4 +1,4 @@
-"""The terminal: what programs write is shown as terminals show it, whatever it is."""
+"""The emulated terminal: it shows whatever programs write as other terminals show it."""
 
 import codecs
 import fcntl
@@ -64,7 +64,7 @@ class Program:
         os.write(self._ours, text.encode())
 
     def end(self) -> list[str]:
-        """Read to the end, and give the lines then shown."""
+        """Read until the program has closed its terminal, and return the lines that are then shown."""
         while self._read():
             pass
         os.close(self._ours)
@@ -73,14 +73,14 @@ class Program:
 
     def _read(self) -> bool:
         try:
-            written = os.read(self._ours, 700)  # cut wherever it falls
+            written = os.read(self._ours, 700)  # 700 bytes may end anywhere, also within a character
         except OSError:
-            return False  # how Linux says that the other side has been closed
+            return False  # on Linux: the other side has been closed
         self.screen.feed(self._decode(written))
         return bool(written)
 
 
-# Programs, through a real pseudo-terminal.
+# Programs in a real pseudo-terminal.
 
 
 @pytest.mark.programs
@@ -155,14 +155,14 @@ def test_a_full_screen_program_leaves_what_was_there() -> None:
     assert shown(screen)[:2] == ["before", " after"]
 
 
-# One behaviour each.
+# Each of these tests checks one behaviour.
 
 
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
         ("ab\x1b[>4;2mcd", "abcd"),  # xterm's key modes
-        ("\x1b[<1uab\x1b[=5u", "ab"),  # kitty's
+        ("\x1b[<1uab\x1b[=5u", "ab"),  # kitty's key modes
         ("\x1b]8;;https://x\x1b\\link\x1b]8;;\x07!", "link!"),
         ("\x1b]0;title\x07ab", "ab"),
         ("\x1bP1;2;q#0;2;0\x1b\\ab", "ab"),  # a sixel picture
@@ -175,7 +175,7 @@ def test_a_full_screen_program_leaves_what_was_there() -> None:
         ("\x1b(0qqq\x1b(Bq", "───q"),  # line drawing
         ("a\tb\x1b[Zc", "a       c"),
         ("ab\x1b[s cd\x1b[uX", "abXcd"),
-        ("\x1b7ab\x1b8X\x1b8Y", "Yb"),  # restored twice
+        ("\x1b7ab\x1b8X\x1b8Y", "Yb"),  # the cursor is restored twice
         ("ab\x00\x07c", "abc"),
         ("❤️👩‍💻|", "❤👩💻|"),
         ("\ud800", "\ufffd"),
@@ -305,7 +305,7 @@ def test_a_note_takes_a_line_of_its_own() -> None:
     assert shown(screen)[:3] == ["half a li", "… 3.1 MiB left out", "on it goes"]
 
 
-# Whatever comes.
+# Any text, and any cut or change of size.
 
 _pieces = st.lists(
     st.one_of(
@@ -351,7 +351,7 @@ def test_a_cut_anywhere_changes_nothing(pieces: list[str], data: st.DataObject) 
     whole.feed(text)
     at = data.draw(st.integers(0, len(text)))
     cut.feed(text[:at])
-    cut.lines(0, 4)  # drawn in between
+    cut.lines(0, 4)  # draws between the two parts
     cut.feed(text[at:])
     assert cut.lines(0, 4) == whole.lines(0, 4)
     assert cut.cursor(0, 4) == whole.cursor(0, 4)

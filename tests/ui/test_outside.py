@@ -1,4 +1,4 @@
-"""A process that tfmemtop did not start, on the screen: how it is chosen, what is said of it, what keys do."""
+"""A process that tfmemtop did not start: how it is chosen, what the screen shows of it, and what the keys do."""
 
 import msgspec
 import pytest

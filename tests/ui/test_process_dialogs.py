@@ -1,4 +1,4 @@
-"""Details and signals of processes: what they say, and that nothing is sent by accident."""
+"""The dialogs for details of a process and for signals: what they show, and that nothing is sent by accident."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ CLOSED = "closed"
 
 
 class Host(App[None]):
-    """An empty app that keeps the results of dialogs."""
+    """An empty app that stores the results of dialogs."""
 
     def __init__(self) -> None:
         super().__init__(ansi_color=True)
@@ -112,7 +112,7 @@ def test_details_tell_who_what_was_asked_for_and_what_took_effect() -> None:
         "failed to allocate memory [Op:AddV2]",
     ):
         assert part in told
-    assert "The hook" not in told  # it is in, there is nothing to say
+    assert "The hook" not in told  # the hook is loaded, so the page has nothing to report about it
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_process_that_is_gone_says_so() -> None:
 
 
 def watching(state: State) -> Recorded:
-    """A live source whose events have led to *state*."""
+    """Return a live source whose state is *state*."""
     source = Recorded([])
     source.state = state
     return source
@@ -201,7 +201,7 @@ async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[
 
 
 def _below(size: tuple[int, int]) -> int:
-    """Lines below a box of nine tenths of the terminal."""
+    """Return how many lines are below a centred box of nine tenths of the terminal's height."""
     return size[1] - size[1] * 9 // 10 - (size[1] - size[1] * 9 // 10) // 2
 
 
@@ -270,7 +270,7 @@ def test_what_is_in_use_is_told_by_kind() -> None:
     host = {"tensors": 4}
     found = {"GPU:0": {**kinds["GPU:0"], "tensors": 14 * MIB}, "CPU:0": host}
     apply(state, events.Census(t=4.0, pid=100, kinds=found, largest=[image, kernel], tensors=3, cost_us=24_400))
-    # Variables are counted without a look for tensors: what that has found stands until the next.
+    # This census counts the variables and does not look for tensors. The tensors found before stay until the next look.
     apply(state, events.Census(t=16.0, pid=100, kinds=kinds, largest=[kernel]))
     shown = " ".join(page(state, 100).split())
     assert "live tensors 14.0 MiB 1% found 12 s ago" in shown and "on CPU:0" not in shown

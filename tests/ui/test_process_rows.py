@@ -1,4 +1,4 @@
-"""The process table's lines: what stands in which order and width, whatever the figures."""
+"""The process table's lines: the order of rows and columns, and the width of lines, whatever the figures."""
 
 import unicodedata
 
@@ -42,7 +42,7 @@ def names(width: int, gpus: bool = True) -> list[str]:
 
 
 def a_row(pid: int, ppid: int = 1, gpu: int | None = None, command: str = "x") -> ProcessRow:
-    """Of a process of which nothing is known but that it is on *gpu*."""
+    """Return the row of a process of which only its place is known: it is on *gpu*, or on none."""
     state = fold(
         [session(), *(device(index) for index in range(3)), *([reading(gpu, {pid: None})] if gpu is not None else [])]
     )

@@ -1,4 +1,4 @@
-"""The process table under keys and mouse, on Textual's own screen."""
+"""The process table, used with keys and mouse, on Textual's own screen."""
 
 from collections.abc import AsyncIterator
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.screens
 
 
 class Screen(App[None]):
-    """An app of the table alone, which keeps what the table asks of it."""
+    """An app with the table alone, which stores the table's messages in ``asked``."""
 
     def __init__(self, state: State) -> None:
         super().__init__(ansi_color=True)
@@ -122,7 +122,7 @@ async def test_a_filter_is_typed_kept_and_cleared(pilot: Pilot[None]) -> None:
     app = app_of(pilot)
     await pilot.press("slash", *"kJ")
     assert "filter: kJ▏" in app.lines()[0]
-    assert app.asked == []  # k is text here, no signal
+    assert app.asked == []  # here k is text, and sends no signal
     assert "no process matches 'kJ'" in app.lines()[2]
     await pilot.press("backspace", "backspace", *"GRACE", "enter")
     assert " 1 of 5 " in app.lines()[0] and "filter: GRACE " in app.lines()[0]

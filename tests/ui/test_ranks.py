@@ -1,4 +1,4 @@
-"""The first line of the screen says which rank it shows, if there are several."""
+"""The first line of the screen names the rank that it shows, if there are several."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The replay's bar, over a real recording."""
+"""The replay's bar, with a recording that is read from a file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""H: the runs, two of them in one graph, and what they differ in."""
+"""The screen behind the key H: the list of runs, two of them in one graph, and the differences between them."""
 
 import pytest
 from textual.pilot import Pilot
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.screens
 
 
 def row(shown: str, run: int) -> str:
-    """The row of *run* in the list."""
+    """Return the row of *run* in the list."""
     return next(line for line in shown.splitlines() if line[3:7].strip() == str(run))
 
 
@@ -32,7 +32,7 @@ async def test_the_newest_two_are_laid_over_until_others_are_picked() -> None:
         assert row(shown, 1).startswith(" ●") and row(shown, 2).startswith(" ○")
         assert "growth on, over the first 10 s of each after memory was first held: 137.0 GiB less held" in shown
         assert "growth off · at most 138.1 GiB" in shown
-        # A third one takes the place of the one picked first, and one picked again goes.
+        # A third run replaces the one that was picked first. A run that is picked again is removed.
         assert "Run 2 and run 3" in await press(pilot, "down", "space")
         assert "Run 2 and run 3" in await press(pilot, "space")
         assert "Run 1 and run 3" in await press(pilot, "up", "space", "up", "space")
@@ -51,7 +51,7 @@ async def test_what_is_not_known_of_both_is_not_offered() -> None:
     async with screen("h200-settings", 125.0).run_test(size=(120, 36)) as pilot:
         await drawn(pilot)
         await press(pilot, "H")
-        # cuda_malloc_async does not tell its pool.
+        # cuda_malloc_async does not report the size of its pool.
         assert "Run 4 and run 5: in use" in await press(pilot, "m")
         assert isinstance(pilot.app.screen, RunsScreen)
         assert pilot.app.screen.panel.next_measure is Measure.PROCESS

@@ -1,7 +1,8 @@
-"""Every screen, from recordings of real sessions, at three sizes, as it was last approved.
+"""Every screen looks as it did when its picture was last approved.
 
-Look at what differs before approving it: ``pytest tests/ui/test_snapshots.py --snapshot-update``.
-Pictures depend on how Textual draws. With another release than the one in pyproject.toml these tests fail.
+Most screens show recordings of real sessions, at three sizes. Look at the differences before you approve them:
+``pytest tests/ui/test_snapshots.py --snapshot-update``. The pictures depend on how Textual draws, so these tests
+fail with any other release of it than the one in pyproject.toml.
 """
 
 import os
@@ -37,7 +38,7 @@ SIZES = [(80, 24), (120, 36), (200, 60)]
 
 @dataclass(frozen=True)
 class Shown:
-    """A recording at a moment, and the keys that lead to a screen."""
+    """A recording, a moment in it (``t``, seconds), and the keys that lead to a screen."""
 
     recording: str
     t: float
@@ -107,7 +108,7 @@ class Compare(Protocol):
 
 @pytest.fixture(autouse=True)
 def utc() -> Iterator[None]:
-    """Clocks on the screen show the recording's time; let it be the same everywhere."""
+    """Set the time zone to UTC: clocks on the screen show the recording's time, which must look the same everywhere."""
     before = os.environ.get("TZ")
     os.environ["TZ"] = "UTC"
     time.tzset()
@@ -124,7 +125,7 @@ def utc() -> Iterator[None]:
 def test_screen(name: str, size: tuple[int, int], snap_compare: Compare) -> None:
     shown = SCREENS[name]
     app = screen(shown.recording, shown.t, shown.options)
-    app.main.output.frame_s = 60.0  # on a slow machine, too, none is left out
+    app.main.output.frame_s = 60.0  # enough that no output is left out, on a slow machine too
 
     async def run_before(pilot: Pilot[Outcome]) -> None:
         await pilot.pause()

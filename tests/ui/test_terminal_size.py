@@ -1,4 +1,7 @@
-"""The size of the script's terminal: its panel's from the start, changed by the user and not by each reading."""
+"""The size of the script's terminal: its panel's size from the start.
+
+The user can change it. Readings change it only once the size no longer fits.
+"""
 
 import pytest
 
@@ -14,7 +17,10 @@ pytestmark = pytest.mark.screens
 
 
 def started(size: tuple[int, int], gpus: int) -> list[events.Event]:
-    """What a screen is told at first: the terminal has its first size, no GPU has been read yet."""
+    """Return the events that a screen receives first.
+
+    The terminal has the first size of a screen of *size*, columns and rows. No GPU has been read yet.
+    """
     columns, rows = first_size(*size, gpus)
     return [s.session(), events.Terminal(t=0.0, columns=columns, rows=rows), s.run(), s.process(0.3, 100)]
 
@@ -49,7 +55,7 @@ async def test_the_first_size_lasts_while_devices_processes_and_a_finding_come(
         columns, rows = first_size(*size, gpus)
         assert shown.main.output.size.width == columns and shown.main.output.size.height - 1 >= rows
         assert told(shown) == []
-        take(shown, ENDED)  # its finding comes, and goes with the next run
+        take(shown, ENDED)  # its finding is shown, until the next run starts
         await drawn(pilot)
         take(shown, s.run(4.0, 2, 200))
         await drawn(pilot)
@@ -77,7 +83,7 @@ async def test_who_arranges_the_screen_anew_gives_the_script_all_the_room_there_
         await pilot.resize_terminal(120, 50)
         await drawn(pilot)
         assert told(shown)[-1] == (shown.main.output.size.width, shown.main.output.size.height - 1)
-        await press(pilot, "P")  # the allocators beside it go
+        await press(pilot, "P")  # hides the allocators beside it
         assert told(shown)[-1] == (120, shown.main.output.size.height - 1)
         await pilot.resize_terminal(100, 40)
         await drawn(pilot)

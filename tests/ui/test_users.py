@@ -1,4 +1,4 @@
-"""Processes summed by user, and sorted by a column's letter, with the keys that a user presses."""
+"""The keys that sum the processes by user, and those that sort them by a column's letter."""
 
 from collections.abc import AsyncIterator
 

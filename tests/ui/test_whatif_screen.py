@@ -1,4 +1,4 @@
-"""X: what other settings would do, under keys; the setting that is taken is that of the next run."""
+"""The screen behind the key X: what other settings would do. The setting that is chosen is the next run's."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ REPLAYED = events.Replayed(
     allocations=2048,
     steps=3,
     requested=190 * MIB,
-    present=events.SettingReplayed(True, True, None, outcome(290 * MIB)),  # of which the readings say 300
+    present=events.SettingReplayed(True, True, None, outcome(290 * MIB)),  # the readings show a peak of 300 MiB
     rows=[
         row(True, 210 * MIB, fits=False),
         row(True, 226 * MIB, waits=True),
@@ -56,7 +56,7 @@ REPLAYED = events.Replayed(
 
 
 def replayed() -> list[events.Event]:
-    """A session with a table of settings."""
+    """Return the events of a session with a table of replayed settings."""
     cuts: list[pools.Cut] = [[(200 * MIB, True), (56 * MIB, False)]]
     return [*pools.watched(cuts), REPLAYED]
 

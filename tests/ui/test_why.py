@@ -1,4 +1,4 @@
-"""The findings on the screen: chosen, explained, copied, and their remedies pressed."""
+"""The findings on the screen: the user chooses, opens and copies them, and presses the keys of their remedies."""
 
 import signal
 
@@ -163,7 +163,7 @@ def test_a_line_that_fits_exactly_is_not_cut() -> None:
 
 
 def crashed() -> list[events.Event]:
-    """A crash with a full CPU pool, on a machine without a driver."""
+    """Return the events of a crash with a full CPU pool, on a machine without an NVIDIA driver."""
     no_driver = events.Notice(t=0.1, key="nvml", level=events.Level.INFO, kind=events.NoticeKind.NO_DRIVER)
     end = events.RunEnd(t=16.0, run=1, exit_code=None, signal=signal.SIGSEGV)
     return sorted([*waiting(10), no_driver, end], key=lambda event: event.t)

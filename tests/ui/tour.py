@@ -1,4 +1,4 @@
-"""A walk through every screen and dialog, and what it sends to the terminal."""
+"""A walk through every screen and dialog, which returns what is shown and what is sent to the terminal."""
 
 from rich.console import RenderableType
 from textual._compositor import CompositorUpdate
@@ -42,11 +42,11 @@ PLACES = {
     "leave": ("escape", "q"),
     "help": ("escape", "question_mark"),
 }
-"""Where the walk leads, and the keys from the place before."""
+"""The places of the walk in their order, each with the keys that lead there from the place before."""
 
 
 class DrawnApp(TfmemtopApp):
-    """The app without a terminal: what it would write is kept in ``drawn``."""
+    """The app without a terminal. What it would write to one is stored in ``drawn``."""
 
     drawn = ""
 
@@ -56,7 +56,10 @@ class DrawnApp(TfmemtopApp):
 
 
 async def tour(stream: list[Event], size: tuple[int, int]) -> dict[str, tuple[str, str]]:
-    """By place, the text of what is shown there and what was sent to draw it; and all findings."""
+    """Return for each place the text that is shown there, and what was sent to the terminal to draw it.
+
+    The text of all findings is there too, as the place "findings". *size* is columns and rows.
+    """
     app = DrawnApp(Recorded(stream), UiOptions())
     seen = {}
     async with app.run_test(size=size, notifications=True) as pilot:
