@@ -1,4 +1,4 @@
-"""Draws the pictures of the README and the manual from the tests' recordings: ``python -m screenshots.make``."""
+"""Draw the pictures of the README and the manual from the tests' recordings: ``python -m screenshots.make``."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ PICTURES: dict[str, tuple[str, float, tuple[int, int], Sequence[str]]] = {
     "attached": ("cpu-attached", 20.0, (140, 36), ()),
     "kernel": ("cpu-kernel-3", 38.0, (140, 34), ("H",)),
 }
-"""File name: recording, moment in seconds, columns and rows, keys pressed."""
+"""By file name: the recording, the moment in seconds, columns and rows, and the keys that are pressed."""
 
 
 async def draw(
@@ -40,7 +40,10 @@ async def draw(
     options: UiOptions | None = None,
     theme: Mapping[str, str] = DARK,
 ) -> str:
-    """The picture of recording *name* at *t* seconds after *keys*."""
+    """Return an SVG picture of the screen that shows recording *name* at *t* seconds, after *keys* are pressed.
+
+    *size* is columns and rows.
+    """
     outside = any(event.outside for event in events_until(name, t) if isinstance(event, Run))
     app = screen(name, t, options or UiOptions(outside=outside, recording=recording_of))
     async with app.run_test(size=size) as pilot:
@@ -56,7 +59,7 @@ async def draw(
 
 
 async def draw_cluster(size: tuple[int, int]) -> str:
-    """The picture of the cluster's screen."""
+    """Return an SVG picture of the cluster's screen. *size* is columns and rows."""
     app = cluster_screen(UiOptions())
     async with app.run_test(size=size) as pilot:
         await settled(pilot)

@@ -1,4 +1,4 @@
-"""A search for the largest value in a living session, while replays with other values are made beside it."""
+"""A search for the largest value in a running session. Meanwhile the tries are replayed with other values."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ from tfmemtop.words.fit_largest import conclusion
 
 
 def begun() -> tuple[Fitting, SessionLargest, list[ev.Command]]:
-    """A search whose first try has passed and been replayed; what it has asked for."""
+    """Return a search whose first try has passed and been replayed, and the list of the commands that it sends."""
     sent: list[ev.Command] = []
     made = Fitting(send=sent.append, choose=lambda _: None)
     argv = ["python", "train.py", "{batch}"]

@@ -1,4 +1,4 @@
-"""A recording replayed: what the screen has folded is always what a live screen would show at that time."""
+"""The replay of a recording: at each time, its state is the one that a live screen would have at that time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ class Clock:
 
 
 class Player:
-    """A screen's share of a replay: takes what comes, and counts how often time has gone back."""
+    """Does a screen's part of a replay: takes batches, and counts in ``resets`` how often the state was replaced."""
 
     def __init__(self, path: Path) -> None:
         self.clock = Clock()
@@ -48,9 +48,9 @@ class Player:
         self._batches: AsyncIterator[Batch] = self.source.batches()
 
     async def settle(self) -> State:
-        """Fold until everything up to the position is there."""
+        """Take batches until every event up to the position is folded, and return the state."""
         while True:
-            self.source._wake.set()  # or the iteration waits for a key, or for the next event's time
+            self.source._wake.set()  # else the iteration waits for a key, or for the next event's time
             await anext(self._batches)
             self.resets += self.source.state is not self.state
             self.state = self.source.state
@@ -108,7 +108,7 @@ async def test_it_plays_at_the_pace_of_the_clock_times_the_speed(player: Player)
 
 
 async def test_a_pause_holds_the_position(player: Player) -> None:
-    await player.settle()  # the clock counts from the first picture on
+    await player.settle()  # the position follows the clock from the first batch on
     player.clock.now += 3
     await player.settle()
     player.source.toggle_pause()
@@ -137,7 +137,7 @@ async def test_a_step_goes_to_the_next_reading_and_back_to_the_one_before(player
     player.source.step(1)
     assert (await player.settle()) == expected(1.0)
     player.source.step(1)
-    player.source.step(1)  # two presses before the screen gets round to it
+    player.source.step(1)  # two key presses before the screen handles them
     assert (await player.settle()).host_used == 2
     player.source.step(1)
     assert (await player.settle()).host_used == 3
@@ -270,7 +270,7 @@ for second in range(1, 4001):
 
 @pytest.fixture(scope="module")
 def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """More than an hour, compressed."""
+    """The path of a compressed recording of more than an hour."""
     folder = tmp_path_factory.mktemp("replay")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writing, "CHUNK", 20_000)
@@ -279,7 +279,7 @@ def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def seen(state: State) -> tuple[object, ...]:
-    """What a screen shows of it: the figures, and the graph of the last minutes."""
+    """Return what a screen shows of *state*: the figures, and the graph of the last minutes."""
     history = state.devices[0].history.columns(240, 60, state.now)
     hooked = state.processes[7].hooked
     return state.now, state.processes[7].cpu, hooked and hooked.allocators, state.run and state.run.peaks, history
