@@ -1,4 +1,4 @@
-"""Real engines, in folders of their own, that do not outlive their test."""
+"""Real engines, each in a folder of its own, that do not outlive their test."""
 
 import asyncio
 import os
@@ -23,11 +23,11 @@ from tfmemtop.events import Event, Output
 E = TypeVar("E", bound=Any)
 
 READS = "print('up')\nwhile True: print('got', input())"
-"""A script that says when it is ready, and repeats what it reads."""
+"""A script that prints when it is ready, and then repeats each line that it reads."""
 
 
 class Screen:
-    """A client that remembers what it has been told."""
+    """A client that stores every event that it receives."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -35,7 +35,7 @@ class Screen:
         self._batches = client.events()
 
     async def until(self, kind: type[E], fits: Callable[[E], bool] = lambda _: True) -> E:
-        """The first event of *kind* that fits, of those told already or yet to come."""
+        """Return the first event of *kind* that fits, among those received already and those yet to come."""
 
         async def search() -> E:
             position = 0
@@ -49,11 +49,14 @@ class Screen:
         return await asyncio.wait_for(search(), PATIENCE_S)
 
     async def until_shown(self, text: str, run: int | None = None) -> None:
-        """Until the script's output has *text*; with *run*, that of this run. It may come in any number of parts."""
+        """Wait until the script's output contains *text*; with *run*, only that run's output counts.
+
+        The text may arrive in any number of parts.
+        """
         await self.until(Output, lambda _: text in self.shown_by(run))
 
     async def until_closed(self) -> None:
-        """Until the engine has ended the connection."""
+        """Wait until the engine has closed the connection."""
 
         async def rest() -> None:
             async for batch in self._batches:
@@ -62,16 +65,16 @@ class Screen:
         await asyncio.wait_for(rest(), PATIENCE_S)
 
     def all(self, kind: type[E]) -> list[E]:
-        """All told so far of a kind."""
+        """Return all events of *kind* received so far."""
         return [event for event in self.events if isinstance(event, kind)]
 
     @property
     def shown(self) -> str:
-        """The script's output so far."""
+        """Return the script's output so far."""
         return self.shown_by(None)
 
     def shown_by(self, run: int | None) -> str:
-        """The output so far of one *run*, or of all."""
+        """Return the output so far of one *run*, or of all."""
         return "".join(event.text for event in self.all(Output) if run in (None, event.run))
 
 
@@ -83,14 +86,14 @@ class Engines:
         self.screens: list[Screen] = []
 
     def launch(self, *argv: str, **options: Any) -> Launched:
-        """Start an engine on a command."""
+        """Start an engine that runs a command."""
         environment = options.pop("environment", dict(os.environ))
         return start(
             Launch(argv=list(argv), cwd=options.pop("cwd", str(self.folder)), environment=environment, **options)
         )
 
     async def run(self, *argv: str, **options: Any) -> Screen:
-        """Start an engine and look at it."""
+        """Start an engine and connect a screen to it."""
         launched = self.launch(*argv, **options)
         assert launched.error is None, launched.error
         return await self.look(launched.socket)
@@ -100,14 +103,14 @@ class Engines:
         return await self.run(sys.executable, "-u", "-c", program, **options)
 
     async def look(self, socket: str) -> Screen:
-        """One more screen."""
+        """Connect one more screen."""
         screen = Screen(await connect(socket))
         self.screens.append(screen)
         return screen
 
 
 async def ended(pid: int) -> None:
-    """Until a process has gone, if it has not yet."""
+    """Wait until the process has ended; return at once if it has ended already."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -124,8 +127,9 @@ async def ended(pid: int) -> None:
 
 @pytest_asyncio.fixture
 async def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Engines]:
-    """Engines whose sessions lie in a folder of this test."""
-    # Not tmp_path: a socket's path has to be short, else the session lies in a folder that all share.
+    """Provide engines whose sessions are in a folder of this test."""
+    # Not tmp_path: a socket's path has to be short. If it is too long, the session is put into a folder that all tests
+    # share.
     with tempfile.TemporaryDirectory(prefix="tfm", dir="/tmp") as runtime:
         monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -139,5 +143,5 @@ async def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 
 def _processes_of(runtime: str) -> list[int]:
-    """Engines, keepers and scripts whose sessions lie in *runtime*; what outlived its engine too."""
+    """Return the engines, keepers and scripts whose sessions are in *runtime*, even if their engine has ended."""
     return [pid for pid in all_pids() if pid != os.getpid() and carries(pid, f"XDG_RUNTIME_DIR={runtime}".encode())]

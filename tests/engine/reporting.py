@@ -1,4 +1,7 @@
-"""A TensorFlow process that obeys, and tells its own figures: it is read from outside, and must agree to the byte."""
+"""A TensorFlow process that obeys commands and reports its own figures.
+
+tfmemtop reads it from outside, and must report the same figures to the byte.
+"""
 
 import json
 import os
@@ -65,10 +68,10 @@ for line in sys.stdin:
 
 
 class Reporting:
-    """Starts such a process; each :meth:`do` waits for its answer."""
+    """Starts such a process. Each :meth:`do` waits for its answer."""
 
     def __init__(self, limit_mib: int, *, pool: bool = True, imported: Forking | None = None, **options: Any) -> None:
-        """With *imported* it is forked from a process that has TensorFlow imported, and a pool."""
+        """Start the process. With *imported* it is forked from a process that has TensorFlow imported, and a pool."""
         environment = dict(os.environ) | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         if pool:
             environment |= {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(limit_mib)}
@@ -87,21 +90,21 @@ class Reporting:
         self._answer()
 
     def do(self, what: str) -> dict[str, Any]:
-        """Have it do *what*; its answer."""
+        """Send the command *what* to the process and return its answer."""
         assert self.process.stdin is not None
         self.process.stdin.write(what + "\n")
         self.process.stdin.flush()
         return self._answer()
 
     def close(self) -> None:
-        """End it, if it has not ended."""
+        """End the process if it has not ended."""
         self.process.kill()
         self.process.wait()
         for pipe in (
             self.process.stdin,
             self.process.stdout,
             self.process.stderr,
-        ):  # a child that it forked may still hold them
+        ):  # a child that the process forked may still hold them
             if pipe is not None:
                 pipe.close()
 

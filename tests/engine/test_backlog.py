@@ -1,4 +1,4 @@
-"""What is kept for late readers: bounded, in order, and with every peak that matters."""
+"""The events that are kept for late readers: bounded, in order, and with every peak that matters."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -105,7 +105,7 @@ def test_curves_of_children_that_have_ended_are_kept_coarsely_and_with_their_pea
     curves = {
         pid: [e.in_use or 0 for e in backlog.events() if isinstance(e, Allocator) and e.pid == pid] for pid in (1, 2)
     }
-    assert len(curves[1]) == 500  # the run's own, which a late reader wants to see whole
+    assert len(curves[1]) == 500  # the run's own process, whose curve a late reader needs whole
     assert len(curves[2]) <= 62
     assert max(curves[2]) == 900
     assert curves[2][-1] == 499
@@ -122,7 +122,7 @@ def test_counts_of_functions_keep_the_first_and_the_newest() -> None:
 
 
 def known(stream: Iterable[Event]) -> dict[str, object]:
-    """What a screen says of the runs and their processes after *stream*."""
+    """Return what a screen shows of the runs and their processes after *stream*."""
     state = fold(stream)
     hooked = {pid: process.hooked for pid, process in state.processes.items() if process.hooked}
     return {

@@ -1,4 +1,4 @@
-"""The memory limit that holds, from files as container engines, batch systems and systemd lay them out."""
+"""The memory limit that holds, read from files as container engines, batch systems and systemd lay them out."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ V1 = "/sys/fs/cgroup/memory"
 V2 = "/sys/fs/cgroup"
 NO_LIMIT_V1 = "9223372036854771712"
 
-# name: (/proc/self/cgroup, mountinfo, files, the limit that holds, whose it is)
+# name: (/proc/self/cgroup, mountinfo, files, the limit that holds, the owner of that limit)
 LAYOUTS: dict[str, tuple[str, str, dict[str, str], int | None, str]] = {
     "docker, version 1: the file tells the host's path, only the container's part is mounted": (
         "11:cpu,cpuacct:/docker/3f1c\n4:memory:/docker/3f1c\n1:name=systemd:/docker/3f1c\n0::/system.slice/docker.service",
@@ -152,7 +152,7 @@ def test_the_smallest_limit_holds(tmp_path: Path, name: str, monkeypatch: pytest
 
 
 def test_what_is_free_is_what_the_tightest_cgroup_leaves(tmp_path: Path) -> None:
-    """The kernel gives back unused file cache before it kills anything."""
+    """Unused file cache counts as free, because the kernel gives it back before it kills a process."""
     files = {
         f"{V2}/job/memory.max": f"{16 * GIB}",
         f"{V2}/job/memory.current": f"{12 * GIB}",
@@ -196,7 +196,7 @@ print(*host_memory())
 
 @pytest.fixture
 def group() -> Iterator[Path]:
-    """A real cgroup of this machine with a limit of 1 GiB."""
+    """Make a real cgroup of this machine with a limit of 1 GiB."""
     name = f"tfmemtop-test-{os.getpid()}"
     for parent, file in ((Path(V1), "memory.limit_in_bytes"), (Path(V2), "memory.max")):
         folder = parent / name

@@ -1,4 +1,4 @@
-"""What a hook puts down of its pools becomes maps, and harms nobody if it is nonsense."""
+"""The files of chunks that a hook writes become maps. A file of nonsense does no harm."""
 
 import os
 import struct
@@ -14,7 +14,7 @@ from tfmemtop.words.damage import damage_text
 from tfmemtop.words.no_map import refusal_text
 
 BASE = 1 << 40
-# Two regions that follow one another; in the list of chunks, in no order, a place that is free.
+# Two adjacent regions. The list of chunks is in no order, and one of the chunks is free.
 REGIONS = [(BASE, 1024), (BASE + 1024, 2048)]
 CHUNKS = [(BASE + 1024, 2048, 2000, 7, -1), (0, 512, 0, -1, -1), (BASE + 512, 512, 0, -1, 1), (BASE, 512, 300, 9, -1)]
 
@@ -32,7 +32,7 @@ TOLD = Chunks(
 
 
 class Desk:
-    """A folder with what was put down, and what is published of it."""
+    """A folder with the file that a hook wrote, and the events that are published of it."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "7.GPU:0.live.chunks"
@@ -49,7 +49,7 @@ class Desk:
         self.file.write_bytes(regions + chunks)
 
     def told(self, chunks: Chunks, times: int = 1) -> list[MemoryMap]:
-        """The maps that come of it."""
+        """Return the maps that are made of *chunks*."""
         before = len(self.events)
         for _ in range(times):
             self.maps.take(chunks)
@@ -57,7 +57,7 @@ class Desk:
         return [event for event in self.events[before:] if isinstance(event, MemoryMap)]
 
     def ends(self) -> None:
-        """The process has gone."""
+        """Publish that the process has ended."""
         self._publish(HookEnd(t=0.0, pid=7, reason="lost"))
         self.maps.drain()
 

@@ -1,4 +1,4 @@
-"""The log of a session: bounded, however much a driver writes into it."""
+"""The log of a session stays bounded, however much a driver writes into it."""
 
 import os
 from pathlib import Path

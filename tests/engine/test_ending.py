@@ -1,4 +1,4 @@
-"""What ending a run ends, in a process of its own."""
+"""What else ends when a run is ended; the test runs in a process of its own."""
 
 import os
 import signal

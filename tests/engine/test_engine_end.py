@@ -1,4 +1,4 @@
-"""When the engine ends, and what ends with it."""
+"""When the engine ends, and what ends together with it."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ async def test_a_run_that_ended_unseen_can_still_be_looked_at(engines: Engines) 
     os.set_inheritable(writing, True)
     launched = engines.launch(sys.executable, "-c", "print('unseen')")
     os.close(writing)
-    # The pipe's end comes when the script, its only other holder, has gone.
+    # The pipe's end is read when the script, which alone still holds the other end, has ended.
     assert await asyncio.to_thread(os.read, reading, 1) == b""
     os.close(reading)
     screen = await engines.look(launched.socket)

@@ -1,4 +1,4 @@
-"""The script when its engine is killed, and the parents of its processes."""
+"""What happens to the script when its engine is killed, and which parents its processes have."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ async def test_the_engines_death_is_not_the_scripts(engines: Engines) -> None:
     engine = read_stat(session.pid)
     assert engine is not None
     script, keeper = asyncio.create_task(ended(run.pid)), asyncio.create_task(ended(engine.ppid))
-    await asyncio.sleep(0)  # so that both are being waited for
+    await asyncio.sleep(0)  # so that both waits have begun
     os.kill(session.pid, signal.SIGKILL)
     await asyncio.gather(script, keeper)
     output = _read(Path(launched.output_path or ""))
@@ -90,11 +90,11 @@ async def test_who_ends_all_that_is_called_tfmemtop_does_not_end_the_script(engi
     script, keeper = asyncio.create_task(ended(run.pid)), asyncio.create_task(ended(engine.ppid))
     await asyncio.sleep(0)
     os.kill(run.pid, signal.SIGTERM)
-    await asyncio.gather(script, keeper)  # which waits for no more than the script
+    await asyncio.gather(script, keeper)  # the keeper waits only for the script
 
 
 async def test_orphans_have_the_parent_that_they_have_without_us(engines: Engines) -> None:
-    """And are the run's all the same: they are shown, and end with it."""
+    """Orphans belong to the run all the same: they are shown, and end with it."""
     program = """
 import os, time
 if os.fork() == 0:

@@ -1,4 +1,4 @@
-"""Windows of allocations are opened for findings without a screen."""
+"""Windows of allocations are opened for findings even if no screen is connected."""
 
 import asyncio
 from typing import Any

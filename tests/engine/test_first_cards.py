@@ -1,4 +1,4 @@
-"""The first picture reads cards as pynvml would. ``tests/gpu/test_first_cards.py`` compares figures of a real GPU."""
+"""The first picture reads cards as pynvml does. ``tests/gpu/test_first_cards.py`` compares figures of a real GPU."""
 
 from ctypes import Structure, sizeof
 

@@ -1,4 +1,4 @@
-"""When the memory of a run is free again: by its processes, or by what each GPU held before it."""
+"""When the memory of a run is free again, judged by its processes, or by what each GPU held before the run."""
 
 from typing import Any
 
@@ -50,12 +50,12 @@ def after(*events: object) -> Footprint:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_processes_of_the_run_that_were_on_a_gpu_are_its_own(first: bool) -> None:
-    """In whatever order the GPU and the processes were looked at."""
+    """The result does not depend on the order in which the GPU and the processes were read."""
     looks = [reading(GIB, 7, 8), swept(7, 8)]
     told = after(started(), process(7, 1), process(8, None), *(looks if first else [swept(7, 8), *looks]))
     assert told.pids == {7}
     told.take(swept())
-    assert told.pids == {7}  # the driver may list it for longer than the kernel does
+    assert told.pids == {7}  # the driver may list the process for longer than the kernel does
     assert told.held([reading(GIB, 7)], {7}) == Held(Leftover.LISTED, 0, GIB, [7])
     assert not told.held([reading(GIB, 8)], {7})
     told.take(started(2))
@@ -66,7 +66,7 @@ def test_where_no_process_is_named_the_gpu_is_to_hold_no_more_than_before() -> N
     told = after(reading(3 * GIB), reading(GIB, missing=UNTOLD), started(), reading(5 * GIB))
     assert told.held([reading(5 * GIB, missing=UNTOLD)], set()) == Held(Leftover.MORE_USED, 0, 4 * GIB)
     assert not told.held([reading(GIB + 60 * MIB, missing=UNTOLD)], set())
-    assert not told.held([reading(5 * GIB)], set())  # all processes are named, and none is ours
+    assert not told.held([reading(5 * GIB)], set())  # all processes are named, and none belongs to the run
 
 
 def test_before_the_first_reading_the_first_one_counts() -> None:

@@ -1,4 +1,4 @@
-"""What hooks tell, well and badly, over a real socket from real processes."""
+"""Good and bad messages of hooks, sent over a real socket by real processes."""
 
 import asyncio
 import json
@@ -191,7 +191,7 @@ async def test_where_no_descriptor_is_left_hooks_wait_and_the_engine_does_not_sp
 
 
 def test_every_word_of_the_hooks_can_be_spoken() -> None:
-    # The agent's own tests speak to a real engine; here, that an event's own JSON is accepted.
+    # The agent's own tests send to a real engine. This one checks that an event's own JSON is accepted.
     event = Allocator(t=1.0, pid=2, device="GPU:0", allocator=None, in_use=1, peak=2, pool=3, limit=4)
     assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(event)), Allocator) == event
 
@@ -229,7 +229,7 @@ def test_a_process_that_another_session_watches_is_told_with_that_session() -> N
 
 
 HAS_TENSORFLOW = "import tensorflow\nprint('loaded', flush=True)\ninput()"
-# All that can be seen of it from outside: its library, and a process that is not small.
+# Everything of TensorFlow that is visible from outside: its library, and a process that is not small.
 HAS_ITS_LIBRARY = """
 import ctypes, importlib.util, os
 folder = os.path.dirname(importlib.util.find_spec("tensorflow").origin)

@@ -1,4 +1,4 @@
-"""Which processes are the run's."""
+"""Which processes belong to the run."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.programs
 
 @pytest.fixture
 def becoming() -> Iterator["subprocess.Popen[str]"]:
-    """A process with a child. With a line on its stdin it takes the keeper's name."""
+    """Start a process with a child. After it has read a line on its stdin, it takes the keeper's name."""
     source = f"sleep 600 & echo $!; read line; exec -a {KEEPER} sh -c 'echo named; read line'"
     pipe = subprocess.PIPE
     process = subprocess.Popen(["bash", "-c", source], stdin=pipe, stdout=pipe, text=True, start_new_session=True)
@@ -29,7 +29,7 @@ def _sweep(host: Host) -> Sweep:
 
 
 def test_a_keeper_found_before_it_had_its_name_is_dropped_with_its_engine(becoming: "subprocess.Popen[str]") -> None:
-    """Jupyter, when it is watched, starts kernels that are sessions of their own."""
+    """This happens when Jupyter is watched: it starts kernels that are sessions of their own."""
     assert becoming.stdin is not None and becoming.stdout is not None
     engine = int(becoming.stdout.readline())
     host = Host(os.getpid(), INJECT)

@@ -1,4 +1,4 @@
-"""The hook is put into a process that runs already: by Python 3.14's own way, on request, and never to its harm."""
+"""The hook is put into a process that runs already: by the mechanism of Python 3.14, on request, and without harm."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ def target() -> Iterator[Obeying]:
 
 
 def left_of(pid: int) -> list[Path]:
-    """What tfmemtop has left in /tmp for that process."""
+    """Return the files of tfmemtop for that process that are still in /tmp."""
     return list(Path("/tmp").glob(f"tfmemtop-inject-*-{pid}-*"))
 
 
@@ -113,7 +113,8 @@ async def test_it_arrives_when_a_long_call_is_over_serves_one_and_then_the_next(
     await state(first, S.ARRIVED)
     assert (await first.until(Outside, lambda one: one.state is OutsideState.HOOKED)).pid == target.pid
     await until(lambda: not left_of(target.pid))
-    # Children see nothing of it, nor does who asks for modules, but for Python's own ones.
+    # The environment, which children inherit, and sys.modules contain nothing of tfmemtop. Only Python's own modules
+    # may be new.
     assert target.do("[name for name in os.environ if 'TFMEMTOP' in name]") == []
     assert not [name for name in set(target.do("sorted(sys.modules)")) - modules if "tfm" in name or "custom" in name]
 
@@ -135,7 +136,7 @@ async def test_it_arrives_when_a_long_call_is_over_serves_one_and_then_the_next(
 
 
 def pid_of(screen: Screen) -> int:
-    """The number of the engine's process."""
+    """Return the pid of the engine."""
     sock = screen.client._writer.get_extra_info("socket")
     return int.from_bytes(sock.getsockopt(1, 17, 12)[:4], sys.byteorder)  # SOL_SOCKET, SO_PEERCRED
 
@@ -168,7 +169,7 @@ async def test_what_the_script_has_replaced_is_not_called(engines: Engines, targ
 
 @needs_it
 async def test_no_thread_is_started_as_the_script_does_it(engines: Engines, target: Obeying) -> None:
-    """gevent's own would run in the main thread, whose signals would be blocked from then on."""
+    """gevent's own function would run it in the main thread, and the signals of that thread would stay blocked."""
     target.do("import _thread, signal; _thread.start_new_thread = lambda function, given: function(*given)")
     screen = await engines.run(attach=target.pid, inject=True)
     await state(screen, S.ASKED)
@@ -187,7 +188,7 @@ async def test_a_script_that_forbids_it_goes_on(engines: Engines, target: Obeyin
     assert target.do("1") == 1
     code, said = target.end()
     await screen.until(RunEnd)
-    assert not screen.all(Hook) and code == 0 and "not here" in said  # Python itself says so
+    assert not screen.all(Hook) and code == 0 and "not here" in said  # Python itself prints this
     await until(lambda: not left_of(target.pid))
 
 
@@ -213,7 +214,7 @@ async def test_what_was_made_before_is_known_and_figures_are_the_script_s_own(en
             target.do(line)
         screen = await engines.run(attach=target.pid, inject=True)
         await state(screen, S.ASKED)
-        assert not screen.all(Hook) and (await screen.until(Allocator)).in_use  # from outside, until it arrives
+        assert not screen.all(Hook) and (await screen.until(Allocator)).in_use  # from outside, until the hook arrives
         target.do("1")
         await state(screen, S.ARRIVED)
         assert (await screen.until(Effective, lambda one: one.limit is not None)).limit == 256 << 20

@@ -1,4 +1,4 @@
-"""The files of a session: who may read them, how long they stay, and a disk that is full."""
+"""The files of a session: which users may read them, how long they are kept, and what happens if the disk is full."""
 
 import os
 import resource
@@ -56,7 +56,7 @@ async def test_a_full_disk_costs_the_recording_and_not_the_run(engines: Engines)
 
 async def test_a_full_disk_costs_the_output_file_and_not_the_output(engines: Engines) -> None:
     screen = await engines.python("input()\nprint('x' * 3_000_000)\nprint('on')\ninput()")
-    # A limit on files' sizes is met as a full disk is.
+    # A limit on the size of files has the same effect as a full disk.
     resource.prlimit(own_sessions()[0].pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
     await screen.client.send(Input(text="\n"))
     notice = await screen.until(Notice, lambda notice: notice.key == "output_file")

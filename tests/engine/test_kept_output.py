@@ -1,4 +1,7 @@
-"""The bounded file of the script's output: what it keeps, what it says of the rest, and what a kill leaves of it."""
+"""The bounded file of the script's output.
+
+What the file keeps, what it reports of the part left out, and what it contains after a kill.
+"""
 
 import errno
 import os
@@ -21,26 +24,26 @@ MARKER = re.compile(rb"\n\[tfmemtop: (\d{15}) bytes left out here(?:, up to byte
 
 
 def text(start: int, end: int) -> bytes:
-    """Bytes *start* to *end* of an output of which every byte tells where it belongs."""
+    """Return bytes *start* to *end* of an output in which every byte shows its position."""
     first = start // LINE
     lines = b"".join(b"%012d\n" % number for number in range(first, end // LINE + 1))
     return lines[start - first * LINE : end - first * LINE]
 
 
 def parts(path: Path) -> tuple[bytes, int, bytes, bool]:
-    """The head, bytes left out, the end, and whether its writer was killed while it moved the end."""
+    """Return the head, the bytes left out, the end, and whether the writer was killed while it moved the end."""
     content = path.read_bytes()
     found = MARKER.match(content, HEAD)
     if not found:
         return content, 0, b"", False
     start = int(found[2] or 0)
     if start > len(content):
-        start = 0  # what lay before it has been cut already
+        start = 0  # the part before the end has been cut off already
     return content[:HEAD], int(found[1]), content[max(start, found.end()) :], start > found.end()
 
 
 def written(path: Path) -> int:
-    """How many bytes of :func:`text` were written, by what the file holds and says; it must hold the right ones."""
+    """Return how many bytes of :func:`text` were written, computed from the file; check that its bytes are right."""
     head, left_out, end, _ = parts(path)
     total = len(head) + left_out + len(end)
     assert head == text(0, len(head))
@@ -129,12 +132,12 @@ def test_killed_at_any_moment_it_holds_its_beginning_is_bounded_and_goes_on(
 ) -> None:
     monkeypatch.setattr(
         kept_output, "_PIECE", 256
-    )  # as slow as with ends of many megabytes: kills fall among the steps
+    )  # as slow as with ends of many megabytes, so that kills happen between the steps
     chance, path = random.Random(26), tmp_path / "output"
     halves, total = 0, 0
     for _ in range(150):
         child = in_child(lambda: _flood(path, total))  # noqa: B023 (forked at once)
-        select.select([], [], [], chance.uniform(0, 0.005))  # a moment, not an event
+        select.select([], [], [], chance.uniform(0, 0.005))  # a short wait, for no event
         os.kill(child, signal.SIGKILL)
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
         if not path.exists():
@@ -159,7 +162,7 @@ def test_a_full_disk_is_told_and_what_was_lost_is_counted_once_there_is_room(
     output = small(path)
     output.write(b"before\n")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # A limit on files' sizes is met as a full disk is.
+    # A limit on the size of files has the same effect as a full disk.
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
     try:
         output.write(b"0123456789\n")

@@ -1,4 +1,4 @@
-"""The recordings that are kept of sessions: one of each, elsewhere or not, and none for ever."""
+"""The recordings kept of sessions: one of each session, wherever its file is, and none of them for ever."""
 
 import os
 import stat
@@ -85,7 +85,7 @@ def test_they_go_after_a_month_or_when_they_are_too_many(engines: Engines) -> No
     forget_old_recordings()
     assert set(kept_recordings()) == {"new", "week", "month", "going", "elsewhere"}
     assert not lost.is_symlink()
-    forget_old_recordings(size=elsewhere.lstat().st_size + 25)  # of a link its own size counts
+    forget_old_recordings(size=elsewhere.lstat().st_size + 25)  # a link counts with its own size
     assert set(kept_recordings()) == {"new", "week", "going", "elsewhere"}
     writer.close()
     assert far.exists()

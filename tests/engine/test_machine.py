@@ -1,4 +1,4 @@
-"""The machine's own figures agree with what psutil tells."""
+"""The machine's own figures agree with those of psutil."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""NVML's answers, good and bad, one call at a time; whole machines are in ``test_nvml_tables.py``."""
+"""NVML's answers, good and bad, one call at a time. Whole machines are in ``test_nvml_tables.py``."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ def failing(code: int) -> Callable[..., Any]:
 
 
 def library(**changes: Any) -> Any:
-    """A driver with one card and two processes; *changes* replace its functions."""
+    """Return a driver with one card and two processes; *changes* replace its functions."""
     one = card(
         UUID="GPU-1",
         Name="NVIDIA H200",

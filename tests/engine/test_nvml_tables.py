@@ -1,6 +1,7 @@
-"""Machines that are not at hand, played back at the one place where NVML is called, up to the real screen and --once.
+"""Machines that are not available here, played back at the one place where NVML is called.
 
-Each machine's lines are those that a user would look for: the figures that are known, and why the others lack.
+The tests go from there up to the real screen and to --once. The lines expected of each machine are those that a user
+would look for: the figures that are known, and why the others are missing.
 """
 
 import json
@@ -29,9 +30,9 @@ from tfmemtop.ui.app import TfmemtopApp
 
 @dataclass
 class Case:
-    """What of a *table* must stand on the screen of a run whose process *pid* has a hook, and in --once.
+    """What the screen and --once must show for a *table*, in a run whose process *pid* has a hook.
 
-    ``local``: processes here that use a GPU, where processes are numbered otherwise than the machine does.
+    ``local``: the processes in this PID namespace that use a GPU, if its numbers differ from the machine's own.
     """
 
     table: str
@@ -196,7 +197,7 @@ def translator(local: set[int] | None, clock: Callable[[], float] | None = None)
 
 
 def hooked_run(case: Case) -> list[events.Event]:
-    """A run with a hook inside, and what the engine would publish of two readings of the table's cards."""
+    """Return the events of a run with a hook inside, and of two readings of the table's cards."""
     clock = _Clock()
     nvml, foreign = reader(TABLES[case.table]), translator(case.local, clock)
     first = nvml.read()
@@ -230,7 +231,7 @@ async def test_the_screen_is_right_and_says_why_a_figure_lacks(name: str) -> Non
     for line in case.screen:
         assert " ".join(line.split()) in shown
     for text in case.nowhere:
-        if not text.startswith(("184", "4294")):  # those are quoted as what cannot be
+        if not text.startswith(("184", "4294")):  # these are quoted in the text as impossible values
             assert text not in shown
 
 
@@ -278,7 +279,7 @@ def test_a_count_of_billions_is_a_figure_that_lacks() -> None:
     library = play(TABLES["H100"])
 
     def listed(*_: object) -> None:
-        raise MemoryError  # as pynvml does, which makes a list of that length
+        raise MemoryError  # as pynvml does: it makes a list of that length
 
     library.nvmlDeviceGetComputeRunningProcesses_v3 = library.nvmlDeviceGetGraphicsRunningProcesses_v3 = listed
     (reading,) = Nvml(library).read().readings
@@ -286,7 +287,7 @@ def test_a_count_of_billions_is_a_figure_that_lacks() -> None:
 
 
 def test_numbers_of_another_namespace_are_nobodys_here() -> None:
-    """An innocent process that has the number of the host's trainer gets none of its memory."""
+    """A process here may have the same pid as a training on the host. It gets none of the training's memory."""
     (reading,) = reader(TABLES["the host's numbers"]).read().readings
     told = translator(set()).translate(reading)
     assert told.processes == []

@@ -1,4 +1,4 @@
-"""What becomes of the script's output in the engine: at once in the file, and bounded there."""
+"""The script's output in the engine: at once in the file, and bounded there."""
 
 import asyncio
 import re
@@ -14,7 +14,7 @@ from tfmemtop.engine.stream.server import OUTPUT_QUEUE, Reader
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Notice, Output, RunEnd
 
-# How long each line takes to the file, as the script itself sees it, in seconds.
+# The time until each line is in the file, in seconds, as the script itself measures it.
 _WATCHES_THE_FILE = """
 import pathlib, sys, time
 folder = pathlib.Path(sys.argv[1])

@@ -1,4 +1,4 @@
-"""TensorFlow's pools read from outside: real processes, whose own figures must be the same to the byte."""
+"""TensorFlow's pools read from outside: the figures must equal those of the real processes themselves to the byte."""
 
 import asyncio
 import os
@@ -46,7 +46,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def trainings(shared: Path) -> Iterator[list[Reporting]]:
-    """Two of them side by side, with pools of different limits, whose devices are made."""
+    """Start two processes side by side, with pools of different limits. Both have made their devices."""
     forking = bare_tensorflow(shared)
     found = [Reporting(limit, imported=forking) for limit in (96, 640)]
     for training in found:
@@ -59,7 +59,7 @@ def trainings(shared: Path) -> Iterator[list[Reporting]]:
 
 
 def figures(look: Look) -> dict[str, int | None]:
-    """As the process tells them."""
+    """Return the figures read from outside, under the names that the process itself uses."""
     [(name, found)] = look.read().values()
     assert name == "bfc_cpu_allocator_for_gpu"
     return found._asdict()
@@ -96,7 +96,7 @@ def test_a_search_of_the_memory_finds_the_same_allocator(trainings: list[Reporti
     lists, pool = look._lists, look._pools["CPU:0"]
     assert lists is not None
     before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    # The object is in the memory that is searched first. The search takes at most 2 s of CPU time.
+    # The search begins with the memory in which the object is. It takes at most 2 s of CPU time.
     assert pool.address in lists.search(Regions(list(mappings(look.pid))))
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
 
@@ -108,7 +108,7 @@ def test_a_sweep_reads_every_process_that_has_tensorflow(trainings: list[Reporti
     sweep.close()
     states = {event.pid: event.state for event in events if isinstance(event, Outside)}
     readings = {event.pid: event for event in events if isinstance(event, Allocator)}
-    # It stops when its time is over, but not before the first.
+    # The sweep stops when its time is over, but not before it has read the first process.
     assert states and set(states.values()) <= {S.READING, S.NO_DEVICES, S.NO_POOL, S.GONE}
     for training in trainings:
         if training.pid in readings:
@@ -172,7 +172,7 @@ async def test_it_waits_for_devices_and_says_what_becomes_of_the_process(engines
         os.kill(training.pid, signal.SIGSTOP)
         await screen.until(Outside, lambda told: told.state is S.STOPPED)
         os.kill(training.pid, signal.SIGCONT)
-        await asyncio.sleep(1.5)  # the kernel is asked for its children once a second
+        await asyncio.sleep(1.5)  # the kernel's list of its children is read once a second
         training.close()
         gone = await screen.until(Outside, lambda told: told.state is S.GONE)
         assert gone.detail == str(child)

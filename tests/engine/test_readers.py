@@ -1,4 +1,4 @@
-"""Readers that come late, lag, vanish and leave."""
+"""Readers that connect late, read slowly, vanish, or leave."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""When the cards are read, with the library's double of the NVML tests."""
+"""When the cards are read. The library is the double of the NVML tests."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ Watch = Callable[..., tuple[Stream, "asyncio.Queue[DeviceReading]"]]
 
 @pytest_asyncio.fixture
 async def watch(tmp_path: Path) -> AsyncIterator[Watch]:
-    """Starts reading, and gives the stream and the readings of cards that come through it."""
+    """Provide a function that starts reading and returns the stream and a queue of the card readings in it."""
     started: list[Readings] = []
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
@@ -74,7 +74,7 @@ async def test_processes_numbered_otherwise_are_told_with_what_helps(watch: Watc
 
 
 async def test_a_reading_from_before_they_were_made_is_not_told_after(watch: Watch) -> None:
-    """It would show less than the context that the process has by then."""
+    """That reading would be too small: it would lack the context that the process has by then."""
     begun, go_on = threading.Event(), threading.Event()
     sizes = iter([GIB, 2 * GIB, 2 * GIB])
 

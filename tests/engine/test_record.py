@@ -31,7 +31,7 @@ UP = "import time\nprint('up', flush=True)\ntime.sleep(300)"
 
 
 def recording(path: Path, *argv: str, wait: str = "pass") -> list[str]:
-    """A recorder that does *wait* before it tells of the end."""
+    """Return the command of a recorder that runs the code *wait* before it reports the end."""
     return [sys.executable, "-c", RECORD.replace("WAIT", wait), str(path), *argv]
 
 
@@ -62,7 +62,7 @@ def test_ctrl_c_reaches_the_script_once_and_is_waited_for(tmp_path: Path) -> Non
         "except KeyboardInterrupt:\n print('caught', flush=True)\n raise SystemExit(9)"
     )
     command, *arguments = recording(tmp_path / "r", sys.executable, "-c", program)
-    # As at a prompt, whatever has started the tests.
+    # As at a prompt, no matter how the tests were started.
     with pexpect.spawn(command, arguments, timeout=PATIENCE_S, preexec_fn=_heed_interrupts) as terminal:
         terminal.expect("up\r\n")
         terminal.sendintr()
@@ -107,7 +107,7 @@ def test_a_signal_to_the_group_reaches_the_script_once_and_one_to_us_too(tmp_pat
 
 
 def test_a_signal_to_all_that_descend_from_us_reaches_the_script_once(tmp_path: Path) -> None:
-    """As Slurm sends it, which follows the parents of processes (``proctrack/linuxproc``)."""
+    """Slurm sends signals in this way: it follows the parents of processes (``proctrack/linuxproc``)."""
     with subprocess.Popen(recording(tmp_path / "r", sys.executable, "-c", COUNTS), stdout=subprocess.PIPE) as recorder:
         assert recorder.stdout and recorder.stdout.readline() == b"up\n"
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT):
@@ -142,7 +142,7 @@ def test_an_interrupt_for_us_alone_reaches_the_script(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGALRM, signal.SIGRTMIN])
 def test_a_second_signal_after_the_end_costs_no_summary(tmp_path: Path, number: int) -> None:
-    """It comes while the recording is read again for the summary: a pipe holds that up until it has come."""
+    """The signal comes while the recording is read again for the summary. A pipe delays that read for so long."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(
@@ -160,7 +160,7 @@ def test_a_second_signal_after_the_end_costs_no_summary(tmp_path: Path, number: 
 
 
 def test_what_fails_at_the_end_does_not_hide_the_end(tmp_path: Path) -> None:
-    """A pipe among the dumps, which nobody writes to, and hook messages that are too deep."""
+    """The dumps contain a pipe that no process writes to, and the hook's messages are nested too deep."""
     program = """
 import os, socket
 os.mkfifo(os.environ["TFMEMTOP_DUMPS"] + f"/{os.getpid()}_GPU_0_bfc.1")

@@ -1,4 +1,4 @@
-"""What readers ask of the engine."""
+"""The requests that readers send to the engine."""
 
 import asyncio
 import os

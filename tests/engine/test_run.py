@@ -1,4 +1,4 @@
-"""What a script meets under the engine, and how it ends."""
+"""What a script finds when it runs under the engine, and how it ends."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from tfmemtop.events import Signal as SendSignal
 from tfmemtop.settings import Settings
 from tfmemtop.words.starting import start_text
 
-# Naps, since Python can miss a signal that arrives just before it begins to sleep, until that sleep ends.
+# It sleeps in short naps: Python can miss a signal that arrives just before a sleep begins, until that sleep ends.
 FOREVER = "import time\nprint('up')\nwhile True: time.sleep(0.1)"
 
 
@@ -123,7 +123,7 @@ async def test_what_is_no_utf8_is_passed_on(engines: Engines, monkeypatch: pytes
     await screen.until_shown("b'a\\xffb' b'a\\xffb' b'f\\xfe'")
     run = await screen.until(Run)
     assert (run.argv[-1], run.cwd[-5:]) == ("a\\xffb", "f\\xfe")
-    # What the screen shows of it is what it sends back, and stands for the same bytes.
+    # The screen sends back the text that it shows. That text stands for the same bytes.
     await screen.client.send(Relaunch(argv=run.argv, settings=Settings()))
     await screen.until_shown("b'a\\xffb' b'a\\xffb' b'f\\xfe'", run=2)
 

@@ -1,4 +1,4 @@
-"""What can fail has failed before the script is started; nothing of the user's Python reaches ours."""
+"""Whatever can fail fails before the script is started. No setting of the user's Python has an effect on tfmemtop's."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> dict[str, str]:
-    """An environment that is meant for another Python, with a folder full of modules that break ours."""
+    """Return an environment meant for another Python, with a folder full of modules that would break tfmemtop."""
     folder = tmp_path / "modules"
     folder.mkdir()
     for name in ("psutil", "json", "signal", "socket", "asyncio", "msgspec", "textual", "random", "tfmemtop"):
@@ -69,7 +69,7 @@ def test_an_engine_and_a_screen_are_too(tmp_path: Path, hostile: dict[str, str])
 
 
 def _untouched(told: Path, given: dict[str, str]) -> bool:
-    """Whether the script had what was *given*, but for what gets the hook in."""
+    """Return whether the script had the environment *given*, except for what puts the hook in."""
     variables = dict(entry.split("=", 1) for entry in told.read_text().split("\0") if "=" in entry)
     hook, _, path = variables.pop("PYTHONPATH").partition(os.pathsep)
     assert hook.endswith("inject") and path == given["PYTHONPATH"]
@@ -86,7 +86,7 @@ def _end_all(runtime: Path) -> None:
 
 
 def test_no_variable_of_ours_and_no_locale_is_added(tmp_path: Path) -> None:
-    """Python sets LC_CTYPE in the C locale, for itself and for all that it starts."""
+    """In the C locale Python sets LC_CTYPE, for itself and for every process that it starts."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
     arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", "env"]
     done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
@@ -102,7 +102,7 @@ def test_no_variable_of_ours_and_no_locale_is_added(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("live", [False, True])
 def test_signals_are_inherited_exactly(tmp_path: Path, live: bool) -> None:
-    """SIGPIPE, which Python ignores for itself, SIGCHLD, which we need, one of the terminal's and a blocked one."""
+    """SIGPIPE, which Python ignores, SIGCHLD, which the engine needs, one of the terminal's and a blocked one."""
     told = tmp_path / "told"
     program = """
 import os, signal, sys
@@ -112,14 +112,14 @@ signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGUSR2])
 os.execv(sys.argv[1], sys.argv[1:])
 """
-    command = ["cp", "/proc/self/status", str(told)]  # no shell: it would change some
+    command = ["cp", "/proc/self/status", str(told)]  # no shell: it would change some of the signals
     ours = [TFMEMTOP, "--"] if live else [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--"]
     environment = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path), "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm"}
     child = pexpect.spawn(
         sys.executable, ["-c", program, *ours, *command], env=environment, dimensions=(40, 120), timeout=PATIENCE_S
     )
     if live:
-        child.expect("exit code 0")  # the end was noticed
+        child.expect("exit code 0")  # the screen has noticed the end
         _end_all(tmp_path)
         end(child)
     else:
@@ -130,13 +130,13 @@ os.execv(sys.argv[1], sys.argv[1:])
     ignored = {n for n in signal.valid_signals() if int(fields["SigIgn"], 16) >> (n - 1) & 1}
     blocked = {n for n in signal.valid_signals() if int(fields["SigBlk"], 16) >> (n - 1) & 1}
     assert ignored == {signal.SIGPIPE, signal.SIGCHLD, signal.SIGTTOU, signal.SIGHUP}
-    assert blocked == {signal.SIGUSR2}  # a shell lets SIGCHLD through, and a shell starts us
+    assert blocked == {signal.SIGUSR2}  # tfmemtop's launcher is a shell script, and a shell unblocks SIGCHLD
 
 
 async def test_where_nothing_may_be_written_it_runs_and_is_reachable(
     engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As under ``ulimit -f 0``."""
+    """The same happens under ``ulimit -f 0``."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
     try:
@@ -169,7 +169,7 @@ def test_a_full_temporary_folder_does_not_keep_a_recorder_from_starting(tmp_path
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB with no room left on it."""
+    """Mount a file system of 64 KiB with no room left on it."""
     folder = tmp_path / "full"
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True)
@@ -207,7 +207,7 @@ def test_what_dead_owners_left_is_swept_at_the_next_start(tmp_path: Path, monkey
 
 
 def test_the_engine_killed_as_it_starts_is_told(tmp_path: Path) -> None:
-    """Its answer has two parts, so that nobody takes a script that may run for one that was never started."""
+    """The launch's answer has two parts. So a script that may run is not taken for one that was never started."""
     program = f"""
 import json, os
 from tfmemtop.engine.process.launch import Launch

@@ -1,4 +1,4 @@
-"""A script that waits for input is said to, whatever it reads with; one that does something else is not."""
+"""A script that waits for input is reported as waiting, whatever it reads with. Any other script is not."""
 
 import platform
 from pathlib import Path

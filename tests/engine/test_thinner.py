@@ -1,4 +1,4 @@
-"""What is recorded of every session: all that is new, while there is room; and each new peak to the end."""
+"""What is recorded of every session: all that is new while there is room, and each new peak until the end."""
 
 import asyncio
 from itertools import pairwise

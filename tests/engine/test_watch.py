@@ -1,4 +1,4 @@
-"""One watch over runs, on a machine whose driver can hang."""
+"""One watch over several runs, on a machine whose driver can hang."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ GIB = 1 << 30
 
 
 class Driver:
-    """A driver with one card, which answers until it is told to hang."""
+    """A driver with one card, which answers until its event ``hang`` is set."""
 
     def __init__(self) -> None:
         self.hang = threading.Event()
@@ -50,7 +50,7 @@ def driver() -> Iterator[Driver]:
 
 
 class Watched:
-    """A watch that is entered, and what it has told."""
+    """A watch, and the events that it has published."""
 
     def __init__(self, folder: Path, driver: Driver, output: int) -> None:
         self.stream = Stream()
@@ -86,7 +86,7 @@ async def test_settings_are_checked_though_the_driver_hangs_by_now(watched: Watc
     async with watched.watch as watch:
         await watch.readings.gpus()
         driver.hang.set()
-        watched.stream.publish(Initialised(t=0.0, pid=7, file="train.py", line=3))  # so it is asked again at once
+        watched.stream.publish(Initialised(t=0.0, pid=7, file="train.py", line=3))  # which reads the driver at once
         await driver.until_it_hangs()
         run = await asyncio.wait_for(watch.prepare(["true"], Settings(gpus=(0,), memory_limit=79 * GIB)), 5)
         assert run.environment["CUDA_VISIBLE_DEVICES"] == "GPU-1"

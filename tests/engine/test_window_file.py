@@ -1,4 +1,4 @@
-"""A window file that is damaged, cut short or made up is refused, or tells what adds up, and harms nobody."""
+"""A damaged, cut or made-up window file is refused, or its events add up. It does no harm."""
 
 import os
 import struct
@@ -21,7 +21,7 @@ damaging = settings(
 
 
 def a_file() -> bytes:
-    """A small window."""
+    """Return the file of a small window."""
     allocator = Allocator()
     for number in range(4):
         allocator.allocate(700 * number + 1, f"weight{number}", "[]")
@@ -37,14 +37,18 @@ ROW = (5, 4096, 100, 256, 256, 1, 0, 0, 0, 1, 1)
 
 
 def record(**changes: int) -> bytes:
-    """A section with one record that is as :data:`ROW` but for *changes*."""
+    """Return a section with one record: :data:`ROW` with *changes*."""
     names = ("at", "address", "requested", "size", "in_use", "thread", "operation", "shape", "pool", "region", "dtype")
     row = dict(zip(names, ROW, strict=True)) | changes
     return section(4, 1, struct.pack("<qQqqqIIIHBB", *row.values()))
 
 
 def adds_up(folder: Path, data: bytes) -> None:
-    """What the file tells, if anything, adds up and has its bounds."""
+    """Check that the events of the file, if it has any, add up and are within their bounds.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
     (folder / "w").write_bytes(data)
     window = told(data, opened=Opened.START)
     file = read_window(folder, "w", len(data))

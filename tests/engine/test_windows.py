@@ -1,4 +1,4 @@
-"""What a window of allocations tells adds up to the byte, whatever is missing from it."""
+"""The events of a window of allocations add up to the byte, whatever is missing from the window."""
 
 import random
 from itertools import pairwise
@@ -126,7 +126,7 @@ def test_names_are_kept_from_one_window_to_the_next(tmp_path: Path) -> None:
     weights = [allocator.allocate(3000 * number, f"weight{number}") for number in range(1, 9)]
     holders(tmp_path, start.file(), known)
     allocator.free(weights[2])
-    allocator.allocate(8999, "other")  # in its place, and not as large
+    allocator.allocate(8999, "other")  # at the same address, with another size
     allocator.free(weights[5])
     second = allocator.window()
     step = allocator.allocate(100, "step")
@@ -174,7 +174,7 @@ def test_of_the_start_window_holders_tell_the_last_whole_step(tmp_path: Path) ->
 
 
 def replayed(parts: list[Trace]) -> list[int]:
-    """In use after each event of a trace, in chunks of 256 bytes."""
+    """Return the bytes in use after each event of a trace, in chunks of 256 bytes."""
     sizes: list[int] = []
     in_use, figures = 0, []
     for part in parts:
@@ -221,14 +221,14 @@ def test_a_long_trace_comes_in_parts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("device", ["GPU:0", "CPU:0"])
 def test_a_trace_says_what_a_gpu_could_do_without(tmp_path: Path, device: str) -> None:
-    """A convolution's scratch memory, and what it allocates to try algorithms; nothing else of its own or others'."""
+    """That is a convolution's scratch memory, and what it allocates to try algorithms. It is no other allocation."""
     allocator = Allocator()
     window = allocator.window()
-    for number in range(12_000):  # in parts
+    for number in range(12_000):  # so many that the trace has several parts
         allocator.free(allocator.allocate(100 + number % 7, "Relu"))
     with_scratch = [
         allocator.allocate(4000, "conv/convolution"),
-        allocator.allocate(4 << 20, "conv/convolution", dtype=0, region=0),  # no region: to try an algorithm
+        allocator.allocate(4 << 20, "conv/convolution", dtype=0, region=0),  # no region: allocated to try an algorithm
         allocator.allocate(3 << 20, "conv/convolution", dtype=4, region=2),  # temporary bytes
         allocator.allocate(500, "conv/convolution", dtype=1, region=2),
         allocator.allocate(6 << 20, "cluster_0/xla_run", dtype=0, region=0),
@@ -243,7 +243,7 @@ def test_a_trace_says_what_a_gpu_could_do_without(tmp_path: Path, device: str) -
 
 
 def test_what_xla_allocates_to_try_kernels_is_told_from_its_buffers(tmp_path: Path) -> None:
-    """It compiles in the second step. What it keeps beyond a step, and what it allocates in each step, it needs."""
+    """XLA compiles in the second step. Memory that it keeps beyond a step, or allocates in each step, is needed."""
     allocator = Allocator()
     window = allocator.window()
     tried = []
@@ -255,7 +255,7 @@ def test_what_xla_allocates_to_try_kernels_is_told_from_its_buffers(tmp_path: Pa
             for size in (40 << 20, 40 << 20, 50 << 20):
                 tried.append(len(allocator.made))
                 allocator.free(allocator.allocate(size, region=0))
-        if step == 3:  # nobody knows whether the next step would allocate it again
+        if step == 3:  # it is not known whether the next step would allocate this again
             allocator.free(allocator.allocate(3 << 20, region=0))
         allocator.free(buffer)
         window.end_step()
@@ -266,7 +266,7 @@ def test_what_xla_allocates_to_try_kernels_is_told_from_its_buffers(tmp_path: Pa
 
 
 def unpack_all(parts: list[Trace]) -> list[Allocated | Freed]:
-    """All events of a trace."""
+    """Return all events of a trace."""
     found: list[Allocated | Freed] = []
     for part in parts:
         found += unpack_trace(part.packed, sum(isinstance(event, Allocated) for event in found))

@@ -1,4 +1,4 @@
-"""Windows of allocations are taken in, published and deleted; those that cannot be read are told, and cost little."""
+"""Windows of allocations are read, published and deleted. Unreadable ones are reported, and cost little."""
 
 import asyncio
 import gc
@@ -40,7 +40,7 @@ from tfmemtop.recording.chunks import chunks
 
 
 class Desk:
-    """A folder with windows, and what is published of them."""
+    """A folder with windows, and the events that are published of them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,19 +55,19 @@ class Desk:
         self.windows.begin()
 
     def send(self, pid: int, command: dict[str, Any]) -> bool:
-        """What would be sent to a hook."""
+        """Store a command instead of sending it to a hook."""
         self.sent.append((pid, command))
         return True
 
     def put(self, data: bytes, number: int = 1, **changes: Any) -> Window:
-        """Put a file down and tell of it."""
+        """Write a window's file, and announce it as its hook would."""
         window = told(data, number, **changes)
         (self.folder / file_name(window.pid, window.window)).write_bytes(data)
         self.windows.take(window)
         return window
 
     def told(self) -> list[Holders | Trace]:
-        """What has been published since the last time."""
+        """Return the events published since the last call."""
         self.windows.drain()
         self.errors += (event for event in self.events if isinstance(event, HookError))
         found = [event for event in self.events if isinstance(event, Holders | Trace)]
@@ -75,7 +75,7 @@ class Desk:
         return found
 
     def files(self) -> list[str]:
-        """What lies in the folder."""
+        """Return the names of the files in the folder."""
         return sorted(path.name for path in self.folder.iterdir())
 
 
@@ -172,11 +172,11 @@ async def test_too_many_windows_at_once_are_not_read(desk: Desk) -> None:
 
 MINUTES = 30
 CHUNKS = 6
-"""Of a compressed recording in an hour of one script on one GPU: each repeats what a reader needs who begins there."""
+"""Of a compressed recording in an hour of one script on one GPU. Each repeats what a reader that begins there needs."""
 
 
 def a_reading(in_use: int) -> Reading:
-    """A reading of an allocator."""
+    """Return a reading of an allocator."""
     return Reading(t=0.0, pid=7, device="GPU:0", allocator="bfc", in_use=in_use, peak=in_use, pool=1 << 30, limit=None)
 
 
@@ -232,7 +232,7 @@ async def test_the_readings_go_on_while_a_large_window_is_read(desk: Desk) -> No
     began = time.thread_time()
     while not desk.arrived.is_set():
         before = time.monotonic()
-        await asyncio.sleep(0.001)  # as a reading would come
+        await asyncio.sleep(0.001)  # as often as a reading could come
         latest.append(time.monotonic() - before)
     assert len(latest) > 20 and sorted(latest)[len(latest) * 3 // 4] < 0.25
     assert time.thread_time() - began < 1.0, "the work is not in this thread"

@@ -1,4 +1,4 @@
-"""From TensorFlow's allocator to a screen: who holds what of a real script's pool, asked for while it trains."""
+"""From TensorFlow's allocator to a screen: the holders in a real script's pool, requested while the script trains."""
 
 import os
 import sys
@@ -38,7 +38,7 @@ while True:
 
 
 def windows_left() -> list[Path]:
-    """Files of windows in all sessions."""
+    """Return the window files in all sessions."""
     return list(Path(os.environ["XDG_RUNTIME_DIR"]).rglob("*.window"))
 
 
@@ -67,14 +67,14 @@ async def test_who_holds_what_of_a_script_that_trains_and_then_leaks_until_an_al
     kept = {(span.address, found.name(span)) for found in (start,) for span in found.alive(-1)}
     assert kept & {(span.address, asked.name(span)) for span in asked.alive(-1)}
 
-    # From now on it leaks: windows follow the rising peak.
+    # From now on the script leaks: windows follow the rising peak.
     leaks = screen.events[-1].t
     await screen.client.send(Input(text="\n"))
     risen = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.PEAK and event.t > leaks))
     leaked = [risen.holding(span) for span in risen.spans if risen.holding(span).requested == 4 * 200 * 500]
     assert any(holding.shape == [200, 500] for holding in leaked)
 
-    # TensorFlow tries for ten seconds; who holds what is told before it gives up.
+    # TensorFlow tries for ten seconds. The holders are published before it gives up.
     waiting = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.WAITING))
     assert not screen.all(OutOfMemory)
     there = sum(waiting.holding(span).size for span in waiting.alive(waiting.event.peak_at))

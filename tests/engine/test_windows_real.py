@@ -79,5 +79,5 @@ def test_a_trace_that_begins_late_tells_what_was_in_use_before(opened: str, is_l
     replayed = Replayed(t=1.0, pid=1, device="CPU:0", requested=course.requested, before=course.before)
     said = " ".join(basis(Predicted(1, replayed, None, None, False, None)))
     assert ("The recording began late" in said) is is_late
-    if is_late:  # in chunks, which may be larger than what was asked for
+    if is_late:  # in chunks, which may be larger than the requested bytes
         assert 0.5 * holders.before <= course.before <= holders.before

@@ -1,4 +1,4 @@
-"""XLA's reports: really written, read, and deleted; and what becomes of those that cannot be read."""
+"""XLA's reports, really written, read and deleted; and what happens to those that cannot be read."""
 
 import os
 import re
@@ -22,12 +22,12 @@ from tfmemtop.state.xla_views import xla_rows
 
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 SCRIPT = Path(__file__).parents[1] / "scripts" / "xla.py"
-NOBODY = 9_999_999  # a process that there cannot be
+NOBODY = 9_999_999  # a pid that no process can have
 USERS = "--xla_cpu_multi_thread_eigen=true --xla_hlo_profile=false"
 
 
 class Recorded:
-    """A run of the script, as it was recorded with ``--xla-report``."""
+    """A recording of a run of the script with ``--xla-report``."""
 
     def __init__(self, folder: Path) -> None:
         self.sessions = folder / "sessions"
@@ -59,7 +59,7 @@ def recorded(shared: Path) -> Recorded:
 
 
 def _of(clusters: list[XlaCluster], rows: int) -> XlaCluster:
-    """The cluster of ``refine`` for that many rows, which it sorts."""
+    """Return the cluster of ``refine`` for that many rows; ``refine`` sorts the rows."""
     return next(
         one
         for one in clusters
@@ -74,7 +74,8 @@ def test_the_temporary_buffer_is_what_the_allocator_hands_out(recorded: Recorded
         found = _of(recorded.clusters, rows)
         assert found.missing is None and found.temporary > rows * 512 * 4
         in_chunks = -(-found.temporary // 256) * 256
-        # And the sum that it returns. A free chunk that is not twice as large is handed out whole.
+        # The rise also contains the sum that the cluster returns (256 bytes). For 1024 rows the allocator may use a
+        # larger free chunk, which is handed out whole unless it is twice as large.
         assert in_chunks <= rise - 256 < 2 * in_chunks if rows == 1024 else rise - 256 == in_chunks, rows
         assert sum(row.bytes for row in xla_rows(found)) == found.temporary
 
@@ -109,7 +110,7 @@ def test_the_users_flags_are_kept_and_nothing_is_left_behind(recorded: Recorded)
 
 
 class Desk:
-    """A folder in which XLA writes, and what is published of it."""
+    """A folder in which XLA writes, and the clusters published of it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "xla"
@@ -125,11 +126,11 @@ class Desk:
             self.clusters.append(event)
 
     def ask(self) -> None:
-        """A run starts."""
+        """Announce that a run starts with XLA's report requested."""
         self.reports.run(asked=True, refused=None)
 
     def write(self, name: str, lines: list[str], pid: int = NOBODY, age_s: float = 0.0) -> Path:
-        """XLA writes a file, by a process that has ended."""
+        """Write a file as XLA does; by default the writing process has ended."""
         path = self.folder / str(pid) / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("\n".join(lines) + "\n")
@@ -137,7 +138,7 @@ class Desk:
         return path
 
     def left(self) -> list[str]:
-        """The files that lie there."""
+        """Return the names of the files that are still in the folder."""
         return sorted(path.name for path in self.folder.rglob("*") if path.is_file())
 
 
@@ -168,7 +169,7 @@ async def test_a_complete_report_is_read_and_all_files_deleted(desk: Desk) -> No
 
 
 async def test_a_report_in_three_files_is_read_as_one(desk: Desk) -> None:
-    """As 2.22.0rc0 writes it."""
+    """TensorFlow 2.22.0rc0 writes the report in this form."""
     desk.ask()
     of, text = _dump(LOOP)
     lines = assignment(LOOP)
@@ -178,7 +179,7 @@ async def test_a_report_in_three_files_is_read_as_one(desk: Desk) -> None:
     desk.write(text, module(LOOP), pid=os.getpid())
     desk.reports.drain()
     desk.reports.drain()
-    assert desk.clusters == []  # not all of it is there yet
+    assert desk.clusters == []  # the report is not yet complete
     desk.write(of.replace(".txt", "-values.txt"), lines[total:ranges], pid=os.getpid())
     desk.write(of.replace("buffer-assignment", "live-range"), lines[ranges:], pid=os.getpid())
     desk.reports.drain()
@@ -206,7 +207,7 @@ async def test_what_a_living_process_writes_is_waited_for(desk: Desk) -> None:
     assert desk.clusters == [] and desk.left() == [of, text]
     desk.write(of, assignment(KERAS), pid=os.getpid(), age_s=2)
     desk.reports.drain()
-    desk.reports.drain()  # unchanged since
+    desk.reports.drain()  # the files are unchanged since the last look
     assert [one.pid for one in desk.clusters] == [os.getpid()] and desk.left() == []
 
 
@@ -254,7 +255,7 @@ async def test_too_much_is_deleted_and_told_once(desk: Desk, monkeypatch: pytest
         desk.write(_dump("f", number)[1], ["x" * 40_000], pid=os.getpid(), age_s=10 - number)
     desk.reports.drain()
     desk.reports.drain()
-    assert desk.left() == [_dump("f", 3)[1]]  # the newest, in half of what may lie there
+    assert desk.left() == [_dump("f", 3)[1]]  # the newest file; half of the allowed size is kept
     assert [(one.missing, one.module, one.detail) for one in desk.clusters] == [(XlaMissing.TOO_MUCH, -1, "100000")]
 
 

@@ -1,11 +1,11 @@
-"""A step as XProf sees it, and as tfmemtop does.
+"""A step as XProf shows it, and as tfmemtop does.
 
-``xprof/step.json`` has the allocation events of one training step of a small CNN, which ``tf.profiler`` of TensorFlow
-2.21 recorded on its BFC allocator for the CPU, and what the memory profile of XProf 2.24.2 says of the same events: the
-peak, the bytes that were in use before, and the allocations that are active at the peak.
+``xprof/step.json`` contains the allocation events of one training step of a small CNN, which ``tf.profiler`` of
+TensorFlow 2.21 recorded on its BFC allocator for the CPU. It also contains what the memory profile of XProf 2.24.2
+shows for the same events: the peak, the bytes that were in use before, and the allocations active at the peak.
 
-``xprof/h100.json`` is of an H100: a window of tfmemtop's, and what XProf says of a step two seconds later, which the
-script profiled itself (``tf.profiler.experimental``). Each step of that CNN allocates alike.
+``xprof/h100.json`` is of an H100: a window of tfmemtop's, and what XProf shows of a step two seconds later, which the
+script profiled itself (``tf.profiler.experimental``). Every step of that CNN allocates the same.
 """
 
 import json
@@ -24,7 +24,7 @@ AT_NS = 1_800_000_000_000_000_000
 
 
 def window_of(events: list[list[object]]) -> Holders:
-    """The events as the probe would have put them into a file."""
+    """Return the event for *events*, as if the probe had written them into a file."""
     strings = [""]
     records: list[Record] = []
     lying: dict[int, Held] = {}
@@ -43,7 +43,7 @@ def window_of(events: list[list[object]]) -> Holders:
         records.append((AT_NS + at, address, requested, size, in_use, 1, *numbers, 0, REGIONS[str(region)], dtype))
     before = int(records[0][4]) - int(records[0][3])
     rest = before - sum(chunk.size for chunk in lying.values())
-    chunks = [*lying.values(), Held(64, rest, rest, 0)]  # what the step does not touch
+    chunks = [*lying.values(), Held(64, rest, rest, 0)]  # memory that the step does not touch
     file = WindowFile(AT_NS - 1, 0, [PoolStart(before, before, AT_NS - 1)], chunks, strings, records)
     window = Window(
         pid=100, window=1, opened=Opened.ASKED, closed=Closed.STEP, last=True, bytes=0, pools=["CPU:0"], function="step"
@@ -58,7 +58,7 @@ Alike = tuple[str, str, int, int]
 
 
 def active(course: Course, at: int) -> tuple[Counter[Alike], int]:
-    """The allocations of the window that are alive after event *at*, and the bytes that were there before it."""
+    """Return the window's allocations that are alive after event *at*, and the bytes in use before the window."""
     ours: Counter[Alike] = Counter()
     before = 0
     for place in course.alive(at):
@@ -72,7 +72,7 @@ def active(course: Course, at: int) -> tuple[Counter[Alike], int]:
 
 
 def of_xprof(rows: list[tuple[str, str, int, int, int]]) -> Counter[Alike]:
-    """The same as XProf tells it."""
+    """Return the same as XProf shows it."""
     theirs: Counter[Alike] = Counter()
     for operation, shape, size, requested, count in rows:
         theirs[operation, shape, size, requested] += count
@@ -80,7 +80,7 @@ def of_xprof(rows: list[tuple[str, str, int, int, int]]) -> Counter[Alike]:
 
 
 def largest(found: Counter[Alike]) -> list[Alike]:
-    """The ten that hold most, the largest first."""
+    """Return the ten entries that hold most, the largest first."""
     return sorted(found, key=lambda one: (-one[2] * found[one], one))[:10]
 
 
@@ -101,7 +101,7 @@ def test_on_a_gpu_too() -> None:
     read = json.loads((Path(__file__).parent / "xprof" / "h100.json").read_text())
     event = decode_event(json.dumps(read["holders"]).encode())
     assert isinstance(event, Holders) and event.lost == event.unknown == 0
-    # A tensor of 1 KiB lay in a larger chunk, and a constant of 3 MiB was there already as tfmemtop's step began.
+    # A tensor of 1 KiB was in a larger chunk. A constant of 3 MiB existed already when tfmemtop's step began.
     assert 0 <= event.peak - read["xprof"]["peak"] <= 1024
     (ours, _), theirs = active(unpacked(event), event.peak_at), of_xprof(read["xprof"]["active"])
     assert largest(ours) == largest(Counter({one: count for one, count in theirs.items() if one[0] != "_EagerConst"}))

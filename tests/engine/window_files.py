@@ -1,4 +1,4 @@
-"""Window files for tests, as ``probe/window.h`` lays them out, of an allocator whose every byte is known."""
+"""Window files for tests, laid out as in ``probe/window.h``, of an allocator in which every byte is known."""
 
 import random
 import struct
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from tfmemtop.events import Closed, Opened, Window
 
 BASE = 1 << 45
-ZERO_NS = 1_700_000_000_000_000_000  # CLOCK_REALTIME, where CLOCK_MONOTONIC is MONOTONIC_NS
+ZERO_NS = 1_700_000_000_000_000_000  # CLOCK_REALTIME at the moment when CLOCK_MONOTONIC is MONOTONIC_NS
 MONOTONIC_NS = 5_000_000_000
 
 
 @dataclass(slots=True)
 class Chunk:
-    """An allocation of the allocator below; what it is for, and when it began and ended."""
+    """An allocation of the allocator below: its operation, and the events at which it began and ended."""
 
     address: int
     requested: int
@@ -26,7 +26,7 @@ class Chunk:
 
 @dataclass
 class Allocator:
-    """Hands out addresses and writes down all it does. Its clock goes on by 10 µs with each event."""
+    """Hands out addresses and records all that it does. Its clock advances by 10 µs with each event."""
 
     now_ns: int = ZERO_NS
     in_use: int = 0
@@ -48,7 +48,7 @@ class Allocator:
         thread: int = 7,
         region: int = 1,  # output
     ) -> Chunk:
-        """Allocate, at the address that was freed last if one has the size."""
+        """Allocate, at the address that was freed last among those of the same size."""
         size = max(256, -(-requested // 256) * 256)
         free = self._free.get(size)
         if free:
@@ -62,7 +62,7 @@ class Allocator:
         return chunk
 
     def free(self, chunk: Chunk, thread: int = 7) -> None:
-        """Free it."""
+        """Free *chunk*."""
         chunk.ended = len(self.figures)
         del self.alive[chunk.address]
         self._free.setdefault(chunk.size, []).append(chunk.address)
@@ -85,7 +85,7 @@ class Allocator:
         )
 
     def window(self) -> "Recording":
-        """Begin to record: what is alive now are the window's chunks."""
+        """Begin to record. The allocations that are alive now are the window's chunks."""
         self.records.clear()
         self.figures.clear()
         self.made.clear()
@@ -103,17 +103,17 @@ class Recording:
         self.steps: list[tuple[int, int]] = []
 
     def step(self) -> "Recording":
-        """A step begins; the one before has ended, if it was not ended already."""
+        """Begin a step. An earlier step that was not ended keeps 0 as its end."""
         self.steps.append((self._allocator.now_ns + 1, 0))
         return self
 
     def end_step(self) -> None:
-        """The step has ended."""
+        """End the step."""
         begin, _ = self.steps[-1]
         self.steps[-1] = begin, self._allocator.now_ns + 1
 
     def file(self, records: list[tuple[int, ...]] | None = None, lost: int = 0, pieces: int = 1) -> bytes:
-        """The file, with the records until now or those given, in so many pieces."""
+        """Return the file, with the records until now or with *records*, split into *pieces* sections."""
         rows = self._allocator.records if records is None else records
         parts = [header(), section(1, 1, struct.pack("<qqqq", self.before, 1 << 30, self.at_ns, 0))]
         parts.append(
@@ -132,18 +132,18 @@ class Recording:
 
 
 def header(pools: int = 1) -> bytes:
-    """A file's beginning."""
+    """Return the header of a file."""
     return struct.pack("<8sIIIIqq24x", b"TFMWIN1\0", 64, 56, 32, pools, ZERO_NS, MONOTONIC_NS)
 
 
 def section(kind: int, count: int, payload: bytes) -> bytes:
-    """A section, padded."""
+    """Return a section, padded to 8 bytes."""
     payload += bytes(-len(payload) % 8)
     return struct.pack("<IIQ", kind, count, len(payload)) + payload
 
 
 def told(data: bytes, number: int = 1, opened: Opened = Opened.INTERVAL, **changes: object) -> Window:
-    """What a hook says of a file with *data*."""
+    """Return what a hook reports of a file with *data*."""
     fields: dict[str, object] = {"pid": 7, "window": number, "opened": opened, "closed": Closed.STEP, "last": True}
     fields |= {"bytes": len(data), "pools": ["GPU:0"], "function": "train_step"}
     return Window(**(fields | changes))  # type: ignore[arg-type]
@@ -159,7 +159,10 @@ KINDS = (
 
 
 def training_step(allocator: Allocator, allocations: int, seed: int = 0) -> None:
-    """A step of a deep network, with names as Keras's: half of *allocations* forward, kept until the way back."""
+    """Make a step of a deep network, with names like Keras's.
+
+    Half of *allocations* belong to the forward pass. Most of these are kept until the backward pass.
+    """
     chance = random.Random(seed)
     kept: list[Chunk] = []
     names = _names()

@@ -1,4 +1,4 @@
-"""What readers find in the events of a window's file, for tests; and windows that have much in them."""
+"""What readers find in the events of a window's file, for tests; and windows with many allocations."""
 
 import random
 from itertools import accumulate
@@ -23,7 +23,7 @@ from tfmemtop.events.courses import (
 
 
 class Unpacked:
-    """What a reader finds in an event."""
+    """The contents of an event, as a reader unpacks them."""
 
     def __init__(self, event: Holders) -> None:
         self.event = event
@@ -33,15 +33,15 @@ class Unpacked:
         self.times = list(numbers(event.times))
 
     def alive(self, at: int) -> list[Span]:
-        """What is alive after an event."""
+        """Return the allocations that are alive after event *at*."""
         return [span for span in self.spans if span.begin <= at and (span.end < 0 or span.end > at)]
 
     def total(self, at: int) -> int:
-        """Bytes that are alive after an event."""
+        """Return the bytes that are alive after event *at*."""
         return sum(self.holdings[span.holding].size for span in self.alive(at))
 
     def course(self) -> list[int]:
-        """Bytes that are alive before the first event and after each."""
+        """Return the bytes that are alive before the first event and after each event."""
         changes = [0] * (len(self.times) + 1)
         for span in self.spans:
             changes[span.begin + 1] += self.holdings[span.holding].size
@@ -50,7 +50,7 @@ class Unpacked:
         return list(accumulate(changes))
 
     def name(self, span: Span) -> str | None:
-        """The operation of an allocation."""
+        """Return the operation of an allocation."""
         operation = self.holdings[span.holding].operation
         return None if operation is None else self.names[operation]
 
@@ -59,7 +59,7 @@ class Unpacked:
 
 
 def made(folder: Path, data: bytes, known: Known | None = None, window: Window | None = None) -> list[Holders | Trace]:
-    """The events of a file."""
+    """Return the events of a file."""
     window = window or told(data)
     (folder / file_name(window.pid, window.window)).write_bytes(data)
     file = read_window(folder, file_name(window.pid, window.window), window.bytes)
@@ -67,13 +67,13 @@ def made(folder: Path, data: bytes, known: Known | None = None, window: Window |
 
 
 def holders(folder: Path, data: bytes, known: Known | None = None, window: Window | None = None) -> Unpacked:
-    """What the only :class:`Holders` event of a file tells."""
+    """Return the contents of the only :class:`Holders` event of a file."""
     (event,) = (event for event in made(folder, data, known, window) if isinstance(event, Holders))
     return Unpacked(event)
 
 
 def a_window(allocations: int = 60, seed: int = 0) -> bytes:
-    """The file of a window with a step."""
+    """Return the file of a window with a step."""
     allocator = Allocator()
     allocator.allocate(5000, "weight")
     window = allocator.window().step()
@@ -83,7 +83,7 @@ def a_window(allocations: int = 60, seed: int = 0) -> bytes:
 
 
 def large(allocations: int, names: int = 10**9) -> bytes:
-    """A window with so many allocations, all unlike each other, of which many live at once."""
+    """Return the file of a window with *allocations*, all different, many of which are alive at once."""
     allocator = Allocator()
     window = allocator.window()
     chance = random.Random(1)
