@@ -1,4 +1,4 @@
-"""A place like a user's who has nothing yet, the same for every run of one script, and what runs left in it."""
+"""Folders like those of a user without any files, the same for every run of one script; and what runs leave in them."""
 
 import os
 import re
@@ -9,18 +9,19 @@ from pathlib import Path
 from tests.corpus.script import Script
 
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"}
-"""TensorFlow's GPU allocator on the CPU, as on a machine without a GPU."""
+"""TensorFlow's GPU allocator, used for the CPU, as for a machine without a GPU."""
 
 _FOLDERS = ("cwd", "home", "tmp", "run", "state", "cache", "config", "data")
 
 KEPT_BY_DESIGN = (
     r"run/tfmemtop",  # the folder of sessions, empty once they have ended
-    # What the program printed under the live screen, and the session's recording. Without $XDG_STATE_HOME in the home.
+    # The program's output under the live screen, and the session's recording. Without $XDG_STATE_HOME they are in the
+    # home folder.
     r"(state|home/\.local/state)/tfmemtop(/[^/]*\.(log|jsonl\.gz))?",
     r"home/\.local(/state)?",
     r"cache/tfmemtop(/.*)?",  # the built library
 )
-"""What a run may leave: the README names each."""
+"""The files that a run may leave. The README names each of them."""
 
 _CHANCE = re.compile(r"tmp[a-z0-9_]{8}|(?<=popen-gw)[0-9]+|(?<=[-_.])[0-9]{2,}|(?<=[-_.])[a-z0-9_]{8}\b")
 
@@ -30,11 +31,11 @@ class Box:
 
     def __init__(self, root: Path, cache: Path) -> None:
         self.path = root / "box"
-        self.cache = cache  # where the library for TensorFlow lies, built once for all
+        self.cache = cache  # the folder of the library for TensorFlow, which is built once for all scripts
         self.recording = root / "recording.jsonl"
 
     def prepare(self, script: Script) -> None:
-        """Begin anew."""
+        """Make the folders of *script* anew, empty except for its own files."""
         self.clear()
         for name in _FOLDERS:
             (self.path / name).mkdir(parents=True, mode=0o700)
@@ -51,14 +52,14 @@ class Box:
         self._before = self._found()
 
     def clear(self) -> None:
-        """Remove all of it, of whatever mode."""
+        """Remove all of the folders, whatever the modes of their files."""
         if self.path.exists():
             for folder, _, _ in os.walk(self.path):
                 Path(folder).chmod(0o700)
             shutil.rmtree(self.path)
 
     def environment(self, script: Script) -> dict[str, str]:
-        """What the command is started with."""
+        """Return the environment with which the command is started."""
         tools = str(Path(sys.executable).parent)
         found: dict[str, str] = {
             "PATH": f"{tools}:/usr/local/bin:/usr/bin:/bin",
@@ -73,7 +74,7 @@ class Box:
             "XDG_CONFIG_HOME": str(self.path / "config"),
             "XDG_DATA_HOME": str(self.path / "data"),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "CORPUS_INIT": str(os.getpid()),  # in the place of process 1
+            "CORPUS_INIT": str(os.getpid()),  # the process that takes the place of process 1
         }
         if script.tensorflow:
             found |= POOL | {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPP_MIN_LOG_LEVEL": "1"}
@@ -84,11 +85,11 @@ class Box:
         return found
 
     def command(self, script: Script) -> list[str]:
-        """Its words."""
+        """Return the words of the command."""
         return [self.filled(word, script) for word in script.command]
 
     def filled(self, text: str, script: Script) -> str:
-        """*text* with the names of places put in."""
+        """Return *text* with the real paths in the place of ``{python}``, ``{base}``, ``{box}`` and ``{cwd}``."""
         places = {
             "{python}": sys.executable,
             "{base}": getattr(sys, "_base_executable", sys.executable),
@@ -100,7 +101,10 @@ class Box:
         return text
 
     def left(self) -> list[str]:
-        """What is there that was not before the run, less what is by design; names that are chance made alike."""
+        """Return the paths that were not there before the run, without those that are left by design.
+
+        Random parts of names are replaced by ``*``, so that two runs can be compared.
+        """
         new = sorted(self._found() - self._before)
         design = re.compile("|".join(f"(?:{pattern})" for pattern in KEPT_BY_DESIGN))
         return sorted(_CHANCE.sub("*", path) for path in new if not design.fullmatch(path))

@@ -1,4 +1,4 @@
-"""Which process of ours is which, told by parents, sessions and open sockets, never by a command line."""
+"""The role of each of our processes, found by parents, sessions and open sockets, never by a command line."""
 
 import os
 from contextlib import suppress
@@ -8,12 +8,12 @@ from tfmemtop.engine.sources.procfs import descendants, read_command, read_stat
 
 
 def roles(command: int, training: int | None, second: int | None = None) -> dict[str, int]:
-    """Our processes by role, of all that descend from this process.
+    """Return our processes by role, among all that descend from this process.
 
-    ``command`` is what the user typed, ``second`` another screen, ``keeper`` leads the training's session, ``engine``
-    listens for screens, ``recorder`` listens for hooks where there is no engine, ``builder`` works in a session apart
-    once TensorFlow is there, ``group-listener`` is what else there is beside a recorder, ``other`` what else beside an
-    engine.
+    ``command`` is the process that the user started. ``second`` is another screen. ``keeper`` leads the session of the
+    training. ``engine`` listens for screens. ``recorder`` listens for hooks where there is no engine. ``builder`` works
+    in a session of its own once TensorFlow is there. ``group-listener`` is any further process beside a recorder.
+    ``other`` is any further process beside an engine.
     """
     known = descendants(os.getpid())
     known -= {training} | (descendants(training) if training else set())
@@ -47,12 +47,15 @@ def roles(command: int, training: int | None, second: int | None = None) -> dict
 
 
 def found_by_name(name: str) -> list[int]:
-    """What ``pkill -f NAME`` would hit, of all that descends from this process: others' runs are left alone."""
+    """Return the processes that ``pkill -f NAME`` would hit, among those that descend from this process.
+
+    Processes of other runs are left alone.
+    """
     return [pid for pid in descendants(os.getpid()) if name in " ".join(read_command(pid))]
 
 
 def _listeners() -> dict[str, str]:
-    """Names of sockets that are listened at, by inode."""
+    """Return the file names of the unix sockets that a process listens on, by inode."""
     found = {}
     for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
         words = line.split()

@@ -1,8 +1,9 @@
 """The fuzzers: ``python -m tests.corpus.fuzz [--seed N] [--count N] [hook|commands|recording|terminal …]``.
 
-``hook`` and ``commands`` send over the real sockets to a real engine; ``recording`` and ``terminal`` call in this
-process what the commands and the output's panel call. No crash, nothing takes over 2 s, memory is bounded, and the
-good messages sent in between arrive. Without a kind all four run, two at a time; ``--count`` is of all together.
+``hook`` and ``commands`` send over the real sockets to a real engine. ``recording`` and ``terminal`` call, in this
+process, the code that the commands and the output's panel call. There must be no crash, nothing may take over 2 s,
+memory must be bounded, and the good messages sent in between must arrive. Without a kind all four run, two at a time;
+``--count`` is for all of them together.
 """
 
 import argparse
@@ -20,12 +21,12 @@ KINDS: dict[str, Callable[[int, int], tuple[list[str], str]]] = {
     "terminal": fuzz_inside.terminal,
 }
 SHARES = {"hook": 0.45, "commands": 0.2, "recording": 0.1, "terminal": 0.25}
-"""Of the messages of a whole run."""
+"""The share of each kind in the messages of a whole run."""
 _SIDE_BY_SIDE = (("hook", "recording"), ("commands", "terminal"))
 
 
 def play(kind: str, seed: int, count: int) -> list[str]:
-    """Send *count* of a kind and tell; what went wrong."""
+    """Send *count* messages of a kind and print the result. Return what went wrong."""
     began = time.monotonic()
     troubles, figures = KINDS[kind](seed, count)
     took = time.monotonic() - began
@@ -36,7 +37,7 @@ def play(kind: str, seed: int, count: int) -> list[str]:
 
 
 def main() -> int:
-    """Send those named; 1 if something went wrong."""
+    """Run the kinds named on the command line. Return 1 if something went wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.corpus.fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=2_000_000)

@@ -1,6 +1,7 @@
-"""Messages of chance to a real engine, over its real sockets: those of hooks, and those of screens.
+"""Random messages to a real engine, over its real sockets: those of hooks, and those of screens.
 
-A second process sends them. Meanwhile this one sends good ones and waits for each at the other end of the stream.
+A second process sends them. Meanwhile this process sends good messages, and waits for each at the other end of the
+stream.
 """
 
 import json
@@ -37,10 +38,10 @@ from tfmemtop.events import (
 
 HANG_S = 2.0
 MEMORY_MOST = 300 << 20
-"""What an engine may hold, in bytes, whatever it is sent."""
+"""The most memory in bytes that an engine may hold, whatever it receives."""
 
 _POOL = 6000
-_LINES = 30  # connections at a time
+_LINES = 30  # connections open at a time
 _GOOD_EVERY_S = 0.25
 _READ = 1 << 18
 _SLEEPER = ["sh", "-c", "stty raw -echo -isig; exec cat >/dev/null"]
@@ -48,7 +49,7 @@ _FOLDERS = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "HOME", "TMPD
 
 
 class Watched:
-    """An engine, and a screen that reads all that it tells."""
+    """An engine, and a screen that reads all that the engine sends."""
 
     def __init__(self) -> None:
         become_init()
@@ -66,13 +67,13 @@ class Watched:
         self.troubles: list[str] = []
 
     def connect(self) -> socket.socket:
-        """One more screen."""
+        """Connect one more screen."""
         line = socket.socket(socket.AF_UNIX)
         line.connect(self.socket)
         return line
 
     def wait_for(self, mark: bytes, limit_s: float) -> bool:
-        """Read until *mark* has been told."""
+        """Read until *mark* has arrived. Return False if it has not arrived after *limit_s* seconds."""
         began = time.monotonic()
         seen = self._rest
         while mark not in seen:
@@ -93,7 +94,7 @@ class Watched:
         return True
 
     def look(self) -> bool:
-        """Note its memory; whether it lives."""
+        """Store the engine's memory if it is a new maximum. Return whether the engine still runs."""
         try:
             status = Path(f"/proc/{self.pid}/status").read_text()
         except OSError:
@@ -104,7 +105,7 @@ class Watched:
         return True
 
     def close(self) -> list[str]:
-        """End it; what was wrong."""
+        """End the engine. Return what was wrong."""
         log = next(self.folder.glob("tfmemtop/*/engine.log"), None)
         said = log.read_text(errors="replace") if log else ""
         if "Traceback" in said:
@@ -125,7 +126,7 @@ def _peer(line: socket.socket) -> int:
 
 
 def hook(seed: int, count: int) -> tuple[list[str], str]:
-    """*count* packets on many connections; troubles, and figures in words."""
+    """Send *count* packets on many connections. Return the troubles, and the figures in words."""
     watched = Watched()
     chance = random.Random(seed)
     packets = pool(union_of([*event_types(Origin.HOOK), Chunks, Window]), chance, min(_POOL, count))
@@ -167,7 +168,7 @@ def _flood_hook(path: str, packets: list[bytes], chance: random.Random, count: i
             lines[at].close()
             lines[at] = line()
         elif odds < 0.004:
-            lines[at].shutdown(socket.SHUT_WR)  # half open
+            lines[at].shutdown(socket.SHUT_WR)  # half closed
             lines[at] = line()
         packet = chance.choice(packets)
         if odds > 0.98:
@@ -175,11 +176,14 @@ def _flood_hook(path: str, packets: list[bytes], chance: random.Random, count: i
         try:
             lines[at].send(packet)
         except OSError:
-            lines[at] = line()  # hung up on, or the packet is beyond what the kernel takes
+            lines[at] = line()  # the engine has closed the connection, or the packet is larger than the kernel allows
 
 
 def commands(seed: int, count: int) -> tuple[list[str], str]:
-    """*count* lines of commands from many screens; none that is well-formed and would end the run or hit a process."""
+    """Send *count* lines of commands from many screens. Return the troubles, and the figures in words.
+
+    Left out are well-formed commands that would end the run, send a signal to a process, or leave.
+    """
     watched = Watched()
     chance = random.Random(seed)
     made = [line.replace(b"\n", b" ") for line in pool(union_of(command_types()), chance, min(_POOL, count))]
@@ -217,7 +221,7 @@ def _flood_commands(path: str, lines: list[bytes], chance: random.Random, count:
         sent += len(batch)
         try:
             screens[at].sendall(data)
-            # Most read what they are told, some never do.
+            # Most of the screens read what they receive, two never do.
             for reading in screens[2:]:
                 with suppress(BlockingIOError):
                     while reading.recv(_READ, socket.MSG_DONTWAIT):
@@ -231,7 +235,7 @@ def _flood_commands(path: str, lines: list[bytes], chance: random.Random, count:
 
 
 def _aside(work: Callable[[], None]) -> int:
-    """*work* in a process of its own."""
+    """Call *work* in a process of its own. Return its pid."""
     pid = os.fork()
     if pid == 0:
         _work(work)
@@ -250,7 +254,7 @@ def _work(work: Callable[[], None]) -> NoReturn:
 
 
 def _meanwhile(watched: Watched, child: int, send_good: Callable[[int], bytes]) -> tuple[list[str], str]:
-    """Good messages until the sender has ended, and one after it."""
+    """Send good messages until the sender has ended, and one more. Return the troubles, and the figures in words."""
     sent = arrived = 0
     over = False
     while True:
@@ -265,7 +269,7 @@ def _meanwhile(watched: Watched, child: int, send_good: Callable[[int], bytes]) 
             arrived += 1
         else:
             watched.troubles.append(f"a good message did not arrive within {HANG_S:.0f} s")
-            if watched.wait_for(mark, 15):  # late, or lost
+            if watched.wait_for(mark, 15):  # it is late, or it was lost
                 watched.troubles.append(f"one came after {watched.slowest:.1f} s")
         if not watched.look() or over or len(watched.troubles) > 20:
             break

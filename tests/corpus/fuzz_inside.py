@@ -1,4 +1,4 @@
-"""What reads files and terminals, called as the commands and the panel call it, in this process: the same code path."""
+"""Readers of files and of terminal output, called in this process by the code path of the commands and the panel."""
 
 import contextlib
 import io
@@ -24,23 +24,23 @@ from tfmemtop.ui.terminal.emulator import TerminalScreen
 from tfmemtop.words.findings import say
 
 HANG_S = 2.0
-"""Of the processor's time, since others may use it too: nothing in here waits."""
+"""Seconds of CPU time, because other programs may use the processor too. Nothing in here waits."""
 MEMORY_MOST = 900 << 20
-"""What this process may come to hold, in bytes: all recordings of the tests, and the fold of one."""
+"""The most memory in bytes that this process may hold: all recordings of the tests, and the fold of one."""
 
 _RECORDINGS = Path(__file__).parents[1] / "recordings"
 _LINES = 300
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-_DIFFERENT = 12  # troubles that are told
+_DIFFERENT = 12  # how many different troubles are reported
 
 
 class Hang(BaseException):
-    """Raised into what takes too long."""
+    """Raised in code that takes too long."""
 
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise :class:`Hang` in what computes longer."""
+    """Raise :class:`Hang` in the block if it uses more than *seconds* of CPU time."""
 
     def late(number: int, frame: FrameType | None) -> None:
         raise Hang
@@ -55,24 +55,24 @@ def within(seconds: float) -> Iterator[None]:
 
 
 class Tally:
-    """Troubles by where they arose, each told once with how often."""
+    """Troubles by the place where they arose. Each is reported once, with how often it arose."""
 
     def __init__(self) -> None:
         self._found: dict[str, int] = {}
         self.slowest = 0.0
 
     def add(self, what: str) -> None:
-        """One more."""
+        """Count one more trouble."""
         self._found[what] = self._found.get(what, 0) + 1
 
     def failed(self, doing: str, error: BaseException) -> None:
-        """An exception that came out."""
+        """Count an exception that *doing* raised."""
         places = [frame for frame in traceback.extract_tb(error.__traceback__) if "/tfmemtop/" in frame.filename]
         at = f"{Path(places[-1].filename).name}:{places[-1].lineno}" if places else "?"
         self.add(f"{doing}: {'hangs' if isinstance(error, Hang) else type(error).__name__} in {at}")
 
     def troubles(self) -> list[str]:
-        """The most frequent first."""
+        """Return the troubles, the most frequent first."""
         held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
         if held > MEMORY_MOST:
             self.add(f"{held >> 20} MiB were held")
@@ -81,7 +81,10 @@ class Tally:
 
 
 def recording(seed: int, count: int) -> tuple[list[str], str]:
-    """*count* lines in recordings that are bent, each put through reading, fold, findings, why and compare."""
+    """Make recordings with *count* lines in all, and damage them.
+
+    Each goes through reading, fold, findings, why and compare. Return the troubles, and the figures in words.
+    """
     chance = random.Random(seed)
     tally = Tally()
     files = sorted(_RECORDINGS.rglob("*.jsonl"))
@@ -92,7 +95,7 @@ def recording(seed: int, count: int) -> tuple[list[str], str]:
         while lines < count:
             whole = texts[chance.choice(files)]
             start = chance.randrange(max(1, len(whole) - _LINES))
-            # From the beginning, which has session and devices, and from anywhere.
+            # Lines from the beginning, which has session and devices, and lines from anywhere.
             kept = [*whole[:40], *whole[max(40, start) : max(40, start) + chance.randrange(1, _LINES)]]
             path.write_bytes(b"\n".join(_bent(kept, chance)) + b"\n")
             lines += len(kept)
@@ -113,7 +116,7 @@ def _bent(lines: list[bytes], chance: random.Random) -> list[bytes]:
             try:
                 value = bend(json.loads(lines[at]), chance, chance.choice((1, 2, 6)))
             except (ValueError, RecursionError):
-                continue  # damaged already
+                continue  # the line is damaged already
         lines[at] = encode(value, chance).replace(b"\n", b" ")
         if chance.random() < 0.15:
             lines[at] = damage(lines[at], chance).replace(b"\n", b" ")
@@ -133,7 +136,8 @@ def _try(path: Path, other: Path, tally: Tally) -> None:
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main(words)
-        # The reason stands last; before it, that damaged lines were left out.
+        # Every line of stderr has to be a message of ours. The last is the reason. Before it there may be one about
+        # damaged lines that were left out.
         if code not in (0, 2) or (code == 2 and err.getvalue().count("tfmemtop: ") != err.getvalue().count("\n")):
             tally.add(f"{words[0]} ends with {code}: {err.getvalue()[-100:]!r}")
         if found := _CONTROL.search(out.getvalue() + err.getvalue()):
@@ -215,7 +219,10 @@ _FINALS = "@ABCDEFGHIJKLMPSTXZ`abcdefghijlmnpqrstuvwxyz{|}~"
 
 
 def terminal(seed: int, count: int) -> tuple[list[str], str]:
-    """*count* pieces of output, now and then drawn and resized."""
+    """Feed *count* pieces of output to a terminal that is drawn often and resized now and then.
+
+    Return the troubles, and the figures in words.
+    """
     chance = random.Random(seed)
     tally = Tally()
     screen = TerminalScreen(80, 24)

@@ -1,4 +1,4 @@
-"""What a signal to one of our processes may do to the training, by design, in one place."""
+"""What a signal to one of our processes may do to the training by design, all in one place."""
 
 import random
 import signal
@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 Way = Literal["live", "attached", "record", "fit"]
 Moment = Literal["start", "silent", "printing", "exit", "relaunch"]
 Blow = Literal["TERM", "HUP", "INT", "QUIT", "KILL", "STOP", "USR1", "PIPE", "SEGV", "PKILL"]
-"""``STOP`` is continued a little later; ``PKILL`` is ``pkill -9 -f tfmemtop``."""
+"""``STOP`` is followed by SIGCONT a little later. ``PKILL`` is ``pkill -9 -f tfmemtop``."""
 
 Expected = Literal["goes on", "passed on", "may end"]
 
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     moment: Moment
     tensorflow: bool
     after: float
-    """A share, from 0 to 1, of how long the moment lasts."""
+    """When to strike: a share, from 0 to 1, of the length of the moment."""
 
     def __str__(self) -> str:
         with_it = " with TensorFlow" if self.tensorflow else ""
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
 
 
 def plans(seed: int, count: int) -> list[Plan]:
-    """*count* kills that go through the whole matrix in an order of chance, with one ``PKILL`` in ten."""
+    """Return *count* kills that go through the whole matrix in a random order, with one ``PKILL`` in ten."""
     chance = random.Random(seed)
     cells = [
         (way, role, blow, moment) for way in ROLES for role in ROLES[way] for blow in BLOWS for moment in MOMENTS[way]
@@ -61,26 +61,29 @@ def plans(seed: int, count: int) -> list[Plan]:
 
 
 def expected(plan: Plan, struck: str) -> Expected:
-    """What the design says of the training, with the role that was really *struck*."""
+    """Return what the training has to do by design after a blow to the role *struck*.
+
+    *struck* is the role that was really hit; it may differ from the plan's.
+    """
     if plan.way == "fit":
-        return "may end"  # each of its runs is a try of fit's own, which ends it
+        return "may end"  # each of fit's runs is a try, which fit itself ends
     if plan.moment in ("start", "relaunch"):
-        # The user has not been told yet that it runs; or has just asked that it ends.
+        # The user does not yet know that the training runs, or has just asked to end it.
         return "may end"
     if struck == "keeper" and plan.blow == "KILL":
-        return "may end"  # it leads the session: the kernel hangs up, as when a terminal is closed
+        return "may end"  # the keeper leads the session: the kernel sends SIGHUP, as when a terminal is closed
     if struck == "engine" and plan.blow == "TERM":
-        return "may end"  # that is how a session is asked to end
+        return "may end"  # SIGTERM is the way to ask a session to end
     if (
         plan.way == "record"
         and struck in ("command", "recorder")
         and plan.blow in ("TERM", "HUP", "INT", "QUIT", "USR1")
     ):
-        # A signal to `record` is a signal to what it runs. At its exit either may be first.
+        # A signal to `record` is a signal to the command that it runs. At the command's exit either may come first.
         return "may end" if plan.moment == "exit" else "passed on"
     return "goes on"
 
 
 def number_of(blow: Blow) -> signal.Signals:
-    """The signal."""
+    """Return the signal of *blow*."""
     return signal.SIGKILL if blow == "PKILL" else signal.Signals[f"SIG{blow}"]

@@ -1,8 +1,8 @@
 """The kill matrix: ``python -m tests.corpus.kills [--seed N] [--count 400] [--jobs N]``.
 
-Each of our processes gets each signal at random moments. A training counts into a file and prints; it must go on to
-its end, what it prints later must be in the kept file, and nothing may be left over. What the design gives up stands
-in ``kill_table.py``.
+Each of our processes gets each signal at random moments. A training counts into a file and prints. It must go on to
+its end, its later output must be in the kept file, and nothing may be left over. The cases in which the design gives
+this up are in ``kill_table.py``.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from tests.corpus.striking import Struck, strike, workshop
 
 
 def play(seed: int, count: int, share: tuple[int, int], quiet: bool, cache: Path | None = None) -> list[Struck]:
-    """Carry out the kills of one share of the plan."""
+    """Carry out the kills of one share of the plan, and return the results."""
     number, of = share
     done = []
     with workshop(cache) as place:
@@ -57,7 +57,7 @@ def _side_by_side(arguments: argparse.Namespace) -> tuple[collections.Counter[st
 
 
 def main() -> int:
-    """Carry them out and report; 1 if one went wrong."""
+    """Carry out the kills and report. Return 1 if one went wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.corpus.kills", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=400)
@@ -67,7 +67,8 @@ def main() -> int:
     parser.add_argument("--share", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     for one in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-        # Ignored in the background and under nohup, and then in all that is started here: nothing could be passed on.
+        # These signals are ignored in the background and under nohup. All processes started here would inherit that,
+        # and tfmemtop could pass none of them on.
         if signal.getsignal(one) is signal.SIG_IGN:
             signal.signal(one, signal.SIG_DFL)
     if arguments.share:

@@ -1,12 +1,12 @@
 """Kills while a process is read from outside: ``python -m tests.corpus.kills_outside [--seed N] [--count 300]``.
 
-With ``--inject``, a Python 3.14 trains, and the hook is put into it each time, or woken again; among those that are
-killed is the process that asks for it. Then descriptors and mappings may differ, since the hook has some.
-
 One training, started without tfmemtop, is attached to again and again: by an engine alone that records and makes maps,
 by the whole screen, by ``--once --json``. At a random moment one of our processes, or all of them, get SIGKILL. After
-each blow the training must go on, be stopped and traced by nobody, and have no descriptor or mapping more than before.
-At its end it must have computed what it computes alone.
+each blow the training must go on. It must not be stopped or traced, and must have no descriptor or mapping more than
+before. At its end it must have computed what it computes alone.
+
+With ``--inject`` the training runs in Python 3.14. Each time the hook is put into it, or woken again. The process that
+requests this is among those that are killed. There descriptors and mappings may differ, because the hook has some.
 """
 
 import argparse
@@ -57,7 +57,7 @@ sys.exit({_CODE})
 
 
 class _Training:
-    """Runs in *folder* until it is told to stop."""
+    """A training that runs in *folder* until the file ``stop`` is there."""
 
     def __init__(self, folder: Path, python: str = sys.executable, *, hooked: bool = False) -> None:
         self._folder = folder
@@ -73,14 +73,14 @@ class _Training:
 
     @property
     def turns(self) -> int:
-        """How many it has completed."""
+        """Return how many turns the training has completed."""
         try:
             return (self._folder / "turns").read_bytes().count(b"\n")
         except OSError:
             return 0
 
     def wait_for_turn(self, turn: int) -> bool:
-        """Whether it comes to that turn."""
+        """Wait until the training has completed *turn* turns. Return False if it does not."""
         until = time.monotonic() + _GOES_ON_S
         while self.turns < turn:
             if self.process.poll() is not None or time.monotonic() > until:
@@ -89,7 +89,7 @@ class _Training:
         return True
 
     def troubles(self) -> list[str]:
-        """What is wrong with it now."""
+        """Return what is wrong with the training now."""
         if not self.wait_for_turn(self.turns + 2):
             return [f"it does not go on: {self.process.poll()}, {(self._folder / 'said').read_text()[-300:]}"]
         status = Path(f"/proc/{self.process.pid}/status").read_text()
@@ -102,13 +102,13 @@ class _Training:
         return found + ([f"it has {after}, and had {self._before}"] if after != self._before else [])
 
     def end(self) -> list[str]:
-        """Have it end; what is wrong then."""
+        """Let the training end. Return what is wrong at its end."""
         (self._folder / "stop").touch()
         code = self.process.wait(_GOES_ON_S)
         return [] if code == _CODE else [f"it has ended with {code}: {(self._folder / 'said').read_text()[-300:]}"]
 
     def _belongings(self) -> tuple[int, frozenset[str]]:
-        """Its descriptors, and the files that are mapped."""
+        """Return the number of its descriptors, and the files that are mapped."""
         pid = self.process.pid
         maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
         files = frozenset(line.split(None, 5)[5] for line in maps if len(line.split(None, 5)) > 5 and "/" in line)
@@ -116,7 +116,10 @@ class _Training:
 
 
 def _strike(way: str, after_s: float, whom: float, training: _Training, folder: Path, mark: bytes) -> str:
-    """Attach *way* and kill after so long; who was killed. *whom* chooses among ours: from 0.7 on it is all of them."""
+    """Attach in the way *way*, kill after *after_s* seconds, and return who was killed.
+
+    *whom*, from 0 to 1, chooses among our processes; from 0.7 on all of them are killed.
+    """
     environment = {**os.environ, **dict([os.fsdecode(mark).split("=", 1)])}
     pid = training.process.pid
     screen: Screen | None = None
@@ -145,7 +148,7 @@ def _strike(way: str, after_s: float, whom: float, training: _Training, folder: 
     if screen is not None:
         screen.draw(0.05)
         screen.close()
-    # What was left is ended too, the engines first of all.
+    # The processes that are left are killed too.
     for one in all_pids():
         if carries(one, mark) and one != os.getpid():
             with suppress(ProcessLookupError):
@@ -154,13 +157,13 @@ def _strike(way: str, after_s: float, whom: float, training: _Training, folder: 
 
 
 def _asks(one: int, pid: int) -> bool:
-    """Whether it is the process that asks the training's Python to let the hook in."""
+    """Return whether the process *one* requests that the Python of the training *pid* loads the hook."""
     command = read_command(one)
     return str(pid) in command and any("remote_exec" in word for word in command)
 
 
 def main() -> int:
-    """Carry them out and report; 1 if one went wrong."""
+    """Carry out the kills and report. Return 1 if one went wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.corpus.kills_outside", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)

@@ -21,9 +21,9 @@ _RANGE = "batch=1..4096"
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What was found of one model: the values that were tried, in their order, and which of them passed.
+    """The result for one model: the values that were tried, in their order, and whether each of them passed.
 
-    ``predicted`` is up to which value the first prediction said that all pass, and which is the likely largest.
+    ``predicted`` has two values of the first prediction: that up to which all pass surely, and the likely largest.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Searched:
 
     @property
     def right(self) -> bool:
-        """Whether the value passed, none below it failed, and one that is hardly larger failed."""
+        """Whether the found value passed, no smaller value failed, and a value that is hardly larger failed."""
         failed = min((value for value, passed in self.tries if not passed), default=None)
         if self.found is None or failed is None or (self.found, True) not in self.tries:
             return False
@@ -48,7 +48,11 @@ class Searched:
 
 
 def search(name: str, tries: int) -> Searched:
-    """Look for the largest batch of the model called *name* in at most so many *tries*."""
+    """Search the largest batch of the model *name* in at most *tries* tries.
+
+    Raises:
+        RuntimeError: ``tfmemtop fit`` ended with an unexpected exit code.
+    """
     options = ("--largest", _RANGE, "--to", f"{PLACES[name]}M", "--tries", str(tries), "--json")
     command = [_TFMEMTOP, "fit", *options, "--", sys.executable, SCRIPTS[name], "{batch}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -61,7 +65,7 @@ def search(name: str, tries: int) -> Searched:
 
 
 def main() -> int:
-    """Search, and print a line for each. Returns 1 if one is not right."""
+    """Search, and print a line for each model. Return 1 if one result is not right."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of: {', '.join(PLACES)}")
     parser.add_argument("--tries", type=int, default=6)

@@ -1,9 +1,9 @@
 """Do suggested limits hold? ``python -m tests.corpus.limits [--times 3] [--gpu] [NAME…]``.
 
 Each script in ``tests/corpus/limited`` runs with a pool of 4 GiB. ``tfmemtop why`` suggests a limit after it, and the
-script runs again under that limit. Those that allocate by chance run several times, and then as often under the
+script runs again under that limit. Scripts that allocate randomly run several times, and then as often under the
 smallest limit that was suggested. Without a GPU TensorFlow's BFC allocator manages the CPU's memory; there pools
-always grow. With ``--gpu`` each is run with growth on and with it off.
+always grow. With ``--gpu`` each script is run with growth on and with growth off.
 """
 
 import argparse
@@ -26,7 +26,10 @@ _HEADINGS = ("script", "growth", "peak", "pool", "suggested", "basis", "result")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A script under the limit that was suggested after its first run; bytes. ``failed`` times it did not end well."""
+    """A script under the limit that was suggested after its first run. Sizes are in bytes.
+
+    ``failed`` counts the runs, of ``times``, that did not end well.
+    """
 
     name: str
     growth: str
@@ -39,7 +42,7 @@ class Held:
 
     @property
     def holds(self) -> bool:
-        """Whether it always ended well, or the limit was called a guess."""
+        """Whether every run ended well, or the limit was called a guess."""
         return self.suggested is not None and (not self.failed or "guess" in self.basis)
 
     @property
@@ -57,7 +60,7 @@ def attempt(name: str, folder: Path, times: int = 1, growth: str | None = None) 
     Recordings go to *folder*. *growth* is on or off on a GPU, ``None`` for the CPU's pool.
 
     Raises:
-        RuntimeError: it does not end well without a limit.
+        RuntimeError: the script does not end well without a limit.
     """
     least = min((_first(name, folder, index, growth) for index in range(times)), key=lambda held: held.suggested or 0)
     if least.suggested is None:
@@ -93,13 +96,13 @@ def _json(*arguments: str) -> Any:
 
 
 def _figures(path: Path) -> tuple[int, int]:
-    """The peak in use and the largest pool, of the allocator that had most."""
+    """Return the peak in use and the largest pool, of the allocator that had most."""
     run = _json("compare", "--json", f"{path}:1", f"{path}:1")["runs"][0]
     return run["peak_in_use"], run["peak_pool"]
 
 
 def main() -> int:
-    """Run them, and print a line for each. Returns 1 if a limit that is not called a guess did not hold."""
+    """Run the scripts, and print a line for each. Return 1 if a limit that is not called a guess did not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of: {', '.join(COMMANDS)}")
     parser.add_argument("--times", type=int, default=3, help="how often those run that allocate by chance")

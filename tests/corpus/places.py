@@ -2,8 +2,8 @@
 
 Each folder that tfmemtop writes to is in turn a tmpfs of 64 KiB that is full from the start, one that fills up while
 the script runs, and one that is read-only. Either the start is refused, with one clear line and nothing started, or
-the script runs to its end and can be reached; never does it run unseen. Where nothing is needed there it must run.
-The mounts are in a namespace of their own.
+the script runs to its end and can be reached. It must never run where no screen can reach it. Where tfmemtop needs
+nothing in the folder, the script must run. The mounts are in a namespace of their own.
 """
 
 import argparse
@@ -47,7 +47,7 @@ Way = Literal["record", "live"]
 
 @dataclass(frozen=True)
 class Place:
-    """*where* is the folder that is so; ``recording`` is where the file of ``record -o`` goes."""
+    """One case. *where* is the folder to which *how* applies; ``recording`` is that for the file of ``record -o``."""
 
     where: str
     how: How
@@ -55,7 +55,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """As on the command line."""
+        """The name of the case on the command line."""
         return f"{self.way}-{self.where}-{self.how.replace(' ', '-')}"
 
 
@@ -73,20 +73,20 @@ PLACES: tuple[Place, ...] = (
     *(Place("anywhere", "no file", way) for way in _WAYS),
     *(Place("all", how, way) for way in _WAYS for how in _HOWS),
 )
-"""``all`` is runtime folder, TMPDIR, state and cache at once."""
+"""``all`` means runtime folder, TMPDIR, state and cache at once."""
 
 _ALL = ("run", "tmp", "state", "cache")
 
 
 def may_be_refused(place: Place) -> bool:
-    """Whether what is written there is needed: without the session's folder nobody could reach the run."""
+    """Return whether tfmemtop may refuse to start: without the session's folder no screen could reach the run."""
     if place.way == "record":
         return place.where in ("all", "recording") or (place.where, place.how) == ("run", "read-only")
     return place.where in ("all", "run", "recording", "anywhere")
 
 
 def may_mount() -> str:
-    """Why not, if not; else this process has mounts of its own from now on."""
+    """Give this process a mount namespace of its own. Return "", or the reason why that is not possible."""
     if os.getuid() != 0:
         return "mounting needs root"
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS) != 0:
@@ -96,7 +96,7 @@ def may_mount() -> str:
 
 
 def attempt(place: Place, box: Box) -> list[str]:
-    """What is wrong with how tfmemtop behaves there; empty if nothing is."""
+    """Run the script there. Return what is wrong with how tfmemtop behaves; the list is empty if nothing is."""
     box.prepare(_SCRIPT)
     names = _ALL if place.where == "all" else (place.where,)
     folders = [box.path / name for name in names if place.how in _HOWS]
@@ -118,7 +118,7 @@ def attempt(place: Place, box: Box) -> list[str]:
 
 
 def fill(folder: Path) -> None:
-    """Leave not a byte."""
+    """Fill the folder to its last byte."""
     for size in (4096, 1):
         with suppress(OSError), (folder / f"junk{size}").open("ab", buffering=0) as file:
             while True:
@@ -198,14 +198,14 @@ def _live(place: Place, box: Box, folders: list[Path]) -> list[str]:
     command = [*TFMEMTOP, *_options(place, box), "--", *box.command(_SCRIPT)]
     environment = _environment(place, box)
     if before is not None:
-        # The terminal's process has no hook for this; a Python in between has.
+        # The terminal's process has no such function to call first. A Python started in between does the same.
         command = [sys.executable, "-c", _WITH[place.how], *command]
     screen = Screen(command, environment, box.path / "cwd")
     fallback = f"tfmemtop-{os.getuid()}/*/engine.sock"
     courses = [
         Course(box.path / "run"),
         Course(box.path / "tmp", fallback),
-        Course(Path("/tmp"), fallback, of=str(box.path)),  # where other sessions of this machine lie too
+        Course(Path("/tmp"), fallback, of=str(box.path)),  # where other sessions of this machine are too
     ]
     filled = place.how != "fills"
     until = time.monotonic() + _LIMIT_S
@@ -221,7 +221,7 @@ def _live(place: Place, box: Box, folders: list[Path]) -> list[str]:
         drawn = screen.drawn.decode(errors="replace")
         ran = (box.path / "ran").exists()
         if screen.code is not None and not ran:
-            # Not yet, perhaps: what was started runs on by itself.
+            # It may not have run yet: a process that was started goes on by itself.
             time.sleep(1.0)
             ran = (box.path / "ran").exists()
         if screen.code is not None and not ran:
@@ -278,7 +278,7 @@ def _until(so: Callable[[], bool]) -> None:
 
 
 def main() -> int:
-    """Try those named, or all; 1 if one is wrong."""
+    """Try the cases named on the command line, or all. Return 1 if one is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.corpus.places", description=__doc__)
     parser.add_argument("--json", type=Path, help="write what went wrong to this file")
     parser.add_argument("names", nargs="*", metavar="NAME", help="whole or as it begins; all if none")

@@ -1,6 +1,7 @@
-"""Runs a command to its end and keeps all that a user could notice: bytes, exit code, what it left behind.
+"""Runs a command to its end and keeps all that a user could notice: bytes, exit code, processes and files left behind.
 
-The process that does this is a subreaper, in the place of process 1: what a run leaves behind comes to it.
+The process that does this is a subreaper. It takes the place of process 1: the processes that a run leaves behind
+become its children.
 """
 
 import ctypes
@@ -19,15 +20,15 @@ from tests.corpus.script import Script, Sink, Stdin
 from tfmemtop.engine.sources.procfs import descendants, read_command
 
 SETTLE_S = 1.5
-"""So long what a run left behind may go on printing."""
+"""The time in which processes that a run left behind may go on printing."""
 _LEAVE_S = 4.0
-_GOING_S = 0.5  # so long what is ending, such as multiprocessing's tracker, may take without us
+_GOING_S = 0.5  # the time that ending processes, such as multiprocessing's tracker, may take in a run without tfmemtop
 _READ = 1 << 16
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Outcome(NamedTuple):
-    """How a run ended. A signal is 128 and its number, as a shell has it."""
+    """How a run ended. A signal is 128 plus its number, as in a shell."""
 
     stdout: bytes
     stderr: bytes
@@ -37,18 +38,21 @@ class Outcome(NamedTuple):
 
 
 HUNG = 1000
-"""The exit code of what had to be ended."""
+"""The exit code of a command that did not end and was killed."""
 
 
 def become_init() -> None:
-    """Take the place of process 1 for all that is started from here."""
+    """Take the place of process 1 for every process that is started from here."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def run(
     script: Script, command: list[str], environment: dict[str, str], cwd: Path, limit_s: float, like: Outcome | None
 ) -> Outcome:
-    """Run *command* with the streams that *script* wants; wait until it has left no more behind than *like*."""
+    """Run *command* with the streams that *script* wants, and return the outcome.
+
+    Wait until no more processes are left behind than in the outcome *like*, for a while at most.
+    """
     with _streams(script, cwd) as (streams, closed, readers, target):
 
         def prepare() -> None:
@@ -81,7 +85,7 @@ def run(
 
 
 def left_behind(expected: Collection[str] | None) -> tuple[str, ...]:
-    """What still runs, as commands; waits a while for no more than *expected*. Ends it all."""
+    """Return the commands that still run, and end them all. First wait a while until only *expected* are left."""
     until = time.monotonic() + (_LEAVE_S if expected is not None else _GOING_S)
     while (found := _commands()) != sorted(expected or ()) and time.monotonic() < until:
         time.sleep(0.05)
@@ -90,7 +94,7 @@ def left_behind(expected: Collection[str] | None) -> tuple[str, ...]:
 
 
 def end_all() -> None:
-    """Kill and collect all that descends from this process."""
+    """Kill and collect every process that descends from this process."""
     while victims := descendants(os.getpid()):
         for pid in victims:
             with suppress(ProcessLookupError):
@@ -101,7 +105,7 @@ def end_all() -> None:
 
 
 def reap() -> None:
-    """Collect what has come to us and ended."""
+    """Collect the ended processes that have become children of this one."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -123,7 +127,7 @@ class _Read(NamedTuple):
 
 
 def _read(pid: int, readers: list[int | None], limit_s: float) -> _Read:
-    """All that comes until the process has ended and, a little later, until nobody holds the pipes."""
+    """Read until the process has ended and no process holds the pipes; at most :data:`SETTLE_S` after the end."""
     texts = [bytearray(), bytearray()]
     ended = os.pidfd_open(pid)
     code = 0
@@ -164,7 +168,7 @@ Streams = tuple[list[int | IO[bytes]], list[int], list[int | None], Path | None]
 
 @contextmanager
 def _streams(script: Script, cwd: Path) -> Iterator[Streams]:
-    """What to start with as descriptors 0 to 2, which of them to close, where to read, and the file of stdout."""
+    """Yield the streams for descriptors 0 to 2, the numbers to close, the descriptors to read, and the stdout file."""
     opened: list[int] = []
     closed: list[int] = []
     readers: list[int | None] = []
@@ -191,7 +195,7 @@ def _stdin(wanted: Stdin, closed: list[int], opened: list[int]) -> int | IO[byte
     if isinstance(wanted, bytes):
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
-        os.write(writing, wanted)  # up to a pipe's room
+        os.write(writing, wanted)  # no more than a pipe has room for
         os.close(writing)
         return os.fdopen(reading, "rb")
     if wanted == "socket":

@@ -1,8 +1,8 @@
 """The odd scripts: ``python -m tests.corpus.scripts [--seed N] [--live] [--quick] [NAME…]``.
 
-Each is run bare and under ``tfmemtop record``; with ``--live`` those so marked also under the live screen,
-against a bare terminal of the same size. What is compared: bytes of stdout and stderr, exit code, processes and
-files left behind. The seed decides the order. The rows stand in ``tests/corpus/tables``.
+Each is run bare and under ``tfmemtop record``. With ``--live`` those marked as live also run under the live screen,
+against a bare terminal of the same size. Compared are: the bytes of stdout and stderr, the exit code, and the processes
+and files left behind. The seed decides the order. The rows are in ``tests/corpus/tables``.
 """
 
 import argparse
@@ -26,10 +26,10 @@ _PLAIN = py("plain", "a script with TensorFlow and nothing odd", "", tensorflow=
 
 
 def chosen(names: list[str], quick: bool) -> list[Script]:
-    """Those named, by whole name or beginning; all if none is.
+    """Return the scripts named, by whole name or beginning; all of them if *names* is empty.
 
     Raises:
-        SystemExit: there is no such script.
+        SystemExit: one of *names* is the name or the beginning of no script.
     """
     known = [each.name for each in SCRIPTS]
     wanted: set[str] = set()
@@ -42,9 +42,9 @@ def chosen(names: list[str], quick: bool) -> list[Script]:
 
 
 def play(scripts: list[Script], *, with_live: bool, cache: Path | None = None) -> list[Trial]:
-    """Run them one after the other, telling of each; with a *cache* in which the library may lie already."""
+    """Run the scripts one after the other, and print the result of each. *cache* may already hold the library."""
     running.become_init()
-    root = Path(tempfile.mkdtemp(prefix="tfc-", dir="/tmp"))  # short: sockets lie in it
+    root = Path(tempfile.mkdtemp(prefix="tfc-", dir="/tmp"))  # a short path, because sockets are in it
     if cache is None:
         cache = root / "cache"
         cache.mkdir(mode=0o700)
@@ -52,7 +52,7 @@ def play(scripts: list[Script], *, with_live: bool, cache: Path | None = None) -
     trials = []
     try:
         if any(script.tensorflow for script in scripts):
-            # A builder that an engine started could outlast a script.
+            # Built here: a builder that an engine started could run longer than a script.
             start(cache, "probe", environment=box.environment(_PLAIN)).wait()
         for script in scripts:
             trial = attempt(script, box, with_live=with_live)
@@ -69,7 +69,7 @@ def play(scripts: list[Script], *, with_live: bool, cache: Path | None = None) -
 
 
 def main() -> int:
-    """Play those named on the command line, or all; 1 if one differs otherwise than by design."""
+    """Run the scripts named on the command line, or all. Return 1 if one differs and this is not by design."""
     parser = argparse.ArgumentParser(prog="python -m tests.corpus.scripts", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="of the order; 0 is the tables' own")
     parser.add_argument("--live", action="store_true", help="under the live screen too")

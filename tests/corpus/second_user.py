@@ -1,4 +1,4 @@
-"""Another user of the same machine: what of a session he can reach, read, or stand in the way of."""
+"""Another user of the same machine: what of a session that user can reach, read, or obstruct."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ _SCRIPT = sh("other", "waits to be ended", "echo secret; touch {box}/ran; sleep 
 
 
 def _as_somebody(work: Callable[[], str]) -> str:
-    """What *work* says when another user does it."""
+    """Return what *work* returns when another user calls it; "" if it is not permitted."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -48,7 +48,7 @@ def _as_somebody(work: Callable[[], str]) -> str:
 
 
 class _Session:
-    """A live session of ours, in a box whose folders above the session anybody may enter."""
+    """A live session of ours. Every user may enter the folders above the session's own."""
 
     def __init__(self, box: Box) -> None:
         box.prepare(_SCRIPT)
@@ -68,7 +68,7 @@ class _Session:
             folder.chmod(0o755)
 
     def goes_on(self) -> bool:
-        """Whether the run has not been ended."""
+        """Return whether the run still goes on after a second."""
         until = time.monotonic() + 1.0
         while time.monotonic() < until:
             self.screen.draw(_LOOK_S)
@@ -76,14 +76,14 @@ class _Session:
         return self.course.end is None
 
     def close(self) -> None:
-        """End it."""
+        """End the session."""
         self.course.close()
         self.screen.close()
         left_behind(None)
 
 
 def reach(box: Box) -> list[str]:
-    """Connects to the sockets, lists the folder, reads output and recording."""
+    """The other user tries to connect to the sockets, list the folder, and read output and recording."""
     session = _Session(box)
     try:
         if session.folder is None:
@@ -118,7 +118,7 @@ def _connect(path: str, kind: socket.SocketKind) -> str:
 
 
 def commands(box: Box) -> list[str]:
-    """Even through folders and sockets that are wide open he is told nothing and obeyed in nothing."""
+    """Even with folders and sockets open to all, the other user receives nothing, and the engine obeys no command."""
     session = _Session(box)
     try:
         if session.folder is None:
@@ -147,7 +147,10 @@ def commands(box: Box) -> list[str]:
 
 
 def stands_in_the_way(box: Box) -> list[str]:
-    """He has made the folder that would be ours, or a link in its place: refused in one line, or another is taken."""
+    """The other user has made the folder that would be ours.
+
+    Either the start is refused in one line, or another folder is taken.
+    """
     box.prepare(_SCRIPT)
     folder = box.path / "run" / "tfmemtop"
     folder.mkdir()
@@ -171,7 +174,7 @@ def stands_in_the_way(box: Box) -> list[str]:
 
 
 def recorded(box: Box) -> list[str]:
-    """A recording is its user's alone, whatever the umask."""
+    """Only its user may read a recording, whatever the umask is."""
     box.prepare(_SCRIPT)
     done = subprocess.run(
         [*TFMEMTOP, "record", "-o", str(box.recording), "--", sys.executable, "-c", "pass"],

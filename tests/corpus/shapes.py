@@ -1,4 +1,4 @@
-"""Messages of chance: made after msgspec's types, then bent and broken."""
+"""Random messages: made to fit msgspec's types, then bent and broken."""
 
 import copy
 import json
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 DEEP, NUMBER = '"@deep@"', '"@number@"'
-"""Stand in for what no JSON library would write."""
+"""Placeholders for values that no JSON library would write."""
 
 _NUMBERS = (b"1" + b"0" * 308, b"1" + b"0" * 4000, b"1e308", b"-1e308", b"1e-320", b"NaN", b"Infinity", b"-0", b"0x10")
 _NASTY: tuple[Any, ...] = (  # numbers first
@@ -28,7 +28,7 @@ _TEXTS = ("GPU:0", "CPU:0", "GPU:1", "bfc", "train.py", "/a/b.py", "set_memory_g
 
 
 def sample(type_: Any, chance: random.Random) -> Any:
-    """A value that fits *type_*."""
+    """Return a value that fits *type_*."""
     return _value(msgspec.inspect.type_info(type_), chance)
 
 
@@ -69,7 +69,7 @@ def _value(info: Any, chance: random.Random) -> Any:
 
 
 def bend(value: Any, chance: random.Random, times: int = 1) -> Any:
-    """*value* with some of its parts replaced by what nobody expects."""
+    """Return *value* with some of its parts replaced by unexpected ones. The parts are replaced in place."""
     for _ in range(times):
         path = []
         part = value
@@ -87,11 +87,11 @@ def bend(value: Any, chance: random.Random, times: int = 1) -> Any:
 
 
 _LONGEST, _MOST = 1000, 20
-"""Characters and elements that are repeated: what is bent may be bent again, and is not to fill our own memory."""
+"""The most characters and elements that are repeated: a bent value may be bent again, and must not fill our memory."""
 
 
 def _like(part: Any) -> tuple[Any, ...]:
-    """What is of the same type: it passes where types are checked."""
+    """Return values of the same type, which pass where types are checked."""
     if isinstance(part, bool) or part is None:
         return (True, False, None)
     if isinstance(part, (int, float)):
@@ -105,7 +105,7 @@ def _like(part: Any) -> tuple[Any, ...]:
 
 
 def encode(value: Any, chance: random.Random) -> bytes:
-    """As JSON, with what stands in for the impossible put in."""
+    """Return *value* as JSON, with impossible values in the place of the placeholders."""
     data = json.dumps(value, ensure_ascii=chance.random() < 0.5).encode("utf-8", "surrogatepass")
     if DEEP.encode() in data:
         opening, closing = chance.choice(((b"[", b"]"), (b'{"a":', b"}")))
@@ -115,7 +115,7 @@ def encode(value: Any, chance: random.Random) -> bytes:
 
 
 def damage(data: bytes, chance: random.Random) -> bytes:
-    """Cut, flipped, doubled, or no text at all."""
+    """Return *data* cut, changed in one byte, doubled, replaced by random bytes, or otherwise broken."""
     kind = chance.randrange(6)
     if kind == 0:
         return data[: chance.randrange(len(data) + 1)]
@@ -132,7 +132,7 @@ def damage(data: bytes, chance: random.Random) -> bytes:
 
 
 def pool(type_: Any, chance: random.Random, count: int) -> list[bytes]:
-    """*count* messages: a third fit, a third are bent, a third are damaged too."""
+    """Return *count* messages: a third fit, a third are bent, a third are damaged too."""
     made = []
     for number in range(count):
         value = sample(type_, chance)

@@ -1,4 +1,4 @@
-"""One kill: start a training under us, strike, and see what became of it."""
+"""One kill: start a training under tfmemtop, strike, and check what has become of it."""
 
 import os
 import re
@@ -28,14 +28,14 @@ from tfmemtop.settings import Settings
 CODE = 17
 _TURNS = 40
 _LIMIT_S = 40.0
-_BEGINS_S = 12.0  # TensorFlow's import included
+_BEGINS_S = 12.0  # with the time to import TensorFlow
 _LOOK_S = 0.01
 _LENGTH_S = {"start": 0.35, "silent": 0.25, "printing": 0.7, "exit": 0.12, "relaunch": 0.35}
 _STOPPED_S = 0.2
 _ENGINE_GOES_S = 8.0
-_COMPILER_GOES_S = 60.0  # a build goes on to its end: the next run has it
+_COMPILER_GOES_S = 60.0  # a build goes on to its end, so that the next run has the library
 _BEFORE, _SLACK = 4, 12
-"""Lines, from before the blow and from after it, that may be on their way when the engine is struck."""
+"""Numbers of lines before and after the blow that may be in transit when it falls. These lines need not be kept."""
 
 _COUNT = f"""
 import os, sys, time
@@ -67,7 +67,7 @@ def _training(with_tensorflow: bool) -> Script:
 
 @dataclass
 class Struck:
-    """What came of a kill."""
+    """The result of a kill."""
 
     plan: Plan
     role: str
@@ -78,7 +78,7 @@ class Struck:
 
 @contextmanager
 def workshop(cache: Path | None = None) -> Iterator[Box]:
-    """A folder in which processes are killed; none of them outlives it. *cache* may already hold the probe."""
+    """Provide a folder in which processes are killed. None of them outlives it. *cache* may already hold the probe."""
     running.become_init()
     root = Path(tempfile.mkdtemp(prefix="tfk-", dir="/tmp"))
     if cache is None:
@@ -92,7 +92,7 @@ def workshop(cache: Path | None = None) -> Iterator[Box]:
 
 
 class _Run:
-    """A training under us, on its way."""
+    """A training that runs under tfmemtop."""
 
     def __init__(self, plan: Plan, box: Box) -> None:
         self.plan = plan
@@ -127,7 +127,7 @@ class _Run:
 
     @property
     def training(self) -> int | None:
-        """The training's process, once it has said so."""
+        """The pid of the training; ``None`` until the training has written it to its file."""
         try:
             return int((self.cwd / "pid").read_text())
         except (OSError, ValueError):
@@ -135,7 +135,7 @@ class _Run:
 
     @property
     def counted(self) -> list[str]:
-        """What it has written to its own file."""
+        """The lines that the training has written to its own file."""
         try:
             return (self.cwd / "count").read_text().split()
         except OSError:
@@ -143,21 +143,21 @@ class _Run:
 
     @property
     def printed(self) -> str:
-        """What of its output is kept."""
+        """The part of the training's output that is kept."""
         if self.plan.way == "record":
             return (self.cwd / "stdout").read_text(errors="replace")
         return "".join(path.read_text(errors="replace") for path in (self.box.path / "state").glob("tfmemtop/*.log"))
 
     @property
     def code(self) -> int | None:
-        """How the command ended, once it has."""
+        """The exit code of the command; ``None`` until it has ended."""
         if self.screen is not None:
             return self.screen.code
         code = self.process.poll()
         return code if code is None or code >= 0 else 128 - code
 
     def wait(self, until: Callable[[], object], limit_s: float) -> bool:
-        """Look after the screens until something is so."""
+        """Read the screens until *until* returns something true. Return False if that takes longer than *limit_s*."""
         end = time.monotonic() + limit_s
         while not until():
             if time.monotonic() > end:
@@ -174,13 +174,13 @@ class _Run:
         time.sleep(max(0.0, until - time.monotonic()))
 
     def alive(self, pid: int | None) -> bool:
-        """Whether a process of ours or the training still runs."""
-        # Not by the tree of processes: while a parent dies, its children are in no family for a moment.
+        """Return whether the process *pid*, one of ours or the training, still runs."""
+        # This does not use the tree of processes: while a parent ends, its children are in no tree for a moment.
         found = None if pid is None else read_stat(pid)
         return found is not None and not found.zombie
 
     def send(self, command: Relaunch | Stop) -> bool:
-        """Ask the engine, as a screen would."""
+        """Send a command to the engine, as a screen does. Return False if no engine could be reached."""
         for path in (self.box.path / "run").glob("tfmemtop/*/engine.sock"):
             with socket.socket(socket.AF_UNIX) as line, suppress(OSError):
                 line.settimeout(1)
@@ -191,7 +191,7 @@ class _Run:
         return False
 
     def close(self) -> None:
-        """End what is left, by force."""
+        """Kill every process that is left."""
         for screen in (self.screen, self.second):
             if screen is not None:
                 screen.close()
@@ -199,11 +199,11 @@ class _Run:
             self._stdout.close()
         running.end_all()
         if self.screen is None:
-            self.process.returncode = 0  # collected with the rest
+            self.process.returncode = 0  # collected with the others
 
 
 def strike(plan: Plan, box: Box) -> Struck:
-    """Carry out *plan*."""
+    """Carry out *plan* and return the result."""
     run = _Run(plan, box)
     struck = Struck(plan, plan.role)
     try:
@@ -233,7 +233,7 @@ def _until_the_moment(run: _Run) -> None:
 
 
 def _hit(run: _Run) -> str:
-    """Strike; the role that was really hit."""
+    """Strike. Return the role that was really hit."""
     plan = run.plan
     if plan.blow == "PKILL":
         for pid in found_by_name("tfmemtop"):
@@ -255,7 +255,7 @@ def _hit(run: _Run) -> str:
 
 def _see(run: _Run, struck: Struck, first: int | None, at: int) -> None:
     plan, wanted = run.plan, expected(run.plan, struck.role)
-    # To its end, or to the end of what is there.
+    # Wait for the end of the training, or of every process.
     run.wait(lambda: run.training is not None or not _left(), _BEGINS_S)
     run.wait(lambda: not run.alive(run.training), _LIMIT_S)
     if plan.moment == "relaunch":
@@ -292,7 +292,7 @@ def _see_output(run: _Run, struck: Struck, at: int) -> None:
 
 
 def _see_code(run: _Run, struck: Struck, ended: bool) -> None:
-    """The front process, if it is still there, ends with the training's own code."""
+    """Check that the front process, if it is still there, ends with the training's own code."""
     if run.screen is not None:
         for _ in range(3):
             for screen, key in ((run.screen, b"q"), (run.second, b"q")):
@@ -315,7 +315,7 @@ def _see_left(run: _Run, struck: Struck) -> None:
     if not run.wait(lambda: not _left(), _COMPILER_GOES_S if run.plan.tensorflow else _ENGINE_GOES_S):
         struck.troubles.append("left running: " + ", ".join(_left()))
         running.end_all()
-    # Those who were killed cannot tidy up; the next start does it for them.
+    # Killed processes cannot clean up after themselves. The next start does that for them.
     if _folders(run):
         subprocess.run(
             [*TFMEMTOP, "record", "-o", os.devnull, "--", "true"],
@@ -329,7 +329,7 @@ def _see_left(run: _Run, struck: Struck) -> None:
 
 
 def _left() -> list[str]:
-    # Nothing is collected here: how the command ended is still to be asked.
+    # No process is collected here: the exit code of the command still has to be read.
     return [" ".join(words)[:80] for pid in descendants(os.getpid()) if (words := read_command(pid))]
 
 

@@ -1,4 +1,4 @@
-"""The same on terminals: the script under the live screen, and bare as a shell starts it."""
+"""The same comparison on terminals: the script under the live screen, and bare as a shell starts it."""
 
 import fcntl
 import os
@@ -26,7 +26,7 @@ _QUIT_S = 15.0
 
 
 class Screen:
-    """A process of ours on a pty of its own, whose drawing is read and mostly let go."""
+    """A process of ours on a pty of its own. Its drawing is read, and only the newest part is stored."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], cwd: Path, size: tuple[int, int] = SIZE
@@ -39,7 +39,7 @@ class Screen:
         self.code: int | None = None
 
     def draw(self, wait_s: float) -> None:
-        """Read what comes for so long, and notice the end."""
+        """Read for *wait_s* seconds what the process draws. Store its exit code if it has ended."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.master, selectors.EVENT_READ)
             until = time.monotonic() + wait_s
@@ -61,12 +61,12 @@ class Screen:
                     self.code = code if code >= 0 else 128 - code
 
     def type(self, text: bytes) -> None:
-        """As at a keyboard."""
+        """Write *text* as if it were typed at a keyboard."""
         with suppress(OSError):
             os.write(self.master, text)
 
     def close(self) -> None:
-        """Take the terminal away."""
+        """Kill the process if it has not ended, and close the terminal."""
         if self.code is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -79,7 +79,7 @@ def _become(command: Sequence[str], environment: Mapping[str, str], cwd: Path, s
     try:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         os.chdir(cwd)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which this Python ignores, and no shell does
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # this Python ignores them, a shell does not
             signal.signal(number, signal.SIG_DFL)
         os.execvpe(command[0], list(command), dict(environment))
     finally:
@@ -87,9 +87,9 @@ def _become(command: Sequence[str], environment: Mapping[str, str], cwd: Path, s
 
 
 class Course:
-    """What a second reader of the engine learns of the run.
+    """What a second reader of the engine receives about the run.
 
-    In a folder where sessions of others lie too, *of* is a text that only this session's description has.
+    If sessions of others are in the same folder, *of* is a text that only the description of this session contains.
     """
 
     def __init__(self, runtime: Path, pattern: str = "tfmemtop/*/engine.sock", of: str = "") -> None:
@@ -102,7 +102,7 @@ class Course:
         self.end: RunEnd | None = None
 
     def look(self) -> None:
-        """Take what has been told."""
+        """Read the events that have arrived; connect first if there is no connection."""
         if self._socket is None:
             self._socket = self._found()
             return
@@ -123,7 +123,7 @@ class Course:
                     found.setblocking(False)
                     return found
             except OSError:
-                pass  # it has no description yet, or has gone
+                pass  # it has no description yet, or the engine has ended
             found.close()
         return None
 
@@ -133,7 +133,7 @@ class Course:
         return self.size is not None
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
 
@@ -154,10 +154,11 @@ def live(
     folders: tuple[Path, Path, Path],
     limit_s: float,
 ) -> tuple[Outcome, tuple[int, int]]:
-    """Run *command* under the live screen, leave it once the run has ended; and the size the script was given.
+    """Run *command* under the live screen, and leave the screen when the run has ended.
 
-    *folders* are the working one, the one for sessions, the one for outputs. The kept output is its stdout,
-    what the screen says without being one its stderr.
+    *folders* are the working folder, that for sessions, and that for outputs. In the outcome returned stdout is the
+    kept output, and stderr what the program prints if it shows no screen. The second value returned is the size of the
+    script's terminal in columns and rows.
     """
     cwd, runtime, state = folders
     screen = Screen([*tfmemtop, "--", *command], dict(environment), cwd)
@@ -189,7 +190,7 @@ def live(
 def bare(
     command: Sequence[str], environment: Mapping[str, str], cwd: Path, size: tuple[int, int], limit_s: float
 ) -> Outcome:
-    """Run *command* as a shell does that leads a session: the foreground group of its terminal."""
+    """Run *command* as a shell that leads a session does: in the foreground group of its terminal."""
     told, tell = os.pipe()
     rope, pull = os.pipe()
     master, slave = os.openpty()
@@ -230,7 +231,7 @@ def bare(
 
 
 def _without(leader: int) -> tuple[str, ...]:
-    """What the script left behind, without the leader, which waits for us."""
+    """Return what the script left behind, without *leader*, which waits until this process closes its pipe."""
     from tests.corpus.running import reap
     from tfmemtop.engine.sources.procfs import descendants, read_command
 
@@ -251,7 +252,7 @@ def _lead(
                 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
                 os.tcsetpgrp(slave, os.getpid())
                 signal.pthread_sigmask(signal.SIG_SETMASK, [])
-                for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # as Python starts
+                for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these two from its start on
                     signal.signal(ignored, signal.SIG_DFL)
                 for number in range(3):
                     os.dup2(slave, number)

@@ -1,4 +1,4 @@
-"""A few of each corpus, always the same ones; each whole corpus is one command, which its module names."""
+"""A few cases of each corpus, always the same ones. Each whole corpus is one command, which its module names."""
 
 import json
 import re
@@ -29,7 +29,7 @@ _PLACES = (
 
 
 def _corpus(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A run of a corpus in a process of its own: it takes the place of process 1 for what it starts."""
+    """Run a corpus in a process of its own, because it takes the place of process 1 for all that it starts."""
     return subprocess.run(
         [sys.executable, "-m", f"tests.corpus.{module}", *arguments],
         cwd=Path(__file__).parents[2],
@@ -55,7 +55,7 @@ def test_the_tables_are_long_enough() -> None:
 @pytest.mark.parametrize("with_tensorflow", [False, True], ids=["plain", "tensorflow"])
 def test_odd_scripts_are_recorded_as_if_they_were_not(tmp_path: Path, cache: Path, with_tensorflow: bool) -> None:
     names = [script.name for script in SCRIPTS if script.quick and script.tensorflow == with_tensorflow]
-    names = [name for name in names if name not in _LIVE]  # these are recorded there
+    names = [name for name in names if name not in _LIVE]  # those are recorded in the test of the screen
     differing, told = _differing(tmp_path, "--quick", "--cache", str(cache), *names)
     assert differing == set(), told
 

@@ -1,6 +1,6 @@
-"""What is suggested holds: scripts run again under the limit that is suggested after a first run.
+"""Suggested limits hold: scripts run again under the limit that is suggested after a first run.
 
-``python -m tests.corpus.limits`` tries all of them, and several times those that allocate by chance.
+``python -m tests.corpus.limits`` tries all scripts. It runs those that allocate randomly several times.
 """
 
 from pathlib import Path

@@ -7,7 +7,7 @@ from tests.corpus.script import Script, py, sh
 
 
 def together(scripts: Sequence[Script]) -> list[Script]:
-    """*scripts*, those that can be joined as one: with TensorFlow in one process, the others in one shell."""
+    """Return *scripts* with those joined that can be: with TensorFlow in one process, the others in one shell."""
     joined = [script for script in scripts if _joins(script)]
     trained = [script for script in scripts if _trains(script)]
     rest = [script for script in scripts if script not in joined and script not in trained]
@@ -19,7 +19,7 @@ def together(scripts: Sequence[Script]) -> list[Script]:
 
 
 def _joins(script: Script) -> bool:
-    """Whether it can be joined with others: it starts in the usual way, and leaves nothing that others would notice."""
+    """Return whether *script* can be joined: it starts in the usual way, and leaves nothing that affects others."""
     own = (script.prepare, script.environment, script.filters, script.differs, script.needs, script.tensorflow)
     streams = (script.stdin, script.stdout, script.stderr)
     of_its_start = script.name.startswith(

@@ -1,4 +1,4 @@
-"""One script on all its ways, and what differs between them."""
+"""One script run in each way, and the differences between the ways."""
 
 import difflib
 import re
@@ -25,7 +25,7 @@ _LINES_SHOWN = 12
 
 @dataclass
 class Trial:
-    """What came of a script. *differing* is by way and aspect, such as ``record stdout``."""
+    """The result of a script. The keys of *differing* are way and aspect, such as ``record stdout``."""
 
     script: Script
     differing: dict[str, str] = field(default_factory=dict)
@@ -35,14 +35,14 @@ class Trial:
 
     @property
     def verdict(self) -> str:
-        """One word or two."""
+        """The result in one or two words."""
         if self.missing:
             return f"left out: no {self.missing}"
         return "DIFFERS" if self.differing else "by design" if self.by_design else "equal"
 
 
 def lacks(script: Script) -> str:
-    """What the script needs and this machine does not have."""
+    """Return the name of something that the script needs and this machine does not have, or ""."""
     from importlib.util import find_spec
 
     for need in script.needs:
@@ -53,7 +53,7 @@ def lacks(script: Script) -> str:
 
 
 def attempt(script: Script, box: Box, *, with_live: bool) -> Trial:
-    """Run *script* bare and recorded; on terminals too, if it is to be and *with_live*."""
+    """Run *script* bare and recorded. Run it on terminals too, if it is marked as live and *with_live* is set."""
     trial = Trial(script, missing=lacks(script))
     if trial.missing:
         return trial
@@ -129,7 +129,7 @@ def _lines(value: object) -> list[str]:
 
 
 def summary(trials: list[Trial]) -> dict[str, int]:
-    """How many came out how."""
+    """Return how many scripts had each result."""
     tried = [trial for trial in trials if not trial.missing]
     return {
         "tried": len(tried),

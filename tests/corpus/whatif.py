@@ -1,12 +1,12 @@
-"""Does what the replay says come true? ``python -m tests.corpus.whatif [--times 1] [--bisect] [NAME…]``.
+"""Do the replay's predictions come true? ``python -m tests.corpus.whatif [--times 1] [--bisect] [NAME…]``.
 
 Each script is traced once with a pool of 4 GiB on the CPU, where TensorFlow's BFC allocator always grows. From that
 trace alone the smallest limits are predicted: *surely* (replayed as it was recorded, and in other orders of the
 threads) and *at least* (with all the waiting that could help). Then the script runs under five limits around these,
-without tfmemtop. At and above *surely* none may fail, below *at least* none may pass, and where it passes the pool is
-to be within 2 % of what was said.
+without tfmemtop. At and above *surely* no run may fail. Below *at least* no run may pass. Where a run passes, the pool
+must be within 2 % of the prediction.
 
-With ``--bisect`` more runs find the smallest limit that really passes, to the MiB. It is to lie between the two ends,
+With ``--bisect`` more runs find the smallest limit that really passes, to the MiB. It must lie between the two limits,
 and within 3 % or 8 MiB of *at least*.
 """
 
@@ -32,12 +32,12 @@ from tfmemtop.whatif.table import replayed
 _POOL_MIB = 4096
 _BELOW, _ABOVE = 0.03, 0.05
 _POOL_SHARE = 0.02
-_NEAR_SHARE, _NEAR_MIB = 0.03, 8  # of *at least*, in which the smallest limit that passes is to lie
+_NEAR_SHARE, _NEAR_MIB = 0.03, 8  # the distance to *at least* within which the smallest limit that passes must lie
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A real run under *limit* MiB: whether it passed, and its pool; ``said`` is what the replay says of both."""
+    """A real run under *limit* MiB: whether it passed, and its pool in bytes. ``said_…``: what the replay predicts."""
 
     limit: int
     passed: bool
@@ -47,7 +47,7 @@ class Tried:
 
     @property
     def pool_holds(self) -> bool:
-        """Whether the pool is within 2 % of what was said; true of a run that failed."""
+        """Whether the pool is within 2 % of the prediction. True for a run that failed."""
         return self.pool is None or abs(self.pool - self.said_pool) <= _POOL_SHARE * self.said_pool
 
     def __str__(self) -> str:
@@ -58,10 +58,11 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One script: what was predicted of it, in MiB, and the real runs. ``exact`` if the present setting was, too.
+    """One script: its predicted limits in MiB, and the real runs.
 
-    ``smallest`` is the smallest limit that really passed, ``None`` if it was not looked for. Of a script that needed
-    more than was replayed ``exact`` is ``None``, and ``surely`` the pool that it reached, ``None`` with another growth.
+    ``exact``: whether the replay of the present setting gave the measured figures. ``smallest``: the smallest limit
+    that really passed, ``None`` if it was not searched. If a script needed more than was replayed, ``exact`` is
+    ``None``, and ``surely`` is the pool that it reached, or ``None`` with another growth.
     """
 
     name: str
@@ -75,7 +76,7 @@ class Proof:
 
     @property
     def near(self) -> bool:
-        """Whether the smallest limit that passed lies between the ends, and near the lower one; true if not known."""
+        """Whether the smallest limit that passed is between the two limits, near the lower one. True if not known."""
         most = max(self.at_least * (1 + _NEAR_SHARE), self.at_least + _NEAR_MIB)
         if self.smallest is None or self.exact is None or self.surely is None:
             return True
@@ -83,12 +84,12 @@ class Proof:
 
     @property
     def is_broken(self) -> bool:
-        """Whether anything did not come as it was predicted."""
+        """Whether any result differs from the prediction."""
         return bool(self.broken) or self.exact is False or not self.near
 
     @property
     def broken(self) -> list[Tried]:
-        """The runs that are not as they were predicted."""
+        """The runs that differ from the prediction."""
         return [
             tried
             for tried in self.tried
@@ -98,9 +99,9 @@ class Proof:
 
 
 def prove(name: str, tensorflow: Path, program: Path, folder: Path, times: int = 1, *, bisects: bool = False) -> Proof:
-    """Trace the script called *name*, predict its limits, and run it *times* under each of five.
+    """Trace the script called *name*, predict its limits, and run it *times* under each of five limits.
 
-    *bisects*: also look for the smallest limit that passes.
+    With *bisects*, also find the smallest limit that passes.
     """
     library = recorder(tensorflow, folder)
     parts, measured = trace(SCRIPTS[name], library, folder, _POOL_MIB)
@@ -126,18 +127,18 @@ def prove(name: str, tensorflow: Path, program: Path, folder: Path, times: int =
 
 
 def bisect(known: Sequence[tuple[int, bool]], passes: Callable[[int], bool]) -> int:
-    """The smallest limit in MiB that *passes*, with 1 MiB less failing; *known* limits did, or did not."""
+    """Return the smallest limit in MiB that *passes*; 1 MiB less fails. *known* has limits, and whether they passed."""
     good = min(limit for limit, passed in known if passed)
     bad = max((limit for limit, passed in known if not passed and limit < good), default=0)
     while bad < good - 1:
-        # From a limit that passes down in small steps: each failure takes the 10 s of TensorFlow's waiting.
+        # Go down in small steps from a limit that passes: each failure takes the 10 s for which TensorFlow waits.
         middle = max((bad + good) // 2, good - max(1, good // 32))
         good, bad = (middle, bad) if passes(middle) else (good, middle)
     return good
 
 
 def around(at_least: int, surely: int | None) -> list[int]:
-    """Five limits: below the lower end, at it, between, at the upper end and above, as far as that is known; MiB."""
+    """Return five limits in MiB: below the lower one, at it, between, at the upper one and above, if that is known."""
     below = max(1, at_least - max(1, round(at_least * _BELOW)))
     if surely is None:
         return sorted({below, at_least})
@@ -155,7 +156,7 @@ def _try(name: str, limit: int, course: Course, program: Path, tensorflow: Path,
 
 
 def lines(proof: Proof) -> Iterator[str]:
-    """What is printed of it."""
+    """Yield the lines to print for *proof*."""
     outgrown = proof.exact is None
     upper = "not predicted" if proof.surely is None else f"{'worked' if outgrown else 'surely'} {proof.surely}M"
     exact = (
@@ -169,7 +170,7 @@ def lines(proof: Proof) -> Iterator[str]:
 
 
 def main() -> int:
-    """Prove them, and print a line for each. Returns 1 if something did not come as it was predicted."""
+    """Prove the scripts, and print a line for each. Return 1 if a result differs from the prediction."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of: {', '.join(SCRIPTS)}")
     parser.add_argument("--times", type=int, default=1, help="how often each limit is tried")

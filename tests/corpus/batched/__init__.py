@@ -1,6 +1,6 @@
 """Keras models that train a few steps with the batch size that is their first argument.
 
-``PLACES`` has for each the pool in MiB under which its largest batch is looked for.
+For each model, ``PLACES`` has the size in MiB of the pool under which its largest batch is searched.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Convolutions, and a dense layer behind them."""
+"""Convolutions, followed by a dense layer."""
 
 import sys
 

@@ -1,7 +1,7 @@
 """Scripts that need memory in different ways, to be run again under the limit that is suggested after a first run.
 
-Each prints ``done`` as its last line. Those in ``BY_CHANCE`` take turns between threads, or draw sizes by chance: no
-two runs allocate alike.
+Each prints ``done`` as its last line. Those in ``BY_CHANCE`` take turns between threads, or draw random sizes: no two
+of their runs allocate the same.
 """
 
 import sys

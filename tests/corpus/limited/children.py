@@ -1,4 +1,4 @@
-"""Two processes of TensorFlow's, started anew, beside the one that starts them."""
+"""Two TensorFlow processes, started anew, beside the one that starts them."""
 
 import multiprocessing
 

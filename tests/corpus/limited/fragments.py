@@ -1,4 +1,4 @@
-"""Holes: every second tensor is freed, and each that follows is too large for them."""
+"""Holes: every second tensor is freed, and each later tensor is too large for the holes."""
 
 import tensorflow as tf
 

@@ -1,10 +1,10 @@
-"""Tensors of any size, by chance, made and freed in any order; together never more than 200 MiB."""
+"""Tensors of random sizes, made and freed in any order; together never more than 200 MiB."""
 
 import random
 
 import tensorflow as tf
 
-KIB = 256  # numbers of four bytes
+KIB = 256  # so many numbers of four bytes are 1 KiB
 
 kept: list[tuple[int, tf.Tensor]] = []
 total = 0

@@ -1,4 +1,4 @@
-"""Little for a while, and one large tensor at the very end."""
+"""Little memory for a while, and one large tensor at the very end."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Batches of any size, by chance or by a seed, through a function that takes them all."""
+"""Batches of random sizes, with or without a seed, through one function that takes them all."""
 
 import random
 import sys

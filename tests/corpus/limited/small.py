@@ -1,4 +1,4 @@
-"""Tens of thousands of small tensors, some of which go and come again."""
+"""Tens of thousands of small tensors, some of which are replaced."""
 
 import tensorflow as tf
 

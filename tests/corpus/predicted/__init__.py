@@ -1,4 +1,4 @@
-"""Scripts whose smallest limit is predicted and then proved: those of ``tests/corpus/limited`` that fit, and others.
+"""Scripts whose smallest limit is predicted and then proved: the suitable ones of ``tests/corpus/limited``, and others.
 
 Each prints ``done`` as its last line.
 """
@@ -15,4 +15,4 @@ SCRIPTS: dict[str, list[str]] = {
     "shapes": [*LIMITED["shapes"][1:], "5"],  # the same sizes in each run
     **{path.stem: [str(path)] for path in sorted(_HERE.glob("*.py")) if path.stem != "__init__"},
 }
-"""Path and arguments of each."""
+"""The path and the arguments of each script."""

@@ -1,4 +1,4 @@
-"""Small tensors, every other of them gone, and then large ones, for which the free pieces are too small."""
+"""Small tensors, of which every other one is freed, and then large ones, for which the free pieces are too small."""
 
 import tensorflow as tf
 

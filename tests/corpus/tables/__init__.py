@@ -1,4 +1,4 @@
-"""The tables, one a subject. To add a script, add a row."""
+"""The tables, one for each subject. To add a script, add a row."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ _BY_DESIGN: dict[str, dict[Aspect, str]] = {
     "python-option-S": {"stdout": "-S leaves the hook's folder on sys.path"},
     "site-exits": {"stderr": "a traceback through sitecustomize shows our frames"},
 }
-"""What differs in scripts that a table makes by rule."""
+"""The differences by design of scripts that a table makes by rule."""
 
 _ALL: tuple[Script, ...] = (
     *signals.SCRIPTS,

@@ -1,4 +1,4 @@
-"""Working folders that are odd, gone, or forbidden; masks of new files."""
+"""Working folders that are odd, deleted, or forbidden; masks of new files."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The interpreter's own doors: tracing, profiling, audit, collector, warnings, import machinery."""
+"""The interpreter's own mechanisms: tracing, profiling, audit, collector, warnings, import machinery."""
 
 from tests.corpus.script import Script, py
 

@@ -1,4 +1,4 @@
-"""What is found under which name: PYTHONPATH, sitecustomize, modules with the standard library's names."""
+"""Which module is found under which name: PYTHONPATH, sitecustomize, modules with the standard library's names."""
 
 from tests.corpus.script import Script, py, run, sh
 

@@ -1,4 +1,4 @@
-"""Standard streams: closed, full, binary, huge, shared, and what they say of themselves."""
+"""Standard streams: closed, full, binary, huge, shared, and the properties that they report."""
 
 import os
 

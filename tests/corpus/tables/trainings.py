@@ -1,4 +1,4 @@
-"""Real trainings on TensorFlow's pool for the CPU: the same figures, the same words, the same end."""
+"""Real trainings on TensorFlow's pool for the CPU: the figures, the output and the end must be the same."""
 
 from tests.corpus.script import Script, py
 
